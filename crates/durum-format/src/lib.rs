@@ -1,0 +1,1 @@
+//! What durum keeps on the media: layouts, validation and replay as functions over bytes.

@@ -1,0 +1,1 @@
+//! Write-back, fence, persistence domains, counters and the crash simulator of durum.

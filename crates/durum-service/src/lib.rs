@@ -1,0 +1,1 @@
+//! A durum store: registry, puddle files, addresses, recovery and checks.

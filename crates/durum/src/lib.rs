@@ -1,0 +1,1 @@
+//! Durable data structures: pools, failure-atomic transactions and native pointers.
