@@ -1,0 +1,43 @@
+# A clone needs `make demo` and `make test`. Each target installs the Debian packages that it misses
+# (as root or with sudo; else it names them and exits). The checks are scripts in ci/; docs/testing.md
+# tells what each runs and how long it takes.
+
+# Arguments of `make demo` and `make bench`, e.g. make demo ARGS="--store /mnt/pmem/store book.txt"
+ARGS ?=
+# Which benchmark suites to run (all of them, if empty).
+SUITE ?=
+# Power cuts of `make test-dax`.
+ROUNDS ?= 5
+PREFIX ?= /usr/local
+DESTDIR ?=
+export SUITE ROUNDS PREFIX DESTDIR
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint test-long test-dax install clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+
+demo: ## word count over real text, killed again and again, compared with a plain count (< 1 min)
+	@ci/demo.sh $(ARGS)
+
+test: ## every test that needs stable Rust only: Rust, examples in the docs, C API (< 15 min)
+	@ci/test.sh
+
+bench: ## side by side with libpmemobj; SUITE=core chooses one suite (table, plot, CSV)
+	@ci/bench.sh $(ARGS)
+
+lint: ## formatting, clippy, documentation, house rules
+	@ci/lint.sh
+
+test-long: ## crash campaigns in full length, fuzzers, Miri, AArch64 (hours)
+	@ci/test-long.sh
+
+test-dax: ## power cuts of a virtual machine with ext4-DAX; ROUNDS=N chooses how many
+	@ci/dax.sh
+
+install: ## library, header, pkg-config and CMake files, command, to PREFIX (and DESTDIR)
+	@ci/install.sh
+
+clean: ## remove what the targets above built
+	@cargo clean

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that a check needs and that are missing.
+#
+#   ci/deps.sh GROUP...
+#
+# With root or a sudo that asks nothing it runs apt-get; otherwise it names the packages and exits 2.
+# What is there is found by its command or file, so a satisfied call takes milliseconds and no network.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# group, what shows that it is there (a command, or a file's path), package
+packages() {
+    cat <<'TABLE'
+build   cc                              gcc
+build   /usr/include/stdio.h            libc6-dev
+lint    clang-format                    clang-format
+bench   cc                              gcc
+bench   /usr/include/stdio.h            libc6-dev
+bench   /usr/include/libpmemobj.h       libpmemobj-dev
+bench   pkg-config                      pkg-config
+capi    gcc                             gcc
+capi    g++                             g++
+capi    /usr/include/stdio.h            libc6-dev
+capi    cmake                           cmake
+capi    pkg-config                      pkg-config
+dax     qemu-system-x86_64              qemu-system-x86
+dax     /var/lib/dpkg/info/busybox-static.list busybox-static
+dax     cpio                            cpio
+dax     mkfs.ext4                       e2fsprogs
+dax     xz                              xz-utils
+TABLE
+}
+
+there() {
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+missing_packages() { # missing_packages GROUP...
+    local group probe package wanted
+    for wanted in "$@"; do
+        packages | grep -q "^$wanted " || refuse "ci/deps.sh: no group called '$wanted'"
+    done
+    packages | while read -r group probe package; do
+        for wanted in "$@"; do
+            [ "$group" != "$wanted" ] || there "$probe" || printf '%s\n' "$package"
+        done
+    done | sort -u | tr '\n' ' '
+}
+
+[ $# -gt 0 ] || refuse "usage: ci/deps.sh GROUP... (groups: $(packages | cut -d' ' -f1 | sort -u | tr '\n' ' '))"
+missing=$(missing_packages "$@")
+missing=${missing% }
+[ -n "$missing" ] || exit 0
+
+how="Missing Debian packages: $missing
+Install them with: sudo apt-get install --no-install-recommends $missing"
+command -v apt-get >/dev/null || refuse "$how
+(There is no apt-get here: take your system's packages of the same contents.)"
+if [ "$(id -u)" = 0 ]; then
+    as_root=()
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    as_root=(sudo -n)
+else
+    refuse "$how"
+fi
+
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+# shellcheck disable=SC2086 # a list of package names
+install() { apt install --no-install-recommends $missing; }
+
+say "Installing Debian packages: $missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The package lists may be absent (a new container) or older than the archive; only then are they fetched.
+for try in 1 2 3; do
+    if [ "$try" -gt 1 ] || ! apt-cache show $missing >/dev/null 2>&1; then
+        apt update >>"$log" 2>&1 || true
+    fi
+    if install >>"$log" 2>&1; then
+        still=$(missing_packages "$@")
+        [ -z "$still" ] || refuse "Installed, but still not found: $still"
+        exit 0
+    fi
+    sleep $((try * 3))
+done
+tail -n 20 "$log" >&2
+refuse "apt-get could not install them. $how"

@@ -1,0 +1,57 @@
+# Shared by the scripts in ci/. Source it first: it moves to the repository's top and finds the tools.
+# shellcheck shell=bash
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+TOP=$PWD
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TOP/target}
+# rustup installs to ~/.cargo/bin, and mkfs.ext4 lies in /usr/sbin: neither is on every user's path.
+PATH=$PATH:${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:/usr/sbin:/sbin
+
+say() { printf '%s\n' "$*"; }
+warn() { printf '%s\n' "$*" >&2; }
+
+# A prerequisite is missing: exit 2, apart from a failed check (1).
+refuse() {
+    warn "$*"
+    exit 2
+}
+
+need_cargo() {
+    command -v cargo >/dev/null && cargo --version >/dev/null 2>&1 && return
+    refuse "cargo not found. durum needs a stable Rust toolchain, $(rust_version) or newer: https://rustup.rs"
+}
+
+# The oldest compiler that Cargo.toml promises.
+rust_version() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$TOP/Cargo.toml"; }
+
+need_component() { # need_component SUBCOMMAND COMPONENT
+    cargo "$1" --version >/dev/null 2>&1 && return
+    refuse "cargo $1 not found. Get it with: rustup component add $2"
+}
+
+have_nightly() { command -v rustup >/dev/null && cargo +nightly --version >/dev/null 2>&1; }
+
+# Runs one named check and tells its time and outcome; never ends the script, so that later checks
+# run too. Outcomes end up in PASSED, FAILED and SKIPPED. A check that exits 77 skipped itself.
+PASSED=0 FAILED=0 SKIPPED=0 FAILED_NAMES=
+step() { # step NAME COMMAND...
+    local name=$1 start=$SECONDS rc=0
+    shift
+    say "== $name"
+    "$@" || rc=$?
+    case $rc in
+    0) PASSED=$((PASSED + 1)) && say "== $name: ok, $((SECONDS - start)) s" ;;
+    77) SKIPPED=$((SKIPPED + 1)) && say "== $name: skipped" ;;
+    *) FAILED=$((FAILED + 1)) FAILED_NAMES="$FAILED_NAMES $name" &&
+        say "== $name: FAILED (exit $rc), $((SECONDS - start)) s" ;;
+    esac
+    # A missing tool or package concerns every later step as well.
+    [ "$rc" != 2 ] || exit 2
+}
+
+# Git's list of the repository's files, one a line, without what is deleted in the work tree. New
+# files that nobody added yet are in it: a check at home sees what a commit would contain.
+files() { # files PATTERN...
+    git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
+        while IFS= read -r f; do [ ! -f "$f" ] || printf '%s\n' "$f"; done
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs every check that reads the code without running it; a failed one does not hide the next.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ci/deps.sh build lint
+need_cargo
+need_component fmt rustfmt
+need_component clippy clippy
+step tidy ci/tidy.sh
+step format ci/fmt.sh
+step clang-format ci/clang-format.sh
+step scripts ci/scripts.sh
+step clippy ci/clippy.sh
+step documentation ci/doc.sh
+[ "$FAILED" = 0 ] || { say "lint: failed:$FAILED_NAMES" && exit 1; }
+say "lint: all clean"

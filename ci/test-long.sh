@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# What is too long for every change, or needs more than stable Rust. Each step says when it is skipped.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ci/deps.sh build
+need_cargo
+step campaigns ci/campaigns.sh
+step fuzz ci/fuzz.sh
+step miri ci/miri.sh
+step oldest-compiler ci/msrv.sh
+[ ! -x ci/aarch64.sh ] || step aarch64 ci/aarch64.sh
+say "test-long: $PASSED steps passed, $FAILED failed, $SKIPPED skipped, $((SECONDS / 60)) min"
+[ "$FAILED" = 0 ] || { say "failed:$FAILED_NAMES" && exit 1; }

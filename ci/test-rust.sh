@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Unit tests, behaviour tests and the examples in the documentation, of all crates.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# In CI nobody is there to interrupt a test that hangs: end it while its name can still be reported.
+limit=()
+[ -z "${CI:-}" ] || limit=(timeout --kill-after=10 2400)
+"${limit[@]}" cargo test --quiet --workspace --no-fail-fast
