@@ -1,1 +1,49 @@
-//! What durum keeps on the media: layouts, validation and replay as functions over bytes.
+//! What durum keeps on the media.
+//!
+//! Every layout, with its validation, as functions over bytes and addresses: no I/O, no threads, no panic on any input.
+//! The pages of `docs/format` tell each layout byte by byte; the modules here hold the structs, assert at compile time
+//! that they match, and turn bytes into types that only validation makes.
+//!
+//! A reading order: [`consts`], [`puddle`], [`extent`] (the heap), [`log`] (what commits and what recovery does),
+//! [`log_space`], [`types`] (descriptors), [`catalog`] and [`store`] (the two text files of a store).
+//!
+//! ```
+//! use durum_format::puddle::{self, PuddleHeader, PuddleKind};
+//! use durum_format::{Uuid, consts};
+//!
+//! let header = PuddleHeader {
+//!     kind: PuddleKind::Data,
+//!     uuid: Uuid::from_random([1; 16]),
+//!     owner: Uuid::from_random([2; 16]),
+//!     address: consts::DEFAULT_BASE,
+//!     size: consts::UNIT,
+//!     is_root: true,
+//! };
+//! let mut file = vec![0; consts::UNIT as usize];
+//! file[..puddle::ENCODED_SIZE].copy_from_slice(&puddle::encode(&header));
+//! assert_eq!(puddle::parse(&file, file.len() as u64)?, header);
+//!
+//! file[20] ^= 1;
+//! assert!(puddle::parse(&file, file.len() as u64).unwrap_err().to_string().contains("damaged"));
+//! # Ok::<(), durum_format::FormatError>(())
+//! ```
+
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+//catalog
+pub mod consts;
+pub mod crc;
+pub mod error;
+pub mod extent;
+//hidden
+//fuzzing
+pub mod log;
+pub mod log_space;
+pub mod puddle;
+//store
+//types
+mod uuid;
+
+pub use consts::*;
+pub use error::{Fault, FormatError};
+pub use uuid::Uuid;

@@ -1,0 +1,498 @@
+//! Reading a log: which entries are whole, where they end, and whether something that was durable is missing.
+
+use std::fmt;
+
+use super::entry::{CHECKED_HEADER_SIZE, EntryHeader, SealContents, next_entry_offset};
+use super::{
+    CHAIN_MAX, ENTRY_HEADER_SIZE, EntryFlags, EntryKind, GENERATION_FIRST, LogArea, LogHeader,
+    Order, RangeWord, SEQUENCE_SEAL, Salt, current_range,
+};
+use crate::Uuid;
+
+/// Something that no crash leaves behind: the log is not to be replayed, nor dropped.
+///
+/// Offsets are bytes from the start of the entry area of the puddle with the given index in the chain (0: the first).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// A range slot holds a word that does not belong there.
+    #[error(
+        "log: range slot {slot} holds {found:#018x}, a word of generation {expected_generation} belongs there: a range \
+         word was lost or changed"
+    )]
+    RangeSlot {
+        /// Which of the 16 slots.
+        slot: usize,
+        /// The word found.
+        found: u64,
+        /// The generation that belongs there; 0 for a slot not yet used.
+        expected_generation: u64,
+    },
+    /// A durable entry lies behind the place where the log ends.
+    #[error(
+        "log: entries end at offset {stop:#x} of puddle {area}, but a durable one lies at {found:#x}: entries between \
+         were damaged"
+    )]
+    LostEntry {
+        /// Which puddle of the chain.
+        area: usize,
+        /// Where reading stopped.
+        stop: usize,
+        /// Where the later entry lies.
+        found: usize,
+    },
+    /// More places than any writer leaves look like the head of an entry.
+    #[error(
+        "log: behind the last entry at offset {stop:#x} of puddle {area} lie more fragments than a crash leaves"
+    )]
+    Fragments {
+        /// Which puddle of the chain.
+        area: usize,
+        /// Where reading stopped.
+        stop: usize,
+    },
+    /// An entry whose checksum is right says something impossible.
+    #[error(
+        "log: the entry at offset {offset:#x} of puddle {area} has {field} {found:#x}, which no writer gives it"
+    )]
+    EntryField {
+        /// Which puddle of the chain.
+        area: usize,
+        /// Where the entry begins.
+        offset: usize,
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+    },
+    /// A seal counts other entries than there are.
+    #[error("log: the seal closes over {found} entries, but {expected} lie before it")]
+    SealCount {
+        /// Entries there are.
+        expected: usize,
+        /// Entries the seal counts.
+        found: u32,
+    },
+    /// A puddle in the chain that does not belong to this log.
+    #[error(
+        "log: the puddle at {address:#x} does not continue this log (log id {found:#x} of client {owner})"
+    )]
+    ForeignChain {
+        /// Its address.
+        address: u64,
+        /// The log id in it.
+        found: u64,
+        /// The client it belongs to.
+        owner: Uuid,
+    },
+    /// A chain that comes back to a puddle, or does not end.
+    #[error(
+        "log: the chain comes to the puddle at {address:#x} again, or has more than {CHAIN_MAX} puddles"
+    )]
+    ChainLoop {
+        /// The address of that puddle.
+        address: u64,
+    },
+    /// The head of a log was expected, and this is a continuation.
+    #[error("log: the puddle continues a log and cannot be its beginning")]
+    NotAHead,
+}
+
+/// Why a log could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParseError<E> {
+    /// The log is damaged.
+    Damage(Damage),
+    /// The next puddle of the chain could not be had.
+    Chain {
+        /// Its address.
+        address: u64,
+        /// Why.
+        source: E,
+    },
+}
+
+impl<E> From<Damage> for ParseError<E> {
+    fn from(damage: Damage) -> Self {
+        Self::Damage(damage)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for ParseError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damage(damage) => damage.fmt(f),
+            Self::Chain { address, source } => write!(
+                f,
+                "log: the puddle at {address:#x} that continues it: {source}"
+            ),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for ParseError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Damage(_) => None,
+            Self::Chain { source, .. } => Some(source),
+        }
+    }
+}
+
+/// A checked entry of the log's current generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    kind: EntryKind,
+    order: Order,
+    flags: EntryFlags,
+    sequence: u8,
+    target: u64,
+    data: &'a [u8],
+    area: usize,
+    offset: usize,
+}
+
+impl<'a> Entry<'a> {
+    /// What it does.
+    pub fn kind(&self) -> EntryKind {
+        self.kind
+    }
+
+    /// When it is replayed.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Its properties.
+    pub fn flags(&self) -> EntryFlags {
+        self.flags
+    }
+
+    /// The number compared with the range word.
+    pub fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// The address that it is about.
+    pub fn target(&self) -> u64 {
+        self.target
+    }
+
+    /// What it carries, without padding.
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// Which puddle of the chain it lies in, 0 for the first.
+    pub fn area(&self) -> usize {
+        self.area
+    }
+
+    /// Where in that puddle's entry area it begins.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The mask of a set-bits or clear-bits entry.
+    pub fn mask(&self) -> Option<u64> {
+        match self.kind {
+            EntryKind::SetBits | EntryKind::ClearBits => self
+                .data
+                .first_chunk()
+                .map(|mask| u64::from_le_bytes(*mask)),
+            _ => None,
+        }
+    }
+}
+
+/// A log that was read and is whole as far as bytes can tell.
+#[derive(Clone, Debug)]
+pub struct ParsedLog<'a> {
+    header: LogHeader,
+    range: RangeWord,
+    salt: Salt,
+    entries: Vec<Entry<'a>>,
+    seal: Option<SealContents<'a>>,
+    chain: Vec<u64>,
+    end: (usize, usize),
+}
+
+impl<'a> ParsedLog<'a> {
+    /// The header of the log's first puddle.
+    pub fn header(&self) -> &LogHeader {
+        &self.header
+    }
+
+    /// The current range word.
+    pub fn range(&self) -> RangeWord {
+        self.range
+    }
+
+    /// The salt of the current generation.
+    pub fn salt(&self) -> &Salt {
+        &self.salt
+    }
+
+    /// The entries of the current generation in the order in which they were written, seal and chain entries included.
+    pub fn entries(&self) -> &[Entry<'a>] {
+        &self.entries
+    }
+
+    /// The seal, if the log ends with one.
+    pub fn seal(&self) -> Option<&SealContents<'a>> {
+        self.seal.as_ref()
+    }
+
+    /// Addresses of the puddles that continue the log, in order.
+    pub fn chain(&self) -> &[u64] {
+        &self.chain
+    }
+
+    /// Where the entries end: puddle of the chain and offset in its entry area.
+    pub fn end(&self) -> (usize, usize) {
+        self.end
+    }
+
+    /// Looks for entries of this log's current generation in a puddle that carries this log's id but that the chain
+    /// did not reach: finding one means that the chain entry was damaged.
+    ///
+    /// # Errors
+    /// [`Damage::LostEntry`] and [`Damage::Fragments`]; the area is counted as the one behind the chain's last.
+    pub fn check_unreached(&self, area: &LogArea<'_>) -> Result<(), Damage> {
+        if area.header().log_id != self.header.log_id || self.range.generation == 0 {
+            return Ok(());
+        }
+        check_behind(area.entries(), 0, self.end.0 + 1, &self.salt)
+    }
+}
+
+/// Reads the log that begins in `head`. Where it goes on in another puddle, `chain` is asked for the one at that
+/// address; it opens it, checks that the client may use it, and gives its log area.
+///
+/// Reading stops at the first place that holds no whole entry of the current generation. Entries that a crash can have
+/// torn are simply not there; an entry that was durable and is not readable is damage.
+///
+/// # Errors
+/// [`ParseError::Damage`] where the log is not what a writer and a crash can have left;
+/// [`ParseError::Chain`] where `chain` failed.
+pub fn parse<'a, E>(
+    head: LogArea<'a>,
+    mut chain: impl FnMut(u64) -> Result<LogArea<'a>, E>,
+) -> Result<ParsedLog<'a>, ParseError<E>> {
+    if head.header().is_continuation {
+        return Err(Damage::NotAHead.into());
+    }
+    let range = current_range(head.slots())?;
+    // Before the first word is durable no entry is written: an entry of the first generation proves that the word was.
+    let generation = range.generation.max(GENERATION_FIRST);
+    let salt = Salt::new(head.header().log_id, generation);
+    let mut log = ParsedLog {
+        header: *head.header(),
+        range,
+        salt,
+        entries: Vec::new(),
+        seal: None,
+        chain: Vec::new(),
+        end: (0, 0),
+    };
+    if range.generation == 0 {
+        check_behind(head.entries(), 0, 0, &salt)?;
+        return Ok(log);
+    }
+    let mut area = head;
+    loop {
+        let index = log.chain.len();
+        let stopped = read_area(&mut log, area.entries(), index)?;
+        match stopped {
+            Stop::End(offset) => {
+                check_behind(area.entries(), offset, index, &salt)?;
+                log.end = (index, offset);
+                return Ok(log);
+            }
+            Stop::Sealed(offset) => {
+                log.end = (index, offset);
+                return Ok(log);
+            }
+            Stop::Chained(address) => {
+                if log.chain.contains(&address) || log.chain.len() + 1 >= CHAIN_MAX {
+                    return Err(Damage::ChainLoop { address }.into());
+                }
+                area = chain(address).map_err(|source| ParseError::Chain { address, source })?;
+                let header = area.header();
+                let same = header.log_id == log.header.log_id && header.owner == log.header.owner;
+                if !same || !header.is_continuation {
+                    return Err(Damage::ForeignChain {
+                        address,
+                        found: header.log_id,
+                        owner: header.owner,
+                    }
+                    .into());
+                }
+                log.chain.push(address);
+            }
+        }
+    }
+}
+
+/// Why reading one puddle's entries ended.
+enum Stop {
+    /// No whole entry at this offset.
+    End(usize),
+    /// A seal, whose end is at this offset.
+    Sealed(usize),
+    /// The log goes on at this address.
+    Chained(u64),
+}
+
+fn read_area<'a>(log: &mut ParsedLog<'a>, bytes: &'a [u8], area: usize) -> Result<Stop, Damage> {
+    let mut offset = 0;
+    loop {
+        let Some((header, data)) = whole_entry(bytes, offset, &log.salt) else {
+            return Ok(Stop::End(offset));
+        };
+        let entry = check_fields(&header, data, area, offset)?;
+        log.entries.push(entry);
+        let next = next_entry_offset(offset, data.len(), entry.flags);
+        match entry.kind {
+            EntryKind::Seal => {
+                let malformed = Damage::EntryField {
+                    area,
+                    offset,
+                    field: "range count",
+                    found: data.len() as u64,
+                };
+                let seal = SealContents::parse(data).ok_or(malformed)?;
+                // The checksums of all entries before it were right, and so is that of the seal: no tear does this.
+                let expected = log.entries.len() - 1;
+                if seal.count as usize != expected {
+                    return Err(Damage::SealCount {
+                        expected,
+                        found: seal.count,
+                    });
+                }
+                log.seal = Some(seal);
+                return Ok(Stop::Sealed(next));
+            }
+            EntryKind::Chain => return Ok(Stop::Chained(entry.target)),
+            EntryKind::Copy | EntryKind::SetBits | EntryKind::ClearBits => offset = next,
+        }
+    }
+}
+
+/// The entry at `offset` if all its bytes are those of an entry of the salted generation; its fields may still be
+/// nonsense.
+#[inline]
+fn whole_entry<'a>(bytes: &'a [u8], offset: usize, salt: &Salt) -> Option<(EntryHeader, &'a [u8])> {
+    let (head, rest) = bytes
+        .get(offset..)?
+        .split_first_chunk::<ENTRY_HEADER_SIZE>()?;
+    let header = EntryHeader::from_bytes(head);
+    // Stale entries, the common case, are rejected without touching their data.
+    if header.generation_low != salt.generation_low() {
+        return None;
+    }
+    let data = rest.get(..header.size as usize)?;
+    let (checked, _) = head.split_first_chunk::<CHECKED_HEADER_SIZE>()?;
+    let (words, _) = checked.as_chunks::<8>();
+    let [target, fields] = words else { return None };
+    let words = [u64::from_le_bytes(*target), u64::from_le_bytes(*fields)];
+    (salt.checksum(words, data) == header.checksum).then_some((header, data))
+}
+
+fn check_fields<'a>(
+    header: &EntryHeader,
+    data: &'a [u8],
+    area: usize,
+    offset: usize,
+) -> Result<Entry<'a>, Damage> {
+    let damage = |field, found| Damage::EntryField {
+        area,
+        offset,
+        field,
+        found,
+    };
+    let kind = EntryKind::from_u8(header.kind).ok_or_else(|| damage("kind", header.kind.into()))?;
+    let flags =
+        EntryFlags::from_bits(header.flags).ok_or_else(|| damage("flags", header.flags.into()))?;
+    let order = match header.order {
+        0 => Order::Forward,
+        1 => Order::Reverse,
+        order => return Err(damage("order", order.into())),
+    };
+    let EntryHeader {
+        target, sequence, ..
+    } = *header;
+    if target.checked_add(data.len() as u64).is_none() {
+        return Err(damage("target", target));
+    }
+    match kind {
+        EntryKind::Copy => {}
+        EntryKind::SetBits | EntryKind::ClearBits => {
+            if data.len() != 8 {
+                return Err(damage("size", data.len() as u64));
+            }
+            if !target.is_multiple_of(8) {
+                return Err(damage("target", target));
+            }
+        }
+        EntryKind::Seal | EntryKind::Chain => {
+            if sequence != SEQUENCE_SEAL {
+                return Err(damage("sequence", sequence.into()));
+            }
+            let chain = kind == EntryKind::Chain;
+            if flags.is_volatile() || chain && !flags.is_fenced() {
+                return Err(damage("flags", flags.bits().into()));
+            }
+            if chain && !data.is_empty() {
+                return Err(damage("size", data.len() as u64));
+            }
+            if !chain && target != 0 {
+                return Err(damage("target", target));
+            }
+        }
+    }
+    Ok(Entry {
+        kind,
+        order,
+        flags,
+        sequence,
+        target,
+        data,
+        area,
+        offset,
+    })
+}
+
+/// Refuses a log with a durable entry at or behind `stop`, where its entries end.
+///
+/// Why this is damage and not a tear: an entry is marked fenced only if all before it was durable when it was written.
+/// So if it is here, what lay at `stop` was durable once.
+fn check_behind(bytes: &[u8], stop: usize, area: usize, salt: &Salt) -> Result<(), Damage> {
+    // Bytes that may still be summed up: without a bound, fragments made on purpose cost the square of their number.
+    let mut budget = bytes.len().saturating_mul(4);
+    let fragments = Damage::Fragments { area, stop };
+    let rest = bytes.get(stop..).unwrap_or_default();
+    let words = rest.as_chunks::<8>().0;
+    // An entry's third word begins with the low half of the generation.
+    for (index, word) in words.iter().enumerate().skip(2) {
+        let [a, b, c, d, ..] = *word;
+        if u32::from_le_bytes([a, b, c, d]) != salt.generation_low() {
+            continue;
+        }
+        let [size_0, size_1, size_2, size_3, _, _, kind, flags] = words[index - 1];
+        let fenced = EntryFlags::from_bits(flags).is_some_and(EntryFlags::is_fenced);
+        if !fenced || EntryKind::from_u8(kind).is_none() {
+            continue;
+        }
+        let found = stop + (index - 2) * 8;
+        let size = u32::from_le_bytes([size_0, size_1, size_2, size_3]) as usize;
+        if bytes.len() - found < ENTRY_HEADER_SIZE.saturating_add(size) {
+            continue;
+        }
+        budget = budget.checked_sub(size).ok_or(fragments)?;
+        if whole_entry(bytes, found, salt).is_some() {
+            return Err(Damage::LostEntry { area, stop, found });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! The puddle header: `docs/format/puddle.md`.
+
+use std::mem::offset_of;
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::Uuid;
+use crate::consts::{ADDRESS_END, GRANULE, HEADER_PER_UNIT, UNIT};
+use crate::crc::crc32c;
+use crate::error::{FormatError, check_zero, prefix};
+
+/// The first eight bytes of every puddle.
+pub const MAGIC: [u8; 8] = *b"DURUMPUD";
+/// The version that this build writes and reads.
+pub const VERSION: u32 = 1;
+/// Bytes that [`encode`] gives and [`parse`] looks at.
+pub const ENCODED_SIZE: usize = 128;
+/// Bytes at the start of a puddle that nobody but its maker writes: no log entry may target them.
+pub const IMMUTABLE_SIZE: u64 = 1024;
+/// Where in the puddle the extent bitmap begins.
+pub const BITMAP_OFFSET: u64 = 1024;
+/// Bytes of extent bitmap for each [`UNIT`].
+pub const BITMAP_PER_UNIT: u64 = (UNIT - HEADER_PER_UNIT) / GRANULE / 8;
+
+const STRUCTURE: &str = "puddle header";
+const FLAG_ROOT: u32 = 1;
+
+/// What a puddle holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u32)]
+pub enum PuddleKind {
+    // Never renumber: the numbers are on the media.
+    /// Objects of a pool.
+    Data = 1,
+    /// A log, or a further part of one.
+    Log = 2,
+    /// The list of a client's logs.
+    LogSpace = 3,
+}
+
+impl PuddleKind {
+    fn from_u32(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::Data),
+            2 => Some(Self::Log),
+            3 => Some(Self::LogSpace),
+            _ => None,
+        }
+    }
+}
+
+/// The immutable part of a puddle's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuddleHeader {
+    /// What the puddle holds.
+    pub kind: PuddleKind,
+    /// The puddle's name.
+    pub uuid: Uuid,
+    /// The pool (data puddles) or the client (log and log space puddles) that it belongs to.
+    pub owner: Uuid,
+    /// Where it is mapped: a multiple of [`UNIT`].
+    pub address: u64,
+    /// Bytes of the whole puddle: a multiple of [`UNIT`].
+    pub size: u64,
+    /// Whether it is the root puddle of its pool.
+    pub is_root: bool,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Media {
+    magic: [u8; 8],
+    version: U32,
+    kind: U32,
+    uuid: [u8; 16],
+    owner: [u8; 16],
+    address: U64,
+    size: U64,
+    flags: U32,
+    checksum: U32,
+    reserved: [u8; 56],
+}
+
+const _: () = assert!(size_of::<Media>() == ENCODED_SIZE);
+const _: () = assert!(offset_of!(Media, version) == 8 && offset_of!(Media, kind) == 12);
+const _: () = assert!(offset_of!(Media, uuid) == 16 && offset_of!(Media, owner) == 32);
+const _: () = assert!(offset_of!(Media, address) == 48 && offset_of!(Media, size) == 56);
+const _: () = assert!(offset_of!(Media, flags) == 64 && offset_of!(Media, checksum) == 68);
+const _: () = assert!(offset_of!(Media, reserved) == 72);
+const _: () = assert!(BITMAP_PER_UNIT == 1022);
+// The bitmap ends inside the header at one unit, and both grow by the unit, the header faster.
+const _: () = assert!(
+    BITMAP_OFFSET + BITMAP_PER_UNIT <= HEADER_PER_UNIT && BITMAP_PER_UNIT <= HEADER_PER_UNIT
+);
+
+/// Bytes of header of a puddle of `size` bytes.
+pub const fn header_size(size: u64) -> u64 {
+    size / UNIT * HEADER_PER_UNIT
+}
+
+/// Where in a puddle of `size` bytes the heap (or the log, or the log space) begins.
+pub const fn heap_offset(size: u64) -> u64 {
+    header_size(size)
+}
+
+/// Bytes of heap in a puddle of `size` bytes.
+pub const fn heap_size(size: u64) -> u64 {
+    size / UNIT * (UNIT - HEADER_PER_UNIT)
+}
+
+/// Granules of heap in a puddle of `size` bytes; also the number of bits of its extent bitmap.
+pub const fn granules(size: u64) -> u64 {
+    heap_size(size) / GRANULE
+}
+
+/// Where in the puddle the extent bitmap begins: the same for every size.
+pub const fn bitmap_offset() -> u64 {
+    BITMAP_OFFSET
+}
+
+/// 64-bit words that the extent bitmap of a puddle of `size` bytes touches; bits past [`granules`] are zero.
+pub const fn bitmap_words(size: u64) -> u64 {
+    granules(size).div_ceil(64)
+}
+
+/// The smallest puddle size whose heap has at least `heap_bytes` bytes. `None` where that exceeds the address space.
+pub const fn size_for_heap(heap_bytes: u64) -> Option<u64> {
+    let units = heap_bytes.div_ceil(UNIT - HEADER_PER_UNIT);
+    let units = if units == 0 { 1 } else { units };
+    match units.checked_mul(UNIT) {
+        Some(size) if size <= ADDRESS_END => Some(size),
+        _ => None,
+    }
+}
+
+impl PuddleHeader {
+    /// The first address behind the puddle.
+    pub fn end(&self) -> u64 {
+        self.address.saturating_add(self.size)
+    }
+
+    /// The address of the first byte of the heap.
+    pub fn heap_address(&self) -> u64 {
+        self.address.saturating_add(heap_offset(self.size))
+    }
+
+    /// Whether `[address, address + len)` lies in the part of the puddle that log entries may write.
+    pub fn admits(&self, address: u64, len: u64) -> bool {
+        let Some(end) = address.checked_add(len) else {
+            return false;
+        };
+        address >= self.address.saturating_add(IMMUTABLE_SIZE) && end <= self.end()
+    }
+
+    /// Checks what every puddle header must fulfil, also one that was not read from the media.
+    ///
+    /// # Errors
+    /// [`FormatError::Field`] names the field.
+    pub fn validate(&self) -> Result<(), FormatError> {
+        let field = |field, offset, found, expected: &'static str| {
+            Err(FormatError::Field {
+                structure: STRUCTURE,
+                field,
+                offset,
+                found,
+                expected: expected.into(),
+            })
+        };
+        if self.uuid.is_nil() {
+            return field("uuid", 16, 0, "a name that is not all zero");
+        }
+        if self.owner.is_nil() {
+            return field("owner", 32, 0, "a name that is not all zero");
+        }
+        if !self.address.is_multiple_of(UNIT) || self.address == 0 || self.address >= ADDRESS_END {
+            return field(
+                "address",
+                48,
+                self.address,
+                "a multiple of 2 MiB between 2 MiB and 2^47",
+            );
+        }
+        if !self.size.is_multiple_of(UNIT)
+            || self.size == 0
+            || self.size > ADDRESS_END - self.address
+        {
+            return field(
+                "size",
+                56,
+                self.size,
+                "a multiple of 2 MiB that ends below 2^47",
+            );
+        }
+        if self.is_root && self.kind != PuddleKind::Data {
+            return field(
+                "flags",
+                64,
+                u64::from(FLAG_ROOT),
+                "no root flag on a puddle that holds no data",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The first 128 bytes of a puddle. The rest of the header is zero when the puddle is made.
+pub fn encode(header: &PuddleHeader) -> [u8; ENCODED_SIZE] {
+    let mut media = Media {
+        magic: MAGIC,
+        version: VERSION.into(),
+        kind: (header.kind as u32).into(),
+        uuid: header.uuid.0,
+        owner: header.owner.0,
+        address: header.address.into(),
+        size: header.size.into(),
+        flags: u32::from(header.is_root).into(),
+        checksum: 0.into(),
+        reserved: [0; 56],
+    };
+    media.checksum = crc32c(&media.as_bytes()[..offset_of!(Media, checksum)]).into();
+    zerocopy::transmute!(media)
+}
+
+/// Reads and checks the header of a puddle whose file has `file_len` bytes. `bytes` begins with the file's first
+/// byte; 128 are needed, and where more of the first 1024 are given, the reserved ones among them are checked too.
+///
+/// # Errors
+/// A foreign, newer, damaged or truncated puddle, told apart by [`FormatError::fault`].
+pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
+    let head = prefix(STRUCTURE, bytes, ENCODED_SIZE)?;
+    let Ok(media) = Media::ref_from_bytes(head) else {
+        return Err(FormatError::Truncated {
+            structure: STRUCTURE,
+            needed: 128,
+            found: head.len() as u64,
+        });
+    };
+    if media.magic != MAGIC {
+        return Err(FormatError::Magic {
+            structure: STRUCTURE,
+            found: media.magic,
+            expected: MAGIC,
+        });
+    }
+    // Before the checksum: a newer version may keep its checksum elsewhere, and is to be refused by its name.
+    if media.version.get() != VERSION {
+        let found = media.version.get();
+        return Err(FormatError::Version {
+            structure: STRUCTURE,
+            offset: 8,
+            found,
+            supported: VERSION,
+        });
+    }
+    let expected = crc32c(&head[..offset_of!(Media, checksum)]);
+    let found = media.checksum.get();
+    if found != expected {
+        return Err(FormatError::Checksum {
+            structure: STRUCTURE,
+            offset: 68,
+            expected,
+            found,
+        });
+    }
+    let field = |field, offset, found: u32, expected: &'static str| FormatError::Field {
+        structure: STRUCTURE,
+        field,
+        offset,
+        found: found.into(),
+        expected: expected.into(),
+    };
+    let kind = media.kind.get();
+    let kind = PuddleKind::from_u32(kind)
+        .ok_or_else(|| field("kind", 12, kind, "1 (data), 2 (log) or 3 (log space)"))?;
+    let flags = media.flags.get();
+    if flags & !FLAG_ROOT != 0 {
+        return Err(field("flags", 64, flags, "no bits but bit 0 (root puddle)"));
+    }
+    let reserved_end = bytes.len().min(IMMUTABLE_SIZE as usize);
+    check_zero(
+        STRUCTURE,
+        72,
+        bytes.get(72..reserved_end).unwrap_or_default(),
+    )?;
+    let header = PuddleHeader {
+        kind,
+        uuid: Uuid(media.uuid),
+        owner: Uuid(media.owner),
+        address: media.address.get(),
+        size: media.size.get(),
+        is_root: flags & FLAG_ROOT != 0,
+    };
+    header.validate()?;
+    // A longer file is refused as well: the tail would hold bytes that nothing accounts for.
+    if file_len < header.size {
+        return Err(FormatError::Truncated {
+            structure: "puddle file",
+            needed: header.size,
+            found: file_len,
+        });
+    }
+    if file_len > header.size {
+        return Err(FormatError::Field {
+            structure: STRUCTURE,
+            field: "size",
+            offset: 56,
+            found: header.size,
+            expected: format!("{file_len:#x}, the size of the file").into(),
+        });
+    }
+    Ok(header)
+}

@@ -1,0 +1,122 @@
+//! 128-bit names of stores, pools, puddles and clients.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::FormatError;
+
+/// A 128-bit name, printed as `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`. Bytes lie on the media in the order printed.
+///
+/// ```
+/// use durum_format::Uuid;
+/// let uuid = Uuid::from_random([7; 16]);
+/// assert_eq!(uuid.to_string(), "07070707-0707-4707-8707-070707070707");
+/// assert_eq!(uuid.to_string().parse::<Uuid>()?, uuid);
+/// # Ok::<(), durum_format::FormatError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// The name that nothing has.
+    pub const NIL: Self = Self([0; 16]);
+
+    /// A version 4 name out of 16 random bytes: six of the 128 bits are overwritten with version and variant.
+    pub const fn from_random(mut bytes: [u8; 16]) -> Self {
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Self(bytes)
+    }
+
+    /// Whether this is [`Uuid::NIL`].
+    pub fn is_nil(&self) -> bool {
+        self.0 == [0; 16]
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, byte) in self.0.iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Uuid {
+    type Err = FormatError;
+
+    /// Accepts exactly what [`fmt::Display`] prints, so that equal names have equal texts.
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        let refuse = || {
+            FormatError::damaged_text(
+                "uuid",
+                format!(
+                    "{text:?} is not of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lowercase hex digits"
+                ),
+            )
+        };
+        let mut bytes = [0; 16];
+        let mut nibbles = 0;
+        if text.len() != 36 {
+            return Err(refuse());
+        }
+        for (at, char) in text.bytes().enumerate() {
+            let value = match (at, char) {
+                (8 | 13 | 18 | 23, b'-') => continue,
+                (8 | 13 | 18 | 23, _) => return Err(refuse()),
+                (_, b'0'..=b'9') => char - b'0',
+                (_, b'a'..=b'f') => char - b'a' + 10,
+                _ => return Err(refuse()),
+            };
+            bytes[nibbles / 2] |= value << (4 * (1 - nibbles % 2));
+            nibbles += 1;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl serde::Serialize for Uuid {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Uuid {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_are_not_exactly_a_uuid_are_refused() {
+        let good = "01234567-89ab-cdef-0123-456789abcdef";
+        assert_eq!(good.parse::<Uuid>().unwrap().to_string(), good);
+        for bad in [
+            "",
+            "01234567-89ab-cdef-0123-456789abcde",
+            "01234567-89ab-cdef-0123-456789abcdef0",
+            "01234567-89AB-cdef-0123-456789abcdef",
+            "0123456789ab-cdef-0123-456789abcdef--",
+            "01234567-89ab-cdef-0123-456789abcdeg",
+            "-1234567089ab-cdef-0123-456789abcdef",
+            "0123456é-89ab-cdef-0123-456789abcde",
+        ] {
+            assert!(bad.parse::<Uuid>().is_err(), "{bad}");
+        }
+    }
+}
