@@ -1,0 +1,232 @@
+//! File operations on media. Each one is an event of the trace while a recorder is attached.
+//!
+//! What the operations make durable: nothing, except the syncs. [`MediaFile::sync`] covers the file's bytes
+//! and its length, [`sync_dir`] the names in a directory. A new file needs both, its own sync and its directory's.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::inject::{self, Operation};
+use crate::record::hook::{self, Name};
+use crate::{Site, count, delay};
+
+/// An open file on media. Clones share the descriptor, which is close-on-exec.
+#[derive(Clone, Debug)]
+pub struct MediaFile {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    path: PathBuf,
+    key: FileKey,
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct FileKey {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl FileKey {
+    pub(crate) fn of(metadata: &fs::Metadata) -> FileKey {
+        FileKey { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+impl MediaFile {
+    /// Creates an empty file and opens it for reading and writing. Its name is durable after [`sync_dir`] of its directory.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is anything of that name; otherwise as the system says.
+    pub fn create_new(path: &Path) -> io::Result<MediaFile> {
+        inject::check(Operation::Grow, path)?;
+        hook::file(
+            || {
+                let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+                MediaFile::new(file, path)
+            },
+            |active, file| active.created(path, file.inner.key),
+        )
+    }
+
+    /// Opens an existing file for reading, or for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound`, `PermissionDenied`, or as the system says.
+    pub fn open(path: &Path, writable: bool) -> io::Result<MediaFile> {
+        let file = OpenOptions::new().read(true).write(writable).open(path)?;
+        MediaFile::new(file, path)
+    }
+
+    fn new(file: File, path: &Path) -> io::Result<MediaFile> {
+        let key = FileKey::of(&file.metadata()?);
+        Ok(MediaFile { inner: Arc::new(Inner { file, path: path.to_owned(), key }) })
+    }
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends before; a media error as the system says.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.inner.file.read_exact_at(buffer, offset)
+    }
+
+    /// Writes `bytes` at `offset`, lengthening the file if need be. Durable after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// `StorageFull` or as the system says; part of the bytes may have been written.
+    pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        inject::check(Operation::Write, &self.inner.path)?;
+        if offset + bytes.len() as u64 > self.len()? {
+            inject::check(Operation::Grow, &self.inner.path)?;
+        }
+        let write = || self.inner.file.write_all_at(bytes, offset);
+        hook::file_or_error(write, |active, result| match result {
+            Ok(()) => active.written(self, bytes, offset),
+            Err(_) => active.partly_written(self, bytes.len(), offset),
+        })?;
+        count::add_file_write(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Makes the file at least `len` bytes long and has the file system reserve the space, so that later writes and
+    /// stores within it cannot run out of space. New bytes are zero. Durable after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// `StorageFull` if the space is not there; the length is then as before.
+    pub fn allocate(&self, len: u64, site: Site) -> io::Result<()> {
+        inject::check(Operation::Grow, &self.inner.path)?;
+        hook::file(
+            || match rustix::fs::fallocate(&self.inner.file, rustix::fs::FallocateFlags::empty(), 0, len) {
+                Err(rustix::io::Errno::OPNOTSUPP) => self.allocate_by_writing(len),
+                result => result.map_err(io::Error::from),
+            },
+            |active, ()| active.allocated(self, len, site),
+        )
+    }
+
+    /// For file systems without fallocate: writes zeros past the end. Holes before the end stay holes; files
+    /// that are allocated when they are created and grow by allocation have none.
+    fn allocate_by_writing(&self, len: u64) -> io::Result<()> {
+        let old_len = self.len()?;
+        let zeros = [0u8; 64 * 1024];
+        let mut offset = old_len;
+        while offset < len {
+            let part = zeros.len().min((len - offset) as usize);
+            if let Err(error) = self.inner.file.write_all_at(&zeros[..part], offset) {
+                // The promise of the error is the old length; should this fail too, a longer file of zeros is harmless.
+                let _ = self.inner.file.set_len(old_len);
+                return Err(error);
+            }
+            offset += part as u64;
+        }
+        Ok(())
+    }
+
+    /// Cuts or lengthens the file to `len` bytes, without reserving space. New bytes are zero. Durable after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// As the system says; the length is then as before.
+    pub fn set_len(&self, len: u64) -> io::Result<()> {
+        if len > self.len()? {
+            inject::check(Operation::Grow, &self.inner.path)?;
+        }
+        hook::file(|| self.inner.file.set_len(len), |active, ()| active.resized(self, len))
+    }
+
+    /// Makes the file's bytes and length durable (fdatasync). Not its name: see [`sync_dir`].
+    ///
+    /// # Errors
+    /// As the system says. What was not durable before may then never become durable, even if a later sync
+    /// succeeds: the file must be read again with the page cache dropped.
+    pub fn sync(&self, site: Site) -> io::Result<()> {
+        let sync = || {
+            inject::check(Operation::Sync, &self.inner.path)?;
+            rustix::fs::fdatasync(&self.inner.file).map_err(io::Error::from)
+        };
+        let result = hook::file_or_error(sync, |active, result| active.synced(self, result.is_ok(), site));
+        delay::sync();
+        count::add_sync();
+        result
+    }
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// As the system says.
+    #[allow(clippy::len_without_is_empty)] // Nobody asks whether a file on media is empty.
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(self.inner.file.metadata()?.len())
+    }
+
+    /// The path it was opened by; a later rename does not change it.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// The descriptor, for mapping, locking and the like. Writing through it goes past the recorder.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.file.as_fd()
+    }
+
+    pub(crate) fn key(&self) -> FileKey {
+        self.inner.key
+    }
+}
+
+impl AsFd for MediaFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.file.as_fd()
+    }
+}
+
+/// Gives a file or directory another name, replacing a file that has it. After a crash before [`sync_dir`] the name `to`
+/// stands for the old or for the new file, never for neither.
+///
+/// # Errors
+/// As the system says; nothing has changed then.
+pub fn rename(from: &Path, to: &Path, site: Site) -> io::Result<()> {
+    hook::file(|| fs::rename(from, to), |active, ()| active.named(Name::Renamed { from, to }, site))
+}
+
+/// Removes a file or an empty directory. Durable after [`sync_dir`].
+///
+/// # Errors
+/// As the system says; nothing has changed then.
+pub fn remove(path: &Path, site: Site) -> io::Result<()> {
+    let remove = || {
+        if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) }
+    };
+    hook::file(remove, |active, ()| active.named(Name::Removed { path }, site))
+}
+
+/// Creates an empty directory. Its name is durable after [`sync_dir`] of the directory that holds it.
+///
+/// # Errors
+/// `AlreadyExists` if there is anything of that name; otherwise as the system says.
+pub fn create_dir(path: &Path, site: Site) -> io::Result<()> {
+    inject::check(Operation::Grow, path)?;
+    hook::file(|| fs::create_dir(path), |active, ()| active.named(Name::DirCreated { path }, site))
+}
+
+/// Makes the names in a directory durable: creations, renames and removals.
+///
+/// # Errors
+/// As the system says; the names are then as uncertain as before.
+pub fn sync_dir(path: &Path, site: Site) -> io::Result<()> {
+    let sync = || {
+        inject::check(Operation::Sync, path)?;
+        File::open(path)?.sync_all()
+    };
+    let result = hook::file(sync, |active, ()| active.dir_synced(path, site));
+    delay::sync();
+    count::add_sync();
+    result
+}

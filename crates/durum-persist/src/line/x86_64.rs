@@ -1,0 +1,88 @@
+//! Write-back, streaming stores and fences of x86-64.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid, __cpuid_count, __m128i, _mm_loadu_si128, _mm_stream_si128};
+
+use super::{Instruction, LINE};
+
+pub(super) fn best() -> Instruction {
+    [Instruction::Clwb, Instruction::ClflushOpt]
+        .into_iter()
+        .find(|instruction| has(*instruction))
+        .unwrap_or(Instruction::Clflush)
+}
+
+pub(super) fn has(instruction: Instruction) -> bool {
+    match instruction {
+        // Intel SDM, CPUID: leaf 7, sub-leaf 0, EBX bit 24 is CLWB, bit 23 is CLFLUSHOPT. CLFLUSH comes with SSE2.
+        Instruction::Clwb => leaf_7_ebx() & 1 << 24 != 0,
+        Instruction::ClflushOpt => leaf_7_ebx() & 1 << 23 != 0,
+        Instruction::Clflush | Instruction::None => true,
+        Instruction::DcCvap | Instruction::DcCvac => false,
+    }
+}
+
+#[allow(unused_unsafe)] // CPUID became a safe function after the oldest compiler we support.
+fn leaf_7_ebx() -> u32 {
+    // SAFETY: every x86-64 processor has CPUID; leaf 0 tells the highest leaf.
+    if unsafe { __cpuid(0) }.eax < 7 {
+        return 0;
+    }
+    // SAFETY: the leaf exists, see above.
+    unsafe { __cpuid_count(7, 0) }.ebx
+}
+
+/// # Safety
+/// The `lines` lines from `first` on are mapped, and the processor has the instruction.
+#[inline(always)]
+pub(super) unsafe fn write_back_lines(instruction: Instruction, first: *const u8, lines: usize) {
+    // No `nomem`: the compiler must finish earlier stores to memory before these instructions.
+    macro_rules! each_line {
+        ($instruction:literal) => {
+            for index in 0..lines {
+                let line = first.wrapping_add(index * LINE);
+                // SAFETY: the line is mapped by contract; the instruction changes no data and no flags.
+                unsafe { asm!($instruction, in(reg) line, options(nostack, preserves_flags)) }
+            }
+        };
+    }
+    match instruction {
+        Instruction::Clwb => each_line!("clwb [{}]"),
+        Instruction::ClflushOpt => each_line!("clflushopt [{}]"),
+        Instruction::Clflush => each_line!("clflush [{}]"),
+        _ => {}
+    }
+}
+
+/// SFENCE: earlier write-backs, streaming stores and stores of this thread are done before later stores.
+#[inline(always)]
+pub(super) fn fence() {
+    // SAFETY: changes no data, no flags and no stack. No `nomem`, so that the compiler moves no store across.
+    unsafe { asm!("sfence", options(nostack, preserves_flags)) }
+}
+
+/// # Safety
+/// `target` is on a line boundary; `source` is valid for reads and `target` for writes of `lines` lines; no overlap.
+pub(super) unsafe fn stream_lines(_: Instruction, target: *mut u8, source: *const u8, lines: usize) {
+    for index in 0..lines {
+        // SAFETY: inside the ranges of the contract.
+        let (target, source) = unsafe { (target.add(index * LINE), source.add(index * LINE)) };
+        let (target, source) = (target.cast::<__m128i>(), source.cast::<__m128i>());
+        // All four of a line in a row, so that the write-combining buffer leaves as one full line.
+        // SAFETY: reads the 64 bytes of the source line; unaligned loads.
+        let line = unsafe {
+            [
+                _mm_loadu_si128(source),
+                _mm_loadu_si128(source.add(1)),
+                _mm_loadu_si128(source.add(2)),
+                _mm_loadu_si128(source.add(3)),
+            ]
+        };
+        for (position, part) in line.into_iter().enumerate() {
+            // SAFETY: inside the target line, and 16-byte aligned since the line is 64-byte aligned.
+            unsafe { _mm_stream_si128(target.add(position), part) };
+        }
+    }
+    // The caller's fence makes the stores durable and visible. Rust's memory model does not know streaming
+    // stores: other threads may read the range only after that fence, which `copy`'s contract demands.
+}

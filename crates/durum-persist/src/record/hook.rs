@@ -1,0 +1,255 @@
+//! The cold halves of the operations: what they do while a recorder is attached or a medium is emulated.
+//!
+//! One lock orders everything: an operation happens and is recorded under it, so that the order of the
+//! events is the order in which memory and files changed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::active::Active;
+use super::region::Region;
+use super::{EventKind, RecorderOptions, Trace};
+use crate::{Site, delay, line, state};
+
+pub(crate) use super::active::Name;
+
+struct Global {
+    /// All announced mappings of the process, recorded or not.
+    regions: Vec<Region>,
+    active: Option<Active>,
+}
+
+static GLOBAL: Mutex<Global> = Mutex::new(Global { regions: Vec::new(), active: None });
+
+fn lock() -> MutexGuard<'static, Global> {
+    // A panic in a recording thread leaves at worst an incomplete trace, which its test will not use.
+    GLOBAL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn start(root: &Path, options: RecorderOptions) -> io::Result<()> {
+    let mut global = lock();
+    let active = Active::new(root, options, &global.regions)?;
+    global.active = Some(active);
+    state::set(state::RECORDING, true);
+    Ok(())
+}
+
+pub(super) fn stop() -> io::Result<Trace> {
+    let mut global = lock();
+    state::set(state::RECORDING, false);
+    match global.active.take() {
+        Some(active) => active.finish(),
+        None => Ok(Trace::default()),
+    }
+}
+
+pub(super) fn abandon() {
+    state::set(state::RECORDING, false);
+    lock().active = None;
+}
+
+#[cold]
+pub(super) fn api(name: &'static str) {
+    if let Some(active) = &mut lock().active {
+        active.mark_api(name);
+    }
+}
+
+#[cold]
+pub(super) fn note(name: &'static str, value: u64) {
+    if let Some(active) = &mut lock().active {
+        active.mark_note(name, value);
+    }
+}
+
+#[cold]
+pub(super) fn join_thread() {
+    if let Some(active) = &mut lock().active {
+        active.join();
+    }
+}
+
+#[cold]
+pub(super) fn mapped(region: Region) {
+    let mut global = lock();
+    if let Some(active) = &mut global.active {
+        active.mapped(&region);
+    }
+    let (addr, end) = (region.addr, region.end());
+    global.regions = subtract(&global.regions, addr, end);
+    global.regions.push(region);
+}
+
+#[cold]
+pub(super) fn unmapped(addr: usize, len: usize) {
+    let mut global = lock();
+    if let Some(active) = &mut global.active {
+        active.unmapped(addr, len);
+    }
+    global.regions = subtract(&global.regions, addr, addr + len);
+}
+
+fn subtract(regions: &[Region], addr: usize, end: usize) -> Vec<Region> {
+    regions.iter().flat_map(|region| region.without(addr, end)).collect()
+}
+
+/// # Safety
+/// As for [`line::store_u64`].
+#[cold]
+pub(crate) unsafe fn store_u64(target: *mut u64, value: u64) {
+    let mut global = lock();
+    before_store(&mut global, target as usize, 8);
+    // SAFETY: the same contract.
+    unsafe { line::atomic(target) }.store(value, Release);
+    stored(&mut global, target as usize, &value.to_ne_bytes());
+}
+
+/// # Safety
+/// As for [`line::fetch_or_u64`].
+#[cold]
+pub(crate) unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
+    let mut global = lock();
+    before_store(&mut global, target as usize, 8);
+    // SAFETY: the same contract.
+    let before = unsafe { line::atomic(target) }.fetch_or(mask, AcqRel);
+    stored(&mut global, target as usize, &(before | mask).to_ne_bytes());
+    before
+}
+
+/// # Safety
+/// As for [`line::fetch_and_u64`].
+#[cold]
+pub(crate) unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
+    let mut global = lock();
+    before_store(&mut global, target as usize, 8);
+    // SAFETY: the same contract.
+    let before = unsafe { line::atomic(target) }.fetch_and(mask, AcqRel);
+    stored(&mut global, target as usize, &(before & mask).to_ne_bytes());
+    before
+}
+
+/// # Safety
+/// As for [`line::copy`].
+#[cold]
+pub(crate) unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
+    let mut global = lock();
+    before_store(&mut global, target as usize, len);
+    // SAFETY: valid for reads by the same contract; no one writes to it meanwhile.
+    let bytes = unsafe { std::slice::from_raw_parts(source, len) };
+    // SAFETY: the same contract.
+    unsafe { target.copy_from_nonoverlapping(source, len) };
+    stored(&mut global, target as usize, bytes);
+}
+
+/// # Safety
+/// As for [`line::zero`].
+#[cold]
+pub(crate) unsafe fn zero(target: *mut u8, len: usize) {
+    let mut global = lock();
+    before_store(&mut global, target as usize, len);
+    // SAFETY: the same contract.
+    unsafe { target.write_bytes(0, len) };
+    if let Some(active) = &mut global.active {
+        active.zeroed(target as usize, len);
+    }
+}
+
+/// # Safety
+/// As for [`line::copy`].
+#[cold]
+pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize) {
+    let (start, middle, end) = line::split_at_lines(target as usize, len);
+    let mut global = lock();
+    before_store(&mut global, target as usize, len);
+    // SAFETY: the same contract.
+    unsafe { line::copy_streaming_unhooked(target, source, len) };
+    if let Some(active) = &mut global.active {
+        // SAFETY: valid for reads by the same contract; no one writes to it meanwhile.
+        let bytes = unsafe { std::slice::from_raw_parts(source, len) };
+        for (offset, part) in [(0, start), (start + middle, end)] {
+            active.stored(target as usize + offset, &bytes[offset..offset + part]);
+            active.written_back(target as usize + offset, part, line::STREAM_ENDS);
+        }
+        active.streamed(target as usize + start, &bytes[start..start + middle]);
+    }
+    drop(global);
+    let lines = middle / line::LINE + usize::from(start > 0) + usize::from(end > 0);
+    emulate(|| delay::write_back(lines as u64));
+}
+
+/// # Safety
+/// As for [`line::write_back`], and `len > 0`.
+#[cold]
+pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
+    let instruction = line::instruction();
+    if super::active() {
+        let mut global = lock();
+        if let Some(active) = &mut global.active {
+            active.look_for_stores(addr as usize, len);
+            active.written_back(addr as usize, len, site);
+        }
+    }
+    // SAFETY: the same contract.
+    unsafe { line::write_back_unhooked(instruction, addr, len) };
+    emulate(|| delay::write_back(line::lines_touched(addr as usize, len) as u64));
+}
+
+#[cold]
+pub(crate) fn fence(site: Site) {
+    line::fence_unhooked();
+    if super::active()
+        && let Some(active) = &mut lock().active
+    {
+        active.fenced(site);
+    }
+    emulate(delay::fence);
+}
+
+/// Performs a file operation and has its success recorded.
+pub(crate) fn file<T>(
+    perform: impl FnOnce() -> io::Result<T>,
+    record: impl FnOnce(&mut Active, &T),
+) -> io::Result<T> {
+    file_or_error(perform, |active, result| {
+        if let Ok(value) = result {
+            record(active, value);
+        }
+    })
+}
+
+/// Performs a file operation and has its outcome recorded.
+pub(crate) fn file_or_error<T>(
+    perform: impl FnOnce() -> io::Result<T>,
+    record: impl FnOnce(&mut Active, &io::Result<T>),
+) -> io::Result<T> {
+    if !super::active() {
+        return perform();
+    }
+    let mut global = lock();
+    let result = perform();
+    if let Some(active) = &mut global.active {
+        record(active, &result);
+    }
+    result
+}
+
+fn before_store(global: &mut Global, addr: usize, len: usize) {
+    if let Some(active) = &mut global.active {
+        active.look_for_stores(addr, len);
+    }
+}
+
+fn stored(global: &mut Global, addr: usize, bytes: &[u8]) {
+    if let Some(active) = &mut global.active {
+        active.stored(addr, bytes);
+    }
+}
+
+fn emulate(wait: impl FnOnce()) {
+    if state::load() & state::DELAYED != 0 {
+        wait();
+    }
+}
