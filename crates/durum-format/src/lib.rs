@@ -30,7 +30,7 @@
 
 #![forbid(unsafe_op_in_unsafe_fn)]
 
-//catalog
+pub mod catalog;
 pub mod consts;
 pub mod crc;
 pub mod error;
@@ -40,8 +40,8 @@ pub mod extent;
 pub mod log;
 pub mod log_space;
 pub mod puddle;
-//store
-//types
+pub mod store;
+pub mod types;
 mod uuid;
 
 pub use consts::*;

@@ -1,0 +1,206 @@
+//! The file `catalog`, a copy of the registry that read-only tools use: `docs/format/catalog.md`.
+//!
+//! [`record`] has what it holds, [`validate`] what must be true of it, this file its outer form.
+
+pub mod record;
+mod validate;
+
+pub use record::{
+    ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, QuarantineRecord, TypeRecord,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Uuid;
+use crate::crc::crc32c;
+use crate::error::FormatError;
+use crate::store::parse_hex;
+use record::hex;
+
+/// The name of the file in the store's directory.
+pub const FILE_NAME: &str = "catalog";
+/// The version that this build writes and reads.
+pub const VERSION: u32 = 1;
+
+const STRUCTURE: &str = "catalog";
+const FIRST_WORDS: &str = "durum catalog ";
+/// The first line is never longer than this.
+const FIRST_LINE_MAX: usize = 80;
+
+/// Everything that a store knows about itself, apart from the objects in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalog {
+    /// The store's name.
+    pub store: Uuid,
+    /// Counts the registry commits; two catalogs of a store are told apart by it.
+    pub commit: u64,
+    /// Where its address range begins.
+    #[serde(with = "hex")]
+    pub base: u64,
+    /// Bytes of its address range.
+    #[serde(with = "hex")]
+    pub size: u64,
+    /// The persistence domain: a word of lowercase letters.
+    pub domain: String,
+    /// Whether the store was closed with all logs drained. False while it is open.
+    pub clean: bool,
+    /// Its pools.
+    pub pools: Vec<PoolRecord>,
+    /// Its puddles, of all kinds.
+    pub puddles: Vec<PuddleRecord>,
+    /// Descriptors of the types in its pools.
+    pub types: Vec<TypeRecord>,
+    /// Who has written, or may write, to its pools since their logs were last drained.
+    pub clients: Vec<ClientRecord>,
+    /// Logs that were not replayed because they are damaged.
+    pub quarantine: Vec<QuarantineRecord>,
+}
+
+impl Catalog {
+    /// A store without contents.
+    pub fn empty(store: Uuid, base: u64, size: u64, domain: impl Into<String>) -> Self {
+        Self {
+            store,
+            commit: 0,
+            base,
+            size,
+            domain: domain.into(),
+            clean: true,
+            pools: Vec::new(),
+            puddles: Vec::new(),
+            types: Vec::new(),
+            clients: Vec::new(),
+            quarantine: Vec::new(),
+        }
+    }
+
+    /// The pool with this name.
+    pub fn pool(&self, name: &str) -> Option<&PoolRecord> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The puddle with this uuid.
+    pub fn puddle(&self, uuid: Uuid) -> Option<&PuddleRecord> {
+        self.puddles.iter().find(|puddle| puddle.uuid == uuid)
+    }
+
+    /// The contents of the file.
+    ///
+    /// # Errors
+    /// As [`Catalog::validate`].
+    pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
+        self.validate()?;
+        let mut body = serde_json::to_vec_pretty(self)
+            .map_err(|error| FormatError::damaged_text(STRUCTURE, error.to_string()))?;
+        body.push(b'\n');
+        let mut file = format!(
+            "{FIRST_WORDS}{VERSION} {} {:#010x}\n",
+            body.len(),
+            crc32c(&body)
+        )
+        .into_bytes();
+        file.append(&mut body);
+        Ok(file)
+    }
+
+    /// Reads and checks the contents of the file.
+    ///
+    /// # Errors
+    /// A foreign, newer, damaged or truncated file, told apart by [`FormatError::fault`]; contents that contradict
+    /// themselves.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        let body = checked_body(bytes)?;
+        let catalog: Self = serde_json::from_slice(body).map_err(|error| {
+            FormatError::damaged_text(STRUCTURE, format!("behind the first line: {error}"))
+        })?;
+        catalog.validate()?;
+        Ok(catalog)
+    }
+}
+
+/// What follows the first line, once version, length and checksum are right.
+fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
+    let Some(rest) = bytes.strip_prefix(FIRST_WORDS.as_bytes()) else {
+        if FIRST_WORDS.as_bytes().starts_with(bytes) {
+            let [needed, found] = [FIRST_WORDS.len() as u64, bytes.len() as u64];
+            return Err(FormatError::Truncated {
+                structure: STRUCTURE,
+                needed,
+                found,
+            });
+        }
+        let problem = "it does not begin with \"durum catalog\": this is no catalog; check that the path is right";
+        return Err(FormatError::foreign_text(STRUCTURE, problem));
+    };
+    let damaged = || {
+        let problem = "the first line does not read \"durum catalog VERSION LENGTH CHECKSUM\"";
+        FormatError::damaged_text(STRUCTURE, problem)
+    };
+    let line_len = rest
+        .iter()
+        .take(FIRST_LINE_MAX)
+        .position(|&byte| byte == b'\n')
+        .ok_or_else(damaged)?;
+    let (line, body) = rest.split_at(line_len);
+    let body = body.strip_prefix(b"\n").ok_or_else(damaged)?;
+    let mut words = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
+    let version: u32 = words
+        .next()
+        .and_then(decimal)
+        .and_then(|v| v.try_into().ok())
+        .ok_or_else(damaged)?;
+    // Before anything else: a newer version may say the rest otherwise.
+    if version != VERSION {
+        let offset = FIRST_WORDS.len() as u64;
+        return Err(FormatError::Version {
+            structure: STRUCTURE,
+            offset,
+            found: version,
+            supported: VERSION,
+        });
+    }
+    let needed = words.next().and_then(decimal).ok_or_else(damaged)?;
+    let checksum = words
+        .next()
+        .filter(|word| word.len() == 10)
+        .and_then(parse_hex)
+        .ok_or_else(damaged)?;
+    if words.next().is_some() {
+        return Err(damaged());
+    }
+    let found = body.len() as u64;
+    if found < needed {
+        return Err(FormatError::Truncated {
+            structure: STRUCTURE,
+            needed,
+            found,
+        });
+    }
+    if found > needed {
+        let problem = format!("{found} bytes follow the first line, which speaks of {needed}");
+        return Err(FormatError::damaged_text(STRUCTURE, problem));
+    }
+    let expected = crc32c(body);
+    if u64::from(expected) != checksum {
+        let offset = (FIRST_WORDS.len() + line_len - 10) as u64;
+        return Err(FormatError::Checksum {
+            structure: STRUCTURE,
+            offset,
+            expected,
+            found: checksum as u32,
+        });
+    }
+    Ok(body)
+}
+
+/// A number without sign and leading zeros.
+fn decimal(word: &str) -> Option<u64> {
+    let canonical = word == "0" || !word.starts_with('0');
+    let digits = word.bytes().all(|byte| byte.is_ascii_digit());
+    if canonical && digits {
+        word.parse().ok()
+    } else {
+        None
+    }
+}

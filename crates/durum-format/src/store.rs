@@ -1,0 +1,215 @@
+//! The file `durum.store`, which makes a directory a store: `docs/format/store.md`.
+
+use std::str::FromStr;
+
+use crate::Uuid;
+use crate::consts::{ADDRESS_END, UNIT};
+use crate::crc::crc32c;
+use crate::error::FormatError;
+
+/// The name of the file in the store's directory.
+pub const FILE_NAME: &str = "durum.store";
+/// The version that this build writes and reads. It covers the whole store: each structure in it has one of its own.
+pub const VERSION: u32 = 1;
+/// The file is never longer than this.
+pub const LEN_MAX: usize = 4096;
+
+const STRUCTURE: &str = "store file";
+const FIRST_LINE: &str = "durum store\n";
+const VERSION_KEY: &str = "version = ";
+const CHECKSUM_KEY: &str = "checksum = ";
+
+/// What identifies a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreHeader {
+    /// The store's name.
+    pub uuid: Uuid,
+    /// Where its address range begins: a multiple of [`UNIT`].
+    pub base: u64,
+    /// Bytes of its address range; a second one of this size lies behind it.
+    pub size: u64,
+    /// Where in the range the first puddle was placed: addresses are handed out upward from here, with wrap-around.
+    pub start: u64,
+    /// The persistence domain it was made for: a word of lowercase letters.
+    pub domain: String,
+}
+
+impl StoreHeader {
+    /// Checks what every store must fulfil.
+    ///
+    /// # Errors
+    /// [`FormatError::Text`] says which value is impossible.
+    pub fn validate(&self) -> Result<(), FormatError> {
+        check_space(STRUCTURE, self.base, self.size)?;
+        if !self.start.is_multiple_of(UNIT)
+            || self.start < self.base
+            || self.start - self.base >= self.size
+        {
+            return Err(FormatError::damaged_text(
+                STRUCTURE,
+                format!(
+                    "start {:#x} is not a multiple of 2 MiB in the address range",
+                    self.start
+                ),
+            ));
+        }
+        if self.uuid.is_nil() {
+            return Err(FormatError::damaged_text(STRUCTURE, "the uuid is all zero"));
+        }
+        check_domain(STRUCTURE, &self.domain)
+    }
+
+    /// The contents of the file.
+    ///
+    /// # Errors
+    /// As [`StoreHeader::validate`].
+    pub fn encode(&self) -> Result<String, FormatError> {
+        self.validate()?;
+        let Self {
+            uuid,
+            base,
+            size,
+            start,
+            domain,
+        } = self;
+        let body = format!(
+            "{FIRST_LINE}{VERSION_KEY}{VERSION}\nuuid = {uuid}\nbase = {base:#x}\nsize = {size:#x}\nstart = {start:#x}\n\
+             domain = {domain}\n"
+        );
+        let checksum = crc32c(body.as_bytes());
+        Ok(format!("{body}{CHECKSUM_KEY}{checksum:#010x}\n"))
+    }
+
+    /// Reads the contents of the file. Only what [`StoreHeader::encode`] gives is accepted, byte for byte.
+    ///
+    /// # Errors
+    /// A foreign, newer, damaged or truncated file, told apart by [`FormatError::fault`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        let damaged = |problem: &str| FormatError::damaged_text(STRUCTURE, problem);
+        let Some(rest) = bytes.strip_prefix(FIRST_LINE.as_bytes()) else {
+            // A file that a crash left empty was one of ours, as far as anyone can tell.
+            if FIRST_LINE.as_bytes().starts_with(bytes) {
+                let [needed, found] = [FIRST_LINE.len() as u64, bytes.len() as u64];
+                return Err(FormatError::Truncated {
+                    structure: STRUCTURE,
+                    needed,
+                    found,
+                });
+            }
+            let problem = "it does not begin with \"durum store\": this is no store; check that the path is right";
+            return Err(FormatError::foreign_text(STRUCTURE, problem));
+        };
+        let rest = rest
+            .strip_prefix(VERSION_KEY.as_bytes())
+            .ok_or_else(|| damaged("line 2 has no version"))?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, _) = rest.split_at(digits);
+        let version: Option<u32> = std::str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| digits.parse().ok());
+        match version {
+            Some(VERSION) => {}
+            Some(found) => {
+                let offset = (FIRST_LINE.len() + VERSION_KEY.len()) as u64;
+                return Err(FormatError::Version {
+                    structure: STRUCTURE,
+                    offset,
+                    found,
+                    supported: VERSION,
+                });
+            }
+            None => return Err(damaged("line 2 has no version")),
+        }
+        if bytes.len() > LEN_MAX {
+            return Err(damaged("it is longer than 4096 bytes"));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged("it is no UTF-8"))?;
+        let Some((body, checksum)) = text.rfind(CHECKSUM_KEY).map(|at| text.split_at(at)) else {
+            return Err(damaged(
+                "the checksum line is missing: the file is cut short; restore it from a copy",
+            ));
+        };
+        let found = checksum
+            .strip_prefix(CHECKSUM_KEY)
+            .and_then(|line| parse_hex(line.strip_suffix('\n')?));
+        let found = found.and_then(|found| u32::try_from(found).ok());
+        let expected = crc32c(body.as_bytes());
+        match found {
+            Some(found) if found == expected => {}
+            Some(found) => {
+                let offset = (body.len() + CHECKSUM_KEY.len()) as u64;
+                return Err(FormatError::Checksum {
+                    structure: STRUCTURE,
+                    offset,
+                    expected,
+                    found,
+                });
+            }
+            None => return Err(damaged("the checksum line has no checksum")),
+        }
+        let mut lines = body.lines().skip(2);
+        let mut value = |key: &'static str| {
+            let line = lines
+                .next()
+                .and_then(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+            line.ok_or_else(|| {
+                FormatError::damaged_text(STRUCTURE, format!("the line with {key} is missing"))
+            })
+        };
+        let number = |text| parse_hex(text).ok_or_else(|| damaged("an address is no hex number"));
+        let header = Self {
+            uuid: Uuid::from_str(value("uuid")?)?,
+            base: number(value("base")?)?,
+            size: number(value("size")?)?,
+            start: number(value("start")?)?,
+            domain: value("domain")?.into(),
+        };
+        if header.encode()? != text {
+            return Err(damaged(
+                "it says more, or says it otherwise, than this version writes it",
+            ));
+        }
+        Ok(header)
+    }
+}
+
+/// A store's range and the one behind it must be mappable.
+pub(crate) fn check_space(
+    structure: &'static str,
+    base: u64,
+    size: u64,
+) -> Result<(), FormatError> {
+    let end = size.checked_mul(2).and_then(|both| base.checked_add(both));
+    let fits = end.is_some_and(|end| end <= ADDRESS_END);
+    if base == 0 || size == 0 || !base.is_multiple_of(UNIT) || !size.is_multiple_of(UNIT) || !fits {
+        let problem = format!(
+            "the address range of {size:#x} bytes at {base:#x}, and the one behind it, must be multiples of 2 MiB below 2^47"
+        );
+        return Err(FormatError::damaged_text(structure, problem));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_domain(structure: &'static str, domain: &str) -> Result<(), FormatError> {
+    if domain.is_empty()
+        || domain.len() > 32
+        || !domain.bytes().all(|byte| byte.is_ascii_lowercase())
+    {
+        let problem = format!("{domain:?} names no persistence domain: 1 to 32 lowercase letters");
+        return Err(FormatError::damaged_text(structure, problem));
+    }
+    Ok(())
+}
+
+/// A number as `{:#x}` prints it.
+pub(crate) fn parse_hex(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    let lower = digits
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if lower {
+        u64::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
+}

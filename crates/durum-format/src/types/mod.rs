@@ -1,0 +1,46 @@
+//! Type descriptors: what an object's bytes mean, in no language's own words. `docs/format/types.md`.
+//!
+//! A program *declares* its types by name ([`Declarations`]); resolving one gives a [`Descriptor`], which is complete
+//! in itself: a canonical text, an id hashed from it, and what is reachable through pointers. The store keeps texts,
+//! so a [`Registry`] can read any object without the program that made it.
+//!
+//! ```
+//! use durum_format::types::{Declarations, Descriptor, Field, Primitive, Type};
+//!
+//! let mut declared = Declarations::new();
+//! declared.declare(Type::structure(
+//!     "Node",
+//!     16,
+//!     8,
+//!     vec![
+//!         Field::new("value", 0, Type::Primitive(Primitive::I64)),
+//!         Field::new("next", 8, Type::pointer("Node")),
+//!     ],
+//! ))?;
+//! let node = declared.resolve("Node")?;
+//! assert_eq!(node.text(), "struct \"Node\"(16,8){0:\"value\":i64;8:\"next\":*0;}\n");
+//! assert_eq!(Descriptor::parse(node.text())?.id(), node.id());
+//!
+//! let object = [7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0x20, 0, 0];
+//! let pointers: Vec<u64> = node.pointers(&object)?.map(|pointer| pointer.offset).collect();
+//! assert_eq!(pointers, [8]);
+//! assert_eq!(node.path(&object, 8)?.text, "next");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod declare;
+pub mod descriptor;
+pub mod pointers;
+pub mod registry;
+mod text;
+pub mod tree;
+pub mod value;
+
+pub use declare::Declarations;
+pub use descriptor::{Descriptor, type_id};
+pub use pointers::{FieldPath, PointerAt, ValueError};
+pub use registry::Registry;
+pub use tree::{
+    Case, Count, Field, Layout, Primitive, Strength, Struct, Type, TypeError, Variants,
+};
+pub use value::Value;

@@ -1,0 +1,281 @@
+//! The canonical text: writing it, and reading it back. The grammar is in `docs/format/types.md`.
+
+use std::fmt::Write as _;
+
+use super::tree::{
+    Case, Count, DEPTH_MAX, Field, Primitive, Strength, Struct, Type, TypeError, Variants,
+};
+
+pub(super) fn write(ty: &Type<usize>, out: &mut String) {
+    // Writing into a String cannot fail.
+    let _ = match ty {
+        Type::Primitive(primitive) => write!(out, "{}", primitive.name()),
+        Type::Opaque { size, align } => write!(out, "opaque({size},{align})"),
+        Type::Volatile { size, align } => write!(out, "volatile({size},{align})"),
+        Type::Pointer { strength, target } => {
+            out.push(if *strength == Strength::Strong {
+                '*'
+            } else {
+                '~'
+            });
+            match target {
+                Some(line) => write!(out, "{line}"),
+                None => write!(out, "any"),
+            }
+        }
+        Type::Array { element, count } => {
+            out.push('[');
+            write(element, out);
+            match count {
+                Count::Fixed(count) => write!(out, ";{count}]"),
+                Count::Tail => write!(out, ";tail]"),
+                Count::Field(name) => write!(out, ";field \"{name}\"]"),
+            }
+        }
+        Type::Struct(Struct {
+            name,
+            size,
+            align,
+            fields,
+        }) => {
+            let _ = write!(out, "struct \"{name}\"({size},{align}){{");
+            write_fields(fields, out);
+            write!(out, "}}")
+        }
+        Type::Variants(Variants {
+            name,
+            size,
+            align,
+            tag_offset,
+            tag_width,
+            cases,
+        }) => {
+            let _ = write!(
+                out,
+                "variants \"{name}\"({size},{align},tag {tag_offset},{tag_width}){{"
+            );
+            for Case {
+                discriminant,
+                name,
+                fields,
+            } in cases
+            {
+                let _ = write!(out, "{discriminant}:\"{name}\"{{");
+                write_fields(fields, out);
+                out.push('}');
+            }
+            write!(out, "}}")
+        }
+    };
+}
+
+fn write_fields(fields: &[Field<usize>], out: &mut String) {
+    for Field { name, offset, ty } in fields {
+        let _ = write!(out, "{offset}:\"{name}\":");
+        write(ty, out);
+        out.push(';');
+    }
+}
+
+/// Reads one line, given without its line end.
+pub(super) fn parse(text: &str, line: usize) -> Result<Type<usize>, TypeError> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        line,
+        depth: 0,
+    };
+    let ty = reader.parse_type()?;
+    if reader.at != text.len() {
+        Err(reader.expected("the end of the line"))
+    } else {
+        Ok(ty)
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn expected(&self, expected: &'static str) -> TypeError {
+        TypeError::Syntax {
+            line: self.line,
+            column: self.at + 1,
+            expected,
+        }
+    }
+
+    fn accept(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, token: &'static str) -> Result<(), TypeError> {
+        if self.accept(token) {
+            Ok(())
+        } else {
+            Err(self.expected(token))
+        }
+    }
+
+    fn number(&mut self) -> Result<u64, TypeError> {
+        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, _) = self.rest().split_at(digits);
+        let canonical = digits == "0" || !digits.starts_with('0');
+        match digits.parse() {
+            Ok(number) if canonical => {
+                self.at += digits.len();
+                Ok(number)
+            }
+            _ => Err(self.expected("a decimal number below 2^64 without leading zeros")),
+        }
+    }
+
+    fn name(&mut self) -> Result<String, TypeError> {
+        self.expect("\"")?;
+        let name = self.rest().split('"').next().unwrap_or_default();
+        super::tree::check_name(name)?;
+        self.at += name.len();
+        self.expect("\"")?;
+        Ok(name.into())
+    }
+
+    fn parse_type(&mut self) -> Result<Type<usize>, TypeError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(TypeError::TooLarge {
+                what: "the depth of nested types",
+                limit: DEPTH_MAX,
+            });
+        }
+        let ty = if self.accept("struct ") {
+            let name = self.name()?;
+            self.expect("(")?;
+            let [size, align] = self.size_and_align()?;
+            self.expect("){")?;
+            Type::Struct(Struct {
+                name,
+                size,
+                align,
+                fields: self.fields()?,
+            })
+        } else if self.accept("variants ") {
+            self.variants()?
+        } else if self.accept("opaque(") {
+            let [size, align] = self.size_and_align()?;
+            self.expect(")")?;
+            Type::Opaque { size, align }
+        } else if self.accept("volatile(") {
+            let [size, align] = self.size_and_align()?;
+            self.expect(")")?;
+            Type::Volatile { size, align }
+        } else if self.accept("[") {
+            let element = Box::new(self.parse_type()?);
+            self.expect(";")?;
+            let count = if self.accept("tail") {
+                Count::Tail
+            } else if self.accept("field ") {
+                Count::Field(self.name()?)
+            } else {
+                Count::Fixed(self.number()?)
+            };
+            self.expect("]")?;
+            Type::Array { element, count }
+        } else if self.accept("*") {
+            Type::Pointer {
+                strength: Strength::Strong,
+                target: self.target()?,
+            }
+        } else if self.accept("~") {
+            Type::Pointer {
+                strength: Strength::Weak,
+                target: self.target()?,
+            }
+        } else {
+            let word = self
+                .rest()
+                .bytes()
+                .take_while(u8::is_ascii_alphanumeric)
+                .count();
+            let (word, _) = self.rest().split_at(word);
+            let Some(primitive) = Primitive::from_name(word) else {
+                return Err(self.expected("a type (or this text was written by a newer durum)"));
+            };
+            self.at += word.len();
+            Type::Primitive(primitive)
+        };
+        self.depth -= 1;
+        Ok(ty)
+    }
+
+    fn size_and_align(&mut self) -> Result<[u64; 2], TypeError> {
+        let size = self.number()?;
+        self.expect(",")?;
+        Ok([size, self.number()?])
+    }
+
+    fn target(&mut self) -> Result<Option<usize>, TypeError> {
+        if self.accept("any") {
+            return Ok(None);
+        }
+        let line = self.number()?;
+        usize::try_from(line)
+            .map(Some)
+            .map_err(|_| self.expected("the number of a line"))
+    }
+
+    /// Fields up to and with the closing brace.
+    fn fields(&mut self) -> Result<Vec<Field<usize>>, TypeError> {
+        let mut fields = Vec::new();
+        while !self.accept("}") {
+            let offset = self.number()?;
+            self.expect(":")?;
+            let name = self.name()?;
+            self.expect(":")?;
+            let ty = self.parse_type()?;
+            self.expect(";")?;
+            fields.push(Field { name, offset, ty });
+        }
+        Ok(fields)
+    }
+
+    fn variants(&mut self) -> Result<Type<usize>, TypeError> {
+        let name = self.name()?;
+        self.expect("(")?;
+        let [size, align] = self.size_and_align()?;
+        self.expect(",tag ")?;
+        let [tag_offset, tag_width] = self.size_and_align()?;
+        self.expect("){")?;
+        let mut cases = Vec::new();
+        while !self.accept("}") {
+            let discriminant = self.number()?;
+            self.expect(":")?;
+            let name = self.name()?;
+            self.expect("{")?;
+            cases.push(Case {
+                discriminant,
+                name,
+                fields: self.fields()?,
+            });
+        }
+        Ok(Type::Variants(Variants {
+            name,
+            size,
+            align,
+            tag_offset,
+            tag_width,
+            cases,
+        }))
+    }
+}
