@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(crate) use content::{Content, PAGE, Page};
+pub(crate) use content::{Content, PAGE, Page, next_data};
 pub(crate) use trace::{Base, BaseNode};
 pub use trace::{Data, Event, EventKind, FileId, Note, Trace};
 

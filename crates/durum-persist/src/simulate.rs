@@ -29,8 +29,17 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod draw;
+mod image;
+mod media;
+mod names;
+mod run;
+mod unit;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use self::run::Run;
 
 use crate::record::{Event, EventKind, Note, Trace};
 
@@ -89,7 +98,7 @@ impl Plan {
             exhaustive_max: 16,
             points_max: None,
             from_api: 0,
-            nested_one_in: 16,
+            nested_one_in: 64,
             nested_depth: 2,
             nested_points_max: Some(32),
             scratch: None,
@@ -203,9 +212,10 @@ pub fn explore(
 pub fn explore_with_recovery(
     trace: &Trace,
     plan: &Plan,
-    mut recover: impl FnMut(&Path) -> Result<(), String>,
-    mut check: impl FnMut(&Path, &CrashPoint<'_>) -> Result<(), String>,
+    recover: impl FnMut(&Path) -> Result<(), String>,
+    check: impl FnMut(&Path, &CrashPoint<'_>) -> Result<(), String>,
 ) -> Result<Report, Failure> {
-    let _ = (trace, plan, &mut recover, &mut check);
-    unimplemented!()
+    let mut run = Run::new(plan, recover, check)?;
+    run.explore(trace)?;
+    Ok(run.report)
 }

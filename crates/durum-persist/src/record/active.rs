@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::region::Region;
 use super::trace::relative;
-use super::{Base, BaseNode, Content, Data, Event, EventKind, FileId, Note, PAGE, RecorderOptions, Trace};
+use super::{BaseNode, Content, Data, Event, EventKind, FileId, Note, PAGE, RecorderOptions, Trace};
 use crate::Site;
 use crate::file::{FileKey, MediaFile};
 use crate::line::LINE;

@@ -3,7 +3,6 @@
 //! One lock orders everything: an operation happens and is recorded under it, so that the order of the
 //! events is the order in which memory and files changed.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Release};
@@ -11,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::active::Active;
 use super::region::Region;
-use super::{EventKind, RecorderOptions, Trace};
+use super::{RecorderOptions, Trace};
 use crate::{Site, delay, line, state};
 
 pub(crate) use super::active::Name;
