@@ -7,4 +7,4 @@ set -euo pipefail
 ci/deps.sh build bench
 need_cargo
 [ -f bench/Cargo.toml ] || refuse "bench/Cargo.toml is missing: this tree has no benchmark"
-exec cargo run --release --quiet --manifest-path bench/Cargo.toml -- ${SUITE:+--suite "$SUITE"} "$@"
+exec cargo run --release --quiet --manifest-path bench/Cargo.toml --bin durum-bench -- ${SUITE:+--suite "$SUITE"} "$@"

@@ -71,15 +71,15 @@ apt() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
         -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@" </dev/null
 }
-# shellcheck disable=SC2086 # a list of package names
-install() { apt install --no-install-recommends $missing; }
+read -ra names <<<"$missing"
+install() { apt install --no-install-recommends "${names[@]}"; }
 
 say "Installing Debian packages: $missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # The package lists may be absent (a new container) or older than the archive; only then are they fetched.
 for try in 1 2 3; do
-    if [ "$try" -gt 1 ] || ! apt-cache show $missing >/dev/null 2>&1; then
+    if [ "$try" -gt 1 ] || ! apt-cache show "${names[@]}" >/dev/null 2>&1; then
         apt update >>"$log" 2>&1 || true
     fi
     if install >>"$log" 2>&1; then

@@ -1,7 +1,7 @@
 # Shared by the scripts in ci/. Source it first: it moves to the repository's top and finds the tools.
 # shellcheck shell=bash
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 TOP=$PWD
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TOP/target}
 # rustup installs to ~/.cargo/bin, and mkfs.ext4 lies in /usr/sbin: neither is on every user's path.

@@ -12,6 +12,7 @@ log=$CARGO_TARGET_DIR/ci/test.log
 logged() { "$@" 2>&1 | tee -a "$log"; }
 step rust logged ci/test-rust.sh
 step house-rules logged ci/tidy.sh --self-test
+[ ! -f bench/core/src/main.rs ] || step bench-answers logged ci/test-bench.sh
 [ ! -x ci/test-capi.sh ] || step c-api logged ci/test-capi.sh
 
 # Tests are counted from the runners' closing lines; a failed step counts even if it printed none.

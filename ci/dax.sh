@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Power cuts on real ext4-DAX, in a virtual machine (tests/dax-vm/run.sh): first a counter of the
+# harness's own, then the canary that has to lose data, then durum, ROUNDS times. WRITE_CMD,
+# VERIFY_CMD and their companions replace what durum runs.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ci/deps.sh build dax
+need_cargo
+mkdir -p "$CARGO_TARGET_DIR/dax-vm-payload"
+counter=$CARGO_TARGET_DIR/dax-vm-payload/counter
+cc -O2 -Wall -Wextra -Werror -static -o "$counter" tests/dax-vm/counter.c
+cargo build --release --quiet -p durum-cli --bin durum
+
+counter_rounds() {
+    env PAYLOAD="$counter" SETUP_CMD='' STAT_CMD=mount STAT_EXPECT='ext4 .*dax=always' \
+        WRITE_CMD="counter $1 /mnt/counter" VERIFY_CMD='counter verify /mnt/counter' \
+        ROUNDS=2 EXPECT="$2" tests/dax-vm/run.sh
+}
+
+durum_rounds() {
+    # The text to count goes along; the worker starts again when it has counted all of it.
+    local text
+    text=$(files LICENSE-APACHE 'docs/*.md' | tr '\n' ' ')
+    env PAYLOAD="${PAYLOAD:-$CARGO_TARGET_DIR/release/durum $text}" \
+        SETUP_CMD="${SETUP_CMD-durum init /mnt/store}" \
+        STAT_CMD="${STAT_CMD-durum stat --domain /mnt}" STAT_EXPECT="${STAT_EXPECT-dax}" \
+        WRITE_CMD="${WRITE_CMD:-while durum demo --worker-only --store /mnt/store /files/*; do :; done}" \
+        VERIFY_CMD="${VERIFY_CMD:-durum recover /mnt/store && durum check /mnt/store}" \
+        tests/dax-vm/run.sh
+}
+
+step harness counter_rounds write kept
+step canary counter_rounds write-unsynced lost
+step durum durum_rounds
+say "test-dax: $PASSED passed, $FAILED failed"
+[ "$FAILED" = 0 ]

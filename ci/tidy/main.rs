@@ -1,0 +1,102 @@
+//! House rules that no compiler knows, checked over the files named on standard input.
+//!
+//! | rule | what it asks |
+//! | --- | --- |
+//! | `unfinished` | no marks of unfinished work, no `todo!`, no `dbg!` |
+//! | `private-path` | no path of somebody's own machine |
+//! | `whitespace` | no blanks at a line's end, a line break at the file's end |
+//! | `order` | a fence, write-back or sync in product code has an `ORDER:` comment above it |
+//! | `seam` | product code syncs and flushes through `durum-persist` only |
+//! | `unwrap` | product code outside tests does not `unwrap()` |
+//! | `ignore` | `#[ignore]` says why |
+//! | `link` | a relative link in Markdown leads to a file |
+//!
+//! Files of more than 600 lines are listed, as a hint. Exceptions stand with their reasons in
+//! `allow.txt`; one that nothing needs any more is an error. One file, no dependencies: `rustc` is enough.
+
+mod allow;
+mod rules;
+mod source;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// One breach of a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub rule: &'static str,
+    pub path: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// The line itself, for the reader and for the allow list.
+    pub text: String,
+    pub advice: &'static str,
+}
+
+fn main() -> ExitCode {
+    let mut list = String::new();
+    if let Err(error) = std::io::stdin().read_to_string(&mut list) {
+        eprintln!("tidy: the list of files cannot be read: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut allowed = match allow::parse(include_str!("allow.txt")) {
+        Ok(allowed) => allowed,
+        Err(message) => {
+            eprintln!("ci/tidy/allow.txt: {message}");
+            return ExitCode::FAILURE;
+        }
+    };
+
+    let mut findings = Vec::new();
+    let mut checked = 0;
+    for path in list.lines() {
+        let Ok(bytes) = std::fs::read(path) else {
+            continue;
+        };
+        // Not text: an image, a recorded store.
+        let Ok(text) = String::from_utf8(bytes) else {
+            continue;
+        };
+        if text.contains('\0') {
+            continue;
+        }
+        checked += 1;
+        rules::check(
+            path,
+            &text,
+            &|target| Path::new(target).exists(),
+            &mut findings,
+        );
+        let lines = text.lines().count();
+        if rules::is_code(path) && lines > rules::LINES_HINT {
+            println!("hint: {path} has {lines} lines: one subject?");
+        }
+    }
+
+    let mut failed = false;
+    for finding in &findings {
+        if allowed.iter_mut().any(|entry| entry.covers(finding)) {
+            continue;
+        }
+        failed = true;
+        println!(
+            "{}:{}: {}: {}",
+            finding.path, finding.line, finding.rule, finding.advice
+        );
+        println!("    {}", finding.text.trim());
+    }
+    for entry in allowed.iter().filter(|entry| !entry.used) {
+        failed = true;
+        println!(
+            "ci/tidy/allow.txt:{}: nothing needs this exception any more",
+            entry.line
+        );
+    }
+    println!("tidy: {checked} files checked");
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
