@@ -1,1 +1,67 @@
-//! Durable data structures: pools, failure-atomic transactions and native pointers.
+//! Durable data structures: pools of persistent memory, plain pointers, failure-atomic transactions.
+//!
+//! A [`Store`] is a directory. A [`Pool`] in it holds objects, which lie at the same addresses in every run, so that they point to
+//! each other with plain pointers. A transaction announces what it is about to change ([`Tx::add`]), changes it in place, and is either
+//! durable as a whole when it returns or was never there, whatever kills the program in between.
+//!
+//! ```
+//! use durum::{Pool, PoolOptions, Store, StoreOptions};
+//!
+//! #[repr(C)]
+//! struct Counter {
+//!     value: u64,
+//! }
+//! durum::describe!(Counter as "counter" { value });
+//!
+//! # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+//! # let path = dir.path().join("store");
+//! let store = Store::open_or_create(&path, StoreOptions::new())?;
+//! let pool = store.open_or_create_pool("numbers", PoolOptions::new())?;
+//! let counter = pool.root::<Counter>()?;
+//! pool.transaction(|tx| {
+//!     // SAFETY: the root is live as long as the pool is open, and this program has one thread.
+//!     unsafe {
+//!         tx.add(counter)?;
+//!         (*counter).value += 1;
+//!     }
+//!     Ok::<_, durum::Error>(())
+//! })?;
+//! # Ok::<(), durum::Error>(())
+//! ```
+//!
+//! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
+//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings).
+
+mod alloc;
+mod announced;
+mod checker;
+mod described;
+mod engine;
+mod error;
+mod fault;
+mod log;
+mod media;
+mod pool;
+mod puddle;
+mod space;
+mod store;
+mod tx;
+
+pub use described::{Described, Description, Walk};
+pub use durum_format as format;
+pub use durum_format::Uuid;
+pub use durum_persist::count::{Counters as Stats, all_counters, thread_counters};
+pub use durum_persist::domain::Domain;
+pub use durum_persist::{self as persist, Site};
+pub use durum_service::{
+    self as service, EngineKind as Engine, PoolSummary, Progress, RecoveryReport, Stage, StoreInfo,
+};
+pub use error::{Error, ErrorKind, Result};
+pub use pool::{Pool, PoolOptions, Usage};
+pub use store::{Store, StoreOptions};
+pub use tx::{Announce, Transaction, Tx};
+
+/// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
+pub fn sites() -> Vec<Site> {
+    [engine::SITES, log::SITES, store::SITES].concat()
+}

@@ -1,0 +1,199 @@
+//! The buddy level: runs of granules inside one puddle, in volatile memory.
+//!
+//! Blocks of 2^k granules lie at multiples of their size, so a block of 16 granules starts on a 4 KiB boundary. A request
+//! takes the smallest block that holds it and gives the tail back at once, so that no extent wastes more than one granule;
+//! a freed run joins its free buddies. Always the lowest place is taken: what lives long gathers at the front, and puddles at
+//! the back empty themselves.
+//!
+//! Positions count granules from the start of the *puddle*, header included, because puddles are 2 MiB aligned and
+//! natural alignment follows from that.
+
+use super::free_set::FreeSet;
+
+/// Which runs of granules of one puddle are free.
+#[derive(Debug)]
+pub(super) struct Buddy {
+    /// `free[k]` holds `position >> k` of each free block of `1 << k` granules.
+    free: Vec<FreeSet>,
+    free_granules: usize,
+}
+
+impl Buddy {
+    /// A puddle of `granules` granules in all, nothing of it free yet.
+    pub(super) fn new(granules: usize) -> Self {
+        let orders = granules.max(1).ilog2() as usize + 1;
+        Self {
+            free: (0..orders)
+                .map(|order| FreeSet::new((granules >> order) + 1))
+                .collect(),
+            free_granules: 0,
+        }
+    }
+
+    /// Granules that are free, in blocks of any size.
+    pub(super) fn free_granules(&self) -> usize {
+        self.free_granules
+    }
+
+    /// The number of free blocks by size: `histogram()[k]` blocks of `1 << k` granules.
+    pub(super) fn histogram(&self) -> Vec<usize> {
+        self.free.iter().map(FreeSet::len).collect()
+    }
+
+    /// Takes `granules` granules, starting at a multiple of `align_granules` (a power of two).
+    pub(super) fn take(&mut self, granules: usize, align_granules: usize) -> Option<usize> {
+        debug_assert!(granules > 0 && align_granules.is_power_of_two());
+        let wanted = granules.next_power_of_two().max(align_granules).ilog2() as usize;
+        let order = (wanted..self.free.len()).find(|&order| !self.free[order].is_empty())?;
+        let block = self.free[order].first()?;
+        self.free[order].remove(block);
+        self.free_granules -= 1 << order;
+        let position = block << order;
+        self.release(position + granules, (1 << order) - granules);
+        Some(position)
+    }
+
+    /// Takes exactly the run `position .. position + granules`, which has to be free.
+    pub(super) fn take_at(&mut self, position: usize, granules: usize) -> bool {
+        let mut taken: Vec<(usize, usize)> = Vec::new();
+        let mut cursor = position;
+        let end = position + granules;
+        while cursor < end {
+            let Some(order) =
+                (0..self.free.len()).find(|&order| self.free[order].contains(cursor >> order))
+            else {
+                for (start, length) in taken {
+                    self.release(start, length);
+                }
+                return false;
+            };
+            let start = (cursor >> order) << order;
+            self.free[order].remove(cursor >> order);
+            self.free_granules -= 1 << order;
+            // What the block holds before and after the wanted run goes back.
+            let block_end = start + (1 << order);
+            let stop = block_end.min(end);
+            self.release(start, cursor - start);
+            self.release(stop, block_end - stop);
+            taken.push((cursor, stop - cursor));
+            cursor = stop;
+        }
+        true
+    }
+
+    /// Gives the run `position .. position + granules` back.
+    pub(super) fn release(&mut self, position: usize, granules: usize) {
+        let mut start = position;
+        let end = position + granules;
+        while start < end {
+            let order = (start.trailing_zeros() as usize).min((end - start).ilog2() as usize);
+            self.release_block(start >> order, order);
+            start += 1 << order;
+        }
+        self.free_granules += granules;
+    }
+
+    fn release_block(&mut self, mut block: usize, mut order: usize) {
+        while order + 1 < self.free.len() && self.free[order].remove(block ^ 1) {
+            block >>= 1;
+            order += 1;
+        }
+        self.free[order].insert(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run-by-run model: one flag a granule.
+    struct Model(Vec<bool>);
+
+    impl Model {
+        fn take(&mut self, start: usize, granules: usize) {
+            assert!(
+                self.0[start..start + granules].iter().all(|free| *free),
+                "run is free"
+            );
+            self.0[start..start + granules].fill(false);
+        }
+        fn release(&mut self, start: usize, granules: usize) {
+            self.0[start..start + granules].fill(true);
+        }
+    }
+
+    #[test]
+    fn runs_never_overlap_and_everything_comes_back() {
+        let granules = 8192;
+        let mut buddy = Buddy::new(granules);
+        buddy.release(16, granules - 16);
+        let fresh = buddy.histogram();
+        let mut model = Model(vec![true; granules]);
+        model.take(0, 16);
+        let mut live: Vec<(usize, usize)> = Vec::new();
+        let mut state = 1u64;
+        let mut random = move |below: usize| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            if random(5) < 3 {
+                let want = 1 + random(1 << random(9));
+                let align = 1 << random(5);
+                if let Some(start) = buddy.take(want, align) {
+                    assert_eq!(start % align, 0);
+                    model.take(start, want);
+                    live.push((start, want));
+                }
+            } else if !live.is_empty() {
+                let (start, length) = live.swap_remove(random(live.len()));
+                buddy.release(start, length);
+                model.release(start, length);
+            }
+            assert_eq!(
+                buddy.free_granules(),
+                model.0.iter().filter(|free| **free).count()
+            );
+        }
+        for (start, length) in live {
+            buddy.release(start, length);
+        }
+        assert_eq!(buddy.histogram(), fresh, "free buddies join again");
+    }
+
+    #[test]
+    fn a_run_can_be_taken_at_its_place() {
+        let mut buddy = Buddy::new(8192);
+        buddy.release(16, 8176);
+        assert!(buddy.take_at(100, 300));
+        assert!(!buddy.take_at(399, 2));
+        assert!(buddy.take_at(400, 1));
+        assert_eq!(buddy.free_granules(), 8176 - 301);
+        buddy.release(100, 301);
+        assert_eq!(buddy.free_granules(), 8176);
+        assert!(!buddy.take_at(0, 1), "the header is never free");
+    }
+
+    #[test]
+    fn churn_leaves_bounded_fragmentation() {
+        // Half the space stays live while sizes change: a request of a sixteenth of the puddle must still fit.
+        let mut buddy = Buddy::new(8192);
+        buddy.release(16, 8176);
+        let mut live = std::collections::VecDeque::new();
+        let mut held = 0;
+        for round in 0..50_000usize {
+            let want = 1 + (round * 7919) % 33;
+            while held + want > 4096 {
+                let (start, length): (usize, usize) = live.pop_front().expect("something is live");
+                buddy.release(start, length);
+                held -= length;
+            }
+            let start = buddy.take(want, 1).expect("half of the space is free");
+            live.push_back((start, want));
+            held += want;
+        }
+        assert!(buddy.take(512, 1).is_some());
+    }
+}

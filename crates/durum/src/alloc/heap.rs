@@ -1,0 +1,383 @@
+//! The volatile side of one puddle's heap: its buddy, its slabs, and what in it may be freed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use durum_format::GRANULE;
+use durum_format::extent::slab::SLAB_ALIGN;
+use durum_format::extent::{self, ExtentKind, HeapBytes};
+use durum_format::puddle::PuddleKind;
+use durum_format::puddle::{self, PuddleHeader};
+
+use super::buddy::Buddy;
+use super::slab::{Class, Slab};
+use crate::error::{Error, Result};
+use crate::fault::guarded;
+use crate::puddle::Puddle;
+
+const GRANULE_SIZE: usize = GRANULE as usize;
+
+/// One object extent.
+#[derive(Debug)]
+struct ObjectExtent {
+    granules: u32,
+    data_offset: u32,
+    /// May be freed (see `Slab`): cleared by the one transaction that frees it.
+    live: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    buddy: Buddy,
+    /// Object extents by their first position, allocated or reserved.
+    objects: HashMap<u32, ObjectExtent>,
+    /// By address of the extent.
+    slabs: HashMap<usize, Arc<Slab>>,
+    /// Being given back: nothing is placed here any more.
+    closed: bool,
+}
+
+/// Who may take what in a puddle. Positions count granules from the puddle's start.
+#[derive(Debug)]
+pub(crate) struct PuddleHeap {
+    inner: Mutex<Inner>,
+    /// The slab that covers each 4 KiB page, null where none does. The pointee is kept alive by `inner.slabs`, or by
+    /// whoever still holds an element of it.
+    pages: Box<[AtomicPtr<Slab>]>,
+    free_granules: AtomicUsize,
+    /// Object extents, and slabs with at least one busy element. Zero: the puddle could be given back.
+    occupied: AtomicIsize,
+    /// Nothing but the root may be placed here yet.
+    awaits_root: AtomicBool,
+}
+
+/// Reads the mapping of a puddle; a page that fails reads as zeros and poisons the pool.
+struct Mapped<'a>(&'a Puddle);
+
+impl HeapBytes for Mapped<'_> {
+    type Error = extent::OutOfBounds;
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), extent::OutOfBounds> {
+        if !self.0.contains(self.0.address + offset as usize, buf.len()) {
+            return Err(extent::OutOfBounds {
+                offset,
+                needed: buf.len() as u64,
+                len: self.0.size as u64,
+            });
+        }
+        // SAFETY: the range was just checked to lie inside the mapped puddle.
+        guarded(|| unsafe {
+            std::ptr::copy_nonoverlapping(
+                self.0.at(offset as usize).as_ptr(),
+                buf.as_mut_ptr(),
+                buf.len(),
+            )
+        });
+        Ok(())
+    }
+}
+
+fn header_of(puddle: &Puddle) -> PuddleHeader {
+    PuddleHeader {
+        kind: PuddleKind::Data,
+        uuid: puddle.uuid,
+        owner: puddle.uuid,
+        address: puddle.address as u64,
+        size: puddle.size as u64,
+        is_root: puddle.is_root,
+    }
+}
+
+impl PuddleHeap {
+    /// Rebuilds the volatile side from the media: one read for each extent.
+    ///
+    /// Slabs with room are handed to `with_room`.
+    ///
+    /// # Errors
+    /// `DamagedHeap` where the extents contradict each other, `Poisoned` where they cannot be read.
+    pub(super) fn load(puddle: &Puddle, mut with_room: impl FnMut(Arc<Slab>)) -> Result<Self> {
+        let total = puddle.size / GRANULE_SIZE;
+        let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
+        let mut inner = Inner {
+            buddy: Buddy::new(total),
+            objects: HashMap::new(),
+            slabs: HashMap::new(),
+            closed: false,
+        };
+        let pages: Box<[AtomicPtr<Slab>]> = (0..puddle.size / SLAB_ALIGN as usize)
+            .map(|_| AtomicPtr::new(std::ptr::null_mut()))
+            .collect();
+        let mut free_from = first;
+        let mut occupied = 0;
+        let header = header_of(puddle);
+        for extent in extent::extents(&Mapped(puddle), &header) {
+            puddle.check_failed()?;
+            let extent = extent.map_err(|error| Error::DamagedHeap {
+                file: puddle.file.path().to_owned(),
+                reason: error.to_string(),
+            })?;
+            let position = first + extent.granule() as usize;
+            let granules = extent.granules() as usize;
+            inner.buddy.release(free_from, position - free_from);
+            free_from = position + granules;
+            match extent.header().kind {
+                ExtentKind::Object { data_offset, .. } => {
+                    occupied += 1;
+                    let object = ObjectExtent {
+                        granules: granules as u32,
+                        data_offset: data_offset as u32,
+                        live: true,
+                    };
+                    inner.objects.insert(position as u32, object);
+                }
+                ExtentKind::Slab { .. } => {
+                    let Some(header) = extent.slab() else {
+                        continue;
+                    };
+                    let class = Class {
+                        type_id: extent.type_id(),
+                        element_size: header.element_size(),
+                    };
+                    let address = puddle.address + extent.offset() as usize;
+                    let slab = Slab::new(
+                        address,
+                        class,
+                        header.geometry(),
+                        extent.slab_bitmap(),
+                        true,
+                    );
+                    occupied += isize::from(!slab.is_empty());
+                    enter(&pages, puddle, &slab, Arc::as_ptr(&slab).cast_mut());
+                    if slab.has_room() {
+                        with_room(slab.clone());
+                    }
+                    inner.slabs.insert(slab.address, slab);
+                }
+            }
+        }
+        puddle.check_failed()?;
+        inner.buddy.release(free_from, total - free_from);
+        let awaits_root = puddle.is_root && !inner.objects.contains_key(&(first as u32));
+        if puddle.is_root && !awaits_root {
+            // The root never goes away, so its puddle never counts as empty.
+            occupied += 1;
+        }
+        Ok(Self {
+            free_granules: AtomicUsize::new(inner.buddy.free_granules()),
+            inner: Mutex::new(inner),
+            pages,
+            occupied: AtomicIsize::new(occupied),
+            awaits_root: AtomicBool::new(awaits_root),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `granules` could fit, without the lock.
+    pub(super) fn may_fit(&self, granules: usize) -> bool {
+        self.free_granules.load(Ordering::Relaxed) >= granules
+            && !self.awaits_root.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_unused(&self) -> bool {
+        self.occupied.load(Ordering::Relaxed) == 0
+    }
+
+    fn take(&self, inner: &mut Inner, granules: usize, align_granules: usize) -> Option<usize> {
+        if inner.closed || self.awaits_root.load(Ordering::Relaxed) {
+            return None;
+        }
+        let position = inner.buddy.take(granules, align_granules)?;
+        self.free_granules
+            .store(inner.buddy.free_granules(), Ordering::Relaxed);
+        Some(position)
+    }
+
+    /// Reserves an extent for one object; the position of its first granule.
+    pub(super) fn reserve_object(&self, granules: usize, data_offset: usize) -> Option<usize> {
+        let mut inner = self.lock();
+        let position = self.take(&mut inner, granules, (data_offset / GRANULE_SIZE).max(1))?;
+        let object = ObjectExtent {
+            granules: granules as u32,
+            data_offset: data_offset as u32,
+            live: true,
+        };
+        inner.objects.insert(position as u32, object);
+        self.occupied.fetch_add(1, Ordering::Relaxed);
+        Some(position)
+    }
+
+    /// Reserves the root's extent, at the first granule of the heap.
+    pub(super) fn reserve_root(
+        &self,
+        puddle: &Puddle,
+        granules: usize,
+        data_offset: usize,
+    ) -> Option<usize> {
+        let mut inner = self.lock();
+        let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
+        if inner.closed || !inner.buddy.take_at(first, granules) {
+            return None;
+        }
+        self.free_granules
+            .store(inner.buddy.free_granules(), Ordering::Relaxed);
+        let object = ObjectExtent {
+            granules: granules as u32,
+            data_offset: data_offset as u32,
+            live: true,
+        };
+        inner.objects.insert(first as u32, object);
+        // Once for the object, once for ever: see `load`.
+        self.occupied.fetch_add(2, Ordering::Relaxed);
+        self.awaits_root.store(false, Ordering::Relaxed);
+        Some(first)
+    }
+
+    /// The reservation of the root is rolled back.
+    pub(super) fn cancel_root(&self) {
+        self.occupied.fetch_sub(1, Ordering::Relaxed);
+        self.awaits_root.store(true, Ordering::Relaxed);
+    }
+
+    /// Reserves an extent for a new slab, which nobody else can see until it is published.
+    pub(super) fn reserve_slab(&self, puddle: &Puddle, class: Class) -> Option<Arc<Slab>> {
+        let geometry = extent::slab_geometry(class.element_size);
+        let granules = geometry.extent_size as usize / GRANULE_SIZE;
+        let mut inner = self.lock();
+        let position = self.take(&mut inner, granules, SLAB_ALIGN as usize / GRANULE_SIZE)?;
+        let slab = Slab::new(
+            puddle.address + position * GRANULE_SIZE,
+            class,
+            geometry,
+            &[],
+            false,
+        );
+        enter(&self.pages, puddle, &slab, Arc::as_ptr(&slab).cast_mut());
+        inner.slabs.insert(slab.address, slab.clone());
+        Some(slab)
+    }
+
+    /// Gives the extent of an object back.
+    pub(super) fn release_object(&self, position: usize) {
+        let mut inner = self.lock();
+        if let Some(object) = inner.objects.remove(&(position as u32)) {
+            inner.buddy.release(position, object.granules as usize);
+            self.free_granules
+                .store(inner.buddy.free_granules(), Ordering::Relaxed);
+            self.occupied.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the extent of a retired slab back.
+    pub(super) fn release_slab(&self, puddle: &Puddle, slab: &Slab) {
+        let mut inner = self.lock();
+        if inner.slabs.remove(&slab.address).is_none() {
+            return;
+        }
+        enter(&self.pages, puddle, slab, std::ptr::null_mut());
+        let position = (slab.address - puddle.address) / GRANULE_SIZE;
+        inner
+            .buddy
+            .release(position, slab.geometry.extent_size as usize / GRANULE_SIZE);
+        self.free_granules
+            .store(inner.buddy.free_granules(), Ordering::Relaxed);
+    }
+
+    /// A slab got its first busy element, or lost its last one.
+    pub(super) fn slab_occupied(&self, occupied: bool) {
+        if occupied {
+            self.occupied.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.occupied.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The slab that covers an address.
+    #[inline]
+    pub(super) fn slab_at(&self, puddle: &Puddle, address: usize) -> Option<&Slab> {
+        let page = self
+            .pages
+            .get((address - puddle.address) / SLAB_ALIGN as usize)?;
+        // SAFETY: slabs stay in `inner.slabs` while any element of them is busy; the caller asks for the address of an object
+        // that is allocated, or passes an invalid address, for which a slab that goes away in this moment is the caller's
+        // race to answer for.
+        unsafe { page.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Marks a live object extent as being freed: its position and granules.
+    pub(super) fn begin_free_object(&self, puddle: &Puddle, address: usize) -> Option<usize> {
+        let mut inner = self.lock();
+        let offset = address - puddle.address;
+        // The header is in the granule of the object, or in an earlier one where the alignment is large.
+        let granule = offset / GRANULE_SIZE;
+        let (position, object) = (0..=12)
+            .map(|order| {
+                if order == 0 {
+                    granule
+                } else {
+                    granule.saturating_sub(1 << (order - 1))
+                }
+            })
+            .find_map(|position| {
+                let object = inner.objects.get(&(position as u32))?;
+                (position * GRANULE_SIZE + object.data_offset as usize == offset)
+                    .then_some(position)
+            })
+            .and_then(|position| Some((position, inner.objects.get_mut(&(position as u32))?)))?;
+        std::mem::replace(&mut object.live, false).then_some(position)
+    }
+
+    /// The transaction that wanted to free it is rolled back.
+    pub(super) fn cancel_free_object(&self, position: usize) {
+        if let Some(object) = self.lock().objects.get_mut(&(position as u32)) {
+            object.live = true;
+        }
+    }
+
+    pub(super) fn is_live_object(&self, position: usize) -> bool {
+        self.lock()
+            .objects
+            .get(&(position as u32))
+            .is_some_and(|object| object.live)
+    }
+
+    /// Closes an unused puddle for good: nothing can be placed in it after this. False if it is in use.
+    pub(super) fn close_if_unused(&self) -> bool {
+        let mut inner = self.lock();
+        if inner.closed || !inner.objects.is_empty() || !self.is_unused() {
+            return false;
+        }
+        let mut retired: Vec<&Arc<Slab>> = Vec::new();
+        for slab in inner.slabs.values() {
+            if !slab.retire() {
+                retired.iter().for_each(|slab| slab.revive());
+                return false;
+            }
+            retired.push(slab);
+        }
+        inner.closed = true;
+        self.free_granules.store(0, Ordering::Relaxed);
+        true
+    }
+
+    /// Free blocks by size: entry k counts the blocks of `256 << k` bytes.
+    pub(crate) fn histogram(&self) -> Vec<usize> {
+        self.lock().buddy.histogram()
+    }
+
+    /// Bytes that no extent covers.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.free_granules.load(Ordering::Relaxed) * GRANULE_SIZE
+    }
+}
+
+fn enter(pages: &[AtomicPtr<Slab>], puddle: &Puddle, slab: &Slab, entry: *mut Slab) {
+    let first = (slab.address - puddle.address) / SLAB_ALIGN as usize;
+    let count = slab.geometry.extent_size.div_ceil(SLAB_ALIGN) as usize;
+    for page in &pages[first..first + count] {
+        page.store(entry, Ordering::Release);
+    }
+}

@@ -1,0 +1,435 @@
+//! Finding room in a pool: slabs owned by threads, slabs with room that nobody owns, puddles, growth.
+
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use durum_format::puddle::{self, PuddleKind};
+use durum_format::{GRANULE, UNIT, extent};
+use durum_service::PuddleOwner;
+
+use super::heap::PuddleHeap;
+use super::slab::{Class, Slab};
+use crate::error::{Error, Result};
+use crate::pool::PoolInner;
+use crate::puddle::Puddle;
+
+/// Alignments up to this one can be asked for.
+pub(crate) const ALIGN_MAX: usize = 64 << 10;
+/// A pool never grows by more than this at once, but for a single larger object.
+const GROWTH_MAX: u64 = 256 << 20;
+
+/// What the threads of a pool share to allocate.
+#[derive(Debug, Default)]
+pub(crate) struct PoolHeap {
+    /// Slabs that have room and no owner.
+    with_room: Mutex<HashMap<Class, Vec<Arc<Slab>>>>,
+    /// Slabs that were seen empty without an owner: the next commits give their extents back.
+    empty: Mutex<Vec<Arc<Slab>>>,
+    /// Whether `empty` is worth a look.
+    has_empty: AtomicBool,
+    /// Held while the pool grows or shrinks, so that it does so once.
+    resize: Mutex<()>,
+}
+
+/// The slabs that one thread owns in one pool.
+#[derive(Debug)]
+pub(crate) struct ThreadCache {
+    pub(crate) pool_key: u64,
+    /// The most used ones move to the front.
+    slabs: Vec<(Class, Arc<Slab>)>,
+}
+
+impl ThreadCache {
+    pub(crate) fn new(pool_key: u64) -> Self {
+        Self {
+            pool_key,
+            slabs: Vec::new(),
+        }
+    }
+
+    /// Returns every owned slab to the pool: the thread ends.
+    pub(crate) fn give_back(&mut self, pool: &PoolInner) {
+        for (_, slab) in self.slabs.drain(..) {
+            pool.disown(slab);
+        }
+    }
+}
+
+/// An element that was reserved.
+pub(super) struct Element {
+    pub(super) slab: NonNull<Slab>,
+    pub(super) index: usize,
+}
+
+impl PoolInner {
+    fn list(&self, slab: Arc<Slab>) {
+        let mut lists = self
+            .heap
+            .with_room
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        lists.entry(slab.class).or_default().push(slab);
+    }
+
+    fn disown(&self, slab: Arc<Slab>) {
+        if !slab.published.load(Ordering::Relaxed) {
+            // Nobody else can know this slab. Empty, because no transaction of its owner runs.
+            if slab.retire()
+                && let Some(puddle) = crate::space::puddle_at(slab.address)
+            {
+                // SAFETY: puddles live while their store is open, and the pool is.
+                let puddle = unsafe { puddle.as_ref() };
+                if let Some(heap) = puddle.heap.get() {
+                    heap.release_slab(puddle, &slab);
+                }
+            }
+        } else if slab.disown() {
+            self.list(slab);
+        }
+    }
+
+    /// After an element was released by a thread that does not own the slab: others may want it now.
+    pub(super) fn offer(&self, slab: &Slab, empty: bool) {
+        if slab.wants_listing()
+            && let Some(slab) = slab.shared()
+        {
+            self.list(slab);
+        }
+        if empty
+            && !slab.owned.load(Ordering::SeqCst)
+            && let Some(slab) = slab.shared()
+        {
+            self.heap
+                .empty
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(slab);
+            self.heap.has_empty.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes an empty slab out of use, so that the running commit can give its extent back.
+    pub(super) fn retire_empty_slab(&self) -> Option<Arc<Slab>> {
+        if !self.heap.has_empty.load(Ordering::Acquire) {
+            return None;
+        }
+        loop {
+            let slab = {
+                let mut empty = self
+                    .heap
+                    .empty
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let slab = empty.pop();
+                if empty.is_empty() {
+                    self.heap.has_empty.store(false, Ordering::Release);
+                }
+                slab?
+            };
+            // It may have been used again, or retired with its puddle.
+            if !slab.owned.load(Ordering::SeqCst) && slab.retire() {
+                return Some(slab);
+            }
+        }
+    }
+
+    /// Puts a slab back into use whose retirement was rolled back.
+    pub(super) fn revive_slab(&self, slab: Arc<Slab>) {
+        slab.revive();
+        self.offer(&slab, true);
+    }
+
+    /// Reserves an element for an object of this class.
+    pub(super) fn reserve_element(&self, cache: &mut ThreadCache, class: Class) -> Result<Element> {
+        if let Some(at) = cache.slabs.iter().position(|(other, _)| *other == class) {
+            let slab = &cache.slabs[at].1;
+            if let Some((index, first)) = slab.reserve() {
+                let slab = NonNull::from(&**slab);
+                if first {
+                    self.note_occupied(slab, true);
+                }
+                if at > 0 {
+                    cache.slabs.swap(at, at / 2);
+                }
+                return Ok(Element { slab, index });
+            }
+            let (_, slab) = cache.slabs.swap_remove(at);
+            self.disown(slab);
+        }
+        loop {
+            let slab = match self.take_listed(class) {
+                Some(slab) => slab,
+                None => {
+                    self.load_all_known(class)?;
+                    match self.take_listed(class) {
+                        Some(slab) => slab,
+                        None => self.new_slab(class)?,
+                    }
+                }
+            };
+            slab.owned.store(true, Ordering::SeqCst);
+            slab.listed.store(false, Ordering::SeqCst);
+            let reserved = slab.reserve();
+            let Some((index, first)) = reserved else {
+                // Filled or retired since it was listed.
+                slab.owned.store(false, Ordering::SeqCst);
+                continue;
+            };
+            let pointer = NonNull::from(&*slab);
+            if first {
+                self.note_occupied(pointer, true);
+            }
+            cache.slabs.push((class, slab));
+            return Ok(Element {
+                slab: pointer,
+                index,
+            });
+        }
+    }
+
+    pub(super) fn note_occupied(&self, slab: NonNull<Slab>, occupied: bool) {
+        // SAFETY: the caller holds or just released an element of the slab.
+        let address = unsafe { slab.as_ref() }.address;
+        if let Some(puddle) = crate::space::puddle_at(address) {
+            // SAFETY: puddles live while their store is open, and the pool is.
+            if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
+                heap.slab_occupied(occupied);
+            }
+        }
+    }
+
+    fn take_listed(&self, class: Class) -> Option<Arc<Slab>> {
+        self.heap
+            .with_room
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(&class)?
+            .pop()
+    }
+
+    /// Loads one more puddle that was not looked at yet: it may hold slabs with room of this class.
+    fn load_all_known(&self, _class: Class) -> Result<()> {
+        let unloaded = {
+            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+            puddles
+                .iter()
+                .find(|puddle| puddle.heap.get().is_none())
+                .cloned()
+        };
+        if let Some(puddle) = unloaded {
+            self.heap_of(&puddle)?;
+        }
+        Ok(())
+    }
+
+    fn new_slab(&self, class: Class) -> Result<Arc<Slab>> {
+        let geometry = extent::slab_geometry(class.element_size);
+        let granules = (geometry.extent_size / GRANULE) as usize;
+        let (puddle, slab) =
+            self.place(granules, |puddle, heap| heap.reserve_slab(puddle, class))?;
+        write_slab_header(&puddle, &slab);
+        Ok(slab)
+    }
+
+    /// The volatile heap of a puddle, rebuilt from the media at the first call.
+    pub(crate) fn heap_of<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
+        if let Some(heap) = puddle.heap.get() {
+            return Ok(heap);
+        }
+        let _once = self
+            .heap
+            .resize
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.load_heap(puddle)
+    }
+
+    fn load_heap<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
+        if let Some(heap) = puddle.heap.get() {
+            return Ok(heap);
+        }
+        let mut with_room = Vec::new();
+        let heap = PuddleHeap::load(puddle, |slab| with_room.push(slab))?;
+        let heap = puddle.heap.get_or_init(|| heap);
+        for slab in with_room {
+            if slab.wants_listing() {
+                self.list(slab);
+            }
+        }
+        Ok(heap)
+    }
+
+    /// Finds a puddle where `take` succeeds; the pool grows if there is none.
+    pub(super) fn place<R>(
+        &self,
+        granules: usize,
+        mut take: impl FnMut(&Puddle, &PuddleHeap) -> Option<R>,
+    ) -> Result<(Arc<Puddle>, R)> {
+        loop {
+            let known = self
+                .puddles
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .len();
+            for at in 0..known {
+                let puddle = {
+                    let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+                    let Some(puddle) = puddles.get(at) else { break };
+                    puddle.clone()
+                };
+                let heap = self.heap_of(&puddle)?;
+                if heap.may_fit(granules)
+                    && let Some(taken) = take(&puddle, heap)
+                {
+                    return Ok((puddle, taken));
+                }
+            }
+            let _once = self
+                .heap
+                .resize
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if self
+                .puddles
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .len()
+                > known
+            {
+                continue;
+            }
+            self.grow(granules)?;
+        }
+    }
+
+    /// Adds a puddle that holds at least `granules` in one piece.
+    fn grow(&self, granules: usize) -> Result<()> {
+        let total: u64 = self
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|puddle| puddle.size as u64)
+            .sum();
+        // A buddy block of the size is certain to exist once the heap is twice as large, aligned or not.
+        let wanted = (granules as u64).next_power_of_two() * GRANULE;
+        let needed = puddle::size_for_heap(wanted + wanted / 2).unwrap_or(u64::MAX);
+        let doubled = total.clamp(UNIT, GROWTH_MAX) / UNIT * UNIT;
+        let mut size = doubled.max(needed);
+        let grant = loop {
+            match self.store.service.create_puddle(
+                PuddleOwner::Pool(self.uuid),
+                PuddleKind::Data,
+                size,
+            ) {
+                // A nearly full disk: a smaller puddle may still serve.
+                Err(durum_service::Error::StorageFull { .. }) if size > needed => {
+                    size = (size / 2 / UNIT * UNIT).max(needed)
+                }
+                other => break other?,
+            }
+        };
+        let puddle = self.map(grant)?;
+        self.load_heap(&puddle)?;
+        self.puddles
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(puddle);
+        Ok(())
+    }
+
+    /// Gives a puddle back to the file system if nothing is in it and the pool does not need it soon.
+    pub(super) fn give_back_if_unused(&self, puddle: &Puddle) {
+        let Some(heap) = puddle.heap.get() else {
+            return;
+        };
+        if puddle.is_root || !heap.is_unused() {
+            return;
+        }
+        let _once = self
+            .heap
+            .resize
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let live: u64 = {
+            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+            let used = |puddle: &Arc<Puddle>| match puddle.heap.get() {
+                Some(heap) => {
+                    puddle::heap_size(puddle.size as u64).saturating_sub(heap.free_bytes() as u64)
+                }
+                None => puddle.size as u64,
+            };
+            puddles.iter().map(used).sum()
+        };
+        // A spare that is small beside what lives saves a pool at a size boundary from growing and shrinking in turn.
+        if (puddle.size as u64) * 4 <= live || !heap.close_if_unused() {
+            return;
+        }
+        let mut puddles = self.puddles.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = puddles.iter().position(|other| other.uuid == puddle.uuid) else {
+            return;
+        };
+        let owned = puddles.remove(at);
+        drop(puddles);
+        self.forget_slabs(&owned);
+        owned.unmap();
+        // Freed objects may still be looked up by late callers: the struct stays until the store closes.
+        self.store
+            .retired
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(owned);
+        if let Err(error) = self.store.service.remove_puddle(puddle.uuid) {
+            // The puddle stays in the registry, empty; the next opener finds it and uses it.
+            tracing::warn!(puddle = %puddle.uuid, %error, "an empty puddle could not be given back");
+        }
+    }
+
+    fn forget_slabs(&self, puddle: &Puddle) {
+        let mut lists = self
+            .heap
+            .with_room
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for list in lists.values_mut() {
+            list.retain(|slab| !puddle.contains(slab.address, 1));
+        }
+    }
+
+    /// The extent of the object that an allocation of `size` bytes aligned to `align` needs.
+    pub(super) fn object_extent(size: usize, align: usize) -> Result<(usize, usize)> {
+        let refused = || Error::ObjectSize {
+            size,
+            align,
+            size_max: (1 << 40) - 1,
+            align_max: ALIGN_MAX,
+        };
+        if align > ALIGN_MAX || size >= 1 << 40 {
+            return Err(refused());
+        }
+        let (data_offset, granules) =
+            extent::object_extent(size as u64, align as u64).ok_or_else(refused)?;
+        Ok((data_offset as usize, granules as usize))
+    }
+}
+
+/// Writes the header of a slab that is not published yet; its bitmap follows with the commit that publishes it.
+fn write_slab_header(puddle: &Puddle, slab: &Slab) {
+    let words = extent::encode(&extent::ExtentHeader {
+        type_id: slab.class.type_id,
+        kind: extent::ExtentKind::Slab {
+            extent_size: slab.geometry.extent_size,
+        },
+    });
+    let Some(header) = extent::SlabHeader::new(slab.class.element_size) else {
+        return;
+    };
+    let words = [words[0], words[1], header.encode()];
+    let target = puddle.at(slab.address - puddle.address);
+    // SAFETY: the extent was reserved, so nobody else touches its bytes; 24 bytes fit into every slab.
+    unsafe {
+        durum_persist::line::copy(target.as_ptr(), words.as_ptr().cast(), size_of_val(&words))
+    };
+}

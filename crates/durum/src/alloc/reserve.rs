@@ -1,0 +1,492 @@
+//! What one transaction took and gave back, and the bits on the media that will record it.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
+use durum_format::extent::{self, ExtentHeader, ExtentKind};
+use durum_format::puddle::{BITMAP_OFFSET, header_size};
+use durum_format::{GRANULE, SLAB_OBJECT_MAX};
+
+use super::pool::ThreadCache;
+use super::slab::{Class, Slab};
+use crate::announced::Announced;
+use crate::error::{Error, Result};
+use crate::pool::PoolInner;
+use crate::puddle::Puddle;
+
+const GRANULE_SIZE: usize = GRANULE as usize;
+/// The part of a slab header that is written once: extent header and geometry.
+const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
+
+/// One word of a bitmap on the media, and the bits of it that change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BitChange {
+    pub(crate) puddle: NonNull<Puddle>,
+    pub(crate) word: usize,
+    pub(crate) mask: u64,
+    pub(crate) set: bool,
+}
+
+/// The whole bitmap of a slab that this transaction publishes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bitmap {
+    pub(crate) puddle: NonNull<Puddle>,
+    pub(crate) address: usize,
+    pub(crate) words: [u64; SLAB_BITMAP_WORDS_MAX],
+    pub(crate) len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// An element of a slab.
+    Element(NonNull<Slab>, usize),
+    /// An object extent, by its first granule in the puddle.
+    Object(usize),
+    /// The root's extent.
+    Root(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    puddle: NonNull<Puddle>,
+    what: What,
+}
+
+impl Place {
+    fn puddle(&self) -> &Puddle {
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
+        unsafe { self.puddle.as_ref() }
+    }
+}
+
+/// Reservations and frees of a running transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Allocation {
+    reserved: Vec<Place>,
+    freed: Vec<Place>,
+    /// Slabs that nobody but this thread knows yet and that this transaction will publish.
+    new_slabs: Vec<NonNull<Slab>>,
+    /// Some object was allocated and freed in this transaction.
+    cancelled: bool,
+    /// Empty slabs whose extents this commit gives back.
+    retired: Vec<(NonNull<Puddle>, Arc<Slab>)>,
+}
+
+/// The bit of an extent that starts at `position`: address of the word, mask.
+fn extent_bit(puddle: &Puddle, position: usize) -> (usize, u64) {
+    let granule = position - header_size(puddle.size as u64) as usize / GRANULE_SIZE;
+    (
+        puddle.address + BITMAP_OFFSET as usize + granule / 64 * 8,
+        1 << (granule % 64),
+    )
+}
+
+impl Allocation {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reserved.is_empty() && self.freed.is_empty()
+    }
+
+    /// Reserves an object; its bytes are whatever was there. The fresh range is announced.
+    pub(crate) fn reserve(
+        &mut self,
+        pool: &PoolInner,
+        cache: &mut ThreadCache,
+        announced: &mut Announced,
+        type_id: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<usize> {
+        // An element is aligned to the largest power of two that divides its size.
+        let slab_size = size.max(1).next_multiple_of(align.max(8));
+        if slab_size as u64 <= SLAB_OBJECT_MAX {
+            let class = Class {
+                type_id,
+                element_size: slab_size as u64,
+            };
+            let element = pool.reserve_element(cache, class)?;
+            // SAFETY: an element of it is reserved, so the slab stays.
+            let slab = unsafe { element.slab.as_ref() };
+            let address = slab.element_address(element.index);
+            if let Some(puddle) = crate::space::puddle_at(address) {
+                self.reserved.push(Place {
+                    puddle,
+                    what: What::Element(element.slab, element.index),
+                });
+            }
+            if !slab.published.load(Ordering::Relaxed) && !self.new_slabs.contains(&element.slab) {
+                self.new_slabs.push(element.slab);
+                announced.insert(slab.address, SLAB_HEADER_FIXED);
+            }
+            announced.insert(address, size.max(1));
+            return Ok(address);
+        }
+        let (data_offset, granules) = PoolInner::object_extent(size, align)?;
+        let fits = granules.next_power_of_two().max(data_offset / GRANULE_SIZE);
+        let (puddle, position) =
+            pool.place(fits, |_, heap| heap.reserve_object(granules, data_offset))?;
+        self.reserved.push(Place {
+            puddle: NonNull::from(&*puddle),
+            what: What::Object(position),
+        });
+        Ok(write_object_header(
+            &puddle,
+            position,
+            announced,
+            type_id,
+            size,
+            data_offset,
+        ))
+    }
+
+    /// Reserves the root object, at its fixed place.
+    pub(crate) fn reserve_root(
+        &mut self,
+        pool: &PoolInner,
+        root_puddle: &Puddle,
+        announced: &mut Announced,
+        type_id: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<usize> {
+        let (data_offset, granules) = PoolInner::object_extent(size, align)?;
+        let room = durum_format::puddle::heap_size(root_puddle.size as u64) as usize - data_offset;
+        let refused = Error::ObjectSize {
+            size,
+            align,
+            size_max: room,
+            align_max: 4096,
+        };
+        if align > 4096 {
+            return Err(refused);
+        }
+        let position = pool
+            .heap_of(root_puddle)?
+            .reserve_root(root_puddle, granules, data_offset)
+            .ok_or(refused)?;
+        self.reserved.push(Place {
+            puddle: NonNull::from(root_puddle),
+            what: What::Root(position),
+        });
+        Ok(write_object_header(
+            root_puddle,
+            position,
+            announced,
+            type_id,
+            size,
+            data_offset,
+        ))
+    }
+
+    /// Marks the object at `address` to be freed when the transaction commits.
+    pub(crate) fn free(
+        &mut self,
+        pool: &PoolInner,
+        puddle: NonNull<Puddle>,
+        address: usize,
+    ) -> Result<()> {
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
+        let owner = unsafe { puddle.as_ref() };
+        let heap = pool.heap_of(owner)?;
+        let refused = || Error::NotAllocated { address };
+        let what = match heap.slab_at(owner, address) {
+            Some(slab) => {
+                let index = slab.index_of(address).ok_or_else(refused)?;
+                if !slab.begin_free(index) {
+                    return Err(refused());
+                }
+                What::Element(NonNull::from(slab), index)
+            }
+            None => What::Object(heap.begin_free_object(owner, address).ok_or_else(refused)?),
+        };
+        let (word, mask) = match what {
+            // SAFETY: an element of the slab is allocated, so it stays.
+            What::Element(slab, index) => unsafe { slab.as_ref() }.media_bit(index),
+            What::Object(position) | What::Root(position) => extent_bit(owner, position),
+        };
+        let published = !matches!(what, What::Element(slab, _)
+            // SAFETY: as above.
+            if !unsafe { slab.as_ref() }.published.load(Ordering::Relaxed));
+        // SAFETY: a bitmap word inside the mapped puddle; other threads change other bits of it atomically.
+        let bits = unsafe { std::sync::atomic::AtomicU64::from_ptr(word as *mut u64) }
+            .load(Ordering::Relaxed);
+        if published && bits & mask != 0 {
+            self.freed.push(Place { puddle, what });
+        } else {
+            // Allocated by this transaction: its bit is never set. The place stays reserved to the end, because
+            // the commit may still visit the bytes.
+            self.cancelled = true;
+        }
+        Ok(())
+    }
+
+    fn is_cancelled(&self, place: &Place) -> bool {
+        if !self.cancelled {
+            return false;
+        }
+        match place.what {
+            // SAFETY: an element of the slab is reserved, so it stays.
+            What::Element(slab, index) => !unsafe { slab.as_ref() }.is_live(index),
+            What::Object(position) | What::Root(position) => place
+                .puddle()
+                .heap
+                .get()
+                .is_some_and(|heap| !heap.is_live_object(position)),
+        }
+    }
+
+    /// The changes of the media's bitmaps that make this transaction's allocations and frees durable.
+    pub(crate) fn changes(
+        &mut self,
+        pools: &[Arc<PoolInner>],
+        bits: &mut Vec<BitChange>,
+        bitmaps: &mut Vec<Bitmap>,
+    ) {
+        // An empty slab's extent goes back with the next commit that writes bits anyway.
+        for slab in pools.iter().filter_map(|pool| pool.retire_empty_slab()) {
+            if let Some(puddle) = crate::space::puddle_at(slab.address) {
+                // SAFETY: puddles live while their store is open.
+                let owner = unsafe { puddle.as_ref() };
+                let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
+                push(
+                    bits,
+                    BitChange {
+                        puddle,
+                        word,
+                        mask,
+                        set: false,
+                    },
+                );
+                self.retired.push((puddle, slab));
+            }
+        }
+        for slab in &self.new_slabs {
+            // SAFETY: the slab is owned by this thread and unpublished, so it stays.
+            let slab = unsafe { slab.as_ref() };
+            let mut words = [0; SLAB_BITMAP_WORDS_MAX];
+            let mut puddle = None;
+            for place in &self.reserved {
+                if let What::Element(other, index) = place.what
+                    && other == NonNull::from(slab)
+                    && !self.is_cancelled(place)
+                {
+                    words[index / 64] |= 1 << (index % 64);
+                    puddle = Some(place.puddle);
+                }
+            }
+            let Some(puddle) = puddle else { continue };
+            let address = slab.address + SLAB_BITMAP_OFFSET as usize;
+            bitmaps.push(Bitmap {
+                puddle,
+                address,
+                words,
+                len: slab.geometry.bitmap_words as usize,
+            });
+            // SAFETY: as in `Place::puddle`.
+            let owner = unsafe { puddle.as_ref() };
+            let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
+            push(
+                bits,
+                BitChange {
+                    puddle,
+                    word,
+                    mask,
+                    set: true,
+                },
+            );
+        }
+        for place in &self.reserved {
+            if self.is_cancelled(place) {
+                continue;
+            }
+            let (word, mask) = match place.what {
+                What::Element(slab, _) if self.new_slabs.contains(&slab) => continue,
+                // SAFETY: an element of the slab is reserved, so it stays.
+                What::Element(slab, index) => unsafe { slab.as_ref() }.media_bit(index),
+                What::Object(position) | What::Root(position) => {
+                    extent_bit(place.puddle(), position)
+                }
+            };
+            push(
+                bits,
+                BitChange {
+                    puddle: place.puddle,
+                    word,
+                    mask,
+                    set: true,
+                },
+            );
+        }
+        for place in &self.freed {
+            let (word, mask) = match place.what {
+                // SAFETY: an element of the slab is still busy, so it stays.
+                What::Element(slab, index) => unsafe { slab.as_ref() }.media_bit(index),
+                What::Object(position) | What::Root(position) => {
+                    extent_bit(place.puddle(), position)
+                }
+            };
+            push(
+                bits,
+                BitChange {
+                    puddle: place.puddle,
+                    word,
+                    mask,
+                    set: false,
+                },
+            );
+        }
+    }
+
+    /// The transaction is durable: what it freed may be reserved again.
+    pub(crate) fn committed(&mut self, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>) {
+        for slab in self.new_slabs.drain(..) {
+            let published = self.reserved.iter().any(|place| {
+                matches!(place.what, What::Element(other, index)
+                    // SAFETY: the slab is owned by this thread, so it stays.
+                    if other == slab && unsafe { slab.as_ref() }.is_live(index))
+            });
+            // SAFETY: as above.
+            unsafe { slab.as_ref() }
+                .published
+                .store(published, Ordering::Relaxed);
+        }
+        if self.cancelled {
+            let cancelled: Vec<Place> = self
+                .reserved
+                .iter()
+                .filter(|place| self.is_cancelled(place))
+                .copied()
+                .collect();
+            for place in cancelled {
+                give_back(&place, &pool_of);
+            }
+        }
+        self.reserved.clear();
+        self.cancelled = false;
+        for (puddle, slab) in self.retired.drain(..) {
+            // SAFETY: puddles live while their store is open.
+            let puddle = unsafe { puddle.as_ref() };
+            if let Some(heap) = puddle.heap.get() {
+                heap.release_slab(puddle, &slab);
+            }
+        }
+        let freed = std::mem::take(&mut self.freed);
+        for place in &freed {
+            give_back(place, &pool_of);
+        }
+        // Puddles are looked at once, after everything of this transaction is out of them.
+        let mut seen: Option<NonNull<Puddle>> = None;
+        for place in &freed {
+            if seen.replace(place.puddle) != Some(place.puddle)
+                && let Some(pool) = pool_of(place.puddle().pool_key)
+            {
+                // SAFETY: the transaction keeps its pools open.
+                unsafe { pool.as_ref() }.give_back_if_unused(place.puddle());
+            }
+        }
+        self.freed = freed;
+        self.freed.clear();
+    }
+
+    /// The transaction is rolled back: everything is as before it.
+    pub(crate) fn aborted(&mut self, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>) {
+        self.new_slabs.clear();
+        for (puddle, slab) in self.retired.drain(..) {
+            // SAFETY: puddles live while their store is open.
+            let key = unsafe { puddle.as_ref() }.pool_key;
+            if let Some(pool) = pool_of(key) {
+                // SAFETY: the transaction keeps its pools open.
+                unsafe { pool.as_ref() }.revive_slab(slab);
+            }
+        }
+        for place in std::mem::take(&mut self.freed) {
+            match place.what {
+                // SAFETY: an element of the slab is still busy, so it stays.
+                What::Element(slab, index) => unsafe { slab.as_ref() }.cancel_free(index),
+                What::Object(position) | What::Root(position) => {
+                    if let Some(heap) = place.puddle().heap.get() {
+                        heap.cancel_free_object(position);
+                    }
+                }
+            }
+        }
+        for place in std::mem::take(&mut self.reserved) {
+            give_back(&place, &pool_of);
+        }
+        self.cancelled = false;
+    }
+}
+
+/// Makes a place reservable again.
+fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>) {
+    let puddle = place.puddle();
+    let Some(heap) = puddle.heap.get() else {
+        return;
+    };
+    match place.what {
+        What::Element(slab, index) => {
+            // SAFETY: the element is busy until `release`, so the slab is alive; the handle keeps it so.
+            let Some(slab) = (unsafe { slab.as_ref() }).shared() else {
+                return;
+            };
+            let empty = slab.release(index);
+            if empty {
+                heap.slab_occupied(false);
+            }
+            if let Some(pool) = pool_of(puddle.pool_key) {
+                // SAFETY: the transaction keeps its pools open.
+                unsafe { pool.as_ref() }.offer(&slab, empty);
+            }
+        }
+        What::Object(position) => heap.release_object(position),
+        What::Root(position) => {
+            heap.release_object(position);
+            heap.cancel_root();
+        }
+    }
+}
+
+fn push(bits: &mut Vec<BitChange>, change: BitChange) {
+    // Neighbours are mostly allocated together: one entry for a word.
+    if let Some(last) = bits.last_mut()
+        && last.word == change.word
+        && last.set == change.set
+    {
+        last.mask |= change.mask;
+        return;
+    }
+    bits.push(change);
+}
+
+/// Writes the header of an object extent and announces header and object; the object's address.
+fn write_object_header(
+    puddle: &Puddle,
+    position: usize,
+    announced: &mut Announced,
+    type_id: u64,
+    size: usize,
+    data_offset: usize,
+) -> usize {
+    let kind = ExtentKind::Object {
+        size: size.max(1) as u64,
+        data_offset: data_offset as u64,
+    };
+    let words = extent::encode(&ExtentHeader { type_id, kind });
+    let start = puddle.address + position * GRANULE_SIZE;
+    // SAFETY: the extent was reserved for this transaction, so nobody else touches its bytes.
+    unsafe {
+        durum_persist::line::copy(
+            puddle.at(start - puddle.address).as_ptr(),
+            words.as_ptr().cast(),
+            16,
+        );
+    }
+    if data_offset == 16 {
+        announced.insert(start, 16 + size.max(1));
+    } else {
+        announced.insert(start, 16);
+        announced.insert(start + data_offset, size.max(1));
+    }
+    start + data_offset
+}

@@ -1,0 +1,293 @@
+//! The slab level: many small objects of one type in one extent, mirrored in volatile memory.
+//!
+//! The media bitmap says which elements are durably allocated. The volatile mirror decides who may take one:
+//!
+//! * `busy`: the element is allocated, reserved by a running transaction, or freed by one that is not durable yet. Only an
+//!   element that is not busy can be reserved.
+//! * `live`: the element may be freed. Set when it is reserved, cleared by the one transaction that frees it; so a
+//!   second free of the same object is noticed, whoever does it.
+//!
+//! One thread at a time *owns* a slab and reserves in it; any thread may free. So `busy` bits are set by the owner
+//! and cleared by all: atomic operations, no lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use durum_format::extent::SlabGeometry;
+use durum_format::extent::slab::SLAB_BITMAP_OFFSET;
+
+/// What the elements of a slab have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Class {
+    pub(crate) type_id: u64,
+    pub(crate) element_size: u64,
+}
+
+/// The volatile mirror of one slab.
+#[derive(Debug)]
+pub(crate) struct Slab {
+    /// Address of the extent.
+    pub(crate) address: usize,
+    pub(crate) class: Class,
+    pub(crate) geometry: SlabGeometry,
+    /// The extent's start bit is durable. Until then the slab exists for its owner only.
+    pub(super) published: AtomicBool,
+    /// Some thread reserves in it.
+    pub(super) owned: AtomicBool,
+    /// It waits in the pool's list of slabs with room.
+    pub(super) listed: AtomicBool,
+    /// Elements that are not busy; exact when nobody is in between.
+    free: AtomicU32,
+    busy: Box<[AtomicU64]>,
+    live: Box<[AtomicU64]>,
+    this: Weak<Slab>,
+}
+
+fn bit(index: usize) -> (usize, u64) {
+    (index / 64, 1 << (index % 64))
+}
+
+/// The bits of a bitmap word that stand behind the last element: busy for ever, so that a search never yields them.
+fn beyond(capacity: usize, word: usize) -> u64 {
+    match capacity.saturating_sub(word * 64) {
+        room if room >= 64 => 0,
+        room => !0 << room,
+    }
+}
+
+impl Slab {
+    /// A slab whose media bitmap holds `allocated` (all zero for a new one).
+    pub(super) fn new(
+        address: usize,
+        class: Class,
+        geometry: SlabGeometry,
+        allocated: &[u64],
+        published: bool,
+    ) -> Arc<Self> {
+        let capacity = geometry.capacity as usize;
+        let words = geometry.bitmap_words as usize;
+        let set = |word: usize| allocated.get(word).copied().unwrap_or(0) & !beyond(capacity, word);
+        let taken: u32 = (0..words).map(|word| set(word).count_ones()).sum();
+        Arc::new_cyclic(|this| Self {
+            address,
+            class,
+            geometry,
+            published: AtomicBool::new(published),
+            owned: AtomicBool::new(false),
+            listed: AtomicBool::new(false),
+            free: AtomicU32::new(capacity as u32 - taken),
+            busy: (0..words)
+                .map(|word| AtomicU64::new(set(word) | beyond(capacity, word)))
+                .collect(),
+            live: (0..words).map(|word| AtomicU64::new(set(word))).collect(),
+            this: this.clone(),
+        })
+    }
+
+    /// The shared handle of this slab; `None` once its extent was given back.
+    pub(super) fn shared(&self) -> Option<Arc<Slab>> {
+        self.this.upgrade()
+    }
+
+    pub(crate) fn element_address(&self, index: usize) -> usize {
+        self.address + self.geometry.data_offset as usize + index * self.class.element_size as usize
+    }
+
+    /// The element that starts at `address`.
+    pub(crate) fn index_of(&self, address: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.address + self.geometry.data_offset as usize)?;
+        let size = self.class.element_size as usize;
+        (offset % size == 0 && offset / size < self.geometry.capacity as usize)
+            .then_some(offset / size)
+    }
+
+    /// The media bitmap word of an element, and its bit in it.
+    pub(crate) fn media_bit(&self, index: usize) -> (usize, u64) {
+        let (word, mask) = bit(index);
+        (self.address + SLAB_BITMAP_OFFSET as usize + word * 8, mask)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.free.load(Ordering::SeqCst) > 0
+    }
+
+    /// No element is allocated, reserved or waiting for its free to become durable.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.load(Ordering::Relaxed) == self.geometry.capacity as u32
+    }
+
+    /// Takes a free element, and tells whether the slab was empty before. Owner only.
+    pub(super) fn reserve(&self) -> Option<(usize, bool)> {
+        for (word, busy) in self.busy.iter().enumerate() {
+            let seen = busy.load(Ordering::Relaxed);
+            if seen == !0 {
+                continue;
+            }
+            let position = (!seen).trailing_zeros();
+            // Acquire: the free that cleared this bit happened before; its stores to the element are over.
+            let before = busy.fetch_or(1 << position, Ordering::Acquire);
+            if before & (1 << position) != 0 {
+                // The slab was filled while being retired (`retire`); nothing is left for the owner.
+                return None;
+            }
+            let free = self.free.fetch_sub(1, Ordering::SeqCst);
+            self.live[word].fetch_or(1 << position, Ordering::Relaxed);
+            return Some((
+                word * 64 + position as usize,
+                free == self.geometry.capacity as u32,
+            ));
+        }
+        None
+    }
+
+    /// Marks a live element as being freed; false if it is not live.
+    pub(super) fn begin_free(&self, index: usize) -> bool {
+        let (word, mask) = bit(index);
+        self.live[word].fetch_and(!mask, Ordering::Relaxed) & mask != 0
+    }
+
+    /// The transaction that wanted to free it is rolled back.
+    pub(super) fn cancel_free(&self, index: usize) {
+        let (word, mask) = bit(index);
+        self.live[word].fetch_or(mask, Ordering::Relaxed);
+    }
+
+    /// The element may be reserved again: its free is durable, or its allocation never will be. Tells whether the slab
+    /// is empty now.
+    pub(super) fn release(&self, index: usize) -> bool {
+        let (word, mask) = bit(index);
+        self.live[word].fetch_and(!mask, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `reserve`.
+        self.busy[word].fetch_and(!mask, Ordering::Release);
+        self.free.fetch_add(1, Ordering::SeqCst) + 1 == self.geometry.capacity as u32
+    }
+
+    /// Whether the element is allocated or reserved, and not being freed.
+    pub(super) fn is_live(&self, index: usize) -> bool {
+        let (word, mask) = bit(index);
+        self.live[word].load(Ordering::Relaxed) & mask != 0
+    }
+
+    /// Gives up ownership; true if the caller has to list the slab, because it has room and nobody else did.
+    pub(super) fn disown(&self) -> bool {
+        // SeqCst on `owned` and `free`: of an owner that leaves and a thread that frees at the same moment, one sees the other.
+        self.owned.store(false, Ordering::SeqCst);
+        self.wants_listing()
+    }
+
+    /// True for the one caller that has to put the slab into the pool's list.
+    pub(super) fn wants_listing(&self) -> bool {
+        self.free.load(Ordering::SeqCst) > 0
+            && !self.owned.load(Ordering::SeqCst)
+            && !self.listed.swap(true, Ordering::SeqCst)
+    }
+
+    /// Takes the whole slab out of use if it is empty: after this no reservation succeeds, also by its owner.
+    pub(super) fn retire(&self) -> bool {
+        for (word, busy) in self.busy.iter().enumerate() {
+            let empty = beyond(self.geometry.capacity as usize, word);
+            if busy
+                .compare_exchange(empty, !0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+            {
+                self.empty_words(word);
+                return false;
+            }
+        }
+        self.free.store(0, Ordering::SeqCst);
+        true
+    }
+
+    /// Undoes `retire`.
+    pub(super) fn revive(&self) {
+        self.empty_words(self.busy.len());
+        self.free
+            .store(self.geometry.capacity as u32, Ordering::SeqCst);
+    }
+
+    fn empty_words(&self, count: usize) {
+        for (word, busy) in self.busy[..count].iter().enumerate() {
+            busy.store(
+                beyond(self.geometry.capacity as usize, word),
+                Ordering::Release,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use durum_format::extent::slab_geometry;
+
+    fn slab(element_size: u64) -> Arc<Slab> {
+        Slab::new(
+            0x1000,
+            Class {
+                type_id: 7,
+                element_size,
+            },
+            slab_geometry(element_size),
+            &[],
+            true,
+        )
+    }
+
+    #[test]
+    fn every_element_is_handed_out_once() {
+        for element_size in [8, 16, 24, 64, 72, 128, 256] {
+            let slab = slab(element_size);
+            let mut seen = std::collections::BTreeSet::new();
+            while let Some((index, first)) = slab.reserve() {
+                assert_eq!(first, seen.is_empty());
+                let address = slab.element_address(index);
+                assert_eq!(slab.index_of(address), Some(index));
+                assert_eq!(slab.index_of(address + 1), None);
+                assert!(
+                    address + element_size as usize
+                        <= slab.address + slab.geometry.extent_size as usize
+                );
+                assert!(seen.insert(index));
+            }
+            assert_eq!(seen.len(), slab.geometry.capacity as usize);
+            assert!(!slab.has_room());
+            let last = seen.len() - 1;
+            for (count, index) in seen.into_iter().enumerate() {
+                assert_eq!(slab.release(index), count == last);
+            }
+            assert!(slab.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_second_free_is_noticed() {
+        let slab = slab(32);
+        let (index, _) = slab.reserve().expect("room");
+        assert!(slab.begin_free(index));
+        assert!(!slab.begin_free(index));
+        slab.cancel_free(index);
+        assert!(slab.begin_free(index));
+        slab.release(index);
+        assert!(!slab.begin_free(index));
+        assert!(!slab.begin_free(index + 1), "never allocated");
+    }
+
+    #[test]
+    fn only_an_empty_slab_retires_and_then_nobody_gets_anything() {
+        let slab = slab(8);
+        let (index, _) = slab.reserve().expect("room");
+        assert!(!slab.retire());
+        assert_eq!(
+            slab.reserve(),
+            Some((1, false)),
+            "a refused retirement changes nothing"
+        );
+        slab.release(1);
+        slab.release(index);
+        assert!(slab.retire());
+        assert_eq!(slab.reserve(), None);
+        slab.revive();
+        assert!(slab.is_empty());
+        assert_eq!(slab.reserve(), Some((0, true)));
+    }
+}

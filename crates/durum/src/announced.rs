@@ -1,0 +1,325 @@
+//! Which bytes a transaction has announced.
+//!
+//! Small ranges are kept by cache line: a line and a mask of its bytes. So an `add` that was made before is noticed
+//! whatever its shape, a fresh object counts as announced, and the commit visits each line once. Ranges of
+//! [`LARGE`] bytes and more are kept as sorted, disjoint intervals.
+
+use std::ops::Range;
+
+/// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
+const LARGE: usize = 512;
+const LINE: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Address divided by 64.
+    number: usize,
+    /// Bit n: byte n of the line is announced.
+    mask: u64,
+}
+
+/// A set of byte ranges.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    lines: Vec<Line>,
+    /// Open hash from line number to index in `lines` plus one; a power of two in size, at most half full.
+    index: Vec<u32>,
+    large: Vec<Range<usize>>,
+    bytes: usize,
+    /// The ranges as they were inserted, while they are few and small.
+    few: Vec<(usize, usize)>,
+}
+
+/// `few` is kept up to this many bytes and ranges.
+const FEW_BYTES: usize = 256;
+const FEW_RANGES: usize = 16;
+
+impl Default for Announced {
+    fn default() -> Self {
+        Self {
+            lines: Vec::with_capacity(32),
+            index: vec![0; 128],
+            large: Vec::new(),
+            bytes: 0,
+            few: Vec::with_capacity(FEW_RANGES),
+        }
+    }
+}
+
+/// The bytes of the line at `number` that `[start, end)` covers.
+fn mask_of(number: usize, start: usize, end: usize) -> u64 {
+    let first = start.saturating_sub(number * LINE).min(LINE);
+    let last = (end - number * LINE).min(LINE);
+    let ones = last - first;
+    if ones == LINE {
+        !0
+    } else {
+        ((1u64 << ones) - 1) << first
+    }
+}
+
+fn lines_of(start: usize, end: usize) -> Range<usize> {
+    start / LINE..end.div_ceil(LINE)
+}
+
+impl Announced {
+    #[inline]
+    fn hash(&self, number: usize) -> usize {
+        // Fibonacci hashing: the upper bits of the product are the well mixed ones.
+        (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & (self.index.len() - 1)
+    }
+
+    #[inline]
+    fn find(&self, number: usize) -> Option<usize> {
+        let mut slot = self.hash(number);
+        loop {
+            match self.index[slot] {
+                0 => return None,
+                at if self.lines[at as usize - 1].number == number => return Some(at as usize - 1),
+                _ => slot = (slot + 1) & (self.index.len() - 1),
+            }
+        }
+    }
+
+    fn mask(&self, number: usize) -> u64 {
+        self.find(number).map_or(0, |at| self.lines[at].mask)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.large.is_empty()
+    }
+
+    /// Every range that was inserted, if they are few: at most 16 ranges and 256 bytes in sum.
+    pub(crate) fn few(&self) -> Option<&[(usize, usize)]> {
+        let complete = self.few.iter().map(|(_, len)| len).sum::<usize>() == self.bytes;
+        complete.then_some(&self.few)
+    }
+
+    /// Whether every byte of `[start, start + len)` is announced.
+    #[inline]
+    pub(crate) fn covers(&self, start: usize, len: usize) -> bool {
+        let end = start + len;
+        if !self.large.is_empty() && self.large_covers(start, end) {
+            return true;
+        }
+        lines_of(start, end).all(|number| {
+            let wanted = mask_of(number, start, end);
+            self.mask(number) & wanted == wanted
+                || self.large_covers(start.max(number * LINE), end.min((number + 1) * LINE))
+        })
+    }
+
+    /// Whether any byte of `[start, start + len)` is announced.
+    pub(crate) fn overlaps(&self, start: usize, len: usize) -> bool {
+        let end = start + len;
+        let at = self.large.partition_point(|range| range.end <= start);
+        if self.large.get(at).is_some_and(|range| range.start < end) {
+            return true;
+        }
+        if lines_of(start, end).len() <= self.lines.len() {
+            lines_of(start, end).any(|number| self.mask(number) & mask_of(number, start, end) != 0)
+        } else {
+            self.lines.iter().any(|line| {
+                lines_of(start, end).contains(&line.number)
+                    && line.mask & mask_of(line.number, start, end) != 0
+            })
+        }
+    }
+
+    fn large_covers(&self, start: usize, end: usize) -> bool {
+        let at = self.large.partition_point(|range| range.end < end);
+        self.large
+            .get(at)
+            .is_some_and(|range| range.start <= start && end <= range.end)
+    }
+
+    /// Adds `[start, start + len)`.
+    #[inline]
+    pub(crate) fn insert(&mut self, start: usize, len: usize) {
+        self.bytes += len;
+        if self.bytes <= FEW_BYTES && self.few.len() < FEW_RANGES {
+            self.few.push((start, len));
+        }
+        if len >= LARGE {
+            self.insert_large(start..start + len);
+            return;
+        }
+        for number in lines_of(start, start + len) {
+            let mask = mask_of(number, start, start + len);
+            match self.find(number) {
+                Some(at) => self.lines[at].mask |= mask,
+                None => self.push(Line { number, mask }),
+            }
+        }
+    }
+
+    fn push(&mut self, line: Line) {
+        if (self.lines.len() + 1) * 2 > self.index.len() {
+            self.index = vec![0; self.index.len() * 2];
+            for at in 0..self.lines.len() {
+                self.enter(self.lines[at].number, at);
+            }
+        }
+        self.lines.push(line);
+        self.enter(line.number, self.lines.len() - 1);
+    }
+
+    fn enter(&mut self, number: usize, at: usize) {
+        let mut slot = self.hash(number);
+        while self.index[slot] != 0 {
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
+        self.index[slot] = at as u32 + 1;
+    }
+
+    fn insert_large(&mut self, mut range: Range<usize>) {
+        // Every interval that touches the new one is merged into it.
+        let from = self.large.partition_point(|other| other.end < range.start);
+        let to = self.large.partition_point(|other| other.start <= range.end);
+        if from < to {
+            range.start = range.start.min(self.large[from].start);
+            range.end = range.end.max(self.large[to - 1].end);
+        }
+        self.large.splice(from..to, [range]);
+    }
+
+    /// Visits ranges that hold together every announced byte and no byte twice. With `whole_lines` a range may reach to the
+    /// ends of its lines, so that no line is visited twice either.
+    pub(crate) fn for_each(&self, whole_lines: bool, mut visit: impl FnMut(usize, usize)) {
+        for range in &self.large {
+            visit(range.start, range.end - range.start);
+        }
+        for line in &self.lines {
+            let start = line.number * LINE;
+            if !self.large.is_empty() && whole_lines && self.touches_large(start) {
+                continue;
+            }
+            if whole_lines {
+                visit(start, LINE);
+                continue;
+            }
+            let mut mask = line.mask;
+            while mask != 0 {
+                let first = mask.trailing_zeros() as usize;
+                let ones = (mask >> first).trailing_ones() as usize;
+                visit(start + first, ones);
+                mask &= if first + ones == LINE {
+                    0
+                } else {
+                    !0 << (first + ones)
+                };
+            }
+        }
+    }
+
+    /// Whether the line that starts at `start` is written back with a large range.
+    fn touches_large(&self, start: usize) -> bool {
+        let at = self.large.partition_point(|range| range.end <= start);
+        self.large
+            .get(at)
+            .is_some_and(|range| range.start < start + LINE)
+    }
+
+    /// Forgets everything, in time proportional to what was in it.
+    pub(crate) fn clear(&mut self) {
+        if self.lines.len() > self.index.len() / 8 {
+            self.index.fill(0);
+        } else {
+            for at in 0..self.lines.len() {
+                let mut slot = self.hash(self.lines[at].number);
+                while self.index[slot] != 0 {
+                    self.index[slot] = 0;
+                    slot = (slot + 1) & (self.index.len() - 1);
+                }
+            }
+        }
+        self.lines.clear();
+        self.large.clear();
+        self.bytes = 0;
+        self.few.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behaves_like_a_set_of_bytes() {
+        let base = 0x2000_0000_0000usize;
+        let mut state = 3u64;
+        let mut random = move |below: usize| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        let mut announced = Announced::default();
+        for _ in 0..200 {
+            announced.clear();
+            assert!(announced.is_empty());
+            let mut model = vec![false; 8192];
+            for _ in 0..1 + random(60) {
+                let len = if random(4) == 0 {
+                    1 + random(1500)
+                } else {
+                    1 + random(100)
+                };
+                let start = random(model.len() - len);
+                let wanted = &mut model[start..start + len];
+                assert_eq!(
+                    announced.overlaps(base + start, len),
+                    wanted.iter().any(|byte| *byte)
+                );
+                let covered = wanted.iter().all(|byte| *byte);
+                // `covers` may miss a range that only several intervals cover together; it never claims too much.
+                assert!(!announced.covers(base + start, len) || covered);
+                wanted.fill(true);
+                announced.insert(base + start, len);
+                assert!(
+                    announced.covers(base + start, len),
+                    "what was just added is covered"
+                );
+            }
+            let mut seen = vec![0u32; model.len() / LINE];
+            announced.for_each(true, |start, len| {
+                for number in lines_of(start - base, start - base + len) {
+                    seen[number] += 1;
+                }
+            });
+            for (number, count) in seen.iter().enumerate() {
+                let wanted = model[number * LINE..(number + 1) * LINE]
+                    .iter()
+                    .any(|byte| *byte);
+                assert_eq!(*count > 0, wanted);
+            }
+            let mut bytes = vec![false; model.len()];
+            announced.for_each(false, |start, len| {
+                bytes[start - base..start - base + len].fill(true)
+            });
+            assert_eq!(bytes, model, "exactly the announced bytes");
+        }
+    }
+
+    #[test]
+    fn a_repeated_small_range_is_covered_exactly() {
+        let mut announced = Announced::default();
+        announced.insert(0x1003, 10);
+        assert!(announced.covers(0x1003, 10));
+        assert!(announced.covers(0x1005, 3));
+        assert!(!announced.covers(0x1002, 3));
+        assert!(!announced.covers(0x100c, 2));
+        announced.insert(0x100d, 100);
+        assert!(announced.covers(0x1003, 110));
+    }
+
+    #[test]
+    fn two_large_ranges_that_share_a_line_write_it_back_twice_at_most_once_each() {
+        let mut announced = Announced::default();
+        announced.insert(0x1000, 600);
+        announced.insert(0x1000 + 600, 600);
+        let mut visits = 0;
+        announced.for_each(true, |_, _| visits += 1);
+        assert_eq!(visits, 1, "touching intervals merge");
+    }
+}

@@ -1,0 +1,270 @@
+//! Types with a descriptor: what may be allocated in a pool.
+
+use std::any::TypeId;
+use std::collections::{HashMap, HashSet};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use durum_format::types::{Count, Declarations, Descriptor, Field, Primitive, Registry, Type};
+
+/// A type that a pool can hold: its layout is fixed, and the store knows where its pointers are.
+///
+/// Implemented by [`describe!`](crate::describe) for structs. Primitives, raw pointers to described types, and arrays of them are
+/// described already.
+///
+/// # Safety
+/// [`Described::layout`] tells the truth: size, alignment, and each pointer. Recovery, relocation and checks rely on it. Any
+/// bytes that were once stored as this type may be read as this type by another build of the program, so its
+/// representation is fixed (`repr(C)`, `repr(transparent)`, or a primitive).
+pub unsafe trait Described: Sized + 'static {
+    /// The name that pointers to this type go by; `None` where it has none, and pointers to it point to anything.
+    const NAME: Option<&'static str>;
+
+    /// The type's descriptor in terms of names; named types that it mentions are declared through `walk`.
+    fn layout(walk: &mut Walk) -> Type<String>;
+
+    /// The finished descriptor, made once for each type.
+    fn description() -> &'static Description {
+        described_at_run_time::<Self>()
+    }
+}
+
+/// A finished descriptor with all that it reaches.
+#[derive(Debug)]
+pub struct Description {
+    pub(crate) id: u64,
+    /// Id and canonical text of the type and of every type that its pointers reach.
+    pub(crate) texts: Vec<(u64, String)>,
+    /// The store that registered it last, so that the next allocation need not ask.
+    pub(crate) registered_with: AtomicU64,
+}
+
+impl Description {
+    /// The id of the type: a hash of its canonical text (docs/format/types.md).
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Describes `T`.
+    ///
+    /// # Panics
+    /// If the description contradicts itself: two types of one name, fields that overlap. That is an error in
+    /// the program's declarations and shows at the first use of the type.
+    pub fn of<T: Described>() -> Self {
+        let mut walk = Walk::default();
+        let layout = T::layout(&mut walk);
+        let name = T::NAME.unwrap_or("value");
+        let descriptor = walk.finish(name, layout).unwrap_or_else(|error| {
+            panic!(
+                "the description of {} is not usable: {error}",
+                std::any::type_name::<T>()
+            )
+        });
+        Self::from_descriptor(&descriptor)
+    }
+
+    pub(crate) fn from_descriptor(descriptor: &Descriptor) -> Self {
+        let mut registry = Registry::new();
+        let texts = match registry.register(descriptor) {
+            Ok(_) => registry
+                .iter()
+                .map(|(id, descriptor)| (id, descriptor.text().to_owned()))
+                .collect(),
+            // Two of its types share an id: registering the text itself will say so.
+            Err(_) => vec![(descriptor.id(), descriptor.text().to_owned())],
+        };
+        Self {
+            id: descriptor.id(),
+            texts,
+            registered_with: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_registered_with(&self, store_key: u64) -> bool {
+        self.registered_with.load(Ordering::Relaxed) == store_key
+    }
+}
+
+fn described_at_run_time<T: Described>() -> &'static Description {
+    static KNOWN: RwLock<Option<HashMap<TypeId, &'static Description>>> = RwLock::new(None);
+    let id = TypeId::of::<T>();
+    if let Some(known) = KNOWN
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_ref()
+        .and_then(|known| known.get(&id))
+    {
+        return known;
+    }
+    let description: &'static Description = Box::leak(Box::new(Description::of::<T>()));
+    KNOWN
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get_or_insert_default()
+        .entry(id)
+        .or_insert(description)
+}
+
+/// Goes over types that mention each other, and declares each once.
+#[derive(Debug, Default)]
+pub struct Walk {
+    declarations: Declarations,
+    begun: HashSet<&'static str>,
+    error: Option<String>,
+}
+
+impl Walk {
+    /// A pointer to `T`, which is declared if it has a name.
+    pub fn pointer_to<T: Described>(&mut self) -> Type<String> {
+        let Some(name) = T::NAME else {
+            return Type::pointer_to_any();
+        };
+        if Primitive::from_name(name).is_none() && self.begun.insert(name) {
+            let layout = T::layout(self);
+            if let Err(error) = self.declarations.declare_as(name, layout) {
+                self.error.get_or_insert(error.to_string());
+            }
+        }
+        Type::pointer(name)
+    }
+
+    /// A field of a struct `S`, its type taken from the accessor.
+    pub fn field<S, F: Described>(
+        &mut self,
+        name: &str,
+        offset: usize,
+        _type: impl Fn(&S) -> &F,
+    ) -> Field<String> {
+        Field::new(name, offset as u64, F::layout(self))
+    }
+
+    fn finish(mut self, name: &str, layout: Type<String>) -> Result<Descriptor, String> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if let Type::Primitive(primitive) = &layout {
+            return self
+                .declarations
+                .resolve(primitive.name())
+                .map_err(|error| error.to_string());
+        }
+        self.declarations
+            .declare_as(name, layout)
+            .map_err(|error| error.to_string())?;
+        self.declarations
+            .resolve(name)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// The name of the type with this canonical text.
+pub(crate) fn name_in(text: &str) -> Option<String> {
+    Descriptor::parse(text).ok()?.name().map(str::to_owned)
+}
+
+macro_rules! primitives {
+    ($($rust:ty => $primitive:ident),* $(,)?) => { $(
+        // SAFETY: a primitive of this size without pointers.
+        unsafe impl Described for $rust {
+            const NAME: Option<&'static str> = Some(Primitive::$primitive.name());
+
+            fn layout(_: &mut Walk) -> Type<String> {
+                Type::Primitive(Primitive::$primitive)
+            }
+        }
+    )* };
+}
+
+primitives! {
+    u8 => U8, u16 => U16, u32 => U32, u64 => U64, i8 => I8, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f64 => F64,
+    bool => Bool, char => Char, usize => U64, isize => I64,
+}
+
+const _: () = assert!(usize::BITS == 64, "pools hold 64-bit pointers");
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => { $(
+        // SAFETY: a native pointer, described as one.
+        unsafe impl<T: Described> Described for $pointer {
+            const NAME: Option<&'static str> = None;
+
+            fn layout(walk: &mut Walk) -> Type<String> {
+                walk.pointer_to::<T>()
+            }
+        }
+    )* };
+}
+
+pointers!(*mut T, *const T, Option<std::ptr::NonNull<T>>);
+
+// SAFETY: N elements in a row, each described.
+unsafe impl<T: Described, const N: usize> Described for [T; N] {
+    const NAME: Option<&'static str> = None;
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        T::layout(walk).array(Count::Fixed(N as u64))
+    }
+}
+
+// SAFETY: no bytes at all.
+unsafe impl<T: 'static> Described for PhantomData<T> {
+    const NAME: Option<&'static str> = None;
+
+    fn layout(_: &mut Walk) -> Type<String> {
+        Type::Opaque { size: 0, align: 1 }
+    }
+}
+
+/// Describes a `repr(C)` struct, so that it can live in a pool.
+///
+/// The name in quotes is language-neutral: C and C++ programs that declare the same name and fields read the same pools. Every
+/// field has to be listed, and each one's type must be described, too.
+///
+/// ```
+/// #[repr(C)]
+/// struct Node {
+///     value: u64,
+///     next: *mut Node,
+/// }
+/// durum::describe!(Node as "node" { value, next });
+/// ```
+///
+/// A field that is left out does not compile:
+///
+/// ```compile_fail
+/// #[repr(C)]
+/// struct Node {
+///     value: u64,
+///     next: *mut Node,
+/// }
+/// durum::describe!(Node as "node" { value });
+/// ```
+#[macro_export]
+macro_rules! describe {
+    ($type:ident as $name:literal { $($field:ident),* $(,)? }) => {
+        // SAFETY: the layout is measured by the compiler, and the pattern below names every field.
+        unsafe impl $crate::Described for $type {
+            const NAME: ::core::option::Option<&'static str> = ::core::option::Option::Some($name);
+
+            fn layout(walk: &mut $crate::Walk) -> $crate::format::types::Type<::std::string::String> {
+                let _every_field_is_listed = |object: &$type| { let $type { $($field: _),* } = object; };
+                let fields = ::std::vec![$(
+                    walk.field(stringify!($field), ::core::mem::offset_of!($type, $field), |object: &$type| &object.$field)
+                ),*];
+                $crate::format::types::Type::structure(
+                    $name,
+                    ::core::mem::size_of::<$type>() as u64,
+                    ::core::mem::align_of::<$type>() as u64,
+                    fields,
+                )
+            }
+
+            fn description() -> &'static $crate::Description {
+                static DESCRIPTION: ::std::sync::OnceLock<$crate::Description> = ::std::sync::OnceLock::new();
+                DESCRIPTION.get_or_init($crate::Description::of::<$type>)
+            }
+        }
+    };
+}

@@ -1,0 +1,410 @@
+//! Hybrid: undo and redo logs, changes in place (Puddles §4.1).
+//!
+//! ```text
+//! undo only    entry | entry | ...  data |                       word |      n + 2 fences
+//! redo only    entries, fresh, seal |   home |                   word |      3
+//! both         entry | ...  data, redo entries | seal | home |   word |      n + 4
+//! both, small  entry | ...  data, redo entries, seal | home |    word |      n + 3
+//! ```
+//!
+//! `|` is a fence; on `file`, where stores stay private until they are written back, undo entries need no fence of their own. *Small*: all
+//! announced ranges together are at most 256 bytes, so the seal carries a checksum of their contents and proves by itself
+//! that they reached the media. That is also how fresh objects cost an allocation no fence.
+
+use durum_persist::{Site, line};
+
+use super::Engine;
+use crate::error::{Error, Result};
+use crate::fault::{guarded, media_failed};
+use crate::log::{ENTRY_DATA_MAX, LogWriter, MoreLog};
+use crate::media::Barrier;
+use crate::puddle::Puddle;
+use crate::space::puddle_at;
+use crate::tx::{Announce, TxState};
+
+const ADD_WRITE: Site = Site("hybrid.add: write back the undo entry");
+const ADD_FENCE: Site = Site("hybrid.add: fence after the undo entry");
+const UNDO_LOG_WRITE: Site = Site("hybrid.commit: write the undo entries (file domain)");
+const UNDO_LOG_FENCE: Site = Site("hybrid.commit: sync the undo entries (file domain)");
+const DATA_WRITE: Site = Site("hybrid.commit: write back announced ranges");
+const DATA_FENCE: Site = Site("hybrid.commit: fence after announced ranges");
+const REDO_WRITE: Site = Site("hybrid.commit: write back redo entries");
+const SEAL_WRITE: Site = Site("hybrid.commit: write back the seal");
+const SEAL_FENCE: Site = Site("hybrid.commit: fence after the seal");
+const HOME_WRITE: Site = Site("hybrid.commit: write back home places of redo entries");
+const HOME_FENCE: Site = Site("hybrid.commit: fence after home places");
+const RETIRE_WRITE: Site = Site("hybrid.commit: write back the range word");
+const RETIRE_FENCE: Site = Site("hybrid.commit: fence after the range word");
+const ABORT_WRITE: Site = Site("hybrid.abort: write back restored ranges");
+const ABORT_FENCE: Site = Site("hybrid.abort: fence after restored ranges");
+const ABORT_RETIRE_WRITE: Site = Site("hybrid.abort: write back the range word");
+const ABORT_RETIRE_FENCE: Site = Site("hybrid.abort: fence after the range word");
+const PERSIST_WRITE: Site = Site("persist: write back");
+const PERSIST_FENCE: Site = Site("persist: fence");
+
+/// The sites of this engine.
+pub(crate) const SITES: &[Site] = &[
+    ADD_WRITE,
+    ADD_FENCE,
+    UNDO_LOG_WRITE,
+    UNDO_LOG_FENCE,
+    DATA_WRITE,
+    DATA_FENCE,
+    REDO_WRITE,
+    SEAL_WRITE,
+    SEAL_FENCE,
+    HOME_WRITE,
+    HOME_FENCE,
+    RETIRE_WRITE,
+    RETIRE_FENCE,
+    ABORT_WRITE,
+    ABORT_FENCE,
+    ABORT_RETIRE_WRITE,
+    ABORT_RETIRE_FENCE,
+    PERSIST_WRITE,
+    PERSIST_FENCE,
+];
+
+/// The engine without state: everything is in the transaction and its log.
+#[derive(Debug)]
+pub(super) struct Hybrid;
+
+impl Engine for Hybrid {
+    #[inline]
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        announce: Announce,
+    ) -> Result<()> {
+        if announce == Announce::Clobber {
+            return Ok(());
+        }
+        tx.log()?;
+        let TxState {
+            pools,
+            log: Some(log),
+            barrier,
+            ..
+        } = tx
+        else {
+            return Err(Error::NoTransaction);
+        };
+        let more = &*pools[0].store;
+        let mut at = address;
+        let end = address + len;
+        while at < end {
+            let piece = (end - at).min(ENTRY_DATA_MAX);
+            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+            guarded(|| unsafe { log.append_undo(at, piece, more, barrier) })?;
+            if !puddle.private {
+                log.write_back(barrier, ADD_WRITE)?;
+                // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
+                // time; a crash in between would find new bytes and nothing to undo them with.
+                barrier.fence(false, ADD_FENCE)?;
+            }
+            at += piece;
+        }
+        puddle.check_failed()
+    }
+
+    fn commit(&self, tx: &mut TxState) -> Result<()> {
+        let redo = !tx.sets.is_empty() || !tx.bits.is_empty() || !tx.bitmaps.is_empty();
+        let undo = tx.log.as_ref().is_some_and(LogWriter::has_undo);
+        if redo {
+            tx.log()?;
+            return commit_redo(tx, undo);
+        }
+        if undo && tx.log.as_ref().is_some_and(LogWriter::private) {
+            flush_undo_log(tx)?;
+        }
+        if !tx.announced.is_empty() {
+            write_back_announced(tx, DATA_WRITE)?;
+            // ORDER: the new contents are durable before the undo entries that protect them lose their effect.
+            tx.barrier.fence(private(tx), DATA_FENCE)?;
+        }
+        check_media(&tx.pools)?;
+        if undo {
+            retire(tx, RETIRE_WRITE, RETIRE_FENCE)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn abort(&self, tx: &mut TxState) {
+        // An error here is one of `file`, and has poisoned the pool.
+        let _ = roll_back(tx);
+    }
+
+    fn persist(&self, puddle: &Puddle, address: usize, len: usize) -> Result<()> {
+        let mut barrier = Barrier::default();
+        guarded(|| barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
+        // ORDER: durable on return; that is what the caller asked for.
+        barrier.fence(puddle.private, PERSIST_FENCE)?;
+        puddle.check_failed()
+    }
+
+    fn commits_with_others(&self) -> bool {
+        true
+    }
+}
+
+fn private(tx: &TxState) -> bool {
+    tx.pools[0].store.private
+}
+
+/// On `file`: the undo entries reach the log before any announced byte reaches its puddle.
+fn flush_undo_log(tx: &mut TxState) -> Result<()> {
+    let TxState {
+        log: Some(log),
+        barrier,
+        ..
+    } = tx
+    else {
+        return Ok(());
+    };
+    log.write_back(barrier, UNDO_LOG_WRITE)?;
+    // ORDER: undo entries are durable before the ranges are written to their files, which the kernel may write out at any time.
+    barrier.fence(true, UNDO_LOG_FENCE)
+}
+
+fn commit_redo(tx: &mut TxState, undo: bool) -> Result<()> {
+    let private = private(tx);
+    if undo && private {
+        flush_undo_log(tx)?;
+    }
+    // A seal may vouch for ranges only if nothing changes them between seal and word: a `set` on them would.
+    let coverable = !tx.sets_overlap_announced();
+    if !tx.announced.is_empty() {
+        write_back_announced_with(&tx.announced, &mut tx.barrier, private, DATA_WRITE)?;
+    }
+    let TxState {
+        pools,
+        log: Some(log),
+        barrier,
+        bitmaps,
+        bits,
+        sets,
+        set_bytes,
+        announced,
+        ..
+    } = &mut *tx
+    else {
+        return Err(Error::NoTransaction);
+    };
+    let more: &dyn MoreLog = &*pools[0].store;
+    // Before the seal, because nothing may fail after it.
+    check_media(pools)?;
+    for bitmap in bitmaps.iter() {
+        let mut bytes = [0; 64];
+        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(bitmap.words) {
+            *place = word.to_le_bytes();
+        }
+        log.append_redo(bitmap.address, &bytes[..bitmap.len * 8], more, barrier)?;
+    }
+    for bits in bits.iter() {
+        log.append_bits(bits.set, bits.word, bits.mask, more, barrier)?;
+    }
+    for set in sets.iter() {
+        log.append_redo(
+            set.target,
+            &set_bytes[set.from..set.from + set.len],
+            more,
+            barrier,
+        )?;
+    }
+    match announced.few().filter(|_| coverable) {
+        Some(ranges) => {
+            let mut contents = log.salt().crc();
+            for &(address, len) in ranges {
+                // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+                guarded(|| {
+                    contents
+                        .update(unsafe { std::slice::from_raw_parts(address as *const u8, len) })
+                });
+            }
+            log.append_seal(false, ranges, contents.value(), more, barrier)?;
+            log.write_back(barrier, SEAL_WRITE)?;
+        }
+        None => {
+            log.write_back(barrier, REDO_WRITE)?;
+            // ORDER: announced ranges and redo entries are durable before the seal that declares them so.
+            barrier.fence(private, DATA_FENCE)?;
+            log.append_seal(true, &[], log.salt().crc().value(), more, barrier)?;
+            log.write_back(barrier, SEAL_WRITE)?;
+        }
+    }
+    // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every redo
+    // entry; before, it rolls back, and needs home places untouched.
+    barrier.fence(private, SEAL_FENCE)?;
+    apply(tx)?;
+    // ORDER: home places are durable before the entries that could write them again lose their effect.
+    tx.barrier.fence(private, HOME_FENCE)?;
+    retire(tx, RETIRE_WRITE, RETIRE_FENCE)
+}
+
+/// Makes the redo entries' changes at their home places, from volatile memory.
+fn apply(tx: &mut TxState) -> Result<()> {
+    let TxState {
+        bitmaps,
+        bits,
+        sets,
+        set_bytes,
+        barrier,
+        ..
+    } = tx;
+    for bitmap in bitmaps.iter() {
+        let len = bitmap.len * 8;
+        // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
+        unsafe {
+            line::copy(bitmap.address as *mut u8, bitmap.words.as_ptr().cast(), len);
+            barrier.write_back(bitmap.puddle.as_ref(), bitmap.address, len, HOME_WRITE)?;
+        }
+    }
+    for (at, change) in bits.iter().enumerate() {
+        let word = change.word as *mut u64;
+        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations.
+        unsafe {
+            if change.set {
+                line::fetch_or_u64(word, change.mask);
+            } else {
+                line::fetch_and_u64(word, !change.mask);
+            }
+        }
+        // Words of one line come one after the other; the last one takes the line along.
+        let same_line = bits
+            .get(at + 1)
+            .is_some_and(|next| next.word / 64 == change.word / 64);
+        // SAFETY: as above.
+        let puddle = unsafe { change.puddle.as_ref() };
+        if !same_line || puddle.private {
+            barrier.write_back_word(puddle, change.word, HOME_WRITE)?;
+        }
+    }
+    for (at, set) in sets.iter().enumerate() {
+        let source = &set_bytes[set.from..set.from + set.len];
+        // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
+        let puddle = unsafe {
+            line::copy(set.target as *mut u8, source.as_ptr(), set.len);
+            set.puddle.as_ref()
+        };
+        let one_line = |set: &crate::tx::Set| set.target / 64 == (set.target + set.len - 1) / 64;
+        let same_line = one_line(set)
+            && sets
+                .get(at + 1)
+                .is_some_and(|next| one_line(next) && next.target / 64 == set.target / 64);
+        if !same_line || puddle.private {
+            barrier.write_back(puddle, set.target, set.len, HOME_WRITE)?;
+        }
+    }
+    Ok(())
+}
+
+fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
+    let TxState {
+        log: Some(log),
+        barrier,
+        ..
+    } = tx
+    else {
+        return Ok(());
+    };
+    log.retire(barrier, write)?;
+    // ORDER: the entries are out of effect before the commit returns: from then on others may change the same places, and an
+    // old entry replayed over them would undo that.
+    barrier.fence(log.private(), fence)
+}
+
+fn write_back_announced(tx: &mut TxState, site: Site) -> Result<()> {
+    let private = private(tx);
+    write_back_announced_with(&tx.announced, &mut tx.barrier, private, site)
+}
+
+fn write_back_announced_with(
+    announced: &crate::announced::Announced,
+    barrier: &mut Barrier,
+    private: bool,
+    site: Site,
+) -> Result<()> {
+    if !private {
+        guarded(|| {
+            // SAFETY: whole lines around announced ranges, inside mapped puddles.
+            announced.for_each(true, |address, len| unsafe {
+                line::write_back(address as *const u8, len, site)
+            });
+        });
+        return Ok(());
+    }
+    // Exactly the announced bytes: a neighbour may belong to a transaction that is not committed.
+    let mut result = Ok(());
+    announced.for_each(false, |address, len| {
+        if result.is_ok()
+            && let Some(puddle) = puddle_at(address)
+        {
+            // SAFETY: puddles live while their store is open.
+            result = guarded(|| barrier.write_back(unsafe { puddle.as_ref() }, address, len, site));
+        }
+    });
+    result
+}
+
+/// The error of a page that failed since the transaction began, if any.
+fn check_media(pools: &[std::sync::Arc<crate::pool::PoolInner>]) -> Result<()> {
+    if media_failed() {
+        pools.iter().try_for_each(|pool| pool.check_media())
+    } else {
+        Ok(())
+    }
+}
+
+fn roll_back(tx: &mut TxState) -> Result<()> {
+    let TxState {
+        pools,
+        log: Some(log),
+        barrier,
+        ..
+    } = tx
+    else {
+        return Ok(());
+    };
+    if log.entries() == 0 {
+        return Ok(());
+    }
+    let private = log.private();
+    // Without a write that reached the media, or without knowing what did (poison), memory is all there is to restore.
+    let media =
+        !private || log.reached_media() && pools.iter().all(|pool| pool.check_usable().is_ok());
+    let mut result = Ok(());
+    guarded(|| {
+        log.undo_in_reverse(|target, saved| {
+            // SAFETY: the entry was made from this range, which is still mapped; nobody else changes it.
+            unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
+            if media
+                && result.is_ok()
+                && let Some(puddle) = puddle_at(target)
+            {
+                // SAFETY: puddles live while their store is open.
+                result = barrier.write_back(
+                    unsafe { puddle.as_ref() },
+                    target,
+                    saved.len(),
+                    ABORT_WRITE,
+                );
+            }
+        });
+    });
+    if !media {
+        log.reset();
+        return Ok(());
+    }
+    result?;
+    if log.has_undo() {
+        // ORDER: the old contents are durable before the entries that hold them lose their effect.
+        barrier.fence(private, ABORT_FENCE)?;
+    }
+    log.retire(barrier, ABORT_RETIRE_WRITE)?;
+    // ORDER: the entries are out of effect before the ranges are free for other transactions to change.
+    barrier.fence(private, ABORT_RETIRE_FENCE)
+}

@@ -1,0 +1,46 @@
+//! What an engine is: how announced ranges become durable all at once.
+
+mod hybrid;
+
+use durum_service::EngineKind;
+
+use crate::error::Result;
+use crate::puddle::Puddle;
+use crate::tx::{Announce, TxState};
+
+pub(crate) use hybrid::SITES;
+
+/// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
+///
+/// The transaction tells it each range before the program stores there, and leaves it the order of everything that reaches the media.
+pub(crate) trait Engine: Sync + std::fmt::Debug {
+    /// Called before the first store to a range that was not announced before.
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        announce: Announce,
+    ) -> Result<()>;
+
+    /// Makes the transaction durable. After an error the caller calls `abort`.
+    fn commit(&self, tx: &mut TxState) -> Result<()>;
+
+    /// Puts announced memory back as it was.
+    fn abort(&self, tx: &mut TxState);
+
+    /// Makes `[address, address + len)` durable outside of any transaction.
+    fn persist(&self, puddle: &Puddle, address: usize, len: usize) -> Result<()>;
+
+    /// Whether one transaction may span several pools of this engine.
+    fn commits_with_others(&self) -> bool;
+}
+
+/// The engine of a kind, if this version has it.
+pub(crate) fn engine(kind: EngineKind) -> Option<&'static dyn Engine> {
+    match kind {
+        EngineKind::Hybrid => Some(&hybrid::Hybrid),
+        _ => None,
+    }
+}

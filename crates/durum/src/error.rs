@@ -1,0 +1,187 @@
+//! What can go wrong in the client, grouped by who can act on it.
+
+use std::path::PathBuf;
+
+pub use durum_service::ErrorKind;
+
+/// The result of an operation on a store, a pool or a transaction.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of a store, a pool or a transaction.
+///
+/// An operation that fails inside a transaction leaves the transaction usable: return the error from the closure to
+/// roll back. A commit that fails has rolled back, except where the variant says that the outcome is unknown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store refused or failed; see the message.
+    #[error(transparent)]
+    Store(#[from] durum_service::Error),
+
+    // ---- the caller -------------------------------------------------------------------------
+    /// The address lies in no puddle of this store that is open for writing.
+    #[error(
+        "{address:#x} ({len} bytes) is not inside an object of an open pool of this store; announce only addresses in its pools"
+    )]
+    NotInPool {
+        /// The first address of the range.
+        address: usize,
+        /// The length of the range in bytes.
+        len: usize,
+    },
+    /// The address is not the start of a live object.
+    #[error(
+        "{address:#x} is not the start of an allocated object: it was freed before, or never allocated"
+    )]
+    NotAllocated {
+        /// The address that was to be freed.
+        address: usize,
+    },
+    /// `add` of a range that a `set` of the same transaction will change at commit.
+    #[error(
+        "{address:#x} ({len} bytes) has a pending `set` in this transaction; `add` and store, or `set`, but not both"
+    )]
+    PendingSet {
+        /// The first address of the range.
+        address: usize,
+        /// The length of the range in bytes.
+        len: usize,
+    },
+    /// A transaction touched pools that it cannot commit together.
+    #[error(
+        "the transaction uses pool \"{first}\" ({first_engine}) and pool \"{second}\" ({second_engine}), which cannot commit together; use pools of one engine"
+    )]
+    MixedEngines {
+        /// A pool that the transaction used before.
+        first: String,
+        /// Its engine.
+        first_engine: &'static str,
+        /// The pool that it tried to use.
+        second: String,
+        /// Its engine.
+        second_engine: &'static str,
+    },
+    /// A transaction of another store is running on this thread.
+    #[error(
+        "a transaction on the store {running} is running on this thread; end it before one on {wanted} begins"
+    )]
+    OtherStore {
+        /// The store of the running transaction.
+        running: PathBuf,
+        /// The store of the new one.
+        wanted: PathBuf,
+    },
+    /// The transaction was already doomed by an inner abort, or is over.
+    #[error("the transaction was aborted inside; nothing of it was kept")]
+    Aborted,
+    /// No transaction is running on this thread.
+    #[error("no transaction is running on this thread")]
+    NoTransaction,
+    /// A handle that was made before a fork was used in the child.
+    #[error(
+        "this process was forked after the store was opened; open the store again in the child"
+    )]
+    Forked,
+    /// An allocation that no puddle can hold.
+    #[error(
+        "an object of {size} bytes aligned to {align} cannot be allocated: at most {size_max} bytes and an alignment of {align_max}"
+    )]
+    ObjectSize {
+        /// The size asked for, in bytes.
+        size: usize,
+        /// The alignment asked for.
+        align: usize,
+        /// The largest size, in bytes.
+        size_max: usize,
+        /// The largest alignment.
+        align_max: usize,
+    },
+    /// The pool's root is of another type.
+    #[error(
+        "pool \"{pool}\": its root is of type {found}, not {expected}; open it with the program that made it, or use another pool"
+    )]
+    RootType {
+        /// The pool's name.
+        pool: String,
+        /// The type asked for.
+        expected: String,
+        /// The type found.
+        found: String,
+    },
+    /// The engine is not built into this version.
+    #[error(
+        "pool \"{pool}\": the {engine} engine is not available in this version; open it with one that has it"
+    )]
+    EngineMissing {
+        /// The pool's name.
+        pool: String,
+        /// The engine.
+        engine: &'static str,
+    },
+    /// The checker found stores that no `add` announced.
+    #[error("pool \"{pool}\": {count} stores were not announced by `add`; the first: {first}")]
+    Unannounced {
+        /// The pool's name.
+        pool: String,
+        /// The number of changed ranges.
+        count: usize,
+        /// Where the first one is, with type and field.
+        first: String,
+    },
+    /// A low-level log was used in a way that it cannot be.
+    #[error("the log cannot do this: {reason}")]
+    LogMisuse {
+        /// Why, as a clause.
+        reason: &'static str,
+    },
+
+    // ---- the data ---------------------------------------------------------------------------
+    /// Media could not be read or a sync failed: what is on the media is unknown until the pool is opened again.
+    #[error("{file}: {reason} at offset {offset}; the pool is unusable until it is opened again", file = .file.display())]
+    Poisoned {
+        /// The file.
+        file: PathBuf,
+        /// The offset in the file, in bytes.
+        offset: u64,
+        /// What happened.
+        reason: &'static str,
+    },
+    /// Allocation data on the media contradicts itself.
+    #[error("{file}: damaged heap: {reason}; run `durum check` on the store", file = .file.display())]
+    DamagedHeap {
+        /// The puddle's file.
+        file: PathBuf,
+        /// What is wrong, with offsets.
+        reason: String,
+    },
+
+    // ---- the system -------------------------------------------------------------------------
+    /// A system call failed.
+    #[error("{operation} failed: {source}")]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// The system's error.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Who can act on this error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Store(error) => error.kind(),
+            Error::Poisoned { .. } | Error::DamagedHeap { .. } => ErrorKind::Data,
+            Error::RootType { .. } | Error::EngineMissing { .. } => ErrorKind::User,
+            Error::System { .. } => ErrorKind::System,
+            _ => ErrorKind::Caller,
+        }
+    }
+
+    pub(crate) fn system(operation: &'static str, source: impl Into<std::io::Error>) -> Self {
+        Self::System {
+            operation,
+            source: source.into(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Media errors while mapped memory is accessed.
+//!
+//! When a page of a mapped file cannot be read (a truncated file, a bad block), the kernel sends SIGBUS. The handler
+//! replaces the page by a private one and poisons the puddle's pool with file and offset, so that the program
+//! goes on to the next operation, which returns the error. It does so for durum's own accesses, made inside [`guarded`],
+//! and for the program's where the pool was opened with `PoolOptions::survive_media_errors`. Any other SIGBUS goes to whoever
+//! handled it before.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::space::puddle_at;
+
+thread_local! {
+    /// How many guarded sections this thread is in. Const and without destructor: safe to touch in a signal handler.
+    static GUARDED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs `access`, in which touching a bad page poisons the pool instead of killing the process.
+///
+/// What was read from a bad page is zero; the caller asks the pool for poison before it believes it.
+#[inline]
+pub(crate) fn guarded<R>(access: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            GUARDED.with(|depth| depth.set(depth.get() - 1));
+        }
+    }
+    GUARDED.with(|depth| depth.set(depth.get() + 1));
+    let _leave = Leave;
+    access()
+}
+
+/// Set once any page of any puddle has failed: whether a closer look is needed.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Whether any page of any puddle has failed in this process.
+#[inline]
+pub(crate) fn media_failed() -> bool {
+    FAILED.load(Ordering::Relaxed)
+}
+
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Installs the handler, once in a process.
+pub(crate) fn install() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a null new action only reads the old one; zeroed memory is a valid `sigaction`.
+        let previous = unsafe {
+            libc::sigaction(libc::SIGBUS, std::ptr::null(), previous.as_mut_ptr());
+            previous.assume_init()
+        };
+        // Remembered before the handler can run.
+        let _ = PREVIOUS.set(previous);
+        // SAFETY: zeroed memory is a valid `sigaction`; the handler is async-signal-safe (see there).
+        unsafe {
+            let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+            action.sa_sigaction = handler as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        }
+    });
+}
+
+/// Async-signal-safe: reads atomics, makes one `mmap` system call, stores to atomics.
+extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGBUS fills the address.
+    let address = unsafe { (*info).si_addr() } as usize;
+    if let Some(puddle) = puddle_at(address) {
+        // SAFETY: puddles in the table are alive while mapped.
+        let puddle = unsafe { puddle.as_ref() };
+        if GUARDED.with(Cell::get) > 0 || puddle.poison.survive.load(Ordering::Relaxed) {
+            let page = address & !0xfff;
+            // SAFETY: the page lies inside a puddle mapping of ours and cannot be read any more; a private zero page
+            // in its place takes no data away.
+            let replaced = unsafe {
+                libc::mmap(
+                    page as *mut libc::c_void,
+                    4096,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                    -1,
+                    0,
+                )
+            };
+            if replaced as usize == page {
+                puddle.poison_at((page - puddle.address) as u64);
+                FAILED.store(true, Ordering::Release);
+                return;
+            }
+        }
+    }
+    forward(signal, info, context);
+}
+
+/// Hands a SIGBUS that is none of ours to the handler that was there before.
+fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let previous = PREVIOUS.get();
+    match previous.map(|action| (action.sa_sigaction, action.sa_flags)) {
+        Some((handler, flags)) if handler != libc::SIG_DFL && handler != libc::SIG_IGN => {
+            if flags & libc::SA_SIGINFO != 0 {
+                // SAFETY: an action with SA_SIGINFO has a three-argument handler.
+                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                    unsafe { std::mem::transmute(handler) };
+                handler(signal, info, context);
+            } else {
+                // SAFETY: an action without SA_SIGINFO has a one-argument handler.
+                let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
+                handler(signal);
+            }
+        }
+        // SAFETY: back to the default; the access faults again when the handler returns, and the process ends as it would have.
+        _ => unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        },
+    }
+}

@@ -1,0 +1,482 @@
+//! A thread's log, as its owner writes it. The format is told in `docs/format/log.md`.
+//!
+//! At rest a log is armed: its range word admits undo entries of the current generation, and none exists. `retire` moves
+//! to the next generation with one 8-byte store, which takes every entry of this one out of effect.
+
+use std::sync::Arc;
+
+use durum_format::log::{
+    self, EntryFlags, EntryHeader, EntryKind, LOG_AREA_OFFSET, Order, RangeWord, SEQUENCE_REDO,
+    SEQUENCE_SEAL, SEQUENCE_UNDO, Salt,
+};
+use durum_format::puddle::heap_offset;
+use durum_format::{LINE, Uuid};
+use durum_persist::{Site, count, line};
+
+use crate::error::{Error, Result};
+use crate::media::Barrier;
+use crate::puddle::Puddle;
+
+/// A new log's header and first range word.
+const CREATE_WRITE: Site = Site("log.create: write back header and range word");
+/// A new log is whole before the log space names it.
+const CREATE_FENCE: Site = Site("log.create: fence");
+/// What a full puddle of the log holds is durable before the entry that leads on.
+const CHAIN_BEFORE_WRITE: Site = Site("log.chain: write back the entries before");
+const CHAIN_BEFORE_FENCE: Site = Site("log.chain: fence after the entries before");
+/// The entry that leads to the next puddle.
+const CHAIN_WRITE: Site = Site("log.chain: write back the chain entry");
+const CHAIN_FENCE: Site = Site("log.chain: fence after the chain entry");
+
+/// The sites of this module.
+pub(crate) const SITES: &[Site] = &[
+    CREATE_WRITE,
+    CREATE_FENCE,
+    CHAIN_BEFORE_WRITE,
+    CHAIN_BEFORE_FENCE,
+    CHAIN_WRITE,
+    CHAIN_FENCE,
+];
+
+const LINE_SIZE: usize = LINE as usize;
+/// From this many bytes on, data goes to the log by non-temporal stores: it is not read again, and a cached copy costs
+/// three times as much (docs/benchmarks.md). Only entries that start a line profit: undo entries do.
+const STREAM_MIN: usize = 512;
+/// Data of one entry; longer ranges are split.
+pub(crate) const ENTRY_DATA_MAX: usize = 1 << 20;
+/// Puddles that a log keeps for its next long transaction.
+const KEPT_SEGMENTS: usize = 4;
+
+/// Where a log that is full gets its next puddle from.
+pub(crate) trait MoreLog {
+    /// A log puddle with the header of a continuation of `log_id`, durable.
+    fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>>;
+}
+
+/// The writing end of one log.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    log_id: u64,
+    generation: u64,
+    salt: Salt,
+    /// The puddles of the log, the head first; those behind `current` are spare.
+    segments: Vec<Arc<Puddle>>,
+    current: usize,
+    /// Where the next entry goes, and the end of the room for it.
+    cursor: usize,
+    end: usize,
+    /// From here to `cursor` nothing was written back.
+    dirty_from: usize,
+    entries: u32,
+    /// Addresses of the undo entries of this generation.
+    undo: Vec<usize>,
+}
+
+fn area(puddle: &Puddle) -> usize {
+    puddle.address + (heap_offset(puddle.size as u64) + LOG_AREA_OFFSET) as usize
+}
+
+impl LogWriter {
+    /// Starts a log in a fresh, zero-filled puddle. Header and range word are durable on return.
+    pub(crate) fn create(
+        puddle: Arc<Puddle>,
+        log_id: u64,
+        client: Uuid,
+        barrier: &mut Barrier,
+    ) -> Result<Self> {
+        write_header(&puddle, log_id, client, false, barrier)?;
+        let generation = log::GENERATION_FIRST;
+        let cursor = area(&puddle);
+        let mut log = Self {
+            log_id,
+            generation,
+            salt: Salt::new(log_id, generation),
+            cursor,
+            end: puddle.address + puddle.size,
+            dirty_from: cursor,
+            segments: vec![puddle],
+            current: 0,
+            entries: 0,
+            undo: Vec::new(),
+        };
+        log.write_word(RangeWord::undo(generation), barrier, CREATE_WRITE)?;
+        // ORDER: header and word are durable before the log space names this log; else recovery finds a log without
+        // a header and has to quarantine it.
+        barrier.fence(log.private(), CREATE_FENCE)?;
+        Ok(log)
+    }
+
+    /// Makes a fresh puddle the continuation of a log. Durable on return.
+    pub(crate) fn create_continuation(
+        puddle: &Puddle,
+        log_id: u64,
+        client: Uuid,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        write_header(puddle, log_id, client, true, barrier)?;
+        // ORDER: the header is durable before a chain entry leads here.
+        barrier.fence(puddle.private, CREATE_FENCE)
+    }
+
+    pub(crate) fn log_id(&self) -> u64 {
+        self.log_id
+    }
+
+    pub(crate) fn head(&self) -> &Arc<Puddle> {
+        &self.segments[0]
+    }
+
+    /// Whether stores to puddles of this store stay in the process until written back.
+    pub(crate) fn private(&self) -> bool {
+        self.segments[0].private
+    }
+
+    pub(crate) fn salt(&self) -> &Salt {
+        &self.salt
+    }
+
+    /// Entries of this generation.
+    pub(crate) fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Whether any entry of this generation was written back.
+    pub(crate) fn reached_media(&self) -> bool {
+        self.entries > 0 && self.dirty_from > area(&self.segments[0]) || self.current > 0
+    }
+
+    pub(crate) fn has_undo(&self) -> bool {
+        !self.undo.is_empty()
+    }
+
+    /// Appends an undo entry with what `[target, target + len)` holds now; at most [`ENTRY_DATA_MAX`] bytes.
+    ///
+    /// # Safety
+    /// The range is readable, and nobody changes it meanwhile.
+    #[inline]
+    pub(crate) unsafe fn append_undo(
+        &mut self,
+        target: usize,
+        len: usize,
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        // On `file` one sync covers all entries, so none has a fence of its own.
+        let flags = if self.private() {
+            EntryFlags::NONE
+        } else {
+            EntryFlags::FENCED
+        };
+        // SAFETY: as the caller promises.
+        let data = unsafe { std::slice::from_raw_parts(target as *const u8, len) };
+        let at = self.append(
+            EntryKind::Copy,
+            Order::Reverse,
+            flags,
+            SEQUENCE_UNDO,
+            target as u64,
+            data,
+            more,
+            barrier,
+        )?;
+        self.undo.push(at);
+        Ok(())
+    }
+
+    /// Appends a redo entry that copies `data` to `target`.
+    pub(crate) fn append_redo(
+        &mut self,
+        target: usize,
+        data: &[u8],
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        for (piece, data) in data.chunks(ENTRY_DATA_MAX).enumerate() {
+            let target = (target + piece * ENTRY_DATA_MAX) as u64;
+            self.append(
+                EntryKind::Copy,
+                Order::Forward,
+                EntryFlags::NONE,
+                SEQUENCE_REDO,
+                target,
+                data,
+                more,
+                barrier,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Appends a redo entry that sets or clears the bits of `mask` in the word at `target`.
+    pub(crate) fn append_bits(
+        &mut self,
+        set: bool,
+        target: usize,
+        mask: u64,
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        let kind = if set {
+            EntryKind::SetBits
+        } else {
+            EntryKind::ClearBits
+        };
+        let data = mask.to_le_bytes();
+        self.append(
+            kind,
+            Order::Forward,
+            EntryFlags::NONE,
+            SEQUENCE_REDO,
+            target as u64,
+            &data,
+            more,
+            barrier,
+        )?;
+        Ok(())
+    }
+
+    /// Appends the seal over all entries of this generation and over the contents of `ranges`.
+    pub(crate) fn append_seal(
+        &mut self,
+        fenced: bool,
+        ranges: &[(usize, usize)],
+        contents: u32,
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        let mut data = [0u8; log::seal_size(SEAL_RANGES_MAX)];
+        let size = log::seal_size(ranges.len());
+        let Some(data) = data.get_mut(..size) else {
+            return Err(Error::LogMisuse {
+                reason: "a seal covers at most 16 ranges",
+            });
+        };
+        // A chain entry would count too, so there must be room before the count is taken.
+        self.make_room(log::entry_size(size), more, barrier)?;
+        data[..4].copy_from_slice(&self.entries.to_le_bytes());
+        data[4..8].copy_from_slice(&(ranges.len() as u32).to_le_bytes());
+        for (place, (address, len)) in data[8..].chunks_exact_mut(16).zip(ranges) {
+            place[..8].copy_from_slice(&(*address as u64).to_le_bytes());
+            place[8..].copy_from_slice(&(*len as u64).to_le_bytes());
+        }
+        data[size - 8..size - 4].copy_from_slice(&contents.to_le_bytes());
+        let flags = if fenced {
+            EntryFlags::FENCED
+        } else {
+            EntryFlags::NONE
+        };
+        self.append(
+            EntryKind::Seal,
+            Order::Forward,
+            flags,
+            SEQUENCE_SEAL,
+            0,
+            data,
+            more,
+            barrier,
+        )?;
+        Ok(())
+    }
+
+    /// Appends an entry of the caller's own making.
+    #[allow(clippy::too_many_arguments, reason = "the fields of an entry")]
+    #[inline]
+    pub(crate) fn append(
+        &mut self,
+        kind: EntryKind,
+        order: Order,
+        flags: EntryFlags,
+        sequence: u8,
+        target: u64,
+        data: &[u8],
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<usize> {
+        self.make_room(log::entry_size(data.len()), more, barrier)?;
+        Ok(self.put(kind, order, flags, sequence, target, data))
+    }
+
+    #[inline]
+    fn make_room(&mut self, size: usize, more: &dyn MoreLog, barrier: &mut Barrier) -> Result<()> {
+        // A chain entry always fits behind what is written.
+        if self.cursor + size + LINE_SIZE <= self.end {
+            Ok(())
+        } else {
+            self.chain(more, barrier)
+        }
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        kind: EntryKind,
+        order: Order,
+        flags: EntryFlags,
+        sequence: u8,
+        target: u64,
+        data: &[u8],
+    ) -> usize {
+        let words = EntryHeader::words(&self.salt, kind, order, flags, sequence, target, data);
+        let at = self.cursor;
+        let body = at + log::ENTRY_HEADER_SIZE;
+        let padded = log::padded(data.len());
+        let mut streamed = false;
+        // SAFETY: header, data and padding fit between `cursor` and `end`, inside the mapped puddle that this thread owns.
+        unsafe {
+            line::copy(at as *mut u8, words.as_ptr().cast(), log::ENTRY_HEADER_SIZE);
+            if padded > data.len() {
+                // First the padding, then the data over it: both are short.
+                line::store_u64((body + padded - 8) as *mut u64, 0);
+            }
+            if data.len() >= STREAM_MIN && !self.private() {
+                // The line that the header ends in goes back with the ragged start of the data.
+                line::copy_streaming(body as *mut u8, data.as_ptr(), data.len());
+                streamed = true;
+            } else {
+                line::copy(body as *mut u8, data.as_ptr(), data.len());
+            }
+        }
+        count::add_bytes_logged(log::entry_size(data.len()) as u64);
+        self.cursor = body + padded;
+        if flags.is_fenced() {
+            self.cursor = self.cursor.next_multiple_of(LINE_SIZE);
+        }
+        if streamed && self.dirty_from == at && at.is_multiple_of(LINE_SIZE) {
+            // Nothing is left to write back: the stream took whole lines, and both ragged ends.
+            self.dirty_from = self.cursor;
+        }
+        self.entries += 1;
+        at
+    }
+
+    /// Goes on in another puddle.
+    #[cold]
+    fn chain(&mut self, more: &dyn MoreLog, barrier: &mut Barrier) -> Result<()> {
+        if self.current + 1 == self.segments.len() {
+            let puddle = more.continuation(self.log_id)?;
+            self.segments.push(puddle);
+        }
+        self.write_back(barrier, CHAIN_BEFORE_WRITE)?;
+        // ORDER: the entries before are durable before the chain entry, which claims so by its flag; else a torn
+        // entry before it would look like damage.
+        barrier.fence(self.private(), CHAIN_BEFORE_FENCE)?;
+        let next = self.segments[self.current + 1].address;
+        self.put(
+            EntryKind::Chain,
+            Order::Forward,
+            EntryFlags::FENCED,
+            0,
+            next as u64,
+            &[],
+        );
+        self.write_back(barrier, CHAIN_WRITE)?;
+        // ORDER: the way to the next puddle is durable before an entry there counts on being found.
+        barrier.fence(self.private(), CHAIN_FENCE)?;
+        self.current += 1;
+        self.move_to(self.current);
+        Ok(())
+    }
+
+    fn move_to(&mut self, segment: usize) {
+        self.current = segment;
+        let puddle = &self.segments[segment];
+        self.cursor = area(puddle);
+        self.dirty_from = self.cursor;
+        self.end = puddle.address + puddle.size;
+    }
+
+    /// Starts making the entries written so far durable.
+    #[inline]
+    pub(crate) fn write_back(&mut self, barrier: &mut Barrier, site: Site) -> Result<()> {
+        if self.cursor > self.dirty_from {
+            let segment = &self.segments[self.current];
+            // The next entry may begin in the last line; it is written back again with that one.
+            barrier.write_back(
+                segment,
+                self.dirty_from,
+                self.cursor.min(self.end) - self.dirty_from,
+                site,
+            )?;
+            self.dirty_from = self.cursor;
+        }
+        Ok(())
+    }
+
+    /// Takes every entry of this generation out of effect and arms the next. Durable after the next fence.
+    pub(crate) fn retire(&mut self, barrier: &mut Barrier, site: Site) -> Result<()> {
+        self.generation += 1;
+        self.salt = Salt::new(self.log_id, self.generation);
+        self.reset();
+        self.write_word(RangeWord::undo(self.generation), barrier, site)
+    }
+
+    /// Forgets entries that never reached the media.
+    pub(crate) fn reset(&mut self) {
+        self.segments.truncate(KEPT_SEGMENTS.max(1));
+        self.move_to(0);
+        self.entries = 0;
+        self.undo.clear();
+    }
+
+    /// Moves the log between stages within this generation, for the low-level interface.
+    pub(crate) fn write_range(
+        &mut self,
+        lo: u8,
+        hi: u8,
+        barrier: &mut Barrier,
+        site: Site,
+    ) -> Result<()> {
+        self.write_word(
+            RangeWord {
+                generation: self.generation,
+                lo,
+                hi,
+            },
+            barrier,
+            site,
+        )
+    }
+
+    fn write_word(&mut self, word: RangeWord, barrier: &mut Barrier, site: Site) -> Result<()> {
+        let head = &self.segments[0];
+        let address = head.address
+            + (heap_offset(head.size as u64) + log::slot_offset(word.generation)) as usize;
+        // SAFETY: a range slot of the mapped puddle that this thread owns.
+        unsafe { line::store_u64(address as *mut u64, word.to_u64()) };
+        barrier.write_back(head, address, 8, site)
+    }
+
+    /// Visits the undo entries, last written first: target and the bytes to put back.
+    pub(crate) fn undo_in_reverse(&self, mut visit: impl FnMut(usize, &[u8])) {
+        for &at in self.undo.iter().rev() {
+            // SAFETY: the entry was written by `put` at this address in a puddle that is still mapped.
+            let header =
+                EntryHeader::from_bytes(unsafe { &*(at as *const [u8; log::ENTRY_HEADER_SIZE]) });
+            // SAFETY: its data follows it.
+            let data = unsafe {
+                std::slice::from_raw_parts(
+                    (at + log::ENTRY_HEADER_SIZE) as *const u8,
+                    header.size as usize,
+                )
+            };
+            visit(header.target as usize, data);
+        }
+    }
+}
+
+/// The most ranges that a seal covers.
+pub(crate) const SEAL_RANGES_MAX: usize = 16;
+
+fn write_header(
+    puddle: &Puddle,
+    log_id: u64,
+    client: Uuid,
+    continuation: bool,
+    barrier: &mut Barrier,
+) -> Result<()> {
+    let bytes = log::LogHeader::new(log_id, client, puddle.size as u64, continuation).encode();
+    let offset = heap_offset(puddle.size as u64) as usize;
+    // SAFETY: the header's place in a fresh puddle that only this thread knows.
+    unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
+    barrier.write_back(puddle, puddle.address + offset, bytes.len(), CREATE_WRITE)
+}

@@ -1,0 +1,400 @@
+//! Pools: named sets of puddles with a root object, and what a program does with one.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use durum_format::Uuid;
+use durum_format::extent::{self, ExtentKind};
+use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
+use durum_service::{EngineKind, PuddleGrant};
+
+use crate::alloc::PoolHeap;
+use crate::announced::Announced;
+use crate::checker::Checker;
+use crate::described::Described;
+use crate::engine::{self, Engine};
+use crate::error::{Error, Result};
+use crate::fault::{guarded, media_failed};
+use crate::puddle::{Owner, Poison, Puddle};
+use crate::space::puddle_at;
+use crate::store::StoreInner;
+use crate::tx::Set;
+
+/// How a pool is made, and how it is used while it is open.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// The engine that runs its transactions. Fixed when the pool is made. Default: Hybrid.
+    pub engine: EngineKind,
+    /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made. Default: 2 MiB.
+    pub root_puddle_size: u64,
+    /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
+    /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
+    pub survive_media_errors: bool,
+    /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
+    pub check_stores: bool,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineKind::Hybrid,
+            root_puddle_size: durum_format::UNIT,
+            survive_media_errors: false,
+            check_stores: false,
+        }
+    }
+}
+
+impl PoolOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`PoolOptions::engine`].
+    #[must_use]
+    pub fn engine(mut self, engine: EngineKind) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Sets [`PoolOptions::root_puddle_size`].
+    #[must_use]
+    pub fn root_puddle_size(mut self, bytes: u64) -> Self {
+        self.root_puddle_size = bytes;
+        self
+    }
+
+    /// Sets [`PoolOptions::survive_media_errors`].
+    #[must_use]
+    pub fn survive_media_errors(mut self, survive: bool) -> Self {
+        self.survive_media_errors = survive;
+        self
+    }
+
+    /// Sets [`PoolOptions::check_stores`].
+    #[must_use]
+    pub fn check_stores(mut self, check: bool) -> Self {
+        self.check_stores = check;
+        self
+    }
+}
+
+/// What all handles of an open pool share.
+#[derive(Debug)]
+pub(crate) struct PoolInner {
+    /// Different for each opening in this process.
+    pub(crate) key: u64,
+    pub(crate) uuid: Uuid,
+    pub(crate) name: String,
+    pub(crate) kind: EngineKind,
+    pub(crate) engine: &'static dyn Engine,
+    pub(crate) store: Arc<StoreInner>,
+    pub(crate) poison: Arc<Poison>,
+    pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
+    pub(crate) heap: PoolHeap,
+    root: Mutex<()>,
+    this: std::sync::Weak<PoolInner>,
+    checker: Option<Mutex<Checker>>,
+}
+
+impl PoolInner {
+    pub(crate) fn open(
+        store: Arc<StoreInner>,
+        grant: durum_service::PoolGrant,
+        options: &PoolOptions,
+    ) -> Result<Arc<Self>> {
+        let engine = engine::engine(grant.engine).ok_or_else(|| Error::EngineMissing {
+            pool: grant.name.clone(),
+            engine: grant.engine.name(),
+        })?;
+        let poison = Arc::new(Poison::default());
+        poison.survive.store(
+            options.survive_media_errors,
+            std::sync::atomic::Ordering::Relaxed,
+        );
+        let pool = Arc::new_cyclic(|this| Self {
+            key: crate::store::next_key(),
+            uuid: grant.uuid,
+            name: grant.name,
+            kind: grant.engine,
+            engine,
+            store,
+            poison,
+            puddles: RwLock::new(Vec::new()),
+            heap: PoolHeap::default(),
+            root: Mutex::new(()),
+            this: this.clone(),
+            checker: options.check_stores.then(|| Mutex::new(Checker::default())),
+        });
+        let mut puddles = Vec::with_capacity(grant.puddles.len());
+        for puddle in grant.puddles {
+            puddles.push(pool.map(puddle)?);
+        }
+        *pool.puddles.write().unwrap_or_else(PoisonError::into_inner) = puddles;
+        pool.after_commit();
+        Ok(pool)
+    }
+
+    pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
+        let owner = Owner {
+            store_key: self.store.key,
+            pool_key: self.key,
+            pool: self.this.clone(),
+            poison: self.poison.clone(),
+        };
+        Puddle::map(
+            grant,
+            owner,
+            self.store.info.domain,
+            self.store.space,
+            &self.store.info.path,
+        )
+    }
+
+    #[inline]
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.poison.check()?;
+        self.store.poison.check()?;
+        if media_failed() {
+            self.check_media()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The error of a page of this pool that failed, if any.
+    #[cold]
+    pub(crate) fn check_media(&self) -> Result<()> {
+        self.puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .try_for_each(|puddle| puddle.check_failed())
+    }
+
+    pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
+        let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        puddles
+            .iter()
+            .find(|puddle| puddle.is_root)
+            .cloned()
+            .ok_or_else(|| Error::DamagedHeap {
+                file: self.store.info.path.clone(),
+                reason: format!("pool \"{}\" has no root puddle", self.name),
+            })
+    }
+
+    /// The root object, if it was made: address, type and size.
+    fn existing_root(&self) -> Result<Option<(usize, u64, u64)>> {
+        let puddle = self.root_puddle()?;
+        let start = heap_offset(puddle.size as u64) as usize;
+        // SAFETY: both places lie in the mapped puddle.
+        let (bitmap, words) = guarded(|| unsafe {
+            let bitmap = puddle.at(BITMAP_OFFSET as usize).cast::<u64>().read();
+            (bitmap, puddle.at(start).cast::<[u64; 2]>().read())
+        });
+        puddle.check_failed()?;
+        if bitmap & 1 == 0 {
+            return Ok(None);
+        }
+        let damaged = |reason: String| Error::DamagedHeap {
+            file: puddle.file.path().to_owned(),
+            reason,
+        };
+        let header =
+            extent::parse(words).map_err(|error| damaged(format!("root object: {error}")))?;
+        match header.kind {
+            ExtentKind::Object { size, data_offset } => Ok(Some((
+                puddle.address + start + data_offset as usize,
+                header.type_id,
+                size,
+            ))),
+            ExtentKind::Slab { .. } => Err(damaged(
+                "a slab stands in the place of the root object".into(),
+            )),
+        }
+    }
+
+    pub(crate) fn before_commit(&self, announced: &Announced, sets: &[Set]) -> Result<()> {
+        match &self.checker {
+            Some(checker) => checker
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .look(self, announced, sets),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn after_commit(&self) {
+        if let Some(checker) = &self.checker {
+            checker
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remember(self);
+        }
+    }
+}
+
+impl Drop for PoolInner {
+    fn drop(&mut self) {
+        for puddle in self
+            .puddles
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
+            puddle.unmap();
+        }
+        if let Err(error) = self.store.service.close_pool(self.uuid) {
+            // The next opener finds the grant and recovers, which changes nothing in a drained pool.
+            tracing::warn!(pool = %self.name, %error, "the pool could not be closed in order");
+        }
+    }
+}
+
+/// An open pool. Handles are cheap to clone and may be used from any thread; the pool closes with the last one.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    pub(crate) inner: Arc<PoolInner>,
+}
+
+impl Pool {
+    /// The pool's name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The pool's UUID.
+    pub fn uuid(&self) -> Uuid {
+        self.inner.uuid
+    }
+
+    /// The engine that runs its transactions.
+    pub fn engine(&self) -> EngineKind {
+        self.inner.kind
+    }
+
+    /// The root object: made now, zeroed and durable, if the pool has none yet.
+    ///
+    /// # Errors
+    /// `RootType` if the pool's root is of another type; `ObjectSize` if it does not fit into the root puddle
+    /// (see [`PoolOptions::root_puddle_size`]).
+    pub fn root<T: Described>(&self) -> Result<*mut T> {
+        let type_id = self.inner.store.ensure_type::<T>()?;
+        Ok(self
+            .root_bytes(type_id, size_of::<T>(), align_of::<T>())?
+            .cast())
+    }
+
+    /// The root object as untyped memory. See [`Pool::root`].
+    ///
+    /// # Errors
+    /// As for [`Pool::root`].
+    pub fn root_bytes(&self, type_id: u64, size: usize, align: usize) -> Result<*mut u8> {
+        let _once = self
+            .inner
+            .root
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((address, found, found_size)) = self.inner.existing_root()? {
+            if found != type_id || found_size != size.max(1) as u64 {
+                let name = |id, size| format!("{} ({size} bytes)", self.inner.store.type_name(id));
+                return Err(Error::RootType {
+                    pool: self.inner.name.clone(),
+                    expected: name(type_id, size as u64),
+                    found: name(found, found_size),
+                });
+            }
+            return Ok(std::ptr::with_exposed_provenance_mut(address));
+        }
+        self.transaction(|tx| {
+            let root = tx.alloc_root(self, type_id, size, align)?;
+            // SAFETY: the root was just allocated.
+            unsafe { durum_persist::line::zero(root, size) };
+            Ok(root)
+        })
+    }
+
+    /// The type id of the root object, if the pool has one.
+    ///
+    /// # Errors
+    /// `DamagedHeap`, `Poisoned`.
+    pub fn root_type(&self) -> Result<Option<u64>> {
+        Ok(self.inner.existing_root()?.map(|(_, type_id, _)| type_id))
+    }
+
+    /// Makes `[address, address + len)` durable as it is now, outside of any transaction.
+    ///
+    /// Not atomic: after a crash before it returns, any part of the range may be old.
+    ///
+    /// # Safety
+    /// No other thread changes the range meanwhile.
+    ///
+    /// # Errors
+    /// `NotInPool`, `Poisoned`.
+    pub unsafe fn persist<T>(&self, address: *const T, len: usize) -> Result<()> {
+        durum_persist::record::api("persist");
+        let address = address.expose_provenance();
+        if len == 0 {
+            return Ok(());
+        }
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
+        self.inner.check_usable()?;
+        let refused = Error::NotInPool { address, len };
+        let Some(puddle) = puddle_at(address) else {
+            return Err(refused);
+        };
+        // SAFETY: puddles live while their store is open.
+        let puddle = unsafe { puddle.as_ref() };
+        if puddle.pool_key != self.inner.key || !puddle.contains(address, len) {
+            return Err(refused);
+        }
+        self.inner.engine.persist(puddle, address, len)
+    }
+
+    /// How much room the pool has, and in which pieces.
+    ///
+    /// # Errors
+    /// `DamagedHeap`, `Poisoned` when a puddle is read for the first time.
+    pub fn usage(&self) -> Result<Usage> {
+        let puddles = self
+            .inner
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let mut usage = Usage {
+            puddles: puddles.len(),
+            ..Usage::default()
+        };
+        for puddle in puddles {
+            let heap = self.inner.heap_of(&puddle)?;
+            usage.bytes += puddle.size;
+            usage.free_bytes += heap.free_bytes();
+            for (order, count) in heap.histogram().into_iter().enumerate() {
+                if usage.free_blocks.len() <= order {
+                    usage.free_blocks.resize(order + 1, 0);
+                }
+                usage.free_blocks[order] += count;
+            }
+        }
+        Ok(usage)
+    }
+}
+
+/// The room in a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Number of puddles.
+    pub puddles: usize,
+    /// Bytes of all puddles, headers included.
+    pub bytes: usize,
+    /// Bytes that no extent covers. Free elements of slabs are not counted.
+    pub free_bytes: usize,
+    /// Free blocks by size: entry k counts blocks of `256 << k` bytes.
+    pub free_blocks: Vec<usize>,
+}

@@ -1,0 +1,266 @@
+//! A puddle that this process has mapped at its address.
+
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_persist::domain::Domain;
+use durum_persist::file::MediaFile;
+use durum_service::PuddleGrant;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::alloc::PuddleHeap;
+use crate::error::{Error, Result};
+use crate::pool::PoolInner;
+use crate::space::Space;
+
+/// Whether a pool (or a store) may still be used, shared by all that must know.
+#[derive(Debug, Default)]
+pub(crate) struct Poison {
+    set: AtomicBool,
+    /// The program's own accesses to bad pages are survived too.
+    pub(crate) survive: AtomicBool,
+    what: Mutex<Option<(std::path::PathBuf, u64, &'static str)>>,
+}
+
+impl Poison {
+    pub(crate) fn set(&self, file: &Path, offset: u64, reason: &'static str) {
+        self.what
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert((file.to_owned(), offset, reason));
+        self.set.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.set.load(Ordering::Relaxed) {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, offset, reason) = what.clone().unwrap_or_default();
+        Error::Poisoned {
+            file,
+            offset,
+            reason,
+        }
+    }
+}
+
+/// No page of the puddle failed.
+const NO_FAILURE: u64 = u64::MAX;
+
+/// One mapped puddle. Lives until its store is closed, also after the puddle was given back.
+pub(crate) struct Puddle {
+    pub(crate) uuid: Uuid,
+    pub(crate) kind: PuddleKind,
+    pub(crate) is_root: bool,
+    pub(crate) address: usize,
+    pub(crate) size: usize,
+    pub(crate) file: MediaFile,
+    /// Stores stay in this process until they are written back (`file` domain).
+    pub(crate) private: bool,
+    /// Which store and pool it belongs to; 0 where it belongs to no pool.
+    pub(crate) store_key: u64,
+    pub(crate) pool_key: u64,
+    pub(crate) pool: Weak<PoolInner>,
+    pub(crate) poison: Arc<Poison>,
+    /// Offset of the first page that failed, set by the signal handler.
+    failed: AtomicU64,
+    /// On `file`: one writer of shared words at a time, so that the newest value reaches the file last.
+    pub(crate) word_writer: Mutex<()>,
+    pub(crate) heap: OnceLock<PuddleHeap>,
+    space: &'static Space,
+    mapped: AtomicBool,
+}
+
+/// What a puddle belongs to.
+pub(crate) struct Owner {
+    pub(crate) store_key: u64,
+    pub(crate) pool_key: u64,
+    pub(crate) pool: Weak<PoolInner>,
+    pub(crate) poison: Arc<Poison>,
+}
+
+impl Puddle {
+    /// Maps a puddle at its address.
+    pub(crate) fn map(
+        grant: PuddleGrant,
+        owner: Owner,
+        domain: Domain,
+        space: &'static Space,
+        store: &Path,
+    ) -> Result<Arc<Self>> {
+        let (address, size) = (grant.address as usize, grant.size as usize);
+        let private = matches!(domain, Domain::File);
+        let conflict = |other| {
+            Error::Store(durum_service::Error::AddressConflict {
+                path: store.to_owned(),
+                other,
+                address: address as u64,
+                size: size as u64,
+            })
+        };
+        if !space.contains(address, size) {
+            return Err(conflict(None));
+        }
+        if let Some(other) = space.occupant(address, size) {
+            // SAFETY: a puddle in the table is alive while mapped.
+            let path = unsafe { other.as_ref() }
+                .file
+                .path()
+                .ancestors()
+                .nth(2)
+                .map(Path::to_owned);
+            return Err(conflict(path));
+        }
+        let flags = match domain {
+            Domain::File => MapFlags::PRIVATE | MapFlags::NORESERVE,
+            Domain::Dax => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            _ => MapFlags::SHARED,
+        };
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the range is inside the reserved space and no puddle is mapped there.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                address as *mut _,
+                size,
+                protection,
+                flags | MapFlags::FIXED,
+                grant.file.as_fd(),
+                0,
+            )
+        };
+        let mapped = match mapped {
+            // A `dax` domain that was asked for on a file system without it: the crash tests do that.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
+                if matches!(domain, Domain::Dax) =>
+            {
+                // SAFETY: as above.
+                unsafe {
+                    rustix::mm::mmap(
+                        address as *mut _,
+                        size,
+                        protection,
+                        MapFlags::SHARED | MapFlags::FIXED,
+                        grant.file.as_fd(),
+                        0,
+                    )
+                }
+            }
+            other => other,
+        };
+        mapped.map_err(|error| Error::system("mapping a puddle", error))?;
+        // SAFETY: the range was just mapped; a child must not share it.
+        unsafe { rustix::mm::madvise(address as *mut _, size, Advice::LinuxDontFork) }
+            .map_err(|error| Error::system("keeping a puddle out of forked children", error))?;
+        if !private {
+            // SAFETY: the mapping stays until `unmap`, which says so.
+            unsafe {
+                durum_persist::record::mapped(
+                    address as *const u8,
+                    size,
+                    &grant.file,
+                    0,
+                    grant.kind == PuddleKind::Data,
+                );
+            }
+        }
+        let puddle = Arc::new(Self {
+            uuid: grant.uuid,
+            kind: grant.kind,
+            is_root: grant.is_root,
+            address,
+            size,
+            file: grant.file,
+            private,
+            store_key: owner.store_key,
+            pool_key: owner.pool_key,
+            pool: owner.pool,
+            poison: owner.poison,
+            failed: AtomicU64::new(NO_FAILURE),
+            word_writer: Mutex::new(()),
+            heap: OnceLock::new(),
+            space,
+            mapped: AtomicBool::new(true),
+        });
+        space.enter(address, size, Arc::as_ptr(&puddle).cast_mut());
+        Ok(puddle)
+    }
+
+    /// Takes the puddle out of the address space. Pointers into it are dead from here on.
+    pub(crate) fn unmap(&self) {
+        if !self.mapped.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        self.space.enter(self.address, self.size, ptr::null_mut());
+        if !self.private {
+            durum_persist::record::unmapped(self.address as *const u8, self.size);
+        }
+        // SAFETY: replaces our own mapping by reserved, inaccessible memory. Failing leaves the old mapping, which
+        // harms nobody: the table no longer names it and the next puddle maps over it.
+        let _ = unsafe {
+            rustix::mm::mmap_anonymous(
+                self.address as *mut _,
+                self.size,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
+            )
+        };
+    }
+
+    /// The memory of the puddle from `offset` on.
+    pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset < self.size);
+        // SAFETY: addresses of the space are never null.
+        unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(self.address + offset)) }
+    }
+
+    pub(crate) fn contains(&self, address: usize, len: usize) -> bool {
+        address >= self.address && len <= self.size && address - self.address <= self.size - len
+    }
+
+    /// Records a page that cannot be read. Called from a signal handler: atomics only.
+    pub(crate) fn poison_at(&self, offset: u64) {
+        let _ =
+            self.failed
+                .compare_exchange(NO_FAILURE, offset, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// The error of a page that failed, if any. From then on the whole pool is poisoned.
+    #[inline]
+    pub(crate) fn check_failed(&self) -> Result<()> {
+        let offset = self.failed.load(Ordering::Relaxed);
+        if offset == NO_FAILURE {
+            return Ok(());
+        }
+        self.poison
+            .set(self.file.path(), offset, "the media could not be read");
+        self.poison.check()
+    }
+}
+
+impl Drop for Puddle {
+    fn drop(&mut self) {
+        self.unmap();
+    }
+}
+
+impl std::fmt::Debug for Puddle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Puddle")
+            .field("uuid", &self.uuid)
+            .field("address", &self.address)
+            .field("size", &self.size)
+            .finish()
+    }
+}

@@ -1,0 +1,169 @@
+//! The address space: where puddles are mapped, and which puddle an address belongs to.
+//!
+//! A range is reserved once in a process for each base that a store names. A table with one entry for each 2 MiB
+//! gives the puddle of an address in three instructions; it is sparse virtual memory.
+
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use durum_format::UNIT;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::error::{Error, Result};
+use crate::puddle::Puddle;
+
+const UNIT_LOG2: u32 = UNIT.trailing_zeros();
+
+/// One reserved range of addresses.
+pub(crate) struct Space {
+    base: usize,
+    size: usize,
+    /// `size >> UNIT_LOG2` entries; null where no puddle is mapped.
+    table: NonNull<AtomicPtr<Puddle>>,
+}
+
+// SAFETY: the table is a leaked mapping of atomics that is never unmapped.
+unsafe impl Send for Space {}
+// SAFETY: as above; all access to the table is atomic.
+unsafe impl Sync for Space {}
+
+/// The spaces of this process. Few programs have more than one; they are never given back, because pointers into them may live on.
+const SPACES_MAX: usize = 8;
+static SPACES: [AtomicPtr<Space>; SPACES_MAX] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; SPACES_MAX];
+static RESERVE: Mutex<()> = Mutex::new(());
+/// How many of `SPACES` are set.
+static SPACE_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+impl Space {
+    /// The space at `base`, reserved now if this process has not done so before.
+    pub(crate) fn reserve(base: u64, size: u64, store: &Path) -> Result<&'static Space> {
+        let conflict = || {
+            Error::Store(durum_service::Error::AddressConflict {
+                path: store.to_owned(),
+                other: None,
+                address: base,
+                size,
+            })
+        };
+        let (base, size) = (base as usize, size as usize);
+        let _guard = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(space) = spaces().find(|space| space.base == base && space.size == size) {
+            return Ok(space);
+        }
+        let count = SPACE_COUNT.load(Ordering::Relaxed);
+        if count == SPACES_MAX
+            || spaces().any(|space| base < space.base + space.size && space.base < base + size)
+        {
+            return Err(conflict());
+        }
+        // SAFETY: MAP_FIXED_NOREPLACE maps only where nothing is mapped; PROT_NONE gives no access.
+        let mapped = unsafe {
+            rustix::mm::mmap_anonymous(
+                base as *mut _,
+                size,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
+            )
+        }
+        .map_err(|_| conflict())?;
+        if mapped as usize != base {
+            // A kernel that does not know the flag takes the address as a hint.
+            // SAFETY: the range was just mapped by us and nobody knows it.
+            let _ = unsafe { rustix::mm::munmap(mapped, size) };
+            return Err(conflict());
+        }
+        let bytes = (size >> UNIT_LOG2) * size_of::<AtomicPtr<Puddle>>();
+        // SAFETY: a fresh anonymous mapping anywhere; zero bytes are null pointers.
+        let table = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|error| Error::system("reserving the address table", error))?;
+        let table = NonNull::new(table.cast()).ok_or_else(conflict)?;
+        let space = Box::leak(Box::new(Space { base, size, table }));
+        SPACES[count].store(space, Ordering::Release);
+        SPACE_COUNT.store(count + 1, Ordering::Release);
+        Ok(space)
+    }
+
+    #[inline]
+    fn slot(&self, address: usize) -> Option<&AtomicPtr<Puddle>> {
+        let offset = address.wrapping_sub(self.base);
+        if offset >= self.size {
+            return None;
+        }
+        // SAFETY: offset < size, so the index is inside the table.
+        Some(unsafe { self.table.add(offset >> UNIT_LOG2).as_ref() })
+    }
+
+    /// Whether any puddle is mapped in `[address, address + size)`.
+    pub(crate) fn occupant(&self, address: usize, size: usize) -> Option<NonNull<Puddle>> {
+        (address..address + size)
+            .step_by(UNIT as usize)
+            .find_map(|unit| NonNull::new(self.slot(unit)?.load(Ordering::Acquire)))
+    }
+
+    /// Enters a puddle in the table, or removes it (`null`).
+    pub(crate) fn enter(&self, address: usize, size: usize, puddle: *mut Puddle) {
+        for unit in (address..address + size).step_by(UNIT as usize) {
+            if let Some(slot) = self.slot(unit) {
+                slot.store(puddle, Ordering::Release);
+            }
+        }
+    }
+
+    pub(crate) fn contains(&self, address: usize, size: usize) -> bool {
+        address >= self.base
+            && address - self.base <= self.size
+            && size <= self.size - (address - self.base)
+    }
+}
+
+fn spaces() -> impl Iterator<Item = &'static Space> {
+    // SAFETY: entries are leaked boxes, set once.
+    SPACES
+        .iter()
+        .map_while(|space| unsafe { space.load(Ordering::Acquire).as_ref() })
+}
+
+/// The mapped puddle that contains an address.
+///
+/// The pointer stays valid while the store that the puddle belongs to is open: puddles given back are kept until then.
+#[inline]
+pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
+    // SAFETY: the first entry is null or a leaked box.
+    let first = unsafe { SPACES[0].load(Ordering::Acquire).as_ref() }?;
+    match first.slot(address) {
+        Some(slot) => NonNull::new(slot.load(Ordering::Acquire)),
+        None => spaces()
+            .skip(1)
+            .find_map(|space| NonNull::new(space.slot(address)?.load(Ordering::Acquire))),
+    }
+}
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a fork of the one that opened its stores: puddles are not mapped here.
+#[inline]
+pub(crate) fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// Makes `forked` tell the truth in children from now on.
+pub(crate) fn watch_forks() {
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the handler only stores to an atomic.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+}

@@ -1,0 +1,471 @@
+//! Stores: a directory of pools, opened by one process at a time.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use durum_format::log_space::{self, LogSpaceEntry};
+use durum_format::puddle::PuddleKind;
+use durum_format::puddle::{heap_offset, heap_size};
+use durum_format::{UNIT, Uuid};
+use durum_persist::domain::Domain;
+use durum_persist::{Site, line};
+use durum_service::{
+    CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, PuddleOwner, RecoveryReport,
+    Service, StoreInfo,
+};
+
+use crate::described::Described;
+use crate::error::{Error, Result};
+use crate::log::{LogWriter, MoreLog};
+use crate::media::Barrier;
+use crate::pool::{Pool, PoolInner, PoolOptions};
+use crate::puddle::{Owner, Poison, Puddle};
+use crate::space::{self, Space};
+
+const SPACE_WRITE: Site = Site("log space: write back the header");
+const SPACE_FENCE: Site = Site("log space: fence after the header");
+const NAME_WRITE: Site = Site("log space: write back the entry that names a log");
+const NAME_FENCE: Site = Site("log space: fence after the entry that names a log");
+const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file domain)");
+
+/// The sites of this module.
+pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
+
+/// A number that no other opening in this process has.
+pub(crate) fn next_key() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The directory of this client's logs.
+#[derive(Debug)]
+struct LogSpace {
+    puddle: Arc<Puddle>,
+    /// Index of the next free entry.
+    next: u64,
+}
+
+#[derive(Debug, Default)]
+struct Logs {
+    space: Option<LogSpace>,
+    /// Logs whose thread ended; armed and empty.
+    idle: Vec<LogWriter>,
+}
+
+/// What all handles of an open store share.
+pub(crate) struct StoreInner {
+    pub(crate) key: u64,
+    pub(crate) service: Box<dyn Service>,
+    pub(crate) info: StoreInfo,
+    pub(crate) space: &'static Space,
+    /// Stores stay in this process until they are written back (`file` domain).
+    pub(crate) private: bool,
+    pub(crate) poison: Arc<Poison>,
+    /// Puddles that were given back: their structs stay for late lookups.
+    pub(crate) retired: Mutex<Vec<Arc<Puddle>>>,
+    pools: Mutex<HashMap<Uuid, Weak<PoolInner>>>,
+    logs: Mutex<Logs>,
+    types: RwLock<HashSet<u64>>,
+    recovery: Option<RecoveryReport>,
+}
+
+impl std::fmt::Debug for StoreInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("path", &self.info.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoreInner {
+    fn new(service: Box<dyn Service>, recovery: Option<RecoveryReport>) -> Result<Arc<Self>> {
+        crate::fault::install();
+        space::watch_forks();
+        let info = service.info();
+        let space = Space::reserve(info.base, 2 * info.space_size, &info.path)?;
+        let private = matches!(info.domain, Domain::File);
+        Ok(Arc::new(Self {
+            key: next_key(),
+            service,
+            info,
+            space,
+            private,
+            poison: Arc::new(Poison::default()),
+            retired: Mutex::new(Vec::new()),
+            pools: Mutex::new(HashMap::new()),
+            logs: Mutex::new(Logs::default()),
+            types: RwLock::new(HashSet::new()),
+            recovery,
+        }))
+    }
+
+    pub(crate) fn open_pool_by_key(&self, key: u64) -> Option<Arc<PoolInner>> {
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools
+            .values()
+            .find_map(|pool| pool.upgrade().filter(|pool| pool.key == key))
+    }
+
+    /// The id of a Rust type, registered with the store.
+    pub(crate) fn ensure_type<T: Described>(&self) -> Result<u64> {
+        let description = T::description();
+        if description.is_registered_with(self.key) {
+            return Ok(description.id);
+        }
+        if !self
+            .types
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&description.id)
+        {
+            for (id, text) in &description.texts {
+                self.service.register_type(*id, text)?;
+            }
+            let mut types = self.types.write().unwrap_or_else(PoisonError::into_inner);
+            types.extend(description.texts.iter().map(|(id, _)| *id));
+        }
+        description
+            .registered_with
+            .store(self.key, Ordering::Relaxed);
+        Ok(description.id)
+    }
+
+    /// Records a type that was described elsewhere (from C).
+    pub(crate) fn register_type(&self, id: u64, text: &str) -> Result<()> {
+        if !self
+            .types
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&id)
+        {
+            self.service.register_type(id, text)?;
+            self.types
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn type_name(&self, id: u64) -> String {
+        if id == 0 {
+            return "untyped bytes".into();
+        }
+        match self.service.type_text(id) {
+            Ok(Some(text)) => {
+                crate::described::name_in(&text).unwrap_or_else(|| format!("{id:#018x}"))
+            }
+            _ => format!("{id:#018x}"),
+        }
+    }
+
+    fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
+        let grant = self
+            .service
+            .create_puddle(PuddleOwner::Client, kind, UNIT)?;
+        if self.private {
+            // Written once with zeros, a log is overwritten in place: a sync then costs no file system metadata.
+            let start = heap_offset(UNIT);
+            let zeros = vec![0u8; heap_size(UNIT) as usize];
+            let failed = |source| Error::system("zeroing a log puddle", source);
+            grant.file.write_all_at(&zeros, start).map_err(failed)?;
+            grant.file.sync(ZERO_SYNC).map_err(failed)?;
+        }
+        let owner = Owner {
+            store_key: self.key,
+            pool_key: 0,
+            pool: Weak::new(),
+            poison: self.poison.clone(),
+        };
+        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
+    }
+
+    /// A log for this thread: armed, and named in the log space.
+    pub(crate) fn acquire_log(&self, barrier: &mut Barrier) -> Result<LogWriter> {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(log) = logs.idle.pop() {
+            return Ok(log);
+        }
+        if logs.space.is_none() {
+            logs.space = Some(self.create_log_space(barrier)?);
+        }
+        let log_id = u64::from_le_bytes(random_bytes()?);
+        let log = LogWriter::create(
+            self.log_puddle(PuddleKind::Log)?,
+            log_id,
+            self.info.client,
+            barrier,
+        )?;
+        if let Some(space) = &mut logs.space {
+            self.name_log(space, &log, barrier)?;
+        }
+        Ok(log)
+    }
+
+    pub(crate) fn release_log(&self, log: LogWriter) {
+        self.logs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .idle
+            .push(log);
+    }
+
+    fn create_log_space(&self, barrier: &mut Barrier) -> Result<LogSpace> {
+        let puddle = self.log_puddle(PuddleKind::LogSpace)?;
+        let header = log_space::encode_header(self.info.client);
+        let offset = heap_offset(puddle.size as u64) as usize;
+        // SAFETY: the header's place in a fresh puddle that only this thread knows.
+        unsafe { line::copy(puddle.at(offset).as_ptr(), header.as_ptr(), header.len()) };
+        barrier.write_back(&puddle, puddle.address + offset, header.len(), SPACE_WRITE)?;
+        // ORDER: the header is durable before the service is told to read this log space in recovery.
+        barrier.fence(self.private, SPACE_FENCE)?;
+        self.service.register_log_space(puddle.uuid)?;
+        Ok(LogSpace { puddle, next: 0 })
+    }
+
+    fn name_log(&self, space: &mut LogSpace, log: &LogWriter, barrier: &mut Barrier) -> Result<()> {
+        let puddle = &space.puddle;
+        if space.next >= log_space::capacity(heap_size(puddle.size as u64)) {
+            return Err(Error::LogMisuse {
+                reason: "the log space is full: more threads than entries",
+            });
+        }
+        let entry = LogSpaceEntry {
+            log_id: log.log_id(),
+            puddle: log.head().uuid,
+            address: log.head().address as u64,
+        };
+        let bytes = entry.encode();
+        let offset =
+            (heap_offset(puddle.size as u64) + log_space::entry_offset(space.next)) as usize;
+        // SAFETY: a free entry of the log space, which is changed under the lock of `logs` only.
+        unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
+        barrier.write_back(puddle, puddle.address + offset, bytes.len(), NAME_WRITE)?;
+        // ORDER: recovery can find the log before its first entry protects anything.
+        barrier.fence(self.private, NAME_FENCE)?;
+        space.next += 1;
+        Ok(())
+    }
+}
+
+impl MoreLog for StoreInner {
+    fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>> {
+        let puddle = self.log_puddle(PuddleKind::Log)?;
+        LogWriter::create_continuation(&puddle, log_id, self.info.client, &mut Barrier::default())?;
+        Ok(puddle)
+    }
+}
+
+impl Drop for StoreInner {
+    fn drop(&mut self) {
+        // No pool is open any more, so no transaction runs and every log is drained.
+        let logs = self.logs.get_mut().unwrap_or_else(PoisonError::into_inner);
+        logs.idle.clear();
+        logs.space = None;
+        if space::forked() || self.poison.check().is_err() {
+            // The next opener recovers.
+            return;
+        }
+        if let Err(error) = self.service.close() {
+            tracing::warn!(store = %self.info.path.display(), %error, "the store could not be closed in order; the next opener recovers it");
+        }
+    }
+}
+
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::system("drawing random bytes", std::io::Error::other(error)))?;
+    Ok(bytes)
+}
+
+/// How a store is made and opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct StoreOptions {
+    /// The persistence domain, where it should not be detected. Claiming `dax` for a file system that is not loses data.
+    pub domain: Option<Domain>,
+    /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default: 0x2000_0000_0000.
+    pub base: Option<u64>,
+}
+
+impl StoreOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`StoreOptions::domain`].
+    #[must_use]
+    pub fn domain(mut self, domain: Domain) -> Self {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// Sets [`StoreOptions::base`].
+    #[must_use]
+    pub fn base(mut self, base: u64) -> Self {
+        self.base = Some(base);
+        self
+    }
+}
+
+/// An open store. Handles are cheap to clone and may be used from any thread.
+///
+/// The store closes when the last handle to it and to its pools is gone. If the process dies before, nothing that was
+/// committed is lost; the next opener recovers.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) inner: Arc<StoreInner>,
+}
+
+impl Store {
+    /// Makes a store at `path`, which must not exist yet, and opens it. It exists durably when this returns.
+    ///
+    /// # Errors
+    /// `StoreExists`, I/O errors; nothing is left behind.
+    pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
+        let mut create = CreateOptions::default();
+        create.domain = options.domain;
+        if let Some(base) = options.base {
+            create.base = base;
+        }
+        let service = Embedded::create(path.as_ref(), &create)?;
+        Ok(Self {
+            inner: StoreInner::new(Box::new(service), None)?,
+        })
+    }
+
+    /// Opens the store at `path`. If its last user died, its logs are replayed first.
+    ///
+    /// # Errors
+    /// `StoreMissing`, `StoreBusy`, `Version`, `Damaged` and others, with what to do; the store is as before.
+    pub fn open(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
+        let mut open = OpenOptions::default();
+        open.domain = options.domain;
+        let service = Embedded::open(path.as_ref(), open)?;
+        let report = service.recovery_report().clone();
+        Ok(Self {
+            inner: StoreInner::new(Box::new(service), Some(report))?,
+        })
+    }
+
+    /// Opens the store at `path`, or makes it if nothing is there.
+    ///
+    /// # Errors
+    /// As for [`Store::open`] and [`Store::create`].
+    pub fn open_or_create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
+        if path.as_ref().exists() {
+            Self::open(path, options)
+        } else {
+            Self::create(path, options)
+        }
+    }
+
+    /// What this store is.
+    pub fn info(&self) -> &StoreInfo {
+        &self.inner.info
+    }
+
+    /// What recovery did when this handle opened the store; `None` for a store that it made.
+    pub fn recovery(&self) -> Option<&RecoveryReport> {
+        self.inner.recovery.as_ref()
+    }
+
+    /// The pools of the store, by name.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn pools(&self) -> Result<Vec<PoolSummary>> {
+        Ok(self.inner.service.pools()?)
+    }
+
+    /// Makes a pool and opens it. It exists durably when this returns.
+    ///
+    /// # Errors
+    /// `PoolExists`, `StorageFull`, `EngineMissing` and others; nothing is left behind.
+    pub fn create_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
+        self.check()?;
+        if crate::engine::engine(options.engine).is_none() {
+            return Err(Error::EngineMissing {
+                pool: name.into(),
+                engine: options.engine.name(),
+            });
+        }
+        let mut spec = PoolSpec::new(options.engine);
+        spec.root_puddle_size = options.root_puddle_size;
+        let mut pools = self
+            .inner
+            .pools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let grant = self.inner.service.create_pool(name, &spec)?;
+        self.enter(&mut pools, grant, &options)
+    }
+
+    /// Opens a pool; a pool that is open in this process gives another handle to it.
+    ///
+    /// # Errors
+    /// `PoolMissing`, `PoolQuarantined`, `AddressConflict`, `EngineMissing` and others, with what to do.
+    pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
+        self.check()?;
+        let mut pools = self
+            .inner
+            .pools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = pools
+            .values()
+            .filter_map(Weak::upgrade)
+            .find(|pool| pool.name == name)
+        {
+            return Ok(Pool { inner: pool });
+        }
+        let grant = self.inner.service.open_pool(name)?;
+        self.enter(&mut pools, grant, &options)
+    }
+
+    /// Opens a pool, or makes it if the store has none of this name.
+    ///
+    /// # Errors
+    /// As for [`Store::open_pool`] and [`Store::create_pool`].
+    pub fn open_or_create_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
+        match self.open_pool(name, options.clone()) {
+            Err(Error::Store(durum_service::Error::PoolMissing { .. })) => {
+                self.create_pool(name, options)
+            }
+            other => other,
+        }
+    }
+
+    /// Removes a pool and everything in it. It is durably gone when this returns.
+    ///
+    /// # Errors
+    /// `PoolMissing`, `PoolOpen`.
+    pub fn remove_pool(&self, name: &str) -> Result<()> {
+        self.check()?;
+        Ok(self.inner.service.remove_pool(name)?)
+    }
+
+    fn enter(
+        &self,
+        pools: &mut HashMap<Uuid, Weak<PoolInner>>,
+        grant: durum_service::PoolGrant,
+        options: &PoolOptions,
+    ) -> Result<Pool> {
+        let uuid = grant.uuid;
+        let inner = PoolInner::open(self.inner.clone(), grant, options)?;
+        pools.retain(|_, pool| pool.strong_count() > 0);
+        pools.insert(uuid, Arc::downgrade(&inner));
+        Ok(Pool { inner })
+    }
+
+    fn check(&self) -> Result<()> {
+        if space::forked() {
+            return Err(Error::Forked);
+        }
+        self.inner.poison.check()
+    }
+}

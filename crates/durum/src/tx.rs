@@ -1,0 +1,780 @@
+//! Transactions: what a program announced since the outermost `begin`, and how it ends.
+//!
+//! A transaction belongs to a thread. The first use of a store on a thread makes a [`Tx`], which is kept: beginning
+//! and ending an empty transaction touches nothing but its depth.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use durum_persist::record;
+
+use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
+use crate::announced::Announced;
+use crate::described::Described;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::log::LogWriter;
+use crate::media::Barrier;
+use crate::pool::{Pool, PoolInner};
+use crate::puddle::Puddle;
+use crate::space::{forked, puddle_at};
+use crate::store::StoreInner;
+
+/// What `add` does about the old contents of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Announce {
+    /// The old contents come back if the transaction does not commit.
+    #[default]
+    Backup,
+    /// The old contents are not needed: after an abort or a crash the range holds anything. Saves the log entry.
+    Clobber,
+}
+
+/// A change that `set` deferred to the commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Set {
+    pub(crate) puddle: NonNull<Puddle>,
+    pub(crate) target: usize,
+    pub(crate) len: usize,
+    /// Where the bytes start in `TxState::set_bytes`.
+    pub(crate) from: usize,
+}
+
+/// Volatile memory to put back on abort.
+#[derive(Clone, Copy, Debug)]
+struct Volatile {
+    target: usize,
+    len: usize,
+    from: usize,
+}
+
+/// The part of a transaction that its engine works on.
+#[derive(Debug)]
+pub(crate) struct TxState {
+    /// The pools that it touched; they stay open until it ends.
+    pub(crate) pools: Vec<Arc<PoolInner>>,
+    pub(crate) announced: Announced,
+    pub(crate) sets: Vec<Set>,
+    pub(crate) set_bytes: Vec<u8>,
+    set_index: Announced,
+    pub(crate) allocation: Allocation,
+    pub(crate) bits: Vec<BitChange>,
+    pub(crate) bitmaps: Vec<Bitmap>,
+    pub(crate) log: Option<LogWriter>,
+    pub(crate) barrier: Barrier,
+    volatile: Vec<Volatile>,
+    volatile_bytes: Vec<u8>,
+    caches: Vec<ThreadCache>,
+}
+
+impl TxState {
+    fn new() -> Self {
+        Self {
+            pools: Vec::new(),
+            announced: Announced::default(),
+            sets: Vec::new(),
+            set_bytes: Vec::new(),
+            set_index: Announced::default(),
+            allocation: Allocation::default(),
+            bits: Vec::new(),
+            bitmaps: Vec::new(),
+            log: None,
+            barrier: Barrier::default(),
+            volatile: Vec::new(),
+            volatile_bytes: Vec::new(),
+            caches: Vec::new(),
+        }
+    }
+
+    /// The thread's log, taken from the store at the first need.
+    pub(crate) fn log(&mut self) -> Result<&mut LogWriter> {
+        if self.log.is_none() {
+            let store = &self.pools[0].store;
+            self.log = Some(store.acquire_log(&mut self.barrier)?);
+        }
+        // The line above has filled it.
+        self.log.as_mut().ok_or(Error::NoTransaction)
+    }
+
+    /// Whether a `set` changes announced bytes.
+    pub(crate) fn sets_overlap_announced(&self) -> bool {
+        self.sets
+            .iter()
+            .any(|set| self.announced.overlaps(set.target, set.len))
+    }
+
+    fn engine(&self) -> Option<&'static dyn Engine> {
+        self.pools.first().map(|pool| pool.engine)
+    }
+
+    /// Checks that a range lies in an open pool which this transaction may touch.
+    #[inline]
+    fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Result<NonNull<Puddle>> {
+        let refused = || Error::NotInPool { address, len };
+        let pointer = puddle_at(address).ok_or_else(refused)?;
+        // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and for
+        // another store's puddle only plain fields are read.
+        let puddle = unsafe { pointer.as_ref() };
+        if puddle.store_key != tx.store_key
+            || puddle.pool_key == 0
+            || !puddle.contains(address, len)
+        {
+            return Err(refused());
+        }
+        if self
+            .pools
+            .first()
+            .is_none_or(|pool| pool.key != puddle.pool_key)
+        {
+            self.touch_pool(tx, puddle)?;
+        }
+        Ok(pointer)
+    }
+
+    #[cold]
+    fn touch_pool(&mut self, tx: &Tx, puddle: &Puddle) -> Result<()> {
+        if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
+            return Ok(());
+        }
+        if tx.depth.get() == 0 {
+            return Err(Error::NoTransaction);
+        }
+        // SAFETY: as in `home`.
+        if let Some(home) = unsafe { tx.home.get().as_ref() }
+            && home.key == puddle.pool_key
+        {
+            return self.join(home);
+        }
+        let pool = puddle.pool.upgrade().ok_or(Error::NotInPool {
+            address: puddle.address,
+            len: puddle.size,
+        })?;
+        self.join(&pool)
+    }
+
+    /// Makes a pool part of the transaction.
+    fn join(&mut self, pool: &Arc<PoolInner>) -> Result<()> {
+        pool.check_usable()?;
+        if let Some(first) = self.pools.first()
+            && !(first.engine.commits_with_others() && first.kind == pool.kind)
+        {
+            return Err(Error::MixedEngines {
+                first: first.name.clone(),
+                first_engine: first.kind.name(),
+                second: pool.name.clone(),
+                second_engine: pool.kind.name(),
+            });
+        }
+        self.pools.push(pool.clone());
+        Ok(())
+    }
+
+    /// The pool with this key.
+    pub(crate) fn pool_of(pools: &[Arc<PoolInner>], key: u64) -> Option<NonNull<PoolInner>> {
+        pools
+            .iter()
+            .find(|pool| pool.key == key)
+            .map(|pool| NonNull::from(&**pool))
+    }
+
+    fn cache(caches: &mut Vec<ThreadCache>, pool_key: u64) -> &mut ThreadCache {
+        let at = match caches.iter().position(|cache| cache.pool_key == pool_key) {
+            Some(at) => at,
+            None => {
+                caches.push(ThreadCache::new(pool_key));
+                caches.len() - 1
+            }
+        };
+        &mut caches[at]
+    }
+
+    fn clear(&mut self) {
+        self.announced.clear();
+        if !self.sets.is_empty() {
+            self.sets.clear();
+            self.set_bytes.clear();
+            self.set_index.clear();
+        }
+        self.bits.clear();
+        self.bitmaps.clear();
+        self.volatile.clear();
+        self.volatile_bytes.clear();
+        self.pools.clear();
+    }
+
+    fn restore_volatile(&mut self) {
+        for entry in self.volatile.iter().rev() {
+            let saved = &self.volatile_bytes[entry.from..entry.from + entry.len];
+            // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the
+            // transaction ends.
+            unsafe { ptr::copy_nonoverlapping(saved.as_ptr(), entry.target as *mut u8, entry.len) };
+        }
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let Some(engine) = self.engine() else {
+            return Ok(());
+        };
+        if !self.allocation.is_empty() {
+            self.allocation
+                .changes(&self.pools, &mut self.bits, &mut self.bitmaps);
+        }
+        let checked = self
+            .pools
+            .iter()
+            .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets));
+        match checked.and_then(|()| engine.commit(self)) {
+            Ok(()) => {
+                let pools = &self.pools;
+                self.allocation.committed(|key| Self::pool_of(pools, key));
+                for pool in pools {
+                    pool.after_commit();
+                }
+                self.clear();
+                Ok(())
+            }
+            Err(error) => {
+                self.abort();
+                Err(error)
+            }
+        }
+    }
+
+    fn abort(&mut self) {
+        if let Some(engine) = self.engine() {
+            engine.abort(self);
+        }
+        let pools = &self.pools;
+        self.allocation.aborted(|key| Self::pool_of(pools, key));
+        self.restore_volatile();
+        for pool in &self.pools {
+            pool.after_commit();
+        }
+        self.clear();
+    }
+}
+
+/// The transaction of one thread on one store, running or at rest.
+///
+/// Closures passed to [`Pool::transaction`] get a reference to it; it cannot leave its thread.
+#[derive(Debug)]
+pub struct Tx {
+    store_key: u64,
+    store: Weak<StoreInner>,
+    depth: Cell<u32>,
+    /// The pool that the outermost transaction began on.
+    home: Cell<*const Arc<PoolInner>>,
+    /// An inner transaction was aborted: the outermost one can only roll back.
+    doomed: Cell<bool>,
+    /// Something was announced since the outermost begin.
+    touched: Cell<bool>,
+    state: RefCell<TxState>,
+    _one_thread: PhantomData<*mut ()>,
+}
+
+/// The transactions of this thread, one for each store that it used.
+struct Thread(RefCell<Vec<Rc<Tx>>>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        CURRENT.with(|current| current.set(ptr::null()));
+        for tx in self.0.get_mut().drain(..) {
+            tx.retire();
+        }
+    }
+}
+
+thread_local! {
+    static THREAD: Thread = const { Thread(RefCell::new(Vec::new())) };
+    /// The transaction used last; kept alive by `THREAD`. Const and without destructor, so cheap.
+    static CURRENT: Cell<*const Tx> = const { Cell::new(ptr::null()) };
+}
+
+impl Tx {
+    /// This thread's transaction on the pool's store.
+    #[inline]
+    fn of(pool: &PoolInner) -> Result<NonNull<Tx>> {
+        let current = CURRENT.with(Cell::get);
+        // SAFETY: null, or kept alive by `THREAD` of this thread.
+        match unsafe { current.as_ref() } {
+            Some(tx) if tx.store_key == pool.store.key => Ok(NonNull::from(tx)),
+            _ => Self::find(pool),
+        }
+    }
+
+    #[cold]
+    fn find(pool: &PoolInner) -> Result<NonNull<Tx>> {
+        THREAD.with(|thread| {
+            let mut known = thread.0.borrow_mut();
+            if let Some(running) = known
+                .iter()
+                .find(|tx| tx.depth.get() > 0 && tx.store_key != pool.store.key)
+            {
+                return Err(Error::OtherStore {
+                    running: running
+                        .store
+                        .upgrade()
+                        .map(|store| store.info.path.clone())
+                        .unwrap_or_default(),
+                    wanted: pool.store.info.path.clone(),
+                });
+            }
+            known.retain(|tx| tx.store.strong_count() > 0);
+            let tx = match known.iter().find(|tx| tx.store_key == pool.store.key) {
+                Some(tx) => NonNull::from(&**tx),
+                None => {
+                    let tx = Rc::new(Tx {
+                        store_key: pool.store.key,
+                        store: Arc::downgrade(&pool.store),
+                        depth: Cell::new(0),
+                        home: Cell::new(ptr::null()),
+                        doomed: Cell::new(false),
+                        touched: Cell::new(false),
+                        state: RefCell::new(TxState::new()),
+                        _one_thread: PhantomData,
+                    });
+                    let pointer = NonNull::from(&*tx);
+                    known.push(tx);
+                    pointer
+                }
+            };
+            CURRENT.with(|current| current.set(tx.as_ptr()));
+            Ok(tx)
+        })
+    }
+
+    /// The running transaction of this thread, for interfaces that have no closure.
+    pub(crate) fn running() -> Option<&'static Tx> {
+        // SAFETY: null, or kept alive by `THREAD`; the reference is used within a call on this thread only.
+        let current = unsafe { CURRENT.with(Cell::get).as_ref() }?;
+        (current.depth.get() > 0).then_some(current)
+    }
+
+    /// The thread ends: its log and its slabs go back to the store.
+    fn retire(&self) {
+        let Some(store) = self.store.upgrade() else {
+            return;
+        };
+        let Ok(mut state) = self.state.try_borrow_mut() else {
+            return;
+        };
+        if let Some(log) = state.log.take() {
+            store.release_log(log);
+        }
+        for mut cache in state.caches.drain(..) {
+            if let Some(pool) = store.open_pool_by_key(cache.pool_key) {
+                cache.give_back(&pool);
+            }
+        }
+    }
+
+    /// Announces that the program is about to change `*target`. See [`Tx::add_bytes`].
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    #[inline]
+    pub unsafe fn add<T>(&self, target: *const T) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.add_bytes(target.cast(), size_of::<T>(), Announce::Backup) }
+    }
+
+    /// Announces that the program is about to change `[target, target + len)`.
+    ///
+    /// When it returns, the old contents are safe (`Backup`): whatever the program stores there, an abort or a crash
+    /// before the commit brings them back, exactly these bytes. Ranges may overlap and repeat; bytes that were announced before, and
+    /// objects allocated in this transaction, cost nothing. The new contents are durable when the commit returns.
+    ///
+    /// # Safety
+    /// No other thread changes the range until the transaction has ended.
+    ///
+    /// # Errors
+    /// `NotInPool`, `PendingSet`, `MixedEngines`, `Poisoned`; store errors when the log has to grow. Nothing is announced then.
+    #[inline]
+    pub unsafe fn add_bytes(
+        &self,
+        target: *const u8,
+        len: usize,
+        announce: Announce,
+    ) -> Result<()> {
+        record::api("tx.add");
+        if len == 0 {
+            return Ok(());
+        }
+        let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
+        let state = &mut *state;
+        if state.announced.covers(address, len) {
+            return Ok(());
+        }
+        let puddle = state.touch(self, address, len)?;
+        self.touched.set(true);
+        if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
+            return Err(Error::PendingSet { address, len });
+        }
+        // SAFETY: as in `touch`.
+        let puddle = unsafe { puddle.as_ref() };
+        let engine = state.engine().ok_or(Error::NoTransaction)?;
+        engine.announce(state, puddle, address, len, announce)?;
+        state.announced.insert(address, len);
+        Ok(())
+    }
+
+    /// Defers a store: `*target` becomes `value` when the transaction commits, and not before.
+    ///
+    /// Durable when the commit returns. Costs no fence of its own. Reading `*target` in the transaction gives the old value.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    #[inline]
+    pub unsafe fn set<T: Copy>(&self, target: *mut T, value: T) -> Result<()> {
+        let value = MaybeUninit::new(value);
+        // SAFETY: reads the value's own bytes; padding is copied as it is and never interpreted. The rest as the caller promises.
+        unsafe { self.set_bytes(target.cast(), value.as_ptr().cast(), size_of::<T>()) }
+    }
+
+    /// Defers a store of `len` bytes from `source`, as [`Tx::set`] does.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`]; `source` has `len` readable bytes.
+    ///
+    /// # Errors
+    /// As for [`Tx::add_bytes`].
+    pub unsafe fn set_bytes(&self, target: *mut u8, source: *const u8, len: usize) -> Result<()> {
+        record::api("tx.set");
+        if len == 0 {
+            return Ok(());
+        }
+        let (target, mut state) = (target.expose_provenance(), self.state.borrow_mut());
+        let puddle = state.touch(self, target, len)?;
+        self.touched.set(true);
+        let from = state.set_bytes.len();
+        state.set_bytes.reserve(len);
+        // SAFETY: `len` bytes were just reserved behind `from`; the source is readable as the caller promises.
+        unsafe {
+            ptr::copy_nonoverlapping(source, state.set_bytes.as_mut_ptr().add(from), len);
+            state.set_bytes.set_len(from + len);
+        }
+        state.sets.push(Set {
+            puddle,
+            target,
+            len,
+            from,
+        });
+        state.set_index.insert(target, len);
+        Ok(())
+    }
+
+    /// Allocates a `T` in the pool that the transaction began on. Its bytes are whatever was there before.
+    ///
+    /// The object exists durably when the commit returns, with what the program stored in it; it needs no `add`.
+    /// After an abort or a crash before, it was never allocated.
+    ///
+    /// # Errors
+    /// `ObjectSize`; store errors when the pool has to grow (a full disk). The transaction goes on.
+    pub fn alloc<T: Described>(&self) -> Result<*mut T> {
+        let pool = self.home()?;
+        self.alloc_in(&pool)
+    }
+
+    /// Allocates a `T` in any open pool of the store. See [`Tx::alloc`].
+    ///
+    /// # Errors
+    /// As for [`Tx::alloc`], and `MixedEngines`.
+    pub fn alloc_in<T: Described>(&self, pool: &Pool) -> Result<*mut T> {
+        let type_id = pool.inner.store.ensure_type::<T>()?;
+        Ok(self
+            .alloc_bytes(pool, type_id, size_of::<T>(), align_of::<T>())?
+            .cast())
+    }
+
+    /// Allocates a `T` whose bytes are all zero. See [`Tx::alloc`].
+    ///
+    /// # Errors
+    /// As for [`Tx::alloc`].
+    pub fn alloc_zeroed<T: Described>(&self) -> Result<*mut T> {
+        let object = self.alloc::<T>()?;
+        // SAFETY: the object was just allocated, so nobody else touches its bytes.
+        unsafe { durum_persist::line::zero(object.cast(), size_of::<T>()) };
+        Ok(object)
+    }
+
+    /// Allocates `size` bytes, aligned to `align`, for objects of type `type_id` (0: bytes without a type; others must have been
+    /// registered with the store). See [`Tx::alloc`].
+    ///
+    /// # Errors
+    /// As for [`Tx::alloc`].
+    pub fn alloc_bytes(
+        &self,
+        pool: &Pool,
+        type_id: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<*mut u8> {
+        record::api("tx.alloc");
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        self.enter_pool(state, &pool.inner)?;
+        let cache = TxState::cache(&mut state.caches, pool.inner.key);
+        let address = state.allocation.reserve(
+            &pool.inner,
+            cache,
+            &mut state.announced,
+            type_id,
+            size,
+            align,
+        )?;
+        Ok(ptr::with_exposed_provenance_mut(address))
+    }
+
+    /// Allocates the root object of a pool; `Pool::root` decides when.
+    pub(crate) fn alloc_root(
+        &self,
+        pool: &Pool,
+        type_id: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<*mut u8> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        self.enter_pool(state, &pool.inner)?;
+        let root_puddle = pool.inner.root_puddle()?;
+        let address = state.allocation.reserve_root(
+            &pool.inner,
+            &root_puddle,
+            &mut state.announced,
+            type_id,
+            size,
+            align,
+        )?;
+        Ok(ptr::with_exposed_provenance_mut(address))
+    }
+
+    fn enter_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
+        if self.depth.get() == 0 {
+            return Err(Error::NoTransaction);
+        }
+        if pool.store.key != self.store_key {
+            return Err(Error::NotInPool { address: 0, len: 0 });
+        }
+        if !state.pools.iter().any(|other| other.key == pool.key) {
+            state.join(pool)?;
+        }
+        self.touched.set(true);
+        Ok(())
+    }
+
+    /// Frees an object when the transaction commits; until then it keeps its contents.
+    ///
+    /// Its place can be allocated again by transactions that begin after the commit returned. After an abort or a
+    /// crash before, it was never freed.
+    ///
+    /// # Safety
+    /// No pointer to the object is followed after the commit.
+    ///
+    /// # Errors
+    /// `NotInPool`; `NotAllocated` if no live object starts there: a second free is refused.
+    pub unsafe fn free<T>(&self, object: *mut T) -> Result<()> {
+        record::api("tx.free");
+        let address = object.expose_provenance();
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let puddle = state.touch(self, address, 1)?;
+        self.touched.set(true);
+        // SAFETY: as in `touch`.
+        let key = unsafe { puddle.as_ref() }.pool_key;
+        let pool = TxState::pool_of(&state.pools, key).ok_or(Error::NotAllocated { address })?;
+        // SAFETY: the transaction keeps its pools open.
+        state
+            .allocation
+            .free(unsafe { pool.as_ref() }, puddle, address)
+    }
+
+    /// Remembers volatile memory: if the transaction does not commit, `*target` gets back the value that it has now.
+    ///
+    /// # Safety
+    /// `target` stays valid until the transaction has ended, and no other thread uses it.
+    pub unsafe fn volatile<T: Copy>(&self, target: *mut T) {
+        // SAFETY: as the caller promises.
+        unsafe { self.volatile_bytes(target.cast(), size_of::<T>()) }
+    }
+
+    /// Remembers `len` bytes of volatile memory, as [`Tx::volatile`] does.
+    ///
+    /// # Safety
+    /// As for [`Tx::volatile`].
+    pub unsafe fn volatile_bytes(&self, target: *mut u8, len: usize) {
+        let mut state = self.state.borrow_mut();
+        let from = state.volatile_bytes.len();
+        // SAFETY: readable, as the caller promises.
+        let bytes = unsafe { std::slice::from_raw_parts(target, len) };
+        state.volatile_bytes.extend_from_slice(bytes);
+        state.volatile.push(Volatile {
+            target: target as usize,
+            len,
+            from,
+        });
+    }
+
+    /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls back.
+    pub fn abort<R>(&self) -> Result<R> {
+        self.doomed.set(true);
+        Err(Error::Aborted)
+    }
+
+    /// The pool that the outermost transaction began on.
+    fn home(&self) -> Result<Pool> {
+        if self.depth.get() == 0 {
+            return Err(Error::NoTransaction);
+        }
+        // SAFETY: set by the outermost `begin`, whose borrow of the pool lasts as long as the depth is not zero.
+        match unsafe { self.home.get().as_ref() } {
+            Some(pool) => Ok(Pool {
+                inner: pool.clone(),
+            }),
+            None => Err(Error::NoTransaction),
+        }
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth.get()
+    }
+
+    #[inline]
+    fn leave(&self, commit: bool) -> Result<()> {
+        let depth = self.depth.get() - 1;
+        if depth > 0 {
+            self.depth.set(depth);
+            if !commit {
+                self.doomed.set(true);
+            }
+            return if self.doomed.get() && commit {
+                Err(Error::Aborted)
+            } else {
+                Ok(())
+            };
+        }
+        if !self.touched.get() && !self.doomed.get() {
+            self.depth.set(0);
+            return Ok(());
+        }
+        self.finish(commit)
+    }
+
+    fn finish(&self, commit: bool) -> Result<()> {
+        let doomed = self.doomed.replace(false);
+        self.touched.set(false);
+        let result = {
+            let mut state = self.state.borrow_mut();
+            if commit && !doomed {
+                record::api("tx.commit");
+                state.commit()
+            } else {
+                record::api("tx.abort");
+                state.abort();
+                if commit { Err(Error::Aborted) } else { Ok(()) }
+            }
+        };
+        self.depth.set(0);
+        result
+    }
+}
+
+/// A transaction that is open until it is committed, aborted or dropped (which aborts).
+#[derive(Debug)]
+pub struct Transaction<'p> {
+    tx: NonNull<Tx>,
+    _pool: PhantomData<&'p Pool>,
+}
+
+impl Deref for Transaction<'_> {
+    type Target = Tx;
+
+    #[inline]
+    fn deref(&self) -> &Tx {
+        // SAFETY: kept alive by this thread's list, which outlives every scope on the thread's stack.
+        unsafe { self.tx.as_ref() }
+    }
+}
+
+impl<'p> Transaction<'p> {
+    #[inline]
+    pub(crate) fn begin(pool: &'p Pool) -> Result<Self> {
+        if forked() {
+            return Err(Error::Forked);
+        }
+        pool.inner.check_usable()?;
+        let pointer = Tx::of(&pool.inner)?;
+        // SAFETY: as in `deref`.
+        let tx = unsafe { pointer.as_ref() };
+        if tx.depth.get() == 0 {
+            tx.home.set(&raw const pool.inner);
+        }
+        tx.depth.set(tx.depth.get() + 1);
+        Ok(Self {
+            tx: pointer,
+            _pool: PhantomData,
+        })
+    }
+
+    /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns.
+    ///
+    /// # Errors
+    /// `Aborted` where an inner transaction was aborted; the engine's errors. Nothing was kept then, unless the error says
+    /// that the outcome is unknown (`Poisoned`).
+    #[inline]
+    pub fn commit(self) -> Result<()> {
+        let result = self.leave(true);
+        std::mem::forget(self);
+        result
+    }
+
+    /// Rolls back: announced memory, allocations and registered volatile memory are as before. Inside an outer transaction
+    /// the outer one can only roll back, too.
+    pub fn abort(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // Rolling back reports no error: what fails poisons the pool, which the next call reports.
+        let _ = self.leave(false);
+    }
+}
+
+impl Pool {
+    /// Begins a transaction on this thread, or joins the one that is running.
+    ///
+    /// # Errors
+    /// `Forked`, `OtherStore`, `Poisoned`.
+    #[inline]
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        Transaction::begin(self)
+    }
+
+    /// Runs `body` as a failure-atomic transaction.
+    ///
+    /// If it returns `Ok`, everything that it announced, allocated and freed is durable when this returns. If it returns
+    /// `Err` or panics, or the process or the machine dies, nothing of it is. Inside a running transaction on the same store it becomes
+    /// part of that one.
+    ///
+    /// Isolation is the caller's: protect what threads share by locks held until this returns.
+    ///
+    /// # Errors
+    /// What `body` returns, and the errors of [`Transaction::commit`] and [`Pool::begin`].
+    #[inline]
+    pub fn transaction<R, E: From<Error>>(
+        &self,
+        body: impl FnOnce(&Tx) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let transaction = self.begin()?;
+        let value = body(&transaction)?;
+        transaction.commit()?;
+        Ok(value)
+    }
+}
