@@ -1,0 +1,253 @@
+//! What the rows work on: made once, from a fixed seed, and given to every side alike.
+
+pub mod random;
+pub mod zipf;
+
+use random::{Random, mix, single_cycle};
+use zipf::Zipf;
+
+/// The exponent of YCSB's request distribution.
+pub const ZIPF_THETA: f64 = 0.99;
+
+/// One key-value operation: a read where `value` is 0, else an update (or an entry to insert). The tree stores the value itself,
+/// the map the 100 bytes that [`Value::of`] makes of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The key.
+    pub key: u64,
+    /// The new value, or 0.
+    pub value: u64,
+}
+
+/// A value of the map: 100 bytes, the size of a YCSB field and of LevelDB's benchmark values.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    words: [u32; 25],
+}
+
+impl Value {
+    /// The value that a 64-bit seed stands for.
+    #[inline]
+    pub fn of(seed: u64) -> Value {
+        let base = (seed as u32).wrapping_add((seed >> 32) as u32);
+        let word = |place: usize| base.wrapping_add((place as u32).wrapping_mul(0x9e37_79b9));
+        Value {
+            words: std::array::from_fn(word),
+        }
+    }
+
+    /// Depends on every word: who knows it has read the whole value.
+    #[inline]
+    pub fn digest(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(*word)).sum()
+    }
+}
+
+/// What a walk over a whole structure found, or should find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Walk {
+    /// Number of elements.
+    pub count: u64,
+    /// Wrapping sum of the values (list), of key xor value (tree), of key xor digest of the value (map).
+    pub sum: u64,
+    /// The keys ascend strictly, or the structure has no order.
+    pub sorted: bool,
+}
+
+/// How much work each row does in one round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Elements of the list, the tree, the map and the chase ring.
+    pub elements: usize,
+    /// Operations of each YCSB workload.
+    pub requests: usize,
+    /// Integers that the swap rows draw from.
+    pub integers: usize,
+    /// Swaps of the row with one swap per transaction; the others do as many in fewer transactions.
+    pub swaps: usize,
+    /// Operations of `floor`, `add_8`, `alloc_8`, `alloc_256` and their frees.
+    pub small: usize,
+    /// Operations of `add_4096`, `alloc_4096` and its free.
+    pub large: usize,
+    /// Operations of `tx_empty` and `deref`.
+    pub fast: usize,
+}
+
+impl Scale {
+    /// What reported numbers come from.
+    pub fn full() -> Scale {
+        Scale {
+            elements: 1_000_000,
+            requests: 1_000_000,
+            integers: 10_000,
+            swaps: 200_000,
+            small: 100_000,
+            large: 10_000,
+            fast: 2_000_000,
+        }
+    }
+
+    /// A smoke test: everything runs and is verified; the times mean little.
+    pub fn quick() -> Scale {
+        Scale {
+            elements: 20_000,
+            requests: 20_000,
+            integers: 10_000,
+            swaps: 10_240,
+            small: 5_000,
+            large: 500,
+            fast: 50_000,
+        }
+    }
+}
+
+/// Successors in the chase ring.
+pub fn ring(scale: &Scale) -> Vec<u32> {
+    single_cycle(scale.elements, &mut Random::new(1))
+}
+
+/// Pairs of indices to be swapped; the two of a pair differ.
+pub fn pairs(scale: &Scale) -> Vec<[u32; 2]> {
+    let mut random = Random::new(2);
+    let draw = |random: &mut Random| {
+        let left = random.below(scale.integers);
+        let right = random.below(scale.integers - 1);
+        [
+            left as u32,
+            if right < left { right } else { right + 1 } as u32,
+        ]
+    };
+    (0..scale.swaps).map(|_| draw(&mut random)).collect()
+}
+
+/// Values of the list.
+pub fn values(scale: &Scale) -> Vec<u64> {
+    (0..scale.elements as u64)
+        .map(|i| mix(i ^ 0x7a1e))
+        .collect()
+}
+
+/// Inputs of the tree rows.
+#[derive(Debug)]
+pub struct TreeInputs {
+    /// Entries in the order of insertion, with distinct random keys.
+    pub entries: Vec<Op>,
+    /// The keys in another order, for lookups.
+    pub lookups: Vec<u64>,
+    /// The keys in a third order, for deletions.
+    pub deletions: Vec<u64>,
+    /// The sum of all values.
+    pub value_sum: u64,
+    /// What a walk finds after all insertions.
+    pub walk: Walk,
+}
+
+/// Makes the inputs of the tree rows.
+pub fn tree(scale: &Scale) -> TreeInputs {
+    let entries = entries(scale);
+    let mut random = Random::new(3);
+    let mut shuffled = || {
+        let mut keys: Vec<u64> = entries.iter().map(|entry| entry.key).collect();
+        random.shuffle(&mut keys);
+        keys
+    };
+    TreeInputs {
+        lookups: shuffled(),
+        deletions: shuffled(),
+        value_sum: entries
+            .iter()
+            .fold(0, |sum, entry| sum.wrapping_add(entry.value)),
+        walk: walk_of(&entries, |value| value),
+        entries,
+    }
+}
+
+/// One YCSB workload, with its right answer.
+#[derive(Debug)]
+pub struct Requests {
+    /// The operations, in order.
+    pub ops: Vec<Op>,
+    /// The sum of the digests of the values that the reads find.
+    pub read_sum: u64,
+    /// What a walk over the map finds afterwards.
+    pub walk: Walk,
+}
+
+/// Inputs of the map rows; the workloads run one after the other on the same map.
+#[derive(Debug)]
+pub struct MapInputs {
+    /// Entries to load.
+    pub entries: Vec<Op>,
+    /// What a walk over the loaded map finds.
+    pub walk: Walk,
+    /// log2 of the number of buckets: about one entry per bucket.
+    pub bucket_bits: u32,
+    /// YCSB A: half of the operations are updates.
+    pub a: Requests,
+    /// YCSB B: one in twenty is an update.
+    pub b: Requests,
+    /// YCSB C: reads only.
+    pub c: Requests,
+}
+
+/// Makes the inputs of the map rows.
+pub fn map(scale: &Scale) -> MapInputs {
+    let entries = entries(scale);
+    let digest = |seed| Value::of(seed).digest();
+    let mut state = entries.clone();
+    let mut random = Random::new(4);
+    let zipf = Zipf::new(scale.elements, ZIPF_THETA);
+    let mut requests = |update_percent: usize| {
+        let mut read_sum = 0u64;
+        let mut ops = Vec::with_capacity(scale.requests);
+        for _ in 0..scale.requests {
+            let entry = &mut state[zipf.item(&mut random)];
+            let mut op = Op {
+                key: entry.key,
+                value: 0,
+            };
+            if random.below(100) < update_percent {
+                op.value = random.bits() | 1;
+                entry.value = op.value;
+            } else {
+                read_sum = read_sum.wrapping_add(digest(entry.value));
+            }
+            ops.push(op);
+        }
+        Requests {
+            ops,
+            read_sum,
+            walk: walk_of(&state, digest),
+        }
+    };
+    MapInputs {
+        walk: walk_of(&entries, digest),
+        bucket_bits: (scale.elements as u64).next_power_of_two().ilog2(),
+        a: requests(50),
+        b: requests(5),
+        c: requests(0),
+        entries,
+    }
+}
+
+/// Entries with distinct random keys (`mix` is a bijection) and random values that are not 0.
+fn entries(scale: &Scale) -> Vec<Op> {
+    let entry = |i: u64| Op {
+        key: mix(i),
+        value: mix(!i) | 1,
+    };
+    (0..scale.elements as u64).map(entry).collect()
+}
+
+fn walk_of(entries: &[Op], content: fn(u64) -> u64) -> Walk {
+    let sum = entries.iter().fold(0u64, |sum, entry| {
+        sum.wrapping_add(entry.key ^ content(entry.value))
+    });
+    Walk {
+        count: entries.len() as u64,
+        sum,
+        sorted: true,
+    }
+}

@@ -1,0 +1,19 @@
+//! Benchmarks of durum, side by side with other libraries and with the physical limit.
+//!
+//! A *row* is one operation, e.g. `add_8`. A *side* is a contestant: a peer library, an engine of durum, `flush1` (plain stores,
+//! each written line written back once, one fence per transaction, no atomicity) and `volatile` (plain stores). Every side
+//! runs every row with the same inputs and must give the same answers.
+//!
+//! Read [`workload`] for the rows, [`side`] for what a side implements, [`run`] for how rounds go, [`report`] for what
+//! comes out; [`sides`] are the contestants and [`structures`] the data structures that the Rust sides share.
+//! `docs/benchmarks.md` tells how to read the results.
+
+pub mod error;
+pub mod inputs;
+pub mod measure;
+pub mod report;
+pub mod run;
+pub mod side;
+pub mod sides;
+pub mod structures;
+pub mod workload;

@@ -1,0 +1,250 @@
+//! The command that `bench/run.sh` calls.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use durum_bench_core::error::{Error, Result};
+use durum_bench_core::inputs::Scale;
+use durum_bench_core::measure::{Clock, Meter, pin};
+use durum_bench_core::report::{csv, machine, plot, table};
+use durum_bench_core::run::{Plan, run};
+use durum_bench_core::side::Side;
+use durum_bench_core::sides;
+use durum_bench_core::workload::{SUITES, Suite};
+use durum_persist::line;
+
+const HELP: &str = "\
+durum-bench [OPTIONS]
+
+  --suite NAME    which suite to run; may be given more than once (default: all)
+  --rows NAMES    only rows whose name contains one of these, comma separated
+  --sides NAMES   only these sides, comma separated (default: all)
+  --rounds N      rounds; reported are medians over them (default: 7)
+  --quick         little work and one round: does everything run and give right answers?
+  --clock NAME    wall (default), or cpu: for a machine that does other things meanwhile
+  --dir DIR       where the stores are made (default: /dev/shm)
+  --out DIR       where latest.csv, latest.txt and latest.svg go (default: target/bench)
+  --list          print rows and sides, and stop
+";
+
+fn main() -> ExitCode {
+    match bench() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Usage(message)) if message.is_empty() => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("durum-bench: {error}");
+            ExitCode::from(if matches!(error, Error::Usage(_)) {
+                2
+            } else {
+                1
+            })
+        }
+    }
+}
+
+struct Options {
+    suites: Vec<&'static Suite>,
+    rows: Vec<String>,
+    sides: Vec<String>,
+    rounds: usize,
+    quick: bool,
+    clock: Clock,
+    dir: PathBuf,
+    out: PathBuf,
+    list: bool,
+}
+
+impl Options {
+    fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
+        let mut options = Options {
+            suites: Vec::new(),
+            rows: Vec::new(),
+            sides: Vec::new(),
+            rounds: 7,
+            quick: false,
+            clock: Clock::Wall,
+            dir: "/dev/shm".into(),
+            out: "target/bench".into(),
+            list: false,
+        };
+        let mut args = args.peekable();
+        while let Some(arg) = args.next() {
+            let mut value = || {
+                args.next()
+                    .ok_or_else(|| Error::Usage(format!("{arg} needs a value")))
+            };
+            let names = |value: String| value.split(',').map(str::to_owned).collect::<Vec<_>>();
+            match arg.as_str() {
+                "--suite" => options.suites.push(suite(&value()?)?),
+                "--rows" => options.rows.extend(names(value()?)),
+                "--sides" => options.sides.extend(names(value()?)),
+                "--rounds" => {
+                    let value = value()?;
+                    let rounds = value.parse().ok().filter(|rounds| *rounds > 0);
+                    options.rounds = rounds
+                        .ok_or_else(|| Error::Usage(format!("{value} rounds are not possible")))?;
+                }
+                "--quick" => options.quick = true,
+                "--clock" => {
+                    options.clock = match value()?.as_str() {
+                        "wall" => Clock::Wall,
+                        "cpu" => Clock::Cpu,
+                        other => return Err(Error::Usage(format!("no clock is called {other}"))),
+                    }
+                }
+                "--dir" => options.dir = value()?.into(),
+                "--out" => options.out = value()?.into(),
+                "--list" => options.list = true,
+                "--help" | "-h" => return Err(Error::Usage(String::new())),
+                other => return Err(Error::Usage(format!("unknown option {other}"))),
+            }
+        }
+        if options.suites.is_empty() {
+            options.suites = SUITES.iter().collect();
+        }
+        if options.quick {
+            options.rounds = 1;
+        }
+        Ok(options)
+    }
+
+    fn scale(&self) -> Scale {
+        if self.quick {
+            Scale::quick()
+        } else {
+            Scale::full()
+        }
+    }
+}
+
+fn suite(name: &str) -> Result<&'static Suite> {
+    SUITES
+        .iter()
+        .find(|suite| suite.name == name)
+        .ok_or_else(|| {
+            let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            Error::Usage(format!(
+                "no suite is called {name}; there is {}",
+                known.join(", ")
+            ))
+        })
+}
+
+fn bench() -> Result<()> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let sides = chosen_sides(&options)?;
+    if options.list {
+        return list(&options, &sides);
+    }
+    sides::check_peers()?;
+    let begin = Instant::now();
+    let pinned = pin();
+    let mut meter = Meter::new(options.clock);
+    let work_dir = WorkDir::create(&options.dir)?;
+    let plan = Plan {
+        suites: options.suites.clone(),
+        filter: options.rows.clone(),
+        rounds: options.rounds,
+        scale: options.scale(),
+        dir: &work_dir.0,
+    };
+    let terminal = std::io::stderr().is_terminal();
+    let mut progress = |text: &str| {
+        if terminal {
+            eprint!("\r\x1b[K{text}");
+        }
+    };
+    let measured = run(&plan, &sides, &mut meter, &mut progress)?;
+    progress("");
+    if terminal {
+        eprint!("\r");
+    }
+    let description = machine::describe(&machine::Run {
+        dir: &options.dir,
+        instruction: format!("{:?}", line::instruction()),
+        peer: sides::peer_version(),
+        rounds: options.rounds,
+        scale: if options.quick { "quick" } else { "full" },
+        clock: if options.clock == Clock::Wall {
+            "wall"
+        } else {
+            "cpu"
+        },
+        pinned,
+        processor_share: meter.processor_share(),
+        seconds: begin.elapsed().as_secs_f64(),
+    });
+    print(&format!("{}\n{description}\n", table::format(&measured)))?;
+    fs::create_dir_all(&options.out).map_err(Error::file(&options.out))?;
+    write(&options.out.join("latest.csv"), &csv::format(&measured))?;
+    write(&options.out.join("latest.txt"), &description)?;
+    write(&options.out.join("latest.svg"), &plot::format(&measured))
+}
+
+fn chosen_sides(options: &Options) -> Result<Vec<Box<dyn Side>>> {
+    let mut sides = sides::all();
+    for name in &options.sides {
+        if !sides.iter().any(|side| side.name() == name) {
+            return Err(Error::Usage(format!("no side is called {name}")));
+        }
+    }
+    sides.retain(|side| {
+        options.sides.is_empty() || options.sides.iter().any(|name| side.name() == name)
+    });
+    Ok(sides)
+}
+
+fn list(options: &Options, sides: &[Box<dyn Side>]) -> Result<()> {
+    let mut text = String::new();
+    for suite in &options.suites {
+        for workload in (suite.workloads)(&Scale::quick()) {
+            for row in workload.rows() {
+                text.push_str(&format!(
+                    "{:<6} {:<13} {}\n",
+                    suite.name, row.name, row.one_op
+                ));
+            }
+        }
+    }
+    let names: Vec<&str> = sides.iter().map(|side| side.name()).collect();
+    text.push_str(&format!("sides: {}\n", names.join(", ")));
+    print(&text)
+}
+
+/// Unlike `print!`, this ends quietly where the reader has gone.
+fn print(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(Error::file("standard output")),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(Error::file(path))?;
+    print(&format!("wrote {}\n", path.display()))
+}
+
+/// A directory of this run's own, removed at the end.
+struct WorkDir(PathBuf);
+
+impl WorkDir {
+    fn create(parent: &Path) -> Result<WorkDir> {
+        let path = parent.join(format!("durum-bench-{}", std::process::id()));
+        fs::create_dir(&path).map_err(Error::file(&path))?;
+        Ok(WorkDir(path))
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("durum-bench: {} stays behind: {error}", self.0.display());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The table on the terminal.
+
+use super::short;
+use crate::run::Measured;
+use crate::side::Role;
+
+const HEADERS: [&str; 11] = [
+    "row",
+    "engine",
+    "ns",
+    "min-max",
+    "peer ns",
+    "min-max",
+    "speedup",
+    "floor_ratio",
+    "fences",
+    "lines",
+    "bytes",
+];
+
+/// One line for each row and side of ours. `fences`, `lines` (written back or stored past the cache) and `bytes` are per operation.
+pub fn format(all: &[Measured]) -> String {
+    let mut lines: Vec<[String; HEADERS.len()]> = vec![HEADERS.map(str::to_owned)];
+    for measured in all {
+        let (peer, limit) = (measured.role(Role::Peer), measured.role(Role::Limit));
+        let ours = measured
+            .columns
+            .iter()
+            .filter(|column| column.role != Role::Peer);
+        for (index, column) in ours.enumerate() {
+            let first = index == 0;
+            let range = |spread: crate::measure::Spread| {
+                format!("{}-{}", short(spread.min), short(spread.max))
+            };
+            let peer_ns = peer.map(|peer| peer.ns()).filter(|_| first);
+            let speedup = peer.and_then(|peer| peer.ratio_to(column));
+            let floor_ratio = limit
+                .and_then(|limit| column.ratio_to(limit))
+                .filter(|_| column.role == Role::Engine);
+            lines.push([
+                if first {
+                    measured.row.name.to_owned()
+                } else {
+                    String::new()
+                },
+                column.side.clone(),
+                short(column.ns().median),
+                range(column.ns()),
+                peer_ns.map_or(String::new(), |ns| short(ns.median)),
+                peer_ns.map_or(String::new(), range),
+                speedup.map_or(String::new(), |ratio| short(ratio.median)),
+                floor_ratio.map_or(String::new(), |ratio| short(ratio.median)),
+                short(column.median(|sample| sample.fences)),
+                short(column.median(|sample| sample.write_backs)),
+                short(column.median(|sample| sample.bytes)),
+            ]);
+        }
+    }
+    align(&lines)
+}
+
+fn align<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let cell = |column: usize| {
+            let (cell, width) = (&line[column], widths[column]);
+            if column < 2 {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            }
+        };
+        text.push_str((0..N).map(cell).collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,153 @@
+//! Rounds: every side runs every row in each round, row by row, in rotated order.
+//!
+//! So two sides that are compared run the same row within moments of each other, and neither always comes first. A ratio is taken
+//! within a round; what is reported is the median over the rounds.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::inputs::Scale;
+use crate::measure::{Meter, Sample, Spread};
+use crate::side::{Role, Side};
+use crate::workload::{Row, Suite};
+
+/// What one side measured in one row.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The side's name.
+    pub side: String,
+    /// What it stands for.
+    pub role: Role,
+    /// Its persistence domain.
+    pub domain: String,
+    /// One sample for each round.
+    pub samples: Vec<Sample>,
+}
+
+impl Column {
+    /// Nanoseconds per operation.
+    pub fn ns(&self) -> Spread {
+        self.spread(|sample| sample.ns)
+    }
+
+    /// Median of a count per operation.
+    pub fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+        self.spread(of).median
+    }
+
+    fn spread(&self, of: impl Fn(&Sample) -> f64) -> Spread {
+        let nothing = Spread {
+            median: f64::NAN,
+            min: f64::NAN,
+            max: f64::NAN,
+        };
+        Spread::of(self.samples.iter().map(of)).unwrap_or(nothing)
+    }
+
+    /// The time of this side as a multiple of the other's, round by round.
+    pub fn ratio_to(&self, other: &Column) -> Option<Spread> {
+        Spread::of(
+            self.samples
+                .iter()
+                .zip(&other.samples)
+                .map(|(own, other)| own.ns / other.ns),
+        )
+    }
+}
+
+/// What all sides measured in one row.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The suite's name.
+    pub suite: &'static str,
+    /// The row.
+    pub row: Row,
+    /// One entry for each side.
+    pub columns: Vec<Column>,
+}
+
+impl Measured {
+    /// The side with this role, if it took part (of several, the first).
+    pub fn role(&self, role: Role) -> Option<&Column> {
+        self.columns.iter().find(|column| column.role == role)
+    }
+}
+
+/// What to run.
+pub struct Plan<'p> {
+    /// The suites.
+    pub suites: Vec<&'p Suite>,
+    /// Only workloads with a row whose name contains one of these, and of them only these rows; all if empty.
+    pub filter: Vec<String>,
+    /// Rounds, at least one.
+    pub rounds: usize,
+    /// The amount of work.
+    pub scale: Scale,
+    /// Where stores are made; must exist.
+    pub dir: &'p Path,
+}
+
+/// Runs the plan. `progress` is told what is about to run.
+pub fn run(
+    plan: &Plan<'_>,
+    sides: &[Box<dyn Side>],
+    meter: &mut Meter,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Measured>> {
+    let wanted = |row: &Row| {
+        plan.filter.is_empty()
+            || plan
+                .filter
+                .iter()
+                .any(|name| row.name.contains(name.as_str()))
+    };
+    let mut all = Vec::new();
+    for suite in &plan.suites {
+        for workload in (suite.workloads)(&plan.scale) {
+            if !workload.rows().iter().any(wanted) {
+                continue;
+            }
+            let begin = all.len();
+            all.extend(
+                workload
+                    .rows()
+                    .iter()
+                    .map(|row| measured(suite.name, *row, sides)),
+            );
+            for round in 0..plan.rounds {
+                let open = |side: &Box<dyn Side>| workload.open(side.as_ref(), plan.dir);
+                let mut sessions = sides.iter().map(open).collect::<Result<Vec<_>>>()?;
+                for (index, row) in workload.rows().iter().enumerate() {
+                    for turn in 0..sides.len() {
+                        let side = (turn + round + index) % sides.len();
+                        let (number, of) = (round + 1, plan.rounds);
+                        progress(&format!(
+                            "{} {}: {}, round {number} of {of}",
+                            suite.name,
+                            row.name,
+                            sides[side].name()
+                        ));
+                        let sample = sessions[side].run(row.name, meter)?;
+                        all[begin + index].columns[side].samples.push(sample);
+                    }
+                }
+            }
+        }
+    }
+    all.retain(|measured| wanted(&measured.row));
+    Ok(all)
+}
+
+fn measured(suite: &'static str, row: Row, sides: &[Box<dyn Side>]) -> Measured {
+    let column = |side: &Box<dyn Side>| Column {
+        side: side.name().to_owned(),
+        role: side.role(),
+        domain: side.domain().to_owned(),
+        samples: Vec::new(),
+    };
+    Measured {
+        suite,
+        row,
+        columns: sides.iter().map(column).collect(),
+    }
+}

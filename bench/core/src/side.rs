@@ -1,0 +1,107 @@
+//! What a side must be able to do to take part: one trait per workload.
+//!
+//! A method runs a whole batch, so that dynamic dispatch costs nothing measurable. Each operation of a batch is one
+//! transaction, durable when the next one begins, unless the method says otherwise.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::inputs::{Op, Walk};
+
+/// What a side stands for in the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Another library, the denominator of `speedup`.
+    Peer,
+    /// An engine of durum.
+    Engine,
+    /// `flush1`, the denominator of `floor_ratio`.
+    Limit,
+    /// Plain memory.
+    Volatile,
+}
+
+/// One contestant: it makes a fresh store for each workload of each round, below `dir`, and removes it on drop.
+pub trait Side {
+    /// The name in the report: the engine's, or the library's.
+    fn name(&self) -> &str;
+    /// What it stands for.
+    fn role(&self) -> Role;
+    /// The persistence domain it works in, or `none`.
+    fn domain(&self) -> &str;
+    /// Single operations, with a ring in which node i points to node `ring[i]`.
+    fn cells(&self, dir: &Path, ring: &[u32], objects_max: usize) -> Result<Box<dyn Cells>>;
+    /// An array of `count` integers; integer i starts as i.
+    fn swap(&self, dir: &Path, count: usize) -> Result<Box<dyn Swap>>;
+    /// An empty list.
+    fn list(&self, dir: &Path) -> Result<Box<dyn List>>;
+    /// An empty B-tree of order 8.
+    fn tree(&self, dir: &Path) -> Result<Box<dyn Tree>>;
+    /// An empty hash map with `1 << bucket_bits` buckets.
+    fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn Map>>;
+}
+
+/// Bytes of the area that `floor` and `add` write to: it stays in the second-level cache, as a hot object would.
+pub const AREA_SIZE: usize = 256 << 10;
+
+/// Single operations.
+pub trait Cells {
+    /// The area of [`AREA_SIZE`] bytes.
+    fn area(&self) -> &[u8];
+    /// `count` stores of 8 bytes, each made durable alone without a transaction; store i puts i at i * stride, modulo the area.
+    fn floor(&mut self, stride: usize, count: usize) -> Result<()>;
+    /// `count` empty transactions.
+    fn tx_empty(&mut self, count: usize) -> Result<()>;
+    /// Transaction i snapshots and overwrites `image.len()` bytes at i * stride, modulo the area: with `image`, and i as first word.
+    fn add(&mut self, stride: usize, image: &[u8], count: usize) -> Result<()>;
+    /// Transaction i allocates one object: `image` with i as its first word. Lengths are 8, 256 and 4096.
+    fn alloc(&mut self, image: &[u8], count: usize) -> Result<()>;
+    /// Wrapping sum over all allocated objects of first word ^ last word << 32.
+    fn objects_sum(&self) -> u64;
+    /// Each transaction frees one object, the oldest first.
+    fn free(&mut self, count: usize) -> Result<()>;
+    /// Reads `count` times through one stored pointer; the sum of number + 1 of the node it found.
+    fn deref(&mut self, count: usize) -> u64;
+    /// Follows `steps` pointers of the ring from node 0 on; the sum of the numbers of the nodes it met.
+    fn chase(&mut self, steps: usize) -> u64;
+}
+
+/// An array of integers.
+pub trait Swap {
+    /// The integers.
+    fn values(&self) -> &[u64];
+    /// Swaps all pairs in order, `per_tx` in each transaction. Pairs of one transaction may overlap.
+    fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<()>;
+}
+
+/// A singly linked list with head and tail.
+pub trait List {
+    /// Appends each value.
+    fn append(&mut self, values: &[u64]) -> Result<()>;
+    /// Walks the list.
+    fn sum(&mut self) -> Walk;
+    /// Pops `count` values from the head; their sum.
+    fn pop(&mut self, count: usize) -> Result<u64>;
+}
+
+/// A B-tree of order 8.
+pub trait Tree {
+    /// Inserts each entry.
+    fn insert(&mut self, entries: &[Op]) -> Result<()>;
+    /// The sum of the values of the keys that are there.
+    fn lookup(&mut self, keys: &[u64]) -> u64;
+    /// Deletes each key; how many were there.
+    fn delete(&mut self, keys: &[u64]) -> Result<u64>;
+    /// Walks the tree in order.
+    fn walk(&mut self) -> Walk;
+}
+
+/// A chained hash map.
+pub trait Map {
+    /// Inserts each entry; the keys are not there yet.
+    fn load(&mut self, entries: &[Op]) -> Result<()>;
+    /// Reads and updates of keys that are there; the sum of the digests of what was read. A read is no transaction.
+    fn run(&mut self, ops: &[Op]) -> Result<u64>;
+    /// Walks the map.
+    fn walk(&mut self) -> Walk;
+}

@@ -1,0 +1,193 @@
+//! libpmemobj, through the C code in `bench/peers`.
+
+use std::path::Path;
+
+use durum_bench_peers as peers;
+
+use crate::error::{Error, Result};
+use crate::inputs::{Op, Walk};
+use crate::side::{self, AREA_SIZE, Role, Side};
+
+/// Bytes of a pool file: about twice what the largest workload needs.
+const POOL_SIZE: usize = 384 << 20;
+
+/// The peer.
+#[derive(Debug, Default)]
+pub struct Pmdk;
+
+const NAME: &str = "pmdk";
+
+/// The version of the interface, and that of the package where the system tells it.
+pub fn version() -> String {
+    let query = std::process::Command::new("dpkg-query")
+        .args(["-W", "-f", "${Version}", "libpmemobj1"])
+        .output();
+    let package = query.ok().filter(|output| output.status.success());
+    let package =
+        package.map(|output| format!(", package {}", String::from_utf8_lossy(&output.stdout)));
+    peers::version() + &package.unwrap_or_default()
+}
+
+fn said(error: peers::PeerError) -> Error {
+    Error::side(NAME)(error)
+}
+
+impl Side for Pmdk {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn role(&self) -> Role {
+        Role::Peer
+    }
+
+    fn domain(&self) -> &str {
+        "dram"
+    }
+
+    fn cells(&self, dir: &Path, ring: &[u32], objects_max: usize) -> Result<Box<dyn side::Cells>> {
+        let cells = peers::Cells::open(&dir.join(NAME), POOL_SIZE, AREA_SIZE, objects_max, ring);
+        Ok(Box::new(cells.map_err(said)?))
+    }
+
+    fn swap(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Swap>> {
+        let swap = peers::Swap::open(&dir.join(NAME), POOL_SIZE, count).map_err(said)?;
+        Ok(Box::new(PmdkSwap { swap, count }))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Box<dyn side::List>> {
+        Ok(Box::new(
+            peers::List::open(&dir.join(NAME), POOL_SIZE).map_err(said)?,
+        ))
+    }
+
+    fn tree(&self, dir: &Path) -> Result<Box<dyn side::Tree>> {
+        Ok(Box::new(
+            peers::Tree::open(&dir.join(NAME), POOL_SIZE).map_err(said)?,
+        ))
+    }
+
+    fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn side::Map>> {
+        Ok(Box::new(
+            peers::Map::open(&dir.join(NAME), POOL_SIZE, bucket_bits).map_err(said)?,
+        ))
+    }
+}
+
+struct PmdkSwap {
+    swap: peers::Swap,
+    count: usize,
+}
+
+fn ops(ops: &[Op]) -> &[peers::Op] {
+    const {
+        assert!(
+            size_of::<Op>() == size_of::<peers::Op>()
+                && align_of::<Op>() == align_of::<peers::Op>()
+        )
+    };
+    // SAFETY: both are repr(C) structs of the same two integers, key and value.
+    unsafe { std::slice::from_raw_parts(ops.as_ptr().cast(), ops.len()) }
+}
+
+fn walk(walk: peers::Walk) -> Walk {
+    Walk {
+        count: walk.count,
+        sum: walk.sum,
+        sorted: walk.sorted == 1,
+    }
+}
+
+impl side::Cells for peers::Cells {
+    fn area(&self) -> &[u8] {
+        self.area(AREA_SIZE)
+    }
+
+    fn floor(&mut self, stride: usize, count: usize) -> Result<()> {
+        self.floor(stride, count).map_err(said)
+    }
+
+    fn tx_empty(&mut self, count: usize) -> Result<()> {
+        self.tx_empty(count).map_err(said)
+    }
+
+    fn add(&mut self, stride: usize, image: &[u8], count: usize) -> Result<()> {
+        self.add(stride, image, count).map_err(said)
+    }
+
+    fn alloc(&mut self, image: &[u8], count: usize) -> Result<()> {
+        self.alloc(image, count).map_err(said)
+    }
+
+    fn objects_sum(&self) -> u64 {
+        self.objects_sum()
+    }
+
+    fn free(&mut self, count: usize) -> Result<()> {
+        self.free(count).map_err(said)
+    }
+
+    fn deref(&mut self, count: usize) -> u64 {
+        self.deref(count)
+    }
+
+    fn chase(&mut self, steps: usize) -> u64 {
+        self.chase(steps)
+    }
+}
+
+impl side::Swap for PmdkSwap {
+    fn values(&self) -> &[u64] {
+        self.swap.values(self.count)
+    }
+
+    fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<()> {
+        self.swap.run(pairs, per_tx).map_err(said)
+    }
+}
+
+impl side::List for peers::List {
+    fn append(&mut self, values: &[u64]) -> Result<()> {
+        self.append(values).map_err(said)
+    }
+
+    fn sum(&mut self) -> Walk {
+        walk(self.sum())
+    }
+
+    fn pop(&mut self, count: usize) -> Result<u64> {
+        self.pop(count).map_err(said)
+    }
+}
+
+impl side::Tree for peers::Tree {
+    fn insert(&mut self, entries: &[Op]) -> Result<()> {
+        self.insert(ops(entries)).map_err(said)
+    }
+
+    fn lookup(&mut self, keys: &[u64]) -> u64 {
+        self.lookup(keys)
+    }
+
+    fn delete(&mut self, keys: &[u64]) -> Result<u64> {
+        self.delete(keys).map_err(said)
+    }
+
+    fn walk(&mut self) -> Walk {
+        walk(self.walk())
+    }
+}
+
+impl side::Map for peers::Map {
+    fn load(&mut self, entries: &[Op]) -> Result<()> {
+        self.load(ops(entries)).map_err(said)
+    }
+
+    fn run(&mut self, requests: &[Op]) -> Result<u64> {
+        self.run(ops(requests)).map_err(said)
+    }
+
+    fn walk(&mut self) -> Walk {
+        walk(self.walk())
+    }
+}

@@ -1,0 +1,85 @@
+//! The data structures of the rows, written once for all sides in Rust.
+//!
+//! They see memory through two traits. What a side does behind them (nothing, write-backs, a transaction) is the only
+//! difference between sides, so a row compares durability and not data structures. The C sources of the peers follow these
+//! files function by function.
+
+pub mod list;
+pub mod map;
+pub mod tree;
+
+use crate::error::Result;
+
+/// Memory that a data structure lives in.
+pub trait Memory {
+    /// What a failed update says.
+    type Error;
+    /// The running update.
+    type Update<'u>: Update<Error = Self::Error>;
+
+    /// The root object, zeroed when the memory is new.
+    fn root<T: Stored>(&mut self) -> Result<*mut T>;
+
+    /// A zeroed array that stays as long as the memory, outside of any update.
+    fn zeroed_array<T: Stored>(&mut self, count: usize) -> Result<*mut T>;
+
+    /// Runs one update; on return it has happened and is as durable as the side makes things.
+    fn update<R>(
+        &mut self,
+        body: impl FnOnce(&mut Self::Update<'_>) -> std::result::Result<R, Self::Error>,
+    ) -> Result<R>;
+}
+
+/// A running update. An object is changed in one of two ways, and an update uses only one of them on the same bytes:
+/// [`store`](Update::store) for a lone field, [`edit`](Update::edit) for an object that changes in several places.
+pub trait Update {
+    /// What a failed operation says.
+    type Error;
+
+    /// A new object with arbitrary contents, to be filled in place.
+    fn alloc<T: Stored>(&mut self) -> std::result::Result<*mut T, Self::Error>;
+
+    /// Gives an object back. Pending changes to it are dropped.
+    ///
+    /// # Safety
+    /// `object` came from `alloc` of the same type, and nothing uses it any more.
+    unsafe fn free<T: Stored>(&mut self, object: *mut T) -> std::result::Result<(), Self::Error>;
+
+    /// Replaces one field. Reads of this update may see the old value or the new one.
+    ///
+    /// # Safety
+    /// `field` is valid, and outside of any object that this update edits.
+    unsafe fn store<T: Stored>(
+        &mut self,
+        field: *mut T,
+        value: T,
+    ) -> std::result::Result<(), Self::Error>;
+
+    /// The object, or a working copy of it, to be changed in place until the update ends. It does not
+    /// move meanwhile; the same object gives the same place again.
+    ///
+    /// # Safety
+    /// `object` is valid.
+    unsafe fn edit<T: Stored>(
+        &mut self,
+        object: *mut T,
+    ) -> std::result::Result<*mut T, Self::Error>;
+
+    /// Where this update sees the object: its working copy, where there is one.
+    ///
+    /// # Safety
+    /// `object` is valid.
+    unsafe fn view<T: Stored>(&self, object: *mut T) -> *const T;
+
+    /// Tells that `count` elements from `first` on, inside what `edit` returned, were changed.
+    ///
+    /// # Safety
+    /// The range lies in an object that this update edits or allocated.
+    unsafe fn changed<T>(&mut self, first: *const T, count: usize);
+}
+
+/// A type that persistent memory can hold: plain data, pointers included.
+pub trait Stored: Copy + 'static {}
+
+impl Stored for u64 {}
+impl<T: Stored> Stored for *mut T {}

@@ -1,0 +1,87 @@
+//! Rows of the hash map: load, then YCSB A, B and C.
+
+use std::path::Path;
+
+use super::{Asked, Row, Session, Workload};
+use crate::error::Result;
+use crate::inputs::{self, MapInputs, Scale};
+use crate::measure::{Meter, Sample};
+use crate::side::{Map, Side};
+
+const ROWS: [Row; 4] = [
+    Row {
+        name: "kv_load",
+        one_op: "transaction that inserts one of 1 M entries (8-byte key, 100-byte value) into a hash map",
+    },
+    Row {
+        name: "kv_a",
+        one_op: "request of YCSB A: 50 % updates in a transaction each, 50 % reads, zipfian 0.99",
+    },
+    Row {
+        name: "kv_b",
+        one_op: "request of YCSB B: 5 % updates, 95 % reads, zipfian 0.99",
+    },
+    Row {
+        name: "kv_c",
+        one_op: "request of YCSB C: reads only, zipfian 0.99",
+    },
+];
+
+pub(super) struct MapWorkload {
+    inputs: MapInputs,
+}
+
+impl MapWorkload {
+    pub(super) fn new(scale: &Scale) -> Self {
+        MapWorkload {
+            inputs: inputs::map(scale),
+        }
+    }
+}
+
+impl Workload for MapWorkload {
+    fn rows(&self) -> &[Row] {
+        &ROWS
+    }
+
+    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+        let map = side.map(dir, self.inputs.bucket_bits)?;
+        Ok(Box::new(MapSession {
+            map,
+            side: side.name().to_owned(),
+            inputs: &self.inputs,
+        }))
+    }
+}
+
+struct MapSession<'w> {
+    map: Box<dyn Map>,
+    side: String,
+    inputs: &'w MapInputs,
+}
+
+impl Session for MapSession<'_> {
+    fn run(&mut self, row: &'static str, meter: &mut Meter) -> Result<Sample> {
+        let (map, inputs) = (&mut self.map, self.inputs);
+        let asked = Asked {
+            side: &self.side,
+            row,
+        };
+        let requests = match row {
+            "kv_load" => {
+                let (sample, result) =
+                    meter.measure(inputs.entries.len(), || map.load(&inputs.entries));
+                result?;
+                asked.expect_walk(inputs.walk, map.walk())?;
+                return Ok(sample);
+            }
+            "kv_a" => &inputs.a,
+            "kv_b" => &inputs.b,
+            _ => &inputs.c,
+        };
+        let (sample, sum) = meter.measure(requests.ops.len(), || map.run(&requests.ops));
+        asked.expect(requests.read_sum, sum?)?;
+        asked.expect_walk(requests.walk, map.walk())?;
+        Ok(sample)
+    }
+}

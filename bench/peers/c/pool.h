@@ -1,0 +1,51 @@
+/* What all workloads share: a fresh pool file, and typed object identifiers. */
+#ifndef DURUM_BENCH_POOL_H
+#define DURUM_BENCH_POOL_H
+
+#include <libpmemobj.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer.h"
+
+struct cells_root;
+struct cell_object;
+struct ring_node;
+struct swap_root;
+struct list_root;
+struct list_node;
+struct tree_root;
+struct tree_node;
+struct map_root;
+struct map_node;
+struct map_buckets;
+
+/* The macros below come from libpmemobj and cannot be laid out by clang-format. */
+/* clang-format off */
+POBJ_LAYOUT_BEGIN(durum_bench);
+POBJ_LAYOUT_ROOT(durum_bench, struct cells_root);
+POBJ_LAYOUT_TOID(durum_bench, struct cell_object);
+POBJ_LAYOUT_TOID(durum_bench, struct ring_node);
+POBJ_LAYOUT_TOID(durum_bench, struct swap_root);
+POBJ_LAYOUT_TOID(durum_bench, struct list_root);
+POBJ_LAYOUT_TOID(durum_bench, struct list_node);
+POBJ_LAYOUT_TOID(durum_bench, struct tree_root);
+POBJ_LAYOUT_TOID(durum_bench, struct tree_node);
+POBJ_LAYOUT_TOID(durum_bench, struct map_root);
+POBJ_LAYOUT_TOID(durum_bench, struct map_node);
+POBJ_LAYOUT_TOID(durum_bench, struct map_buckets);
+POBJ_LAYOUT_END(durum_bench);
+/* clang-format on */
+
+struct pool {
+	PMEMobjpool *pop;
+	char *path;
+};
+
+/* Creates the file (an older one of that name is removed); 0 or -1. */
+int pool_create(struct pool *pool, const char *path, size_t size);
+/* Closes and removes the file. */
+void pool_remove(struct pool *pool);
+
+#endif

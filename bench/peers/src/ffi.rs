@@ -1,0 +1,104 @@
+//! The declarations of `c/peer.h`, in its order.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+/// One key-value operation: a read where `value` is 0, else an update (or an entry to insert).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The key.
+    pub key: u64,
+    /// The new value, or 0.
+    pub value: u64,
+}
+
+/// What a walk over a whole structure found.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Number of elements.
+    pub count: u64,
+    /// Sum of values (list), of key xor value (tree), of key xor digest of the value (map).
+    pub sum: u64,
+    /// 1 where the keys ascend strictly.
+    pub sorted: u64,
+}
+
+macro_rules! opaque {
+    ($($name:ident)*) => { $(
+        #[repr(C)]
+        pub struct $name { _private: [u8; 0] }
+    )* };
+}
+
+opaque!(RawCells RawSwap RawList RawTree RawMap);
+
+unsafe extern "C" {
+    pub fn peer_version() -> *const c_char;
+    pub fn peer_error() -> *const c_char;
+
+    pub fn peer_cells_open(
+        path: *const c_char,
+        pool_size: usize,
+        area_size: usize,
+        objects_max: usize,
+        next: *const u32,
+        nodes: usize,
+    ) -> *mut RawCells;
+    pub fn peer_cells_close(cells: *mut RawCells);
+    pub fn peer_cells_area(cells: *const RawCells) -> *const u8;
+    pub fn peer_cells_floor(cells: *mut RawCells, stride: usize, count: usize) -> c_int;
+    pub fn peer_cells_tx_empty(cells: *mut RawCells, count: usize) -> c_int;
+    pub fn peer_cells_add(
+        cells: *mut RawCells,
+        len: usize,
+        stride: usize,
+        image: *const u8,
+        count: usize,
+    ) -> c_int;
+    pub fn peer_cells_alloc(
+        cells: *mut RawCells,
+        len: usize,
+        image: *const u8,
+        count: usize,
+    ) -> c_int;
+    pub fn peer_cells_objects_sum(cells: *const RawCells) -> u64;
+    pub fn peer_cells_free(cells: *mut RawCells, count: usize) -> c_int;
+    pub fn peer_cells_deref(cells: *mut RawCells, count: usize) -> u64;
+    pub fn peer_cells_chase(cells: *mut RawCells, steps: usize) -> u64;
+
+    pub fn peer_swap_open(path: *const c_char, pool_size: usize, count: usize) -> *mut RawSwap;
+    pub fn peer_swap_close(swap: *mut RawSwap);
+    pub fn peer_swap_values(swap: *const RawSwap) -> *const u64;
+    pub fn peer_swap_run(
+        swap: *mut RawSwap,
+        pairs: *const u32,
+        count: usize,
+        per_tx: usize,
+    ) -> c_int;
+
+    pub fn peer_list_open(path: *const c_char, pool_size: usize) -> *mut RawList;
+    pub fn peer_list_close(list: *mut RawList);
+    pub fn peer_list_append(list: *mut RawList, values: *const u64, count: usize) -> c_int;
+    pub fn peer_list_sum(list: *mut RawList) -> Walk;
+    pub fn peer_list_pop(list: *mut RawList, count: usize, sum: *mut u64) -> c_int;
+
+    pub fn peer_tree_open(path: *const c_char, pool_size: usize) -> *mut RawTree;
+    pub fn peer_tree_close(tree: *mut RawTree);
+    pub fn peer_tree_insert(tree: *mut RawTree, entries: *const Op, count: usize) -> c_int;
+    pub fn peer_tree_lookup(tree: *mut RawTree, keys: *const u64, count: usize) -> u64;
+    pub fn peer_tree_delete(
+        tree: *mut RawTree,
+        keys: *const u64,
+        count: usize,
+        found: *mut u64,
+    ) -> c_int;
+    pub fn peer_tree_walk(tree: *mut RawTree) -> Walk;
+
+    pub fn peer_map_open(path: *const c_char, pool_size: usize, bucket_bits: c_uint)
+    -> *mut RawMap;
+    pub fn peer_map_close(map: *mut RawMap);
+    pub fn peer_map_load(map: *mut RawMap, entries: *const Op, count: usize) -> c_int;
+    pub fn peer_map_run(map: *mut RawMap, ops: *const Op, count: usize, sum: *mut u64) -> c_int;
+    pub fn peer_map_walk(map: *mut RawMap) -> Walk;
+}

@@ -1,0 +1,312 @@
+//! The benchmark rows on libpmemobj, for the harness in `durum-bench-core`.
+//!
+//! The C sources in `c/` do the work, one file per workload, since libpmemobj's interface is made of C macros.
+//! This crate gives each handle an owner. `c/peer.h` tells what each function does.
+
+use std::ffi::{CStr, CString, NulError};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+mod ffi;
+
+pub use ffi::{Op, Walk};
+
+/// What libpmemobj said when it refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerError(String);
+
+impl std::fmt::Display for PeerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", version(), self.0)
+    }
+}
+
+impl std::error::Error for PeerError {}
+
+impl From<NulError> for PeerError {
+    fn from(error: NulError) -> Self {
+        PeerError(error.to_string())
+    }
+}
+
+/// Name and version of the library, e.g. `libpmemobj, interface 2.4`.
+pub fn version() -> String {
+    // SAFETY: returns a C string that lives as long as the process.
+    unsafe { CStr::from_ptr(ffi::peer_version()) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn last_error() -> PeerError {
+    // SAFETY: returns a C string that stays until the next error of this thread.
+    PeerError(
+        unsafe { CStr::from_ptr(ffi::peer_error()) }
+            .to_string_lossy()
+            .into_owned(),
+    )
+}
+
+fn check(result: i32) -> Result<(), PeerError> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString, PeerError> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// Declares an owner of a C handle: created by an opening function, closed on drop.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $raw:ident, $close:ident) => {
+        $(#[$doc])*
+        pub struct $name {
+            // INVARIANT: a handle that the opening function of this type returned, not null, not closed.
+            raw: *mut ffi::$raw,
+        }
+
+        impl $name {
+            fn from_raw(raw: *mut ffi::$raw) -> Result<Self, PeerError> {
+                if raw.is_null() { Err(last_error()) } else { Ok($name { raw }) }
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: the invariant of `raw`; nobody uses it after this.
+                unsafe { ffi::$close(self.raw) }
+            }
+        }
+    };
+}
+
+handle!(
+    /// Single operations: floor, empty transaction, add, alloc, free, deref, chase.
+    Cells,
+    RawCells,
+    peer_cells_close
+);
+handle!(
+    /// An array of integers, changed by swaps.
+    Swap,
+    RawSwap,
+    peer_swap_close
+);
+handle!(
+    /// A singly linked list with head and tail.
+    List,
+    RawList,
+    peer_list_close
+);
+handle!(
+    /// A B-tree of order 8.
+    Tree,
+    RawTree,
+    peer_tree_close
+);
+handle!(
+    /// A chained hash map.
+    Map,
+    RawMap,
+    peer_map_close
+);
+
+impl Cells {
+    /// Creates a pool file with an area of `area_size` bytes (a power of two) and a ring in which node i points to node `next[i]`.
+    pub fn open(
+        path: &Path,
+        pool_size: usize,
+        area_size: usize,
+        objects_max: usize,
+        next: &[u32],
+    ) -> Result<Self, PeerError> {
+        assert!(area_size.is_power_of_two());
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string, `next` a slice of the length that is passed.
+        let raw = unsafe {
+            ffi::peer_cells_open(
+                path.as_ptr(),
+                pool_size,
+                area_size,
+                objects_max,
+                next.as_ptr(),
+                next.len(),
+            )
+        };
+        Cells::from_raw(raw)
+    }
+
+    /// The first `len` bytes of the area.
+    pub fn area(&self, len: usize) -> &[u8] {
+        // SAFETY: the area is part of the mapped pool while the handle lives, and changes only through `&mut self`.
+        unsafe { std::slice::from_raw_parts(ffi::peer_cells_area(self.raw), len) }
+    }
+
+    /// Stores 8 bytes and makes them durable, `count` times.
+    pub fn floor(&mut self, stride: usize, count: usize) -> Result<(), PeerError> {
+        // SAFETY: the handle is open.
+        check(unsafe { ffi::peer_cells_floor(self.raw, stride, count) })
+    }
+
+    /// `count` empty transactions.
+    pub fn tx_empty(&mut self, count: usize) -> Result<(), PeerError> {
+        // SAFETY: the handle is open.
+        check(unsafe { ffi::peer_cells_tx_empty(self.raw, count) })
+    }
+
+    /// Snapshots and overwrites `image.len()` bytes, `count` times.
+    pub fn add(&mut self, stride: usize, image: &[u8], count: usize) -> Result<(), PeerError> {
+        assert!(image.len() >= 8 && image.len() <= stride);
+        // SAFETY: the handle is open; `image` has the length that is passed, and fits between two strides.
+        check(unsafe { ffi::peer_cells_add(self.raw, image.len(), stride, image.as_ptr(), count) })
+    }
+
+    /// Allocates `count` objects of `image.len()` bytes.
+    pub fn alloc(&mut self, image: &[u8], count: usize) -> Result<(), PeerError> {
+        assert!(image.len() >= 8);
+        // SAFETY: the handle is open; `image` has the length that is passed.
+        check(unsafe { ffi::peer_cells_alloc(self.raw, image.len(), image.as_ptr(), count) })
+    }
+
+    /// Sum over all allocated objects of first word ^ last word << 32.
+    pub fn objects_sum(&self) -> u64 {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_cells_objects_sum(self.raw) }
+    }
+
+    /// Frees `count` objects.
+    pub fn free(&mut self, count: usize) -> Result<(), PeerError> {
+        // SAFETY: the handle is open.
+        check(unsafe { ffi::peer_cells_free(self.raw, count) })
+    }
+
+    /// Reads `count` times through one stored pointer.
+    pub fn deref(&mut self, count: usize) -> u64 {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_cells_deref(self.raw, count) }
+    }
+
+    /// Follows `steps` pointers of the ring.
+    pub fn chase(&mut self, steps: usize) -> u64 {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_cells_chase(self.raw, steps) }
+    }
+}
+
+impl Swap {
+    /// Creates a pool file with `count` integers; integer i is i.
+    pub fn open(path: &Path, pool_size: usize, count: usize) -> Result<Self, PeerError> {
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string.
+        Swap::from_raw(unsafe { ffi::peer_swap_open(path.as_ptr(), pool_size, count) })
+    }
+
+    /// The first `count` integers.
+    pub fn values(&self, count: usize) -> &[u64] {
+        // SAFETY: the array is part of the mapped pool while the handle lives, and changes only through `&mut self`.
+        unsafe { std::slice::from_raw_parts(ffi::peer_swap_values(self.raw), count) }
+    }
+
+    /// Swaps all pairs, `per_tx` in each transaction.
+    pub fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<(), PeerError> {
+        // SAFETY: the handle is open; `pairs` holds twice as many indices as it has elements.
+        check(unsafe { ffi::peer_swap_run(self.raw, pairs.as_ptr().cast(), pairs.len(), per_tx) })
+    }
+}
+
+impl List {
+    /// Creates a pool file with an empty list.
+    pub fn open(path: &Path, pool_size: usize) -> Result<Self, PeerError> {
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string.
+        List::from_raw(unsafe { ffi::peer_list_open(path.as_ptr(), pool_size) })
+    }
+
+    /// Appends each value in a transaction of its own.
+    pub fn append(&mut self, values: &[u64]) -> Result<(), PeerError> {
+        // SAFETY: the handle is open; `values` has the length that is passed.
+        check(unsafe { ffi::peer_list_append(self.raw, values.as_ptr(), values.len()) })
+    }
+
+    /// Walks the list.
+    pub fn sum(&mut self) -> Walk {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_list_sum(self.raw) }
+    }
+
+    /// Pops `count` values in a transaction each; their sum.
+    pub fn pop(&mut self, count: usize) -> Result<u64, PeerError> {
+        let mut sum = 0;
+        // SAFETY: the handle is open; `sum` is valid for the call.
+        check(unsafe { ffi::peer_list_pop(self.raw, count, &raw mut sum) })?;
+        Ok(sum)
+    }
+}
+
+impl Tree {
+    /// Creates a pool file with an empty tree.
+    pub fn open(path: &Path, pool_size: usize) -> Result<Self, PeerError> {
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string.
+        Tree::from_raw(unsafe { ffi::peer_tree_open(path.as_ptr(), pool_size) })
+    }
+
+    /// Inserts each entry in a transaction of its own.
+    pub fn insert(&mut self, entries: &[Op]) -> Result<(), PeerError> {
+        // SAFETY: the handle is open; `entries` has the length that is passed.
+        check(unsafe { ffi::peer_tree_insert(self.raw, entries.as_ptr(), entries.len()) })
+    }
+
+    /// Sum of the values of the keys that are there.
+    pub fn lookup(&mut self, keys: &[u64]) -> u64 {
+        // SAFETY: the handle is open; `keys` has the length that is passed.
+        unsafe { ffi::peer_tree_lookup(self.raw, keys.as_ptr(), keys.len()) }
+    }
+
+    /// Deletes each key in a transaction of its own; how many were there.
+    pub fn delete(&mut self, keys: &[u64]) -> Result<u64, PeerError> {
+        let mut found = 0;
+        // SAFETY: the handle is open; `keys` has the length that is passed; `found` is valid for the call.
+        check(unsafe {
+            ffi::peer_tree_delete(self.raw, keys.as_ptr(), keys.len(), &raw mut found)
+        })?;
+        Ok(found)
+    }
+
+    /// Walks the tree in key order.
+    pub fn walk(&mut self) -> Walk {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_tree_walk(self.raw) }
+    }
+}
+
+impl Map {
+    /// Creates a pool file with an empty map of `1 << bucket_bits` buckets.
+    pub fn open(path: &Path, pool_size: usize, bucket_bits: u32) -> Result<Self, PeerError> {
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string.
+        Map::from_raw(unsafe { ffi::peer_map_open(path.as_ptr(), pool_size, bucket_bits) })
+    }
+
+    /// Inserts each entry, whose key is not there, in a transaction of its own.
+    pub fn load(&mut self, entries: &[Op]) -> Result<(), PeerError> {
+        // SAFETY: the handle is open; `entries` has the length that is passed.
+        check(unsafe { ffi::peer_map_load(self.raw, entries.as_ptr(), entries.len()) })
+    }
+
+    /// Reads and updates; the sum of the digests of what was read.
+    pub fn run(&mut self, ops: &[Op]) -> Result<u64, PeerError> {
+        let mut sum = 0;
+        // SAFETY: the handle is open; `ops` has the length that is passed; `sum` is valid for the call.
+        check(unsafe { ffi::peer_map_run(self.raw, ops.as_ptr(), ops.len(), &raw mut sum) })?;
+        Ok(sum)
+    }
+
+    /// Walks the map.
+    pub fn walk(&mut self) -> Walk {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_map_walk(self.raw) }
+    }
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
+# Results: target/bench/latest.csv, .txt, .svg (docs/benchmarks.md).
+set -eu
+cd "$(dirname "$0")/.."
+
+if ! [ -e /usr/include/libpmemobj.h ]; then
+    echo "bench/run.sh: libpmemobj is missing: install the package libpmemobj-dev" >&2
+    exit 2
+fi
+
+target=${CARGO_TARGET_DIR:-target}
+case $target in /*) ;; *) target=$PWD/$target ;; esac
+cargo build --quiet --locked --release --manifest-path bench/Cargo.toml --target-dir "$target/bench-build"
+
+# tmpfs is no persistent memory: libpmemobj writes lines back only if it is told to take it for some.
+unset PMEM_NO_FLUSH PMEM_NO_CLWB PMEM_NO_CLFLUSHOPT PMEM_NO_MOVNT
+PMEM_IS_PMEM_FORCE=1
+export PMEM_IS_PMEM_FORCE
+
+exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"
