@@ -1,1 +1,46 @@
 //! A durum store: registry, puddle files, addresses, recovery and checks.
+//!
+//! A store is a directory. This crate is its one writer ([`Embedded`], through the trait [`Service`] that a daemon
+//! will offer too), its readers and its tools. It hands out puddles and is never on the path of a
+//! transaction. `docs/store.md` tells what lies in the directory and what is promised.
+//!
+//! Reading order: `service` (what a client may ask for), `embedded` (how it is answered; `embedded/commit.rs` is the way of
+//! every change), `registry` and `catalog` (where it is recorded), `files` (puddles), `recovery`.
+//!
+//! ```
+//! use durum_service::{CreateOptions, Embedded, EngineKind, OpenOptions, PoolSpec, Service};
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("store");
+//! let store = Embedded::create(&path, &CreateOptions::default())?;
+//! let pool = store.create_pool("words", &PoolSpec::new(EngineKind::Hybrid))?;
+//! store.close()?;
+//!
+//! let store = Embedded::open(&path, OpenOptions::default())?;
+//! assert!(store.recovery_report().was_clean);
+//! assert_eq!(store.open_pool("words")?.root_puddle, pool.root_puddle);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod catalog;
+mod descriptors;
+mod embedded;
+mod error;
+mod files;
+mod identity;
+mod lock;
+mod model;
+mod names;
+mod recovery;
+mod registry;
+mod service;
+mod space;
+
+pub use durum_format::Uuid;
+pub use durum_format::puddle::PuddleKind;
+pub use embedded::{CreateOptions, Embedded, OpenOptions};
+pub use error::{Error, ErrorKind, Result};
+pub use model::{
+    EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
+    PuddleSummary, QuarantineNote, RecoveryReport, Stage, StoreInfo,
+};
+pub use service::Service;

@@ -1,0 +1,272 @@
+//! Making a store.
+//!
+//! The directory is filled in place (it may be a mount point), under the mark of a file `unfinished`; `durum.store` comes
+//! last. A crash before that leaves the mark, and the next attempt begins anew. Without the
+//! mark nothing is ever removed: a store that lost its identity is not taken for an unfinished one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use durum_format::UNIT;
+use durum_format::store::StoreHeader;
+use durum_persist::Site;
+use durum_persist::domain::Domain;
+use durum_persist::file::{self, MediaFile};
+
+use super::{CreateOptions, Embedded, Open, State};
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
+use crate::identity;
+use crate::lock::{LOCK_FILE, StoreLock};
+use crate::model::RecoveryReport;
+use crate::names;
+use crate::registry::contents::Contents;
+use crate::registry::{REGISTRY_FILE, Registry};
+use crate::space::{self, Space};
+
+/// The mark of a store that is being made.
+pub(crate) const UNFINISHED_FILE: &str = "unfinished";
+
+const MAKING: Site = Site("new store");
+const MARK: Site = Site("new store's mark");
+const NAME: Site = Site("new store's name");
+
+impl Embedded {
+    /// Makes a store in a directory that does not exist, is empty, or holds an unfinished store, and opens it.
+    ///
+    /// The store is durable on return, its directory's name included.
+    ///
+    /// ```
+    /// use durum_service::{CreateOptions, Embedded, EngineKind, OpenOptions, PoolSpec, Service};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("store");
+    /// let store = Embedded::create(&path, &CreateOptions::default())?;
+    /// let pool = store.create_pool("words", &PoolSpec::new(EngineKind::Hybrid))?;
+    /// assert_eq!(pool.puddles.len(), 1);
+    /// store.close()?;
+    ///
+    /// let store = Embedded::open(&path, OpenOptions::default())?;
+    /// assert_eq!(store.open_pool("words")?.root_puddle, pool.root_puddle);
+    /// store.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `StoreExists`, `StoreBusy`, `Options`, `StorageFull`, `Io`. An unfinished store is left, which the next attempt replaces.
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
+        check_options(options)?;
+        let path = prepare_directory(path)?;
+        let lock = StoreLock::acquire(&path)?;
+        remove_unfinished(&path)?;
+        let domain = super::open::domain(&path, options.domain)?;
+        let (identity, contents) = draw(options, domain)?;
+        let registry = fill(&path, &identity, &contents)?;
+        let space = Space::new(identity.base, identity.size, contents.cursor);
+        Ok(Embedded {
+            path,
+            identity,
+            client: names::random_uuid()?,
+            domain,
+            recovery: RecoveryReport {
+                was_clean: true,
+                ..RecoveryReport::default()
+            },
+            state: Mutex::new(State {
+                open: Some(Open {
+                    registry,
+                    contents,
+                    space,
+                    catalog_is_stale: false,
+                    lock,
+                }),
+                poisoned: None,
+            }),
+        })
+    }
+}
+
+/// Checks the address range before anything is made.
+pub(crate) fn check_options(options: &CreateOptions) -> Result<()> {
+    let refuse = |reason| Err(Error::Options { reason });
+    let CreateOptions {
+        base,
+        space_size,
+        start,
+        ..
+    } = *options;
+    if base == 0 || !base.is_multiple_of(UNIT) {
+        return refuse(format!(
+            "the base {base:#x} is not a multiple of {UNIT} above zero"
+        ));
+    }
+    if space_size == 0 || !space_size.is_multiple_of(UNIT) {
+        return refuse(format!(
+            "the space of {space_size} bytes is not a multiple of {UNIT} above zero"
+        ));
+    }
+    let end = space_size
+        .checked_mul(2)
+        .and_then(|both| base.checked_add(both));
+    if end.is_none_or(|end| end > durum_format::ADDRESS_END) {
+        return refuse(format!(
+            "two ranges of {space_size} bytes at {base:#x} do not fit below {:#x}",
+            durum_format::ADDRESS_END
+        ));
+    }
+    if let Some(start) = start
+        && (start < base || start >= base + space_size || !start.is_multiple_of(UNIT))
+    {
+        return refuse(format!(
+            "the start {start:#x} is not a multiple of {UNIT} in the space of {space_size} bytes at {base:#x}"
+        ));
+    }
+    Ok(())
+}
+
+/// A new store's identity and empty registry.
+pub(crate) fn draw(options: &CreateOptions, domain: Domain) -> Result<(StoreHeader, Contents)> {
+    let start = match options.start {
+        Some(start) => start,
+        None => space::random_start(options.base, options.space_size, names::random_u64()?),
+    };
+    let identity = StoreHeader {
+        uuid: names::random_uuid()?,
+        base: options.base,
+        size: options.space_size,
+        start,
+        domain: identity::domain_name(domain).to_owned(),
+    };
+    let contents = Contents {
+        store: identity.uuid,
+        cursor: start,
+        ..Contents::default()
+    };
+    Ok((identity, contents))
+}
+
+/// Makes everything but the mark and the lock, the identity last.
+pub(crate) fn fill(path: &Path, identity: &StoreHeader, contents: &Contents) -> Result<Registry> {
+    for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
+        let directory = path.join(name);
+        file::create_dir(&directory, MAKING)
+            .map_err(|error| grown("making a directory", &directory, 0, error))?;
+    }
+    let registry = Registry::create(&path.join(REGISTRY_FILE), contents)?;
+    catalog::replace(path, identity, contents)?;
+    // ORDER: everything else is durable before the identity says that there is a store; else a crash leaves a store
+    // without a registry. (The catalog's replacement has synced the directory.)
+    identity::write(path, identity)?;
+    let mark = path.join(UNFINISHED_FILE);
+    file::remove(&mark, MARK).map_err(|error| Error::io("removing the mark", &mark, error))?;
+    // ORDER: the identity is durable before the mark goes (its own sync of the directory), and the mark's removal is
+    // durable before anything is built on the store; else the next attempt might take the store for unfinished.
+    file::sync_dir(path, MARK).map_err(|error| Error::io("syncing the directory", path, error))?;
+    Ok(registry)
+}
+
+/// Makes the directory if need be, and the mark in it. Returns the absolute path.
+fn prepare_directory(path: &Path) -> Result<PathBuf> {
+    match file::create_dir(path, NAME) {
+        Ok(()) => {
+            let parent = match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent,
+                _ => Path::new("."),
+            };
+            // ORDER: the directory's name is durable before the store in it is; else a store that was said to be
+            // made is gone after a crash.
+            file::sync_dir(parent, NAME)
+                .map_err(|error| Error::io("syncing the directory", parent, error))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if !is_free(path)? {
+                return Err(Error::StoreExists {
+                    path: path.to_owned(),
+                });
+            }
+        }
+        Err(error) => return Err(grown("making the directory", path, 0, error)),
+    }
+    let path = fs::canonicalize(path)
+        .map_err(|error| Error::io("finding the absolute path", path, error))?;
+    let mark = path.join(UNFINISHED_FILE);
+    match MediaFile::create_new(&mark) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(grown("making the mark", &mark, 0, error)),
+    }
+    // ORDER: the mark is durable before anything else is made; else a crash leaves a directory that is neither
+    // empty nor a store, and nobody may clear it.
+    file::sync_dir(&path, MARK)
+        .map_err(|error| Error::io("syncing the directory", &path, error))?;
+    Ok(path)
+}
+
+/// Whether a store may be made in a directory: it is empty, or holds an unfinished store.
+fn is_free(path: &Path) -> Result<bool> {
+    let entries =
+        fs::read_dir(path).map_err(|error| Error::io("listing the directory", path, error));
+    let Ok(entries) = entries else {
+        // A file, or a directory that is not ours.
+        return match path.is_dir() {
+            true => entries.map(|_| false),
+            false => Ok(false),
+        };
+    };
+    let mut is_empty = true;
+    let mut is_marked = false;
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::io("listing the directory", path, error))?;
+        is_empty = false;
+        if entry.file_name() == durum_format::store::FILE_NAME {
+            return Ok(false);
+        }
+        is_marked |= entry.file_name() == UNFINISHED_FILE;
+    }
+    Ok(is_empty || is_marked)
+}
+
+/// Removes what an earlier attempt left, except for the mark and the lock. The lock is held.
+fn remove_unfinished(path: &Path) -> Result<()> {
+    // Another process may have finished its store between our look and our lock.
+    if identity::path(path).exists() {
+        return Err(Error::StoreExists {
+            path: path.to_owned(),
+        });
+    }
+    let failed = |path: &Path, error| Error::io("removing an unfinished store", path, error);
+    for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
+        // Nothing is put in them before the store is finished.
+        remove_if_there(&path.join(name))?;
+    }
+    let entries = fs::read_dir(path).map_err(|error| failed(path, error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| failed(path, error))?;
+        let name = entry.file_name();
+        let ours = name == REGISTRY_FILE
+            || catalog::is_ours(&name)
+            || identity::is_ours(&name)
+            || name == UNFINISHED_FILE
+            || name == LOCK_FILE;
+        if !ours {
+            return Err(Error::StoreExists {
+                path: path.to_owned(),
+            });
+        }
+        if name != UNFINISHED_FILE && name != LOCK_FILE {
+            remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_if_there(path: &Path) -> Result<()> {
+    match file::remove(path, MAKING) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("removing an unfinished store", path, error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,152 @@
+//! The service in the program itself: the one writer of a store directory.
+//!
+//! [`open`] and [`create`] make it, [`service`] answers the client, [`commit`] is the way of every change:
+//! registry, catalog, and only then files that go.
+
+mod commit;
+pub(crate) mod create;
+pub(crate) mod open;
+mod service;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use durum_format::Uuid;
+use durum_format::store::StoreHeader;
+use durum_persist::domain::Domain;
+
+use crate::error::{Error, Result};
+use crate::lock::StoreLock;
+use crate::model::{ProgressFn, RecoveryReport};
+use crate::registry::Registry;
+use crate::registry::contents::Contents;
+use crate::space::Space;
+
+pub(crate) use self::create::UNFINISHED_FILE;
+
+/// How a store is made.
+#[derive(Clone, Debug)]
+pub struct CreateOptions {
+    /// The persistence domain to work in; detected when absent. It is not recorded: each opener detects it.
+    pub domain: Option<Domain>,
+    /// The first address of the puddle space, a multiple of the unit (2 MiB).
+    pub base: u64,
+    /// The size of the puddle space in bytes, a multiple of the unit (2 MiB). An equal range behind it is the store's too.
+    pub space_size: u64,
+    /// Where the first puddle goes (an address in the space, a multiple of the unit); drawn at random when absent.
+    pub start: Option<u64>,
+}
+
+impl Default for CreateOptions {
+    fn default() -> CreateOptions {
+        CreateOptions {
+            domain: None,
+            base: durum_format::DEFAULT_BASE,
+            space_size: durum_format::SPACE_SIZE,
+            start: None,
+        }
+    }
+}
+
+/// How a store is opened.
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    /// The persistence domain to work in; detected when absent.
+    pub domain: Option<Domain>,
+    /// Called as recovery goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl std::fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("domain", &self.domain)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// An open store: the service in this process.
+///
+/// Dropping it without [`Service::close`](crate::Service::close) is like a crash for its clients' logs: the next
+/// opener recovers. The lock is given up either way. In a forked child every call is refused, and
+/// dropping it does nothing to the store.
+#[derive(Debug)]
+pub struct Embedded {
+    path: PathBuf,
+    identity: StoreHeader,
+    client: Uuid,
+    domain: Domain,
+    recovery: RecoveryReport,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Absent after the end.
+    open: Option<Open>,
+    /// The file whose write failed with an unknown outcome.
+    poisoned: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Open {
+    // Dropped in this order: the registry's last writes come before the lock is given up.
+    registry: Registry,
+    contents: Contents,
+    space: Space,
+    /// The catalog is older than the registry, because there was no room for a new one.
+    catalog_is_stale: bool,
+    lock: StoreLock,
+}
+
+impl Embedded {
+    /// What recovery did when this store was opened.
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change goes to the copy in memory in one step after its commit: a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on the open store, unless it must not be touched any more.
+    fn with_open<T>(&self, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+        let mut state = self.state();
+        let State { open, poisoned } = &mut *state;
+        let Some(open) = open else {
+            return Err(Error::Closed {
+                store: self.path.clone(),
+            });
+        };
+        if !open.lock.is_ours() {
+            return Err(Error::Forked {
+                store: self.path.clone(),
+            });
+        }
+        if let Some(file) = poisoned {
+            return Err(Error::Poisoned {
+                store: self.path.clone(),
+                file: file.clone(),
+            });
+        }
+        let result = work(open);
+        if open.registry.is_poisoned() {
+            *poisoned = Some(open.registry.path().to_owned());
+        }
+        result
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = state.open.take()
+            && !open.lock.is_ours()
+        {
+            // A forked child: the registry would write its last pages into the parent's store when it is dropped.
+            std::mem::forget(open.registry);
+        }
+    }
+}

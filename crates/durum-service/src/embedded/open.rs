@@ -1,0 +1,357 @@
+//! Opening a store: validate, recover, clear up.
+//!
+//! Nothing is written before everything that will be built on has been read and found sound: identity, registry,
+//! catalog, and the logs of clients that did not end in order.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use durum_format::Uuid;
+use durum_format::catalog::Catalog;
+use durum_format::store::StoreHeader;
+use durum_persist::Site;
+use durum_persist::domain::{self, Domain};
+use durum_persist::file;
+
+use super::create::UNFINISHED_FILE;
+use super::{Embedded, Open, OpenOptions, State};
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
+use crate::identity;
+use crate::lock::StoreLock;
+use crate::model::{Progress, QuarantineNote, RecoveryReport, Stage};
+use crate::names;
+use crate::recovery::{ClientPlan, Verdict, apply, plan_client};
+use crate::registry::contents::{Change, Contents, QuarantinedLog};
+use crate::registry::{self, CommitFailure, REGISTRY_FILE, Registry};
+use crate::space::Space;
+
+const ORPHAN: Site = Site("orphan removal");
+const QUARANTINE: Site = Site("quarantined log");
+
+impl Embedded {
+    /// Opens a store as its one writer. After an unclean end its logs are replayed first.
+    ///
+    /// What recovery did is durable on return; see [`Embedded::recovery_report`].
+    ///
+    /// # Errors
+    /// `StoreMissing`, `StoreBusy`; `Format`, `Damaged`, `FileMissing` for a foreign, newer, damaged or truncated
+    /// store. The store is then byte for byte as it was. `Io` during recovery leaves the logs whole: the
+    /// next attempt replays them again.
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Embedded> {
+        let path = absolute(path)?;
+        let identity = identity::read(&path)?;
+        let lock = StoreLock::acquire(&path)?;
+        let validated = validate(&path, &identity)?;
+        let mut contents = validated.contents;
+        let plans = plan(&path, &contents, &options)?;
+        // From here on the store is written.
+        let mut registry = Registry::open(&path.join(REGISTRY_FILE))?;
+        let mut recovery = recover(&path, &identity, &mut registry, &mut contents, plans)?;
+        if validated.catalog_sequence != contents.sequence {
+            catalog::replace(&path, &identity, &contents)?;
+        }
+        clear_up(&path, &contents, &mut recovery)?;
+        let mut space = Space::new(identity.base, identity.size, contents.cursor);
+        for record in contents.puddles.values() {
+            // Validated: they do not overlap.
+            let _ = space.insert(record.address, record.size);
+        }
+        let domain = domain(&path, options.domain)?;
+        Ok(Embedded {
+            path,
+            identity,
+            client: names::random_uuid()?,
+            domain,
+            recovery,
+            state: Mutex::new(State {
+                open: Some(Open {
+                    registry,
+                    contents,
+                    space,
+                    catalog_is_stale: false,
+                    lock,
+                }),
+                poisoned: None,
+            }),
+        })
+    }
+}
+
+/// The absolute path of a store directory that is there.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::StoreMissing {
+            path: path.to_owned(),
+            missing: "the directory",
+        },
+        _ => Error::io("finding the absolute path", path, error),
+    })
+}
+
+/// The domain of the store, or the one that was chosen.
+pub(super) fn domain(path: &Path, chosen: Option<Domain>) -> Result<Domain> {
+    match chosen {
+        Some(domain) => Ok(domain),
+        None => domain::detect(path)
+            .map_err(|error| Error::io("detecting the persistence domain", path, error)),
+    }
+}
+
+/// What [`validate`] found.
+pub(crate) struct Validated {
+    pub(crate) contents: Contents,
+    pub(crate) catalog_sequence: u64,
+}
+
+/// Reads registry and catalog and checks that they belong together. Writes nothing.
+pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Validated> {
+    let registry_path = path.join(REGISTRY_FILE);
+    let contents = registry::read(&registry_path)?;
+    if contents.store != identity.uuid {
+        return Err(mixed(
+            registry_path,
+            "registry",
+            format!(
+                "it belongs to the store {}, durum.store says {}",
+                contents.store, identity.uuid
+            ),
+        ));
+    }
+    contents.validate(&registry_path, identity.base, identity.size)?;
+    let catalog = catalog::read(path)?;
+    check_catalog(path, identity, &catalog)?;
+    if catalog.commit > contents.sequence {
+        return Err(mixed(
+            registry_path,
+            "registry",
+            format!(
+                "it is at commit {}, but the catalog was written after commit {}",
+                contents.sequence, catalog.commit
+            ),
+        ));
+    }
+    Ok(Validated {
+        contents,
+        catalog_sequence: catalog.commit,
+    })
+}
+
+/// Checks that a catalog belongs to the store.
+pub(crate) fn check_catalog(path: &Path, identity: &StoreHeader, catalog: &Catalog) -> Result<()> {
+    if (catalog.store, catalog.base, catalog.size) != (identity.uuid, identity.base, identity.size)
+    {
+        return Err(mixed(
+            catalog::path(path),
+            "catalog",
+            format!(
+                "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
+                catalog.store, catalog.base, identity.uuid, identity.base
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn mixed(file: PathBuf, structure: &'static str, problem: String) -> Error {
+    Error::Damaged {
+        file,
+        structure,
+        offset: 0,
+        problem,
+        cure: "files of several stores, or of several copies, were mixed; restore a copy of the whole store",
+    }
+}
+
+/// The plans for all clients that did not end in order, with the moment of the first log read.
+pub(crate) struct Plans {
+    began: Instant,
+    clients: Vec<(Uuid, ClientPlan)>,
+}
+
+/// Reads the logs of all clients. Writes nothing.
+fn plan(path: &Path, contents: &Contents, options: &OpenOptions) -> Result<Plans> {
+    let began = Instant::now();
+    let mut clients = Vec::new();
+    for &client in &contents.clients {
+        let mut step = |done, total| {
+            if let Some(progress) = &options.progress {
+                progress(Progress {
+                    stage: Stage::Logs,
+                    done,
+                    total,
+                });
+            }
+        };
+        clients.push((client, plan_client(path, contents, client, &mut step)?));
+    }
+    Ok(Plans { began, clients })
+}
+
+/// Applies the plans and retires the logs.
+fn recover(
+    path: &Path,
+    identity: &StoreHeader,
+    registry: &mut Registry,
+    contents: &mut Contents,
+    plans: Plans,
+) -> Result<RecoveryReport> {
+    let mut report = RecoveryReport {
+        was_clean: contents.is_clean(),
+        ..RecoveryReport::default()
+    };
+    if report.was_clean {
+        return Ok(report);
+    }
+    for (_, plan) in &plans.clients {
+        apply::apply(path, contents, &plan.writes)?;
+        count(&mut report, plan);
+    }
+    report.log_time = plans.began.elapsed();
+    let began = Instant::now();
+    let mut changes = Vec::new();
+    let mut removed = Vec::new();
+    for (client, plan) in &plans.clients {
+        changes.extend(retire(contents, *client, plan, &mut report, &mut removed));
+    }
+    // ORDER: one commit retires all logs and enters all quarantines, after the recovered data is durable (`apply`).
+    // Before it a crash finds the old logs whole; after it nobody reads them any more.
+    registry
+        .commit(contents, &changes)
+        .map_err(|failure| match failure {
+            CommitFailure::Full { bytes } => Error::StorageFull {
+                path: registry.path().to_owned(),
+                bytes,
+            },
+            CommitFailure::Unknown(error) => error,
+        })?;
+    // ORDER: the catalog forgets the logs before their files go; else a reader of the catalog misses them.
+    catalog::replace(path, identity, contents)?;
+    for uuid in removed {
+        files::remove(path, uuid)?;
+    }
+    report.registry_time = began.elapsed();
+    Ok(report)
+}
+
+fn count(report: &mut RecoveryReport, plan: &ClientPlan) {
+    report.log_spaces += plan.log_spaces;
+    report.logs += (plan.verdicts.len() + plan.invalid.len()) as u64;
+    let verdicts = |verdict| {
+        plan.verdicts
+            .iter()
+            .filter(|found| **found == verdict)
+            .count() as u64
+    };
+    report.rolled_back += verdicts(Verdict::RollBack);
+    report.rolled_forward += verdicts(Verdict::RollForward);
+    report.entries += plan.writes.len() as u64;
+    report.bytes += plan.writes.iter().map(|write| write.length()).sum::<u64>();
+}
+
+/// The changes that retire a client's logs. Where one is invalid, the puddles that are not known to be sound are
+/// kept with it, and the client's pools are marked.
+fn retire(
+    contents: &Contents,
+    client: Uuid,
+    plan: &ClientPlan,
+    report: &mut RecoveryReport,
+    removed: &mut Vec<Uuid>,
+) -> Vec<Change> {
+    let (mut changes, puddles) = contents.ending_of(client);
+    let invalid: BTreeSet<Uuid> = plan.invalid.iter().map(|log| log.puddle).collect();
+    let mut kept = Vec::new();
+    for uuid in puddles {
+        if invalid.contains(&uuid) {
+            continue;
+        }
+        if plan.sound.contains(&uuid) {
+            removed.push(uuid);
+        } else {
+            kept.push(uuid);
+        }
+    }
+    changes.retain(|change| match change {
+        Change::RemovePuddle(uuid) => removed.contains(uuid),
+        _ => true,
+    });
+    for log in &plan.invalid {
+        let note = QuarantineNote {
+            log: PathBuf::from(files::relative_path(log.puddle, true)),
+            reason: log.reason.clone(),
+        };
+        tracing::warn!(log = %note.log.display(), reason = %note.reason, "a log failed validation and is quarantined");
+        report.quarantined.push(note);
+        changes.push(Change::PutQuarantine(
+            log.puddle,
+            QuarantinedLog {
+                log_id: log.log_id,
+                // Which of the puddles belong to which of several invalid logs cannot be known.
+                continuations: std::mem::take(&mut kept),
+                client,
+                reason: log.reason.clone(),
+            },
+        ));
+    }
+    if !plan.invalid.is_empty() {
+        let pools = contents.granted_pools(client);
+        changes.extend(pools.map(|pool| Change::PutMark(pool, client)));
+    }
+    changes
+}
+
+/// Moves quarantined files to their place and removes files that the registry does not name: what a crash between
+/// a registry commit and the files' steps leaves.
+fn clear_up(path: &Path, contents: &Contents, report: &mut RecoveryReport) -> Result<()> {
+    let directory = path.join(PUDDLE_DIRECTORY);
+    let failed = |error| Error::io("listing the puddles", &directory, error);
+    let mut moved = false;
+    for entry in fs::read_dir(&directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        // Only names that we give: anything else is somebody's, and `check` reports it.
+        let Some(uuid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<Uuid>().ok())
+        else {
+            continue;
+        };
+        let from = entry.path();
+        if contents.is_quarantined_file(uuid) {
+            let to = files::quarantine_path(path, uuid);
+            file::rename(&from, &to, QUARANTINE)
+                .map_err(|error| Error::io("moving a log into quarantine", &from, error))?;
+            moved = true;
+        } else if !contents.puddles.contains_key(&uuid) {
+            file::remove(&from, ORPHAN)
+                .map_err(|error| Error::io("removing an orphan", &from, error))?;
+            report.orphans_removed.push(from);
+        }
+    }
+    if moved {
+        for name in [QUARANTINE_DIRECTORY, PUDDLE_DIRECTORY] {
+            let directory = path.join(name);
+            // ORDER: the new name is durable before the old one goes; else a crash may lose the log that a person is to
+            // inspect.
+            file::sync_dir(&directory, QUARANTINE)
+                .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+        }
+    }
+    for leftover in catalog::leftovers(path)
+        .into_iter()
+        .chain([path.join(UNFINISHED_FILE)])
+    {
+        match file::remove(&leftover, ORPHAN) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("removing a leftover", &leftover, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,454 @@
+//! The service's answers to its client.
+
+use durum_format::puddle::{PuddleHeader, PuddleKind};
+use durum_format::{UNIT, Uuid};
+
+use super::{Embedded, Open};
+use crate::descriptors;
+use crate::error::{Error, Result};
+use crate::files;
+use crate::model::{PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, StoreInfo};
+use crate::names;
+use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
+use crate::service::Service;
+
+impl Service for Embedded {
+    fn info(&self) -> StoreInfo {
+        StoreInfo {
+            path: self.path.clone(),
+            uuid: self.identity.uuid,
+            client: self.client,
+            base: self.identity.base,
+            space_size: self.identity.size,
+            domain: self.domain,
+            format_version: durum_format::store::VERSION,
+        }
+    }
+
+    fn pools(&self) -> Result<Vec<PoolSummary>> {
+        self.with_open(|open| Ok(open.contents.pool_summaries()))
+    }
+
+    fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant> {
+        names::check_pool_name(name)?;
+        self.with_open(|open| {
+            if open.contents.pool_named(name).is_some() {
+                return Err(Error::PoolExists {
+                    store: self.path.clone(),
+                    name: name.to_owned(),
+                });
+            }
+            let pool = names::random_uuid()?;
+            let record = |puddle: &PuddleHeader| PoolRecord {
+                name: name.to_owned(),
+                engine: spec.engine,
+                root_puddle: puddle.uuid,
+            };
+            let kind = PuddleKind::Data;
+            let root =
+                self.add_puddle(open, pool, kind, spec.root_puddle_size, true, |puddle| {
+                    (
+                        vec![
+                            Change::PutPool(pool, record(puddle)),
+                            Change::PutGrant(self.client, pool),
+                        ],
+                        vec![
+                            Change::RemoveGrant(self.client, pool),
+                            Change::RemovePool(pool),
+                        ],
+                    )
+                })?;
+            Ok(PoolGrant {
+                uuid: pool,
+                name: name.to_owned(),
+                engine: spec.engine,
+                root_puddle: root.uuid,
+                puddles: vec![root],
+            })
+        })
+    }
+
+    fn open_pool(&self, name: &str) -> Result<PoolGrant> {
+        self.with_open(|open| {
+            let Some((pool, record)) = open.contents.pool_named(name) else {
+                return Err(Error::PoolMissing {
+                    store: self.path.clone(),
+                    name: name.to_owned(),
+                });
+            };
+            if let Some(note) = open.contents.quarantine_of(pool) {
+                return Err(Error::PoolQuarantined {
+                    store: self.path.clone(),
+                    pool: name.to_owned(),
+                    log: self.path.join(&note.log),
+                    reason: note.reason,
+                });
+            }
+            if self.has_open(open, pool) {
+                return Err(Error::PoolOpen {
+                    name: name.to_owned(),
+                    operation: "opened again",
+                });
+            }
+            let record = record.clone();
+            let registered = open.contents.puddles_of(pool);
+            names::ensure_descriptors(&self.path, registered.len())?;
+            let mut puddles = Vec::with_capacity(registered.len());
+            for (uuid, puddle) in &registered {
+                let file = files::open(&self.path, *uuid, puddle, true)?;
+                puddles.push(grant(*uuid, puddle, file));
+            }
+            // The grant is durable before it is handed out: recovery writes only where a grant says so.
+            let (mut changes, mut undo) = self.enter(open);
+            changes.push(Change::PutGrant(self.client, pool));
+            undo.insert(0, Change::RemoveGrant(self.client, pool));
+            self.commit_addition(open, &changes, &undo)?;
+            Ok(PoolGrant {
+                uuid: pool,
+                name: record.name,
+                engine: record.engine,
+                root_puddle: record.root_puddle,
+                puddles,
+            })
+        })
+    }
+
+    fn close_pool(&self, pool: Uuid) -> Result<()> {
+        self.with_open(|open| {
+            if !self.has_open(open, pool) {
+                return Err(not_open(pool));
+            }
+            self.commit_removal(open, &[Change::RemoveGrant(self.client, pool)], &[])
+        })
+    }
+
+    fn remove_pool(&self, name: &str) -> Result<()> {
+        self.with_open(|open| {
+            let Some((pool, _)) = open.contents.pool_named(name) else {
+                return Err(Error::PoolMissing {
+                    store: self.path.clone(),
+                    name: name.to_owned(),
+                });
+            };
+            if self.has_open(open, pool) {
+                return Err(Error::PoolOpen {
+                    name: name.to_owned(),
+                    operation: "removed",
+                });
+            }
+            let puddles = open.contents.puddles_of(pool);
+            let mut changes: Vec<Change> = puddles
+                .iter()
+                .map(|(uuid, _)| Change::RemovePuddle(*uuid))
+                .collect();
+            changes.push(Change::RemovePool(pool));
+            let marks = open.contents.marks_of(pool);
+            changes.extend(marks.map(|client| Change::RemoveMark(pool, client)));
+            let uuids: Vec<Uuid> = puddles.iter().map(|(uuid, _)| *uuid).collect();
+            let removed = self.commit_removal(open, &changes, &uuids);
+            // Also after an error: where the commit was made, the addresses are free.
+            for (uuid, record) in &puddles {
+                if !open.contents.puddles.contains_key(uuid) {
+                    open.space.remove(record.address);
+                }
+            }
+            removed
+        })
+    }
+
+    fn create_puddle(
+        &self,
+        owner: PuddleOwner,
+        kind: PuddleKind,
+        size: u64,
+    ) -> Result<PuddleGrant> {
+        self.with_open(|open| {
+            let refused = |reason| {
+                Err(Error::PuddleRefused {
+                    uuid: "to be made".to_owned(),
+                    reason,
+                })
+            };
+            let owner = match (owner, kind) {
+                (PuddleOwner::Pool(pool), PuddleKind::Data) if self.has_open(open, pool) => pool,
+                (PuddleOwner::Pool(pool), PuddleKind::Data) => return Err(not_open(pool)),
+                (PuddleOwner::Pool(_), _) => {
+                    return refused("a pool owns data puddles; logs belong to the client");
+                }
+                (PuddleOwner::Client, PuddleKind::Data) => {
+                    return refused("a client owns logs and log spaces; data belongs to a pool");
+                }
+                (PuddleOwner::Client, _) => self.client,
+            };
+            self.add_puddle(open, owner, kind, size, false, |_| (Vec::new(), Vec::new()))
+        })
+    }
+
+    fn remove_puddle(&self, uuid: Uuid) -> Result<()> {
+        self.with_open(|open| {
+            let record = self.own_puddle(open, uuid)?;
+            if record.is_root {
+                return Err(Error::PuddleRefused {
+                    uuid: uuid.to_string(),
+                    reason: "it is the root puddle of its pool; remove the pool instead",
+                });
+            }
+            let mut changes = vec![Change::RemovePuddle(uuid)];
+            if open.contents.log_spaces.contains_key(&uuid) {
+                changes.insert(0, Change::RemoveLogSpace(uuid));
+            }
+            let removed = self.commit_removal(open, &changes, &[uuid]);
+            if !open.contents.puddles.contains_key(&uuid) {
+                open.space.remove(record.address);
+            }
+            removed
+        })
+    }
+
+    fn register_log_space(&self, puddle: Uuid) -> Result<()> {
+        self.with_open(|open| {
+            let record = self.own_puddle(open, puddle)?;
+            if record.kind != PuddleKind::LogSpace {
+                return Err(Error::PuddleRefused {
+                    uuid: puddle.to_string(),
+                    reason: "it is not a log space puddle",
+                });
+            }
+            match open.contents.log_space_of(self.client) {
+                Some(space) if space == puddle => return Ok(()),
+                Some(_) => {
+                    return Err(Error::PuddleRefused {
+                        uuid: puddle.to_string(),
+                        reason: "this client has another log space already",
+                    });
+                }
+                None => {}
+            }
+            self.commit_addition(
+                open,
+                &[Change::PutLogSpace(puddle, self.client)],
+                &[Change::RemoveLogSpace(puddle)],
+            )
+        })
+    }
+
+    fn register_type(&self, id: u64, text: &str) -> Result<()> {
+        self.with_open(|open| {
+            if open.contents.types.get(&id).is_some_and(|known| known == text) {
+                return Ok(());
+            }
+            let reached = descriptors::check_type(id, text)?;
+            let mut changes = Vec::new();
+            let mut undo = Vec::new();
+            for (id, text) in reached {
+                match open.contents.types.get(&id) {
+                    Some(known) if *known == text => {}
+                    Some(known) => {
+                        return Err(Error::TypeRefused {
+                            id,
+                            reason: format!("the id belongs to {known:?}, and to {text:?} as well; rename one of the types"),
+                        });
+                    }
+                    None => {
+                        changes.push(Change::PutType(id, text));
+                        undo.push(Change::RemoveType(id));
+                    }
+                }
+            }
+            self.commit_addition(open, &changes, &undo)
+        })
+    }
+
+    fn type_text(&self, id: u64) -> Result<Option<String>> {
+        self.with_open(|open| Ok(open.contents.types.get(&id).cloned()))
+    }
+
+    fn types(&self) -> Result<Vec<(u64, String)>> {
+        self.with_open(|open| {
+            let types = open.contents.types.iter();
+            Ok(types.map(|(id, text)| (*id, text.clone())).collect())
+        })
+    }
+
+    fn close(&self) -> Result<()> {
+        let mut state = self.state();
+        let is_poisoned = state.poisoned.is_some();
+        let Some(open) = &mut state.open else {
+            return Ok(());
+        };
+        if !open.lock.is_ours() {
+            return Err(Error::Forked {
+                store: self.path.clone(),
+            });
+        }
+        let ended = if is_poisoned {
+            // Nothing more is written; the next opener recovers.
+            Ok(())
+        } else {
+            self.end_client(open)
+        };
+        // Drops the registry, which writes its last pages, and then the lock.
+        state.open = None;
+        ended
+    }
+}
+
+impl Embedded {
+    /// Allows a pool that was quarantined to be opened again, after a person has looked at it and accepts
+    /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`. A pool that is not quarantined stays as it is.
+    pub fn accept_quarantined(&self, name: &str) -> Result<()> {
+        self.with_open(|open| {
+            let Some((pool, _)) = open.contents.pool_named(name) else {
+                return Err(Error::PoolMissing {
+                    store: self.path.clone(),
+                    name: name.to_owned(),
+                });
+            };
+            let changes: Vec<Change> = open
+                .contents
+                .marks_of(pool)
+                .map(|client| Change::RemoveMark(pool, client))
+                .collect();
+            match changes.is_empty() {
+                true => Ok(()),
+                false => self.commit_removal(open, &changes, &[]),
+            }
+        })
+    }
+
+    fn has_open(&self, open: &Open, pool: Uuid) -> bool {
+        open.contents.grants.contains(&(self.client, pool))
+    }
+
+    /// The record of a puddle that this client may remove: its own, or one of a pool that it has open.
+    fn own_puddle(&self, open: &Open, uuid: Uuid) -> Result<PuddleRecord> {
+        let Some(record) = open.contents.puddles.get(&uuid) else {
+            return Err(Error::PuddleUnknown {
+                store: self.path.clone(),
+                uuid: uuid.to_string(),
+            });
+        };
+        if record.owner != self.client && !self.has_open(open, record.owner) {
+            return Err(Error::PuddleRefused {
+                uuid: uuid.to_string(),
+                reason: "it belongs neither to this client nor to a pool that it has open",
+            });
+        }
+        Ok(*record)
+    }
+
+    /// The change that records this client, if it is not yet recorded, and its undoing.
+    fn enter(&self, open: &Open) -> (Vec<Change>, Vec<Change>) {
+        if open.contents.clients.contains(&self.client) {
+            (Vec::new(), Vec::new())
+        } else {
+            (
+                vec![Change::PutClient(self.client)],
+                vec![Change::RemoveClient(self.client)],
+            )
+        }
+    }
+
+    /// Makes a puddle: address, file, registration. `more` adds changes of the same commit, and their undoing.
+    fn add_puddle(
+        &self,
+        open: &mut Open,
+        owner: Uuid,
+        kind: PuddleKind,
+        size: u64,
+        is_root: bool,
+        more: impl FnOnce(&PuddleHeader) -> (Vec<Change>, Vec<Change>),
+    ) -> Result<PuddleGrant> {
+        if size == 0 || !size.is_multiple_of(UNIT) || size > self.identity.size {
+            return Err(Error::PuddleSize {
+                size,
+                unit: UNIT,
+                max: self.identity.size,
+            });
+        }
+        let uuid = names::random_uuid()?;
+        let before = open.space.clone();
+        let Some(address) = open.space.place(size) else {
+            return Err(Error::AddressesExhausted {
+                store: self.path.clone(),
+                size,
+                space: self.identity.size,
+            });
+        };
+        let header = PuddleHeader {
+            kind,
+            uuid,
+            owner,
+            address,
+            size,
+            is_root,
+        };
+        let record = PuddleRecord {
+            owner,
+            address,
+            size,
+            kind,
+            is_root,
+        };
+        let made = files::create(&self.path, &header).and_then(|file| {
+            let (mut changes, mut undo) = self.enter(open);
+            let (more_changes, more_undo) = more(&header);
+            changes.extend(more_changes);
+            changes.push(Change::PutPuddle(uuid, record));
+            changes.push(Change::Cursor(open.space.cursor()));
+            undo.splice(0..0, more_undo);
+            undo.insert(0, Change::RemovePuddle(uuid));
+            undo.push(Change::Cursor(before.cursor()));
+            match self.commit_addition(open, &changes, &undo) {
+                Ok(()) => Ok(file),
+                Err(error) => {
+                    // Where the outcome is unknown, the registry may name the file.
+                    if !open.registry.is_poisoned() {
+                        files::remove(&self.path, uuid)?;
+                    }
+                    Err(error)
+                }
+            }
+        });
+        match made {
+            Ok(file) => Ok(grant(uuid, &record, file)),
+            Err(error) => {
+                open.space = before;
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends this client: its logs go, its grants end, the store is clean.
+    fn end_client(&self, open: &mut Open) -> Result<()> {
+        if !open.contents.clients.contains(&self.client) {
+            return if open.catalog_is_stale {
+                self.commit_removal(open, &[], &[])
+            } else {
+                Ok(())
+            };
+        }
+        let (changes, puddles) = open.contents.ending_of(self.client);
+        self.commit_removal(open, &changes, &puddles)
+    }
+}
+
+fn grant(uuid: Uuid, record: &PuddleRecord, file: durum_persist::file::MediaFile) -> PuddleGrant {
+    PuddleGrant {
+        uuid,
+        address: record.address,
+        size: record.size,
+        kind: record.kind,
+        is_root: record.is_root,
+        file,
+    }
+}
+
+fn not_open(pool: Uuid) -> Error {
+    Error::PoolNotOpen {
+        pool: pool.to_string(),
+    }
+}

@@ -1,0 +1,361 @@
+//! What can go wrong in a store, grouped by who can act on it.
+//!
+//! A message names the file, the offset where there is one, what was expected and found, and the cure.
+//! Operations that return an error leave the store as it was, unless the variant says otherwise.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use durum_format::error::{Fault, FormatError};
+
+/// The result of a store operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who can act on an error. The command's exit codes follow these groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The program called in a way it must not: a bug in the caller.
+    Caller,
+    /// The input was refused: a name, a path, a store that is busy or already there (exit code 2).
+    User,
+    /// Data on the media is damaged or was quarantined (exit code 3).
+    Data,
+    /// The system refused: I/O, permission, a full disk.
+    System,
+}
+
+/// An error of a store operation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // ---- the caller -------------------------------------------------------------------------
+    /// The store was closed through this handle.
+    #[error("{store}: this handle was closed; open the store again", store = .store.display())]
+    Closed {
+        /// The store directory.
+        store: PathBuf,
+    },
+    /// The handle was made before a fork, and this is the child.
+    #[error("{store}: this handle belongs to the parent process; open the store again after the fork, when the parent has closed it", store = .store.display())]
+    Forked {
+        /// The store directory.
+        store: PathBuf,
+    },
+    /// The pool is not open through this handle.
+    #[error("pool {pool} is not open; open it before puddles are added to it")]
+    PoolNotOpen {
+        /// The pool's UUID.
+        pool: String,
+    },
+    /// The pool is open and the operation needs it closed.
+    #[error("pool \"{name}\" is open; close it before it is {operation}")]
+    PoolOpen {
+        /// The pool's name.
+        name: String,
+        /// What was to be done to it, as a participle ("removed", "opened again").
+        operation: &'static str,
+    },
+    /// No puddle of this store has this UUID.
+    #[error("{store}: no puddle {uuid} is registered", store = .store.display())]
+    PuddleUnknown {
+        /// The store directory.
+        store: PathBuf,
+        /// The UUID asked for.
+        uuid: String,
+    },
+    /// The puddle is not one that the operation may touch.
+    #[error("puddle {uuid}: {reason}")]
+    PuddleRefused {
+        /// The puddle's UUID.
+        uuid: String,
+        /// Why, as a clause.
+        reason: &'static str,
+    },
+    /// A puddle size that is zero, not a multiple of the unit, or larger than the space.
+    #[error(
+        "a puddle of {size} bytes cannot be made: the size must be a multiple of {unit} and at most {max}"
+    )]
+    PuddleSize {
+        /// The size asked for, in bytes.
+        size: u64,
+        /// The unit, in bytes.
+        unit: u64,
+        /// The largest size, in bytes.
+        max: u64,
+    },
+    /// A type id that is registered with another text, or a text that does not belong to the id.
+    #[error("type {id:#018x} is refused: {reason}")]
+    TypeRefused {
+        /// The type's id.
+        id: u64,
+        /// Why, as a clause.
+        reason: String,
+    },
+
+    // ---- the user ---------------------------------------------------------------------------
+    /// There is no store at the path.
+    #[error("{path}: no durum store here ({missing} is missing); make one with `durum init {path}`", path = .path.display())]
+    StoreMissing {
+        /// The path asked for.
+        path: PathBuf,
+        /// What is missing there.
+        missing: &'static str,
+    },
+    /// Something is already at the path where a store was to be made.
+    #[error("{path}: already exists; choose another path, or remove it first", path = .path.display())]
+    StoreExists {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Another opener holds the store.
+    #[error("{path}: the store is in use by {holder}; close it there first", path = .path.display(), holder = Holder(*.pid))]
+    StoreBusy {
+        /// The store directory.
+        path: PathBuf,
+        /// The process that holds it, where the system tells (this process itself included).
+        pid: Option<u32>,
+    },
+    /// The store was not closed, or is in use, and the operation needs it closed and drained.
+    #[error("{path}: the store was not closed in order; run `durum recover {path}` first", path = .path.display())]
+    StoreDirty {
+        /// The store directory.
+        path: PathBuf,
+    },
+    /// No pool of that name.
+    #[error("{store}: no pool \"{name}\"; `durum ls {store}` lists the pools", store = .store.display())]
+    PoolMissing {
+        /// The store directory.
+        store: PathBuf,
+        /// The name asked for.
+        name: String,
+    },
+    /// A pool of that name exists.
+    #[error("{store}: a pool \"{name}\" exists already; open it, or choose another name", store = .store.display())]
+    PoolExists {
+        /// The store directory.
+        store: PathBuf,
+        /// The name asked for.
+        name: String,
+    },
+    /// A name that a pool cannot have.
+    #[error("a pool cannot be named {name:?}: {reason}")]
+    PoolName {
+        /// The name asked for.
+        name: String,
+        /// Why, as a clause.
+        reason: &'static str,
+    },
+    /// Options that a store cannot be made with.
+    #[error("a store cannot be made so: {reason}")]
+    Options {
+        /// Why, as a clause.
+        reason: String,
+    },
+    /// The store's address range is taken in this process. Raised by the client, declared here.
+    #[error(
+        "{path}: its puddles lie at addresses that {other} already uses in this process \
+         ({address:#x}, {size} bytes); close that one first, or give one of them new addresses: \
+         `durum clone {path} NEW`",
+        path = .path.display(), other = Other(.other.as_deref())
+    )]
+    AddressConflict {
+        /// The store that was to be opened.
+        path: PathBuf,
+        /// The store that uses the range, where it is one of ours.
+        other: Option<PathBuf>,
+        /// The first address of the range.
+        address: u64,
+        /// The range's size in bytes.
+        size: u64,
+    },
+    /// No run of free addresses is long enough.
+    #[error("{store}: no {size} bytes of free addresses in a row are left in the space of {space} bytes; remove pools, or make a second store", store = .store.display())]
+    AddressesExhausted {
+        /// The store directory.
+        store: PathBuf,
+        /// The bytes wanted.
+        size: u64,
+        /// The size of the whole space in bytes.
+        space: u64,
+    },
+
+    // ---- the data ---------------------------------------------------------------------------
+    /// Bytes that the format refuses: foreign, of another version, or damaged. Nothing was changed.
+    #[error("{file}: {source}{at}; {cure}", file = .file.display(), at = Base(*.base))]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// Where in the file the structure begins, in bytes.
+        base: u64,
+        /// What is wrong with it.
+        source: Box<FormatError>,
+        /// What to do.
+        cure: &'static str,
+    },
+    /// A structure on the media contradicts another. Nothing was changed.
+    #[error("{file}: {structure} at offset {offset}: {problem}; {cure}", file = .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// The structure.
+        structure: &'static str,
+        /// The offset in the file, in bytes.
+        offset: u64,
+        /// What was expected and found.
+        problem: String,
+        /// What to do.
+        cure: &'static str,
+    },
+    /// A file that the registry names is not there. Nothing was changed.
+    #[error("{file}: missing, although the registry names it as {structure}; {cure}", file = .file.display())]
+    FileMissing {
+        /// The file.
+        file: PathBuf,
+        /// What it should be.
+        structure: &'static str,
+        /// What to do.
+        cure: &'static str,
+    },
+    /// A log that concerns this pool failed validation and is quarantined.
+    #[error(
+        "pool \"{pool}\": the log {log} failed validation ({reason}), so changes to this pool may be \
+         half done; inspect it with `durum inspect`, then either restore a copy or accept the pool as \
+         it is: `durum recover {store} --accept-quarantined {pool}`",
+        log = .log.display(), store = .store.display()
+    )]
+    PoolQuarantined {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool's name.
+        pool: String,
+        /// The quarantined log file.
+        log: PathBuf,
+        /// Why the log failed, with the offset.
+        reason: String,
+    },
+
+    // ---- the system -------------------------------------------------------------------------
+    /// No room for a file. Nothing was left behind.
+    #[error("{path}: no room on the file system for {bytes} bytes; free some space and try again", path = .path.display())]
+    StorageFull {
+        /// The file that was to grow or to be made.
+        path: PathBuf,
+        /// The bytes wanted.
+        bytes: u64,
+    },
+    /// An operation of the system failed.
+    #[error("{path}: {operation} failed{at}: {source}", path = .path.display(), at = At(*.offset))]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The offset, where there is one.
+        offset: Option<u64>,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A registry commit failed half way: its outcome is unknown until the store is opened again.
+    #[error("{store}: an earlier write to {file} failed, so what is on the media is unknown; close the store and open it again", store = .store.display(), file = .file.display())]
+    Poisoned {
+        /// The store directory.
+        store: PathBuf,
+        /// The file whose write or sync failed.
+        file: PathBuf,
+    },
+}
+
+impl Error {
+    /// Who can act on this error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Closed { .. }
+            | Error::Forked { .. }
+            | Error::PoolNotOpen { .. }
+            | Error::PoolOpen { .. }
+            | Error::PuddleUnknown { .. }
+            | Error::PuddleRefused { .. }
+            | Error::PuddleSize { .. }
+            | Error::TypeRefused { .. } => ErrorKind::Caller,
+            Error::StoreMissing { .. }
+            | Error::StoreExists { .. }
+            | Error::StoreBusy { .. }
+            | Error::StoreDirty { .. }
+            | Error::PoolMissing { .. }
+            | Error::PoolExists { .. }
+            | Error::PoolName { .. }
+            | Error::Options { .. }
+            | Error::AddressConflict { .. }
+            | Error::AddressesExhausted { .. } => ErrorKind::User,
+            Error::Format { source, .. } => match source.fault() {
+                Fault::Foreign | Fault::OtherVersion => ErrorKind::User,
+                Fault::Damaged => ErrorKind::Data,
+            },
+            Error::Damaged { .. } | Error::FileMissing { .. } | Error::PoolQuarantined { .. } => {
+                ErrorKind::Data
+            }
+            Error::StorageFull { .. } | Error::Io { .. } | Error::Poisoned { .. } => {
+                ErrorKind::System
+            }
+        }
+    }
+
+    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io {
+            operation,
+            path: path.to_owned(),
+            offset: None,
+            source,
+        }
+    }
+}
+
+/// Prints the holder of a lock.
+struct Holder(Option<u32>);
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(pid) if pid == std::process::id() => write!(f, "this process (pid {pid})"),
+            Some(pid) => write!(f, "process {pid}"),
+            None => write!(f, "another process"),
+        }
+    }
+}
+
+/// Prints who uses an address range.
+struct Other<'a>(Option<&'a Path>);
+
+impl fmt::Display for Other<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(path) => write!(f, "the store {}", path.display()),
+            None => write!(f, "something else"),
+        }
+    }
+}
+
+/// Prints where a structure begins, unless that is the start of the file.
+struct Base(u64);
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            base => write!(f, " (the structure begins at byte {base} of the file)"),
+        }
+    }
+}
+
+/// Prints an offset where there is one.
+struct At(Option<u64>);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(offset) => write!(f, " at offset {offset}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Puddle files: how they come, how they are opened, how they go.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
+use durum_persist::Site;
+use durum_persist::file::{self, MediaFile};
+
+use crate::error::{Error, Result};
+use crate::registry::contents::PuddleRecord;
+use crate::registry::is_full;
+
+/// The directory of the puddle files in the store directory.
+pub(crate) const PUDDLE_DIRECTORY: &str = "puddles";
+/// The directory of logs that failed validation.
+pub(crate) const QUARANTINE_DIRECTORY: &str = "quarantine";
+
+const CREATION: Site = Site("new puddle");
+const CREATION_NAME: Site = Site("new puddle's name");
+const REMOVAL: Site = Site("puddle removal");
+
+const RESTORE: &str = "restore a copy of the store";
+
+/// The file of a puddle.
+pub(crate) fn puddle_path(store: &Path, uuid: Uuid) -> PathBuf {
+    store.join(PUDDLE_DIRECTORY).join(uuid.to_string())
+}
+
+/// The file of a quarantined log.
+pub(crate) fn quarantine_path(store: &Path, uuid: Uuid) -> PathBuf {
+    store.join(QUARANTINE_DIRECTORY).join(uuid.to_string())
+}
+
+/// The file of a puddle, relative to the store.
+pub(crate) fn relative_path(uuid: Uuid, is_quarantined: bool) -> String {
+    let directory = if is_quarantined {
+        QUARANTINE_DIRECTORY
+    } else {
+        PUDDLE_DIRECTORY
+    };
+    format!("{directory}/{uuid}")
+}
+
+/// What the header of a registered puddle has to say.
+pub(crate) fn header_of(uuid: Uuid, record: &PuddleRecord) -> PuddleHeader {
+    PuddleHeader {
+        kind: record.kind,
+        uuid,
+        owner: record.owner,
+        address: record.address,
+        size: record.size,
+        is_root: record.is_root,
+    }
+}
+
+/// Makes a puddle's file, zero behind its header. File and name are durable on return.
+///
+/// On an error nothing is left behind.
+pub(crate) fn create(store: &Path, header: &PuddleHeader) -> Result<MediaFile> {
+    let path = puddle_path(store, header.uuid);
+    let file = MediaFile::create_new(&path)
+        .map_err(|error| grown("creating a puddle", &path, header.size, error))?;
+    let made = fill(&file, header).and_then(|()| {
+        // ORDER: the name is durable before the registry names the puddle; else a crash leaves a registered
+        // puddle without a file.
+        file::sync_dir(&store.join(PUDDLE_DIRECTORY), CREATION_NAME)
+    });
+    match made {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // Should this fail as well, the file is an orphan and goes at the next open.
+            let _ = file::remove(&path, REMOVAL);
+            Err(grown("making a puddle", &path, header.size, error))
+        }
+    }
+}
+
+fn fill(file: &MediaFile, header: &PuddleHeader) -> io::Result<()> {
+    file.allocate(header.size, CREATION)?;
+    file.write_all_at(&puddle::encode(header), 0)?;
+    // ORDER: header and length are durable before the registry names the puddle; else a crash leaves a
+    // registered puddle that no opener accepts.
+    file.sync(CREATION)
+}
+
+/// Opens a registered puddle and checks that the file is the puddle of the record: length and header.
+pub(crate) fn open(
+    store: &Path,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    writable: bool,
+) -> Result<MediaFile> {
+    let path = puddle_path(store, uuid);
+    let file = MediaFile::open(&path, writable).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::FileMissing {
+            file: path.clone(),
+            structure: kind_name(record.kind),
+            cure: RESTORE,
+        },
+        _ => Error::io("opening a puddle", &path, error),
+    })?;
+    let found = read_header(&file)?;
+    if found != header_of(uuid, record) {
+        return Err(Error::Damaged {
+            file: path,
+            structure: "puddle header",
+            offset: 0,
+            problem: format!(
+                "the registry says {:?}, the header says {found:?}",
+                header_of(uuid, record)
+            ),
+            cure: RESTORE,
+        });
+    }
+    Ok(file)
+}
+
+/// Reads and validates the immutable part of a puddle file's header.
+pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
+    let path = file.path();
+    let length = file
+        .len()
+        .map_err(|error| Error::io("stat of a puddle", path, error))?;
+    let mut buffer = [0; IMMUTABLE_SIZE as usize];
+    let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
+    file.read_exact_at(head, 0).map_err(|error| Error::Io {
+        operation: "reading a puddle header",
+        path: path.to_owned(),
+        offset: Some(0),
+        source: error,
+    })?;
+    puddle::parse(head, length).map_err(|source| Error::Format {
+        file: path.to_owned(),
+        base: 0,
+        source: Box::new(source),
+        cure: RESTORE,
+    })
+}
+
+/// Removes a puddle's file after its registration is durably gone.
+///
+/// Not synced: should the name come back after a crash, the file is an orphan and goes at the next open.
+pub(crate) fn remove(store: &Path, uuid: Uuid) -> Result<()> {
+    let path = puddle_path(store, uuid);
+    match file::remove(&path, REMOVAL) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("removing a puddle", &path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a puddle holds, in words.
+pub(crate) fn kind_name(kind: PuddleKind) -> &'static str {
+    match kind {
+        PuddleKind::Data => "a data puddle",
+        PuddleKind::Log => "a log puddle",
+        PuddleKind::LogSpace => "a log space puddle",
+    }
+}
+
+/// An error of an operation that makes a file grow to `bytes`.
+pub(crate) fn grown(operation: &'static str, path: &Path, bytes: u64, error: io::Error) -> Error {
+    if is_full(&error) {
+        Error::StorageFull {
+            path: path.to_owned(),
+            bytes,
+        }
+    } else {
+        Error::io(operation, path, error)
+    }
+}

@@ -1,0 +1,90 @@
+//! The file `durum.store`: which store this is and where its puddles lie. Made once, never changed.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use durum_format::store::{FILE_NAME, LEN_MAX, StoreHeader};
+use durum_persist::Site;
+use durum_persist::domain::Domain;
+use durum_persist::file::MediaFile;
+
+use crate::catalog;
+use crate::embedded::UNFINISHED_FILE;
+use crate::error::{Error, Result};
+
+const TEMPORARY_FILE: &str = "durum.store.new";
+
+const IDENTITY: Site = Site("store identity");
+const IDENTITY_NAME: Site = Site("store identity's name");
+
+const CURE: &str = "restore a copy of the store";
+
+/// The path of the file.
+pub(crate) fn path(store: &Path) -> PathBuf {
+    store.join(FILE_NAME)
+}
+
+/// Whether a file of that name in a store directory is the identity, or the beginning of one.
+pub(crate) fn is_ours(name: &OsStr) -> bool {
+    name == FILE_NAME || name == TEMPORARY_FILE
+}
+
+/// Reads and validates the identity of the store in a directory.
+pub(crate) fn read(store: &Path) -> Result<StoreHeader> {
+    let path = path(store);
+    let file = MediaFile::open(&path, false).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::StoreMissing {
+            path: store.to_owned(),
+            missing: if store.join(UNFINISHED_FILE).exists() {
+                "durum.store: a crash came while the store was made, and it"
+            } else {
+                FILE_NAME
+            },
+        },
+        _ => Error::io("opening the store's identity", &path, error),
+    })?;
+    // One byte more than is valid, so that a longer file is noticed.
+    let bytes = read_file(&file, LEN_MAX as u64 + 1, "reading the store's identity")?;
+    StoreHeader::parse(&bytes).map_err(|source| Error::Format {
+        file: path,
+        base: 0,
+        source: Box::new(source),
+        cure: CURE,
+    })
+}
+
+/// Writes the identity of a new store. Durable on return, its name included.
+pub(crate) fn write(store: &Path, identity: &StoreHeader) -> Result<()> {
+    let text = identity.encode().map_err(|error| Error::Options {
+        reason: error.to_string(),
+    })?;
+    catalog::replace_file(
+        store,
+        FILE_NAME,
+        TEMPORARY_FILE,
+        text.as_bytes(),
+        IDENTITY,
+        IDENTITY_NAME,
+    )
+}
+
+/// The first `most` bytes of a small file.
+pub(crate) fn read_file(file: &MediaFile, most: u64, operation: &'static str) -> Result<Vec<u8>> {
+    let failed = |error| Error::io(operation, file.path(), error);
+    let length = file.len().map_err(failed)?.min(most);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// The word for a domain, as the identity and the catalog have it.
+pub(crate) fn domain_name(domain: Domain) -> &'static str {
+    match domain {
+        Domain::Dax => "dax",
+        Domain::Dram => "dram",
+        Domain::File => "file",
+        Domain::Emulated(_) => "emulated",
+        _ => "other",
+    }
+}

@@ -1,0 +1,233 @@
+//! What passes between a client and the service: grants, specifications, reports.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_persist::domain::Domain;
+use durum_persist::file::MediaFile;
+
+/// Which engine runs the transactions of a pool: a property of the pool, chosen when it is made.
+///
+/// The numbers are on the media: never renumber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum EngineKind {
+    /// Undo and redo logs, changes in place.
+    Hybrid = 1,
+    /// Two copies, main and back.
+    Twin = 2,
+    /// Private pages and one redo record for each commit.
+    Shadow = 3,
+}
+
+impl EngineKind {
+    /// The engine of a number on the media, or `None`: a newer durum wrote it.
+    pub fn from_media(number: u32) -> Option<EngineKind> {
+        match number {
+            1 => Some(EngineKind::Hybrid),
+            2 => Some(EngineKind::Twin),
+            3 => Some(EngineKind::Shadow),
+            _ => None,
+        }
+    }
+
+    /// The engine of that name.
+    pub fn from_name(name: &str) -> Option<EngineKind> {
+        [EngineKind::Hybrid, EngineKind::Twin, EngineKind::Shadow]
+            .into_iter()
+            .find(|engine| engine.name() == name)
+    }
+
+    /// The name used in commands, in the catalog and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Hybrid => "hybrid",
+            EngineKind::Twin => "twin",
+            EngineKind::Shadow => "shadow",
+        }
+    }
+}
+
+/// How a pool is made.
+#[derive(Clone, Debug)]
+pub struct PoolSpec {
+    /// The engine that runs its transactions.
+    pub engine: EngineKind,
+    /// The size of its root puddle in bytes, a multiple of the unit (2 MiB).
+    pub root_puddle_size: u64,
+}
+
+impl PoolSpec {
+    /// A pool with a root puddle of one unit.
+    pub fn new(engine: EngineKind) -> PoolSpec {
+        PoolSpec {
+            engine,
+            root_puddle_size: durum_format::UNIT,
+        }
+    }
+}
+
+/// Who owns a puddle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PuddleOwner {
+    /// A pool that is open: the puddle holds its data.
+    Pool(Uuid),
+    /// This client: the puddle is a log or a log space, and goes away with the client.
+    Client,
+}
+
+/// A puddle that the client may map, read and write.
+#[derive(Debug)]
+pub struct PuddleGrant {
+    /// The puddle.
+    pub uuid: Uuid,
+    /// Where it is mapped, in every process.
+    pub address: u64,
+    /// Its size in bytes, header included.
+    pub size: u64,
+    /// What it holds.
+    pub kind: PuddleKind,
+    /// Whether it is the root puddle of its pool.
+    pub is_root: bool,
+    /// Its file, open for reading and writing. Its first 1024 bytes were validated.
+    pub file: MediaFile,
+}
+
+/// A pool that the client may use.
+#[derive(Debug)]
+pub struct PoolGrant {
+    /// The pool.
+    pub uuid: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The engine that runs its transactions.
+    pub engine: EngineKind,
+    /// The puddle that holds its root object.
+    pub root_puddle: Uuid,
+    /// Its puddles, in order of address.
+    pub puddles: Vec<PuddleGrant>,
+}
+
+/// What a store is.
+#[derive(Clone, Debug)]
+pub struct StoreInfo {
+    /// The store directory, absolute.
+    pub path: PathBuf,
+    /// The store.
+    pub uuid: Uuid,
+    /// This opening: the owner of log puddles and log spaces made through this handle.
+    pub client: Uuid,
+    /// The first address of the puddle space.
+    pub base: u64,
+    /// The size of the puddle space in bytes. The range for back copies lies right behind it.
+    pub space_size: u64,
+    /// How a write becomes durable here.
+    pub domain: Domain,
+    /// The version of the store format.
+    pub format_version: u32,
+}
+
+/// A pool, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSummary {
+    /// The pool.
+    pub uuid: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The engine that runs its transactions.
+    pub engine: EngineKind,
+    /// The puddle that holds its root object.
+    pub root_puddle: Uuid,
+    /// How many puddles it has.
+    pub puddles: u64,
+    /// The bytes of its puddles, headers included.
+    pub bytes: u64,
+    /// Why it is quarantined, if it is.
+    pub quarantine: Option<QuarantineNote>,
+}
+
+/// A puddle, as the registry knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PuddleSummary {
+    /// The puddle.
+    pub uuid: Uuid,
+    /// The pool it belongs to, or the client for logs and log spaces.
+    pub owner: Uuid,
+    /// Where it is mapped.
+    pub address: u64,
+    /// Its size in bytes, header included.
+    pub size: u64,
+    /// What it holds.
+    pub kind: PuddleKind,
+    /// Whether it is the root puddle of its pool.
+    pub is_root: bool,
+}
+
+/// Why a pool is quarantined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineNote {
+    /// The file of the log that failed validation, relative to the store.
+    pub log: PathBuf,
+    /// Why it failed.
+    pub reason: String,
+}
+
+/// What recovery did when the store was opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Whether the last opener closed the store in order: then there was nothing to do.
+    pub was_clean: bool,
+    /// Log spaces of earlier clients.
+    pub log_spaces: u64,
+    /// Active logs in them.
+    pub logs: u64,
+    /// Logs whose transaction was undone.
+    pub rolled_back: u64,
+    /// Logs whose transaction was completed.
+    pub rolled_forward: u64,
+    /// Logs that failed validation: their files are in `quarantine/`.
+    pub quarantined: Vec<QuarantineNote>,
+    /// Entries applied.
+    pub entries: u64,
+    /// Bytes written to puddles.
+    pub bytes: u64,
+    /// From the first log read to the last fence.
+    pub log_time: Duration,
+    /// Retiring the old logs in the registry, and removing their files.
+    pub registry_time: Duration,
+    /// Files that no registry entry named, removed: a crash between two steps leaves them.
+    pub orphans_removed: Vec<PathBuf>,
+}
+
+/// How far recovery, a check or a clone has come.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What is being done.
+    pub stage: Stage,
+    /// Steps done in this stage.
+    pub done: u64,
+    /// Steps of this stage, as far as known.
+    pub total: u64,
+}
+
+/// A stage of a long operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// The registry is repaired after an unclean end (steps are percent).
+    Registry,
+    /// Logs are replayed (steps are logs).
+    Logs,
+    /// Puddles are checked (steps are puddles).
+    Check,
+    /// Puddles are rewritten (steps are puddles).
+    Clone,
+}
+
+/// Called as a long operation goes on.
+pub type ProgressFn = dyn Fn(Progress) + Send + Sync;

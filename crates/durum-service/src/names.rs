@@ -1,0 +1,112 @@
+//! Names and numbers that the service draws or checks.
+
+use std::io;
+use std::path::Path;
+
+use durum_format::Uuid;
+use rustix::process::{Resource, Rlimit};
+
+use crate::error::{Error, Result};
+
+/// Descriptors kept free for the rest of the program when a pool is opened.
+const DESCRIPTORS_SPARE: u64 = 64;
+
+/// The longest name of a pool, in bytes.
+const POOL_NAME_BYTES_MAX: usize = 255;
+
+/// A name that nothing else has.
+pub(crate) fn random_uuid() -> Result<Uuid> {
+    let mut bytes = [0; 16];
+    random(&mut bytes)?;
+    Ok(Uuid::from_random(bytes))
+}
+
+/// 64 random bits.
+pub(crate) fn random_u64() -> Result<u64> {
+    let mut bytes = [0; 8];
+    random(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn random(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|error| {
+        Error::io(
+            "drawing random numbers",
+            Path::new("/dev/urandom"),
+            io::Error::other(error.to_string()),
+        )
+    })
+}
+
+/// Refuses names that a person could not type or tell apart in a list.
+pub(crate) fn check_pool_name(name: &str) -> Result<()> {
+    let refuse = |reason| {
+        Err(Error::PoolName {
+            name: name.to_owned(),
+            reason,
+        })
+    };
+    if name.is_empty() {
+        return refuse("the name is empty");
+    }
+    if name.len() > POOL_NAME_BYTES_MAX {
+        return refuse("the name has more than 255 bytes");
+    }
+    if name.chars().any(char::is_control) {
+        return refuse("the name has control characters");
+    }
+    if name.contains('/') {
+        return refuse("the name has a '/'");
+    }
+    if name.trim() != name {
+        return refuse("the name begins or ends with white space");
+    }
+    Ok(())
+}
+
+/// Raises this process's soft limit of open files, where it must be, so that `count` puddles can be open at a time: the usual
+/// soft limit of 1,024 is kept low for the sake of programs that use `select`, and the hard limit is what is meant.
+pub(crate) fn ensure_descriptors(store: &Path, count: usize) -> Result<()> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let Some(current) = limit.current else {
+        return Ok(());
+    };
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
+    let wanted = open + count as u64 + DESCRIPTORS_SPARE;
+    if wanted <= current {
+        return Ok(());
+    }
+    // Room for growth, so that this is not asked for each pool.
+    let raised = wanted.saturating_mul(2);
+    let raised = limit.maximum.map_or(raised, |most| raised.min(most));
+    if raised < wanted {
+        return Err(Error::io(
+            "opening the puddles of a pool (raise the limit of open files: `ulimit -n`)",
+            store,
+            rustix::io::Errno::MFILE.into(),
+        ));
+    }
+    rustix::process::setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(raised),
+            maximum: limit.maximum,
+        },
+    )
+    .map_err(|errno| Error::io("raising the limit of open files", store, errno.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_typed_are_refused() {
+        for good in ["a", "word counts", "Wörter 2024", &"x".repeat(255)] {
+            check_pool_name(good).unwrap();
+        }
+        for bad in ["", " a", "a ", "a\nb", "a/b", "\u{7f}", &"x".repeat(256)] {
+            assert!(check_pool_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Brings home locations into the state that recovery's plans ask for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use durum_format::Uuid;
+use durum_persist::Site;
+use durum_persist::file::MediaFile;
+
+use super::plan::{HomeWrite, WriteKind};
+use crate::error::{Error, Result};
+use crate::files;
+use crate::registry::contents::Contents;
+
+const HOME: Site = Site("recovered data");
+
+/// Writes all of `writes` and makes them durable. Applying them again gives the same bytes.
+///
+/// # Errors
+/// Of the system. Some of the writes may have been made: the logs are whole, and the next opener makes them again.
+pub(crate) fn apply(store: &Path, contents: &Contents, writes: &[HomeWrite]) -> Result<()> {
+    let mut files: BTreeMap<Uuid, MediaFile> = BTreeMap::new();
+    for write in writes {
+        let file = match files.get(&write.puddle) {
+            Some(file) => file,
+            None => {
+                let Some(record) = contents.puddles.get(&write.puddle) else {
+                    return Err(Error::PuddleUnknown {
+                        store: store.to_owned(),
+                        uuid: write.puddle.to_string(),
+                    });
+                };
+                let file = files::open(store, write.puddle, record, true)?;
+                files.entry(write.puddle).or_insert(file)
+            }
+        };
+        let failed = |operation| {
+            move |source| Error::Io {
+                operation,
+                path: file.path().to_owned(),
+                offset: Some(write.offset),
+                source,
+            }
+        };
+        match &write.kind {
+            WriteKind::Copy(data) => file
+                .write_all_at(data, write.offset)
+                .map_err(failed("recovering data"))?,
+            WriteKind::SetBits(_) | WriteKind::ClearBits(_) => {
+                let mut word = [0; 8];
+                file.read_exact_at(&mut word, write.offset)
+                    .map_err(failed("reading a bitmap"))?;
+                write.apply_to(write.offset, &mut word);
+                file.write_all_at(&word, write.offset)
+                    .map_err(failed("recovering a bitmap"))?;
+            }
+        }
+    }
+    for file in files.values() {
+        // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
+        // leaves a transaction half undone or half done, and no log to tell.
+        file.sync(HOME)
+            .map_err(|error| Error::io("making recovered data durable", file.path(), error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The one interface between a client and the service, embedded or behind a socket.
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+
+use crate::error::Result;
+use crate::model::{PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, StoreInfo};
+
+/// A store, as a client sees it.
+///
+/// The service hands out puddles and keeps the registry; it is never on the path of a transaction. All
+/// methods may be called from any thread. After an error the store is as before the call, unless
+/// the error says otherwise.
+pub trait Service: Send + Sync {
+    /// What this store is, and which client this handle is.
+    fn info(&self) -> StoreInfo;
+
+    /// The pools, in order of name.
+    fn pools(&self) -> Result<Vec<PoolSummary>>;
+
+    /// Makes a pool with an empty root puddle and opens it.
+    ///
+    /// The pool, its root puddle and this client's grant are durable on return.
+    ///
+    /// # Errors
+    /// `PoolExists`, `PoolName`, `PuddleSize`, `AddressesExhausted`, `StorageFull`; nothing is left behind.
+    fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant>;
+
+    /// Opens a pool for reading and writing.
+    ///
+    /// The grant is durable on return: only then may recovery write to the pool for this client.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `PoolOpen` when this handle has it open; `PoolQuarantined` with the cure;
+    /// `Damaged`, `FileMissing` for a puddle file that is not what the registry says.
+    fn open_pool(&self, name: &str) -> Result<PoolGrant>;
+
+    /// Gives the pool back. The caller has drained every log that names it.
+    ///
+    /// The grant is durably gone on return: recovery writes to this pool no more for this client.
+    ///
+    /// # Errors
+    /// `PoolNotOpen`.
+    fn close_pool(&self, pool: Uuid) -> Result<()>;
+
+    /// Removes a pool and its puddles.
+    ///
+    /// It is durably gone on return; files left by a crash in between are collected at the next open.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `PoolOpen` when this handle has it open.
+    fn remove_pool(&self, name: &str) -> Result<()>;
+
+    /// Adds a puddle to an open pool, or makes a log or log space puddle of this client.
+    ///
+    /// `size` is a multiple of the unit (2 MiB). The file is allocated, zero behind its header, and durable
+    /// on return, as is its registration.
+    ///
+    /// # Errors
+    /// `PoolNotOpen`, `PuddleRefused` when kind and owner do not fit, `PuddleSize`,
+    /// `AddressesExhausted`, `StorageFull`; nothing is left behind.
+    fn create_puddle(&self, owner: PuddleOwner, kind: PuddleKind, size: u64)
+    -> Result<PuddleGrant>;
+
+    /// Gives a puddle back: one of an open pool (never its root puddle), or one of this client.
+    ///
+    /// It is durably unregistered before its file goes. The caller has drained every log that names it.
+    ///
+    /// # Errors
+    /// `PuddleUnknown`, `PuddleRefused`.
+    fn remove_puddle(&self, uuid: Uuid) -> Result<()>;
+
+    /// Tells the service that this puddle of the client is a log space.
+    ///
+    /// Durable on return: recovery reads the log space from now on. The caller has written the log space's
+    /// header, durably, before. No log may be used before the log space that lists it is registered.
+    ///
+    /// # Errors
+    /// `PuddleUnknown`; `PuddleRefused` when it is not a log space puddle of this client.
+    fn register_log_space(&self, puddle: Uuid) -> Result<()>;
+
+    /// Records a type descriptor's canonical text under its id. Recording the same again changes nothing.
+    ///
+    /// Durable on return.
+    ///
+    /// # Errors
+    /// `TypeRefused` when the text does not parse, or does not hash to the id.
+    fn register_type(&self, id: u64, text: &str) -> Result<()>;
+
+    /// The canonical text of a type, if it is known here.
+    fn type_text(&self, id: u64) -> Result<Option<String>>;
+
+    /// All types known here: id and canonical text, in order of id.
+    fn types(&self) -> Result<Vec<(u64, String)>>;
+
+    /// Ends this client: its logs and log spaces are removed, the store is marked clean, the lock is given up.
+    ///
+    /// The caller has drained all its logs. Calling it again does nothing. Dropping the handle without
+    /// this call is like a crash: the next opener recovers.
+    fn close(&self) -> Result<()>;
+}

@@ -1,0 +1,211 @@
+//! Which addresses of the puddle space are taken, and where the next puddle goes.
+//!
+//! A new store draws a random start, so that two stores rarely meet in one process. From there puddles are
+//! placed upward: the first free run after the last placement, wrapping around at the end of the space,
+//! so that an address is reused as late as possible. A puddle never straddles the end.
+
+use std::collections::BTreeMap;
+
+/// The start of a new store is a multiple of this, in bytes.
+pub(crate) const START_ALIGNMENT: u64 = 1 << 30;
+
+/// The taken ranges of one store's space.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    base: u64,
+    size: u64,
+    /// Where the search for the next puddle begins, as an offset from the base.
+    cursor: u64,
+    /// Offset from the base to length, both in bytes. Ranges do not overlap.
+    taken: BTreeMap<u64, u64>,
+}
+
+/// A range that cannot be entered: it lies outside of the space or overlaps another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict;
+
+impl Space {
+    /// An empty space whose first puddle goes to `start` (an address in it).
+    pub(crate) fn new(base: u64, size: u64, start: u64) -> Space {
+        let cursor = start.wrapping_sub(base);
+        Space {
+            base,
+            size,
+            cursor: if cursor < size { cursor } else { 0 },
+            taken: BTreeMap::new(),
+        }
+    }
+
+    /// The address at which the next search begins.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.base + self.cursor
+    }
+
+    /// Enters a range that is already in use.
+    pub(crate) fn insert(&mut self, address: u64, length: u64) -> Result<(), Conflict> {
+        let start = address.checked_sub(self.base).ok_or(Conflict)?;
+        let end = start.checked_add(length).ok_or(Conflict)?;
+        if length == 0 || end > self.size {
+            return Err(Conflict);
+        }
+        // Only the last range that starts before our end can reach into us.
+        if let Some((&other, &other_length)) = self.taken.range(..end).next_back()
+            && other + other_length > start
+        {
+            return Err(Conflict);
+        }
+        self.taken.insert(start, length);
+        Ok(())
+    }
+
+    /// Takes `length` bytes: the first free run after the last placement. `None` if no run is long enough.
+    pub(crate) fn place(&mut self, length: u64) -> Option<u64> {
+        if length == 0 || length > self.size {
+            return None;
+        }
+        let start = self
+            .first_fit(self.cursor, self.size, length)
+            // The runs before the cursor, and the one that spans it: a run may begin before the cursor and
+            // reach beyond it.
+            .or_else(|| self.first_fit(0, self.size, length))?;
+        self.taken.insert(start, length);
+        self.cursor = if start + length < self.size {
+            start + length
+        } else {
+            0
+        };
+        Some(self.base + start)
+    }
+
+    /// Gives a range back.
+    pub(crate) fn remove(&mut self, address: u64) {
+        if let Some(start) = address.checked_sub(self.base) {
+            self.taken.remove(&start);
+        }
+    }
+
+    /// The first free run of `length` bytes in `from..to`, as an offset.
+    fn first_fit(&self, from: u64, to: u64, length: u64) -> Option<u64> {
+        let mut at = from;
+        if let Some((&other, &other_length)) = self.taken.range(..from).next_back() {
+            at = at.max(other + other_length);
+        }
+        for (&other, &other_length) in self.taken.range(from..to) {
+            if other.checked_sub(at).is_some_and(|gap| gap >= length) {
+                return Some(at);
+            }
+            at = at.max(other + other_length);
+        }
+        (to.checked_sub(at)? >= length).then_some(at)
+    }
+}
+
+/// Draws the start of a new store from 64 random bits.
+pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {
+    let steps = (size / START_ALIGNMENT).max(1);
+    base + (random % steps) * START_ALIGNMENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 2 << 20;
+    const BASE: u64 = 0x2000_0000_0000;
+
+    #[test]
+    fn placement_goes_upward_wraps_around_and_reuses_freed_ranges_last() {
+        let mut space = Space::new(BASE, 8 * UNIT, BASE + 5 * UNIT);
+        assert_eq!(space.place(UNIT), Some(BASE + 5 * UNIT));
+        assert_eq!(space.place(UNIT), Some(BASE + 6 * UNIT));
+        // One unit is left above: two units wrap around and never straddle the end.
+        assert_eq!(space.place(2 * UNIT), Some(BASE));
+        assert_eq!(space.place(2 * UNIT), Some(BASE + 2 * UNIT));
+        space.remove(BASE + 5 * UNIT);
+        // The run at 4..6 is free now, and comes first after the last placement.
+        assert_eq!(space.place(2 * UNIT), Some(BASE + 4 * UNIT));
+        assert_eq!(space.place(UNIT), Some(BASE + 7 * UNIT));
+        assert_eq!(space.place(UNIT), None);
+        space.remove(BASE + 2 * UNIT);
+        assert_eq!(space.place(3 * UNIT), None);
+        assert_eq!(space.place(2 * UNIT), Some(BASE + 2 * UNIT));
+    }
+
+    #[test]
+    fn a_run_that_spans_the_cursor_is_found() {
+        let mut space = Space::new(BASE, 4 * UNIT, BASE + 2 * UNIT);
+        assert_eq!(space.place(4 * UNIT), Some(BASE));
+        space.remove(BASE);
+        assert_eq!(space.place(UNIT), Some(BASE));
+        assert_eq!(space.place(3 * UNIT), Some(BASE + UNIT));
+    }
+
+    #[test]
+    fn ranges_that_overlap_or_leave_the_space_are_refused() {
+        let mut space = Space::new(BASE, 8 * UNIT, BASE);
+        space.insert(BASE + 2 * UNIT, 2 * UNIT).unwrap();
+        for (address, length) in [
+            (BASE + 3 * UNIT, UNIT),
+            (BASE + UNIT, 2 * UNIT),
+            (BASE, 8 * UNIT),
+            (BASE + 2 * UNIT, 2 * UNIT),
+            (BASE + 7 * UNIT, 2 * UNIT),
+            (BASE - UNIT, UNIT),
+            (BASE, 0),
+            (BASE + UNIT, u64::MAX),
+        ] {
+            assert_eq!(space.insert(address, length), Err(Conflict), "{address:#x}");
+        }
+        space.insert(BASE, 2 * UNIT).unwrap();
+        space.insert(BASE + 4 * UNIT, UNIT).unwrap();
+    }
+
+    #[test]
+    fn placement_equals_a_plain_model_of_units() {
+        // A model: an array of units. Random placements and removals, seeded.
+        let units = 40;
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        let mut space = Space::new(BASE, units * UNIT, BASE + 11 * UNIT);
+        let mut model = vec![false; units as usize];
+        let mut held: Vec<(u64, u64)> = Vec::new();
+        for _ in 0..5000 {
+            if random() % 2 == 0 {
+                let length = 1 + random() % 5;
+                let placed = space.place(length * UNIT);
+                let fits = model
+                    .windows(length as usize)
+                    .any(|run| run.iter().all(|taken| !taken));
+                assert_eq!(placed.is_some(), fits);
+                if let Some(address) = placed {
+                    let first = ((address - BASE) / UNIT) as usize;
+                    for unit in &mut model[first..first + length as usize] {
+                        assert!(!*unit);
+                        *unit = true;
+                    }
+                    held.push((address, length));
+                }
+            } else if !held.is_empty() {
+                let (address, length) = held.swap_remove(random() as usize % held.len());
+                space.remove(address);
+                let first = ((address - BASE) / UNIT) as usize;
+                model[first..first + length as usize].fill(false);
+            }
+        }
+    }
+
+    #[test]
+    fn the_random_start_is_aligned_and_inside() {
+        for random in [0, 1, 1023, 1024, u64::MAX] {
+            let start = random_start(BASE, 1 << 40, random);
+            assert_eq!(start % START_ALIGNMENT, 0);
+            assert!((BASE..BASE + (1 << 40)).contains(&start));
+        }
+        assert_eq!(random_start(BASE, UNIT, 77), BASE);
+    }
+}
