@@ -5,10 +5,17 @@ set -euo pipefail
 
 ci/deps.sh build
 need_cargo
+# A step whose prerequisites are missing has said so; the others can run.
+optional() {
+    local rc=0
+    "$@" || rc=$?
+    [ "$rc" != 2 ] || rc=77
+    return "$rc"
+}
 step campaigns ci/campaigns.sh
 step fuzz ci/fuzz.sh
 step miri ci/miri.sh
 step oldest-compiler ci/msrv.sh
-[ ! -x ci/aarch64.sh ] || step aarch64 ci/aarch64.sh
+[ ! -x ci/aarch64.sh ] || step aarch64 optional ci/aarch64.sh
 say "test-long: $PASSED steps passed, $FAILED failed, $SKIPPED skipped, $((SECONDS / 60)) min"
 [ "$FAILED" = 0 ] || { say "failed:$FAILED_NAMES" && exit 1; }
