@@ -280,7 +280,10 @@ fn registry<R>(body: impl FnOnce(&mut Registry) -> R) -> R {
 
 impl Registry {
     fn take(&mut self, background: bool) -> &'static Slot {
-        let slot = self.free.pop().unwrap_or_else(|| Box::leak(Box::new(Slot::new())));
+        let slot = self
+            .free
+            .pop()
+            .unwrap_or_else(|| Box::leak(Box::new(Slot::new())));
         slot.background.store(background, Relaxed);
         self.living.push(slot);
         slot
@@ -299,7 +302,11 @@ impl Registry {
     }
 
     fn sum(&self, background: bool) -> Counters {
-        let mut sum = if background { self.ended_background } else { self.ended + LATE.snapshot() };
+        let mut sum = if background {
+            self.ended_background
+        } else {
+            self.ended + LATE.snapshot()
+        };
         for slot in &self.living {
             if slot.background.load(Relaxed) == background {
                 sum += slot.snapshot();
@@ -317,7 +324,11 @@ mod tests {
     fn counts_of_ended_threads_stay_in_the_sum() {
         let before = all_counters();
         std::thread::spawn(|| {
-            assert_eq!(thread_counters(), Counters::default(), "a thread starts at zero");
+            assert_eq!(
+                thread_counters(),
+                Counters::default(),
+                "a thread starts at zero"
+            );
             add_bytes_logged(1000);
             assert_eq!(thread_counters().bytes_logged, 1000);
         })

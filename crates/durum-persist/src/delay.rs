@@ -19,14 +19,26 @@ pub struct Delays {
 
 impl Delays {
     /// Spin-torque-transfer magnetic memory, as the literature emulates it.
-    pub const STT_RAM: Delays = Delays { write_back_ns: 140, fence_ns: 200, sync_ns: 200 };
+    pub const STT_RAM: Delays = Delays {
+        write_back_ns: 140,
+        fence_ns: 200,
+        sync_ns: 200,
+    };
     /// Phase-change memory, as the literature emulates it.
-    pub const PCM: Delays = Delays { write_back_ns: 340, fence_ns: 500, sync_ns: 500 };
+    pub const PCM: Delays = Delays {
+        write_back_ns: 340,
+        fence_ns: 500,
+        sync_ns: 500,
+    };
 }
 
 /// Slows down every write-back, fence and sync of the process from now on; `None` ends it.
 pub fn emulate(delays: Option<Delays>) {
-    let values = delays.unwrap_or(Delays { write_back_ns: 0, fence_ns: 0, sync_ns: 0 });
+    let values = delays.unwrap_or(Delays {
+        write_back_ns: 0,
+        fence_ns: 0,
+        sync_ns: 0,
+    });
     WRITE_BACK_NS.store(values.write_back_ns, Relaxed);
     FENCE_NS.store(values.fence_ns, Relaxed);
     SYNC_NS.store(values.sync_ns, Relaxed);

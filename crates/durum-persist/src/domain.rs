@@ -38,13 +38,22 @@ pub fn detect(dir: &Path) -> io::Result<Domain> {
         return Ok(Domain::Dram);
     }
     let file = match temporary_file(dir) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
             return Ok(Domain::File);
         }
         result => result?,
     };
     file.set_len(PAGE)?;
-    Ok(if maps_synchronously(&file) { Domain::Dax } else { Domain::File })
+    Ok(if maps_synchronously(&file) {
+        Domain::Dax
+    } else {
+        Domain::File
+    })
 }
 
 /// Whether every persistent memory region of this machine has the processor caches in its persistence
@@ -55,7 +64,9 @@ pub fn caches_are_persistent() -> bool {
 }
 
 fn persistence_domains(devices: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(devices) else { return false };
+    let Ok(entries) = fs::read_dir(devices) else {
+        return false;
+    };
     let mut regions = 0;
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with("region") {
@@ -83,9 +94,17 @@ fn temporary_file(dir: &Path) -> io::Result<File> {
         return Ok(File::from(file));
     }
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = format!(".durum-detect-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+    let name = format!(
+        ".durum-detect-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Relaxed)
+    );
     let path = dir.join(name);
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
 }
@@ -94,7 +113,14 @@ fn maps_synchronously(file: &File) -> bool {
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
     // SAFETY: a new mapping at an address of the kernel's choice; nobody touches its memory.
     let mapping = unsafe {
-        rustix::mm::mmap(ptr::null_mut(), PAGE as usize, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0)
+        rustix::mm::mmap(
+            ptr::null_mut(),
+            PAGE as usize,
+            ProtFlags::READ | ProtFlags::WRITE,
+            flags,
+            file,
+            0,
+        )
     };
     let Ok(mapping) = mapping else { return false };
     // SAFETY: the mapping made above, which nobody else knows.
@@ -118,7 +144,11 @@ mod tests {
     fn a_disk_is_file_and_leaves_no_file_behind() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let kind = rustix::fs::statfs(dir.path()).unwrap().f_type as u64;
-        let expected = if kind == TMPFS_MAGIC { Domain::Dram } else { Domain::File };
+        let expected = if kind == TMPFS_MAGIC {
+            Domain::Dram
+        } else {
+            Domain::File
+        };
         assert_eq!(detect(dir.path()).unwrap(), expected);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }

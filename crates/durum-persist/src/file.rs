@@ -36,7 +36,10 @@ pub(crate) struct FileKey {
 
 impl FileKey {
     pub(crate) fn of(metadata: &fs::Metadata) -> FileKey {
-        FileKey { device: metadata.dev(), inode: metadata.ino() }
+        FileKey {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
     }
 }
 
@@ -49,7 +52,11 @@ impl MediaFile {
         inject::check(Operation::Grow, path)?;
         hook::file(
             || {
-                let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+                let file = OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create_new(true)
+                    .open(path)?;
                 MediaFile::new(file, path)
             },
             |active, file| active.created(path, file.inner.key),
@@ -67,7 +74,13 @@ impl MediaFile {
 
     fn new(file: File, path: &Path) -> io::Result<MediaFile> {
         let key = FileKey::of(&file.metadata()?);
-        Ok(MediaFile { inner: Arc::new(Inner { file, path: path.to_owned(), key }) })
+        Ok(MediaFile {
+            inner: Arc::new(Inner {
+                file,
+                path: path.to_owned(),
+                key,
+            }),
+        })
     }
 
     /// Fills `buffer` from `offset` on.
@@ -104,7 +117,12 @@ impl MediaFile {
     pub fn allocate(&self, len: u64, site: Site) -> io::Result<()> {
         inject::check(Operation::Grow, &self.inner.path)?;
         hook::file(
-            || match rustix::fs::fallocate(&self.inner.file, rustix::fs::FallocateFlags::empty(), 0, len) {
+            || match rustix::fs::fallocate(
+                &self.inner.file,
+                rustix::fs::FallocateFlags::empty(),
+                0,
+                len,
+            ) {
                 Err(rustix::io::Errno::OPNOTSUPP) => self.allocate_by_writing(len),
                 result => result.map_err(io::Error::from),
             },
@@ -138,7 +156,10 @@ impl MediaFile {
         if len > self.len()? {
             inject::check(Operation::Grow, &self.inner.path)?;
         }
-        hook::file(|| self.inner.file.set_len(len), |active, ()| active.resized(self, len))
+        hook::file(
+            || self.inner.file.set_len(len),
+            |active, ()| active.resized(self, len),
+        )
     }
 
     /// Makes the file's bytes and length durable (fdatasync). Not its name: see [`sync_dir`].
@@ -151,7 +172,9 @@ impl MediaFile {
             inject::check(Operation::Sync, &self.inner.path)?;
             rustix::fs::fdatasync(&self.inner.file).map_err(io::Error::from)
         };
-        let result = hook::file_or_error(sync, |active, result| active.synced(self, result.is_ok(), site));
+        let result = hook::file_or_error(sync, |active, result| {
+            active.synced(self, result.is_ok(), site)
+        });
         delay::sync();
         count::add_sync();
         result
@@ -193,7 +216,10 @@ impl AsFd for MediaFile {
 /// # Errors
 /// As the system says; nothing has changed then.
 pub fn rename(from: &Path, to: &Path, site: Site) -> io::Result<()> {
-    hook::file(|| fs::rename(from, to), |active, ()| active.named(Name::Renamed { from, to }, site))
+    hook::file(
+        || fs::rename(from, to),
+        |active, ()| active.named(Name::Renamed { from, to }, site),
+    )
 }
 
 /// Removes a file or an empty directory. Durable after [`sync_dir`].
@@ -202,9 +228,15 @@ pub fn rename(from: &Path, to: &Path, site: Site) -> io::Result<()> {
 /// As the system says; nothing has changed then.
 pub fn remove(path: &Path, site: Site) -> io::Result<()> {
     let remove = || {
-        if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) }
+        if fs::symlink_metadata(path)?.is_dir() {
+            fs::remove_dir(path)
+        } else {
+            fs::remove_file(path)
+        }
     };
-    hook::file(remove, |active, ()| active.named(Name::Removed { path }, site))
+    hook::file(remove, |active, ()| {
+        active.named(Name::Removed { path }, site)
+    })
 }
 
 /// Creates an empty directory. Its name is durable after [`sync_dir`] of the directory that holds it.
@@ -213,7 +245,10 @@ pub fn remove(path: &Path, site: Site) -> io::Result<()> {
 /// `AlreadyExists` if there is anything of that name; otherwise as the system says.
 pub fn create_dir(path: &Path, site: Site) -> io::Result<()> {
     inject::check(Operation::Grow, path)?;
-    hook::file(|| fs::create_dir(path), |active, ()| active.named(Name::DirCreated { path }, site))
+    hook::file(
+        || fs::create_dir(path),
+        |active, ()| active.named(Name::DirCreated { path }, site),
+    )
 }
 
 /// Makes the names in a directory durable: creations, renames and removals.

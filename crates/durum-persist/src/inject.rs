@@ -40,7 +40,12 @@ pub struct Fault {
 pub fn fail_after(operation: Operation, successes: u64, root: &Path) -> Fault {
     static NEXT_ID: AtomicU64 = AtomicU64::new(0);
     let id = NEXT_ID.fetch_add(1, Relaxed);
-    rules().push(Rule { id, operation, successes, root: root.to_owned() });
+    rules().push(Rule {
+        id,
+        operation,
+        successes,
+        root: root.to_owned(),
+    });
     ANY.store(true, Relaxed);
     Fault { id }
 }
@@ -61,7 +66,11 @@ impl Drop for Fault {
 /// Whether this operation shall fail, and how.
 #[inline]
 pub(crate) fn check(operation: Operation, path: &Path) -> io::Result<()> {
-    if ANY.load(Relaxed) { check_rules(operation, path) } else { Ok(()) }
+    if ANY.load(Relaxed) {
+        check_rules(operation, path)
+    } else {
+        Ok(())
+    }
 }
 
 #[cold]

@@ -83,7 +83,10 @@ pub fn instruction() -> Instruction {
 /// # Panics
 /// If this processor lacks the instruction.
 pub fn dangerous_set_instruction(instruction: Instruction) {
-    assert!(arch::has(instruction), "this processor cannot execute {instruction:?}");
+    assert!(
+        arch::has(instruction),
+        "this processor cannot execute {instruction:?}"
+    );
     state::set_instruction(instruction.code());
 }
 
@@ -223,7 +226,10 @@ pub const fn lines_touched(addr: usize, len: usize) -> usize {
 /// As for [`store_u64`].
 #[inline(always)]
 pub(crate) unsafe fn atomic<'a>(target: *mut u64) -> &'a std::sync::atomic::AtomicU64 {
-    debug_assert!(target.is_aligned(), "{target:?} is not on an 8-byte boundary");
+    debug_assert!(
+        target.is_aligned(),
+        "{target:?} is not on an 8-byte boundary"
+    );
     // SAFETY: aligned, valid, and accessed atomically by others, by contract; callers use the reference once.
     unsafe { std::sync::atomic::AtomicU64::from_ptr(target) }
 }
@@ -263,13 +269,24 @@ pub(crate) unsafe fn copy_streaming_unhooked(target: *mut u8, source: *const u8,
             continue;
         }
         // SAFETY: a part of the ranges of the contract.
-        unsafe { target.add(offset).copy_from_nonoverlapping(source.add(offset), part) };
+        unsafe {
+            target
+                .add(offset)
+                .copy_from_nonoverlapping(source.add(offset), part)
+        };
         // SAFETY: the range was just written, hence mapped.
         unsafe { write_back_unhooked(instruction, target.add(offset), part) };
     }
     if middle > 0 {
         // SAFETY: a part of the ranges of the contract; `start` is chosen so that the target is on a line.
-        unsafe { arch::stream_lines(instruction, target.add(start), source.add(start), middle / LINE) };
+        unsafe {
+            arch::stream_lines(
+                instruction,
+                target.add(start),
+                source.add(start),
+                middle / LINE,
+            )
+        };
         count::add_streamed((middle / LINE) as u64, middle as u64);
     }
 }

@@ -66,7 +66,13 @@ pub fn join_thread() {
 /// The range stays mapped and readable until [`unmapped`] is called for it. With `watch`, the program changes it by stores to
 /// aligned words that may be read atomically at the same time.
 pub unsafe fn mapped(addr: *const u8, len: usize, file: &MediaFile, file_offset: u64, watch: bool) {
-    hook::mapped(region::Region { addr: addr as usize, len, file: file.clone(), file_offset, watch });
+    hook::mapped(region::Region {
+        addr: addr as usize,
+        len,
+        file: file.clone(),
+        file_offset,
+        watch,
+    });
 }
 
 /// Ends what [`mapped`] began, for a whole region or a part of it. To be called *before* the memory is unmapped.
@@ -97,10 +103,16 @@ impl Recorder {
     /// # Panics
     /// If the directory cannot be read, or if this thread already has a recorder (it would wait for itself).
     pub fn start(root: &Path, options: RecorderOptions) -> Recorder {
-        assert!(!HAS_RECORDER.get(), "this thread already has a recorder: stop it first");
+        assert!(
+            !HAS_RECORDER.get(),
+            "this thread already has a recorder: stop it first"
+        );
         let only_one = ONLY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
         HAS_RECORDER.set(true);
-        let recorder = Recorder { stopped: false, _only_one: only_one };
+        let recorder = Recorder {
+            stopped: false,
+            _only_one: only_one,
+        };
         if let Err(error) = hook::start(root, options) {
             panic!("cannot record below {}: {error}", root.display());
         }

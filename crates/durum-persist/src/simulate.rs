@@ -130,13 +130,20 @@ impl<'a> CrashPoint<'a> {
 
     /// The value of the last note of this name before the crash.
     pub fn last_note(&self, name: &str) -> Option<u64> {
-        self.notes().iter().rev().find(|note| note.name == name).map(|note| note.value)
+        self.notes()
+            .iter()
+            .rev()
+            .find(|note| note.name == name)
+            .map(|note| note.value)
     }
 
     /// The number of [`record::api`](crate::record::api) marks of this name before the crash.
     pub fn api_calls_of(&self, name: &str) -> usize {
         let events = &self.trace.events()[..=self.index];
-        events.iter().filter(|event| matches!(event.kind, EventKind::Api(other) if other == name)).count()
+        events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::Api(other) if other == name))
+            .count()
     }
 }
 
@@ -177,10 +184,18 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
         for (depth, event) in self.events.iter().enumerate() {
-            let whose = if depth == 0 { "crash after" } else { "recovery crashed after" };
+            let whose = if depth == 0 {
+                "crash after"
+            } else {
+                "recovery crashed after"
+            };
             writeln!(f, "  {whose}: {event}")?;
         }
-        writeln!(f, "  replay with: seed {}, only: Some({:?}.into())", self.seed, self.replay)?;
+        writeln!(
+            f,
+            "  replay with: seed {}, only: Some({:?}.into())",
+            self.seed, self.replay
+        )?;
         match &self.image {
             Some(image) => write!(f, "  image: {}", image.display()),
             None => write!(f, "  set keep_failed to keep the image"),
@@ -200,7 +215,10 @@ pub fn explore(
     plan: &Plan,
     check: impl FnMut(&Path, &CrashPoint<'_>) -> Result<(), String>,
 ) -> Result<Report, Failure> {
-    let plan = Plan { nested_one_in: 0, ..plan.clone() };
+    let plan = Plan {
+        nested_one_in: 0,
+        ..plan.clone()
+    };
     explore_with_recovery(trace, &plan, |_| Ok(()), check)
 }
 

@@ -8,16 +8,24 @@ use super::{Instruction, LINE};
 const HWCAP_DCPOP: u64 = 1 << 16;
 
 pub(super) fn best() -> Instruction {
-    if has(Instruction::DcCvap) { Instruction::DcCvap } else { Instruction::DcCvac }
+    if has(Instruction::DcCvap) {
+        Instruction::DcCvap
+    } else {
+        Instruction::DcCvac
+    }
 }
 
 pub(super) fn has(instruction: Instruction) -> bool {
     match instruction {
-        // SAFETY: getauxval only reads the auxiliary vector of the process.
-        Instruction::DcCvap => unsafe { libc::getauxval(libc::AT_HWCAP) } & HWCAP_DCPOP != 0,
+        Instruction::DcCvap => hwcap() & HWCAP_DCPOP != 0,
         Instruction::DcCvac | Instruction::None => true,
         Instruction::Clwb | Instruction::ClflushOpt | Instruction::Clflush => false,
     }
+}
+
+fn hwcap() -> u64 {
+    // SAFETY: getauxval only reads the auxiliary vector of the process.
+    unsafe { libc::getauxval(libc::AT_HWCAP) }
 }
 
 /// The smallest data cache line of this machine, if smaller than ours. One DC instruction cleans that much.
@@ -66,7 +74,12 @@ pub(super) fn fence() {
 ///
 /// # Safety
 /// `target` is on a line boundary; `source` is valid for reads and `target` for writes of `lines` lines; no overlap.
-pub(super) unsafe fn stream_lines(instruction: Instruction, target: *mut u8, source: *const u8, lines: usize) {
+pub(super) unsafe fn stream_lines(
+    instruction: Instruction,
+    target: *mut u8,
+    source: *const u8,
+    lines: usize,
+) {
     // SAFETY: valid and disjoint by contract.
     unsafe { target.copy_from_nonoverlapping(source, lines * LINE) };
     // SAFETY: the lines were just written, hence mapped; the instruction is the machine's.

@@ -63,7 +63,12 @@ pub(super) fn fence() {
 
 /// # Safety
 /// `target` is on a line boundary; `source` is valid for reads and `target` for writes of `lines` lines; no overlap.
-pub(super) unsafe fn stream_lines(_: Instruction, target: *mut u8, source: *const u8, lines: usize) {
+pub(super) unsafe fn stream_lines(
+    _: Instruction,
+    target: *mut u8,
+    source: *const u8,
+    lines: usize,
+) {
     for index in 0..lines {
         // SAFETY: inside the ranges of the contract.
         let (target, source) = unsafe { (target.add(index * LINE), source.add(index * LINE)) };

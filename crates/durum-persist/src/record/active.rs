@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::region::Region;
 use super::trace::relative;
-use super::{BaseNode, Content, Data, Event, EventKind, FileId, Note, PAGE, RecorderOptions, Trace};
+use super::{
+    BaseNode, Content, Data, Event, EventKind, FileId, Note, PAGE, RecorderOptions, Trace,
+};
 use crate::Site;
 use crate::file::{FileKey, MediaFile};
 use crate::line::LINE;
@@ -48,7 +50,11 @@ thread_local! {
 }
 
 impl Active {
-    pub(super) fn new(root: &Path, options: RecorderOptions, regions: &[Region]) -> io::Result<Active> {
+    pub(super) fn new(
+        root: &Path,
+        options: RecorderOptions,
+        regions: &[Region],
+    ) -> io::Result<Active> {
         static GENERATION: AtomicU64 = AtomicU64::new(1);
         let mut active = Active {
             roots: [std::path::absolute(root)?, fs::canonicalize(root)?],
@@ -71,7 +77,11 @@ impl Active {
                 let file = File::open(active.roots[1].join(&path))?;
                 let content = Content::read(&file, metadata.len())?;
                 let id = active.add_file(FileKey::of(&metadata), content, metadata.len());
-                active.trace.base.modes.push(metadata.permissions().mode() & 0o777);
+                active
+                    .trace
+                    .base
+                    .modes
+                    .push(metadata.permissions().mode() & 0o777);
                 BaseNode::File(id)
             };
             active.names.insert(path.clone(), node);
@@ -96,18 +106,26 @@ impl Active {
             let node = if metadata.is_dir() {
                 Some(BaseNode::Dir)
             } else {
-                self.files.get(&FileKey::of(&metadata)).copied().map(BaseNode::File)
+                self.files
+                    .get(&FileKey::of(&metadata))
+                    .copied()
+                    .map(BaseNode::File)
             };
             let expected = self.names.get(&path).copied();
             if node.is_none() || expected != node {
-                self.trace.bypassed.push(format!("{} is not what the trace knows by that name", path.display()));
+                self.trace.bypassed.push(format!(
+                    "{} is not what the trace knows by that name",
+                    path.display()
+                ));
             } else if let Some(BaseNode::File(id)) = node {
                 self.compare_file(&path, &metadata, id)?;
             }
             seen.insert(path, ());
         }
         for path in self.names.keys().filter(|path| !seen.contains_key(*path)) {
-            self.trace.bypassed.push(format!("{} has disappeared", path.display()));
+            self.trace
+                .bypassed
+                .push(format!("{} has disappeared", path.display()));
         }
         Ok(self.trace)
     }
@@ -115,7 +133,11 @@ impl Active {
     fn compare_file(&mut self, path: &Path, metadata: &fs::Metadata, id: FileId) -> io::Result<()> {
         let expected_len = self.lens[id.index()];
         if metadata.len() != expected_len {
-            let message = format!("{} is {} bytes long, not {expected_len}", path.display(), metadata.len());
+            let message = format!(
+                "{} is {} bytes long, not {expected_len}",
+                path.display(),
+                metadata.len()
+            );
             self.trace.bypassed.push(message);
             return Ok(());
         }
@@ -124,9 +146,16 @@ impl Active {
         let pages = content.page_count().max(current.page_count());
         if let Some(page) = (0..pages).find(|page| content.page(*page) != current.page(*page)) {
             let differs = |(found, expected): (&u8, &u8)| found != expected;
-            let within = content.page(page).iter().zip(current.page(page)).position(differs).unwrap_or(0);
+            let within = content
+                .page(page)
+                .iter()
+                .zip(current.page(page))
+                .position(differs)
+                .unwrap_or(0);
             let offset = page * PAGE + within;
-            self.trace.bypassed.push(format!("{} differs at offset {offset}", path.display()));
+            self.trace
+                .bypassed
+                .push(format!("{} differs at offset {offset}", path.display()));
         }
         Ok(())
     }
@@ -172,7 +201,12 @@ impl Active {
     pub(super) fn mark_note(&mut self, name: &'static str, value: u64) {
         if self.takes_part() {
             let thread = self.join();
-            self.trace.notes.push(Note { event: self.trace.events.len(), thread, name, value });
+            self.trace.notes.push(Note {
+                event: self.trace.events.len(),
+                thread,
+                name,
+                value,
+            });
             self.push(EventKind::Note { name, value });
         }
     }
@@ -202,12 +236,22 @@ impl Active {
 
     fn regions_in(&self, addr: usize, end: usize) -> Vec<(Region, FileId)> {
         let before = self.regions.range(..addr).next_back();
-        let candidates = before.into_iter().chain(self.regions.range(addr..end.max(addr)));
-        candidates.filter(|(_, (region, _))| region.overlap(addr, end).is_some()).map(|(_, found)| found.clone()).collect()
+        let candidates = before
+            .into_iter()
+            .chain(self.regions.range(addr..end.max(addr)));
+        candidates
+            .filter(|(_, (region, _))| region.overlap(addr, end).is_some())
+            .map(|(_, found)| found.clone())
+            .collect()
     }
 
     /// Calls `emit` with file, offset and the covered part of `addr..addr + len` for each region that it meets.
-    fn in_regions(&mut self, addr: usize, len: usize, mut emit: impl FnMut(&mut Active, FileId, u64, std::ops::Range<usize>)) {
+    fn in_regions(
+        &mut self,
+        addr: usize,
+        len: usize,
+        mut emit: impl FnMut(&mut Active, FileId, u64, std::ops::Range<usize>),
+    ) {
         if len == 0 {
             return;
         }
@@ -234,7 +278,12 @@ impl Active {
     }
 
     fn look_for_stores_everywhere(&mut self) {
-        let watched: Vec<_> = self.regions.values().filter(|(region, _)| region.watch).cloned().collect();
+        let watched: Vec<_> = self
+            .regions
+            .values()
+            .filter(|(region, _)| region.watch)
+            .cloned()
+            .collect();
         for (region, id) in watched {
             region.touched_pages(|start, end| self.compare(&region, id, start, end));
         }
@@ -261,7 +310,12 @@ impl Active {
         if !run.is_empty() {
             let data = self.keep(run);
             self.current[file.index()].write(offset, run);
-            self.push(EventKind::Stored { file, offset, data, found: true });
+            self.push(EventKind::Stored {
+                file,
+                offset,
+                data,
+                found: true,
+            });
             run.clear();
         }
     }
@@ -270,15 +324,28 @@ impl Active {
         self.in_regions(addr, bytes.len(), |active, file, offset, part| {
             let data = active.keep(&bytes[part.clone()]);
             active.current[file.index()].write(offset, &bytes[part]);
-            active.push(EventKind::Stored { file, offset, data, found: false });
+            active.push(EventKind::Stored {
+                file,
+                offset,
+                data,
+                found: false,
+            });
         });
     }
 
     pub(super) fn zeroed(&mut self, addr: usize, len: usize) {
         self.in_regions(addr, len, |active, file, offset, part| {
             active.current[file.index()].zero(offset, part.len());
-            let data = Data { at: None, len: part.len() };
-            active.push(EventKind::Stored { file, offset, data, found: false });
+            let data = Data {
+                at: None,
+                len: part.len(),
+            };
+            active.push(EventKind::Stored {
+                file,
+                offset,
+                data,
+                found: false,
+            });
         });
     }
 
@@ -295,8 +362,14 @@ impl Active {
             active.join();
             if active.admits(site) {
                 let first = offset / LINE as u64 * LINE as u64;
-                let lines = (offset + part.len() as u64).div_ceil(LINE as u64) - first / LINE as u64;
-                active.push(EventKind::WriteBack { file, offset: first, lines, site });
+                let lines =
+                    (offset + part.len() as u64).div_ceil(LINE as u64) - first / LINE as u64;
+                active.push(EventKind::WriteBack {
+                    file,
+                    offset: first,
+                    lines,
+                    site,
+                });
             }
         });
     }
@@ -310,7 +383,9 @@ impl Active {
     // Files.
 
     pub(crate) fn created(&mut self, path: &Path, key: FileKey) {
-        let Some(path) = self.relative(path) else { return };
+        let Some(path) = self.relative(path) else {
+            return;
+        };
         let file = self.add_file(key, Content::default(), 0);
         self.names.insert(path.clone(), BaseNode::File(file));
         self.push(EventKind::Created { path, file });
@@ -358,13 +433,22 @@ impl Active {
 
     pub(crate) fn synced(&mut self, file: &MediaFile, succeeded: bool, site: Site) {
         if let Some(id) = self.known(file) {
-            let regions: Vec<_> = self.regions.values().filter(|(region, of)| *of == id && region.watch).cloned().collect();
+            let regions: Vec<_> = self
+                .regions
+                .values()
+                .filter(|(region, of)| *of == id && region.watch)
+                .cloned()
+                .collect();
             for (region, id) in regions {
                 region.touched_pages(|start, end| self.compare(&region, id, start, end));
             }
             self.join();
             if self.admits(site) {
-                self.push(EventKind::Synced { file: id, succeeded, site });
+                self.push(EventKind::Synced {
+                    file: id,
+                    succeeded,
+                    site,
+                });
             }
         }
     }
@@ -381,12 +465,16 @@ impl Active {
     pub(crate) fn named(&mut self, name: Name<'_>, site: Site) {
         match name {
             Name::DirCreated { path } => {
-                let Some(path) = self.relative(path) else { return };
+                let Some(path) = self.relative(path) else {
+                    return;
+                };
                 self.names.insert(path.clone(), BaseNode::Dir);
                 self.push(EventKind::DirCreated { path, site });
             }
             Name::Removed { path } => {
-                let Some(path) = self.relative(path) else { return };
+                let Some(path) = self.relative(path) else {
+                    return;
+                };
                 self.names.remove(&path);
                 self.push(EventKind::Removed { path, site });
             }
@@ -395,15 +483,30 @@ impl Active {
                     (Some(from), Some(to)) => (from, to),
                     (None, None) => return,
                     (Some(_), None) | (None, Some(_)) => {
-                        let message = format!("a rename crosses the recorded directory: {} to {}", from.display(), to.display());
+                        let message = format!(
+                            "a rename crosses the recorded directory: {} to {}",
+                            from.display(),
+                            to.display()
+                        );
                         self.trace.bypassed.push(message);
                         return;
                     }
                 };
-                let moved: Vec<_> = self.names.keys().filter(|path| path.starts_with(&from)).cloned().collect();
+                let moved: Vec<_> = self
+                    .names
+                    .keys()
+                    .filter(|path| path.starts_with(&from))
+                    .cloned()
+                    .collect();
                 for path in moved {
-                    if let (Some(node), Ok(below)) = (self.names.remove(&path), path.strip_prefix(&from)) {
-                        let path = if below.as_os_str().is_empty() { to.clone() } else { to.join(below) };
+                    if let (Some(node), Ok(below)) =
+                        (self.names.remove(&path), path.strip_prefix(&from))
+                    {
+                        let path = if below.as_os_str().is_empty() {
+                            to.clone()
+                        } else {
+                            to.join(below)
+                        };
                         self.names.insert(path, node);
                     }
                 }
@@ -429,17 +532,27 @@ impl Active {
     fn keep(&mut self, bytes: &[u8]) -> Data {
         let at = self.trace.bytes.len();
         self.trace.bytes.extend_from_slice(bytes);
-        Data { at: Some(at), len: bytes.len() }
+        Data {
+            at: Some(at),
+            len: bytes.len(),
+        }
     }
 
     fn relative(&self, path: &Path) -> Option<PathBuf> {
         let absolute = std::path::absolute(path).ok()?;
         let found = relative(&absolute, &self.roots).or_else(|| {
             // Reached by another way, for example a symbolic link.
-            let resolved = fs::canonicalize(absolute.parent()?).ok()?.join(absolute.file_name()?);
+            let resolved = fs::canonicalize(absolute.parent()?)
+                .ok()?
+                .join(absolute.file_name()?);
             relative(&resolved, &self.roots)
         })?;
-        (!self.options.ignore.iter().any(|ignored| found.starts_with(ignored))).then_some(found)
+        (!self
+            .options
+            .ignore
+            .iter()
+            .any(|ignored| found.starts_with(ignored)))
+        .then_some(found)
     }
 }
 
@@ -453,7 +566,9 @@ fn walk(root: &Path, ignore: &[PathBuf]) -> io::Result<Vec<(PathBuf, fs::Metadat
             let entry = entry?;
             let path = dir.join(entry.file_name());
             let metadata = entry.metadata()?;
-            if ignore.iter().any(|ignored| path.starts_with(ignored)) || !(metadata.is_dir() || metadata.is_file()) {
+            if ignore.iter().any(|ignored| path.starts_with(ignored))
+                || !(metadata.is_dir() || metadata.is_file())
+            {
                 continue;
             }
             if metadata.is_dir() {

@@ -155,7 +155,10 @@ mod tests {
         content.write(0, &[1; 8]);
         let copy = content.clone();
         content.write(0, &[2; 8]);
-        assert_eq!((copy.word(0), content.word(0)), (0x0101_0101_0101_0101, 0x0202_0202_0202_0202));
+        assert_eq!(
+            (copy.word(0), content.word(0)),
+            (0x0101_0101_0101_0101, 0x0202_0202_0202_0202)
+        );
     }
 
     #[test]
@@ -167,6 +170,11 @@ mod tests {
         let mut bytes = [0; 3];
         content.copy_to(1 << 29, &mut bytes);
         assert_eq!(&bytes, b"far");
-        assert_eq!((0..content.page_count()).filter(|page| content.has_page(*page)).count(), 1);
+        assert_eq!(
+            (0..content.page_count())
+                .filter(|page| content.has_page(*page))
+                .count(),
+            1
+        );
     }
 }

@@ -21,7 +21,10 @@ struct Global {
     active: Option<Active>,
 }
 
-static GLOBAL: Mutex<Global> = Mutex::new(Global { regions: Vec::new(), active: None });
+static GLOBAL: Mutex<Global> = Mutex::new(Global {
+    regions: Vec::new(),
+    active: None,
+});
 
 fn lock() -> MutexGuard<'static, Global> {
     // A panic in a recording thread leaves at worst an incomplete trace, which its test will not use.
@@ -92,7 +95,10 @@ pub(super) fn unmapped(addr: usize, len: usize) {
 }
 
 fn subtract(regions: &[Region], addr: usize, end: usize) -> Vec<Region> {
-    regions.iter().flat_map(|region| region.without(addr, end)).collect()
+    regions
+        .iter()
+        .flat_map(|region| region.without(addr, end))
+        .collect()
 }
 
 /// # Safety

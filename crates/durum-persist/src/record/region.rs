@@ -66,7 +66,9 @@ impl Region {
         while page <= last {
             let count = ENTRIES.min(last - page + 1);
             let entries = &mut buffer[..count * 8];
-            let known = pagemap.as_ref().is_some_and(|file| file.read_exact_at(entries, page as u64 * 8).is_ok());
+            let known = pagemap
+                .as_ref()
+                .is_some_and(|file| file.read_exact_at(entries, page as u64 * 8).is_ok());
             for (index, entry) in entries.chunks_exact(8).enumerate() {
                 let entry = u64::from_ne_bytes(entry.try_into().unwrap_or([0xff; 8]));
                 if !known || entry & PRESENT_OR_SWAPPED != 0 {

@@ -243,7 +243,16 @@ impl Data {
 
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.len, if self.at.is_some() { "bytes" } else { "zero bytes" })
+        write!(
+            f,
+            "{} {}",
+            self.len,
+            if self.at.is_some() {
+                "bytes"
+            } else {
+                "zero bytes"
+            }
+        )
     }
 }
 
@@ -282,5 +291,8 @@ pub(crate) enum BaseNode {
 
 /// The path below the root, or `None` for one that is elsewhere.
 pub(crate) fn relative(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
-    roots.iter().find_map(|root| path.strip_prefix(root).ok()).map(Path::to_owned)
+    roots
+        .iter()
+        .find_map(|root| path.strip_prefix(root).ok())
+        .map(Path::to_owned)
 }

@@ -140,14 +140,21 @@ fn for_each_thing(media: &Media<'_>, mut visit: impl FnMut(&[usize])) {
 /// Makes the image that `draw` names.
 pub(super) fn choose(media: &Media<'_>, draw: Draw, seed: u64) -> Image {
     let mut picker = Picker::new(draw, seed);
-    let mut image = Image { hash: media.hash, ..Image::default() };
+    let mut image = Image {
+        hash: media.hash,
+        ..Image::default()
+    };
 
     let mut picks: BTreeMap<Place, usize> = BTreeMap::new();
     for (place, newer) in media.names.pending() {
         picker.next_thing();
         picks.insert(place, picker.pick(newer));
     }
-    let repair = if matches!(draw, Draw::Alone(_)) { Repair::Raise } else { Repair::Lower };
+    let repair = if matches!(draw, Draw::Alone(_)) {
+        Repair::Raise
+    } else {
+        Repair::Lower
+    };
     media.names.repair(&mut picks, repair);
     for (place, picked) in &picks {
         let (shown, durable) = media.names.shown(place, *picked);
@@ -174,11 +181,15 @@ pub(super) fn choose(media: &Media<'_>, draw: Draw, seed: u64) -> Image {
             picker.next_thing();
             units.push((unit_index * media.shape.unit as u64, image.bytes.len()));
             let hash = &mut image.hash;
-            unit.show(&mut image.bytes, |newer| picker.pick(newer), |piece, durable, shown| {
-                *hash = hash
-                    .wrapping_sub(piece_term(media.shape, id, *unit_index, piece, durable))
-                    .wrapping_add(piece_term(media.shape, id, *unit_index, piece, shown));
-            });
+            unit.show(
+                &mut image.bytes,
+                |newer| picker.pick(newer),
+                |piece, durable, shown| {
+                    *hash = hash
+                        .wrapping_sub(piece_term(media.shape, id, *unit_index, piece, durable))
+                        .wrapping_add(piece_term(media.shape, id, *unit_index, piece, shown));
+                },
+            );
         }
         image.units.push(units);
     }
@@ -222,7 +233,14 @@ impl Picker {
         let mut random = Random(mix(seed, 2 + u64::from(number)));
         // Mostly old, mixed, and mostly new images: protocols break at different ones.
         let new_of_16 = [1, 5, 10][random.below(3) as usize];
-        Picker { draw, random, thing: 0, treatment: Treatment::Old, new_of_16, rest }
+        Picker {
+            draw,
+            random,
+            thing: 0,
+            treatment: Treatment::Old,
+            new_of_16,
+            rest,
+        }
     }
 
     fn next_thing(&mut self) {
@@ -282,13 +300,25 @@ mod tests {
             assert!(sample.windows(2).all(|pair| pair[0] < pair[1]) && sample[6] < 20);
         }
         assert_eq!(sample(3, 7, 1), [0, 1, 2]);
-        let hits = (0..2000).filter(|seed| sample(20, 7, *seed).contains(&19)).count();
-        assert!((500..900).contains(&hits), "the last number is drawn as often as others: {hits} of 2000");
+        let hits = (0..2000)
+            .filter(|seed| sample(20, 7, *seed).contains(&19))
+            .count();
+        assert!(
+            (500..900).contains(&hits),
+            "the last number is drawn as often as others: {hits} of 2000"
+        );
     }
 
     #[test]
     fn names_of_images_read_back() {
-        for draw in [Draw::None, Draw::All, Draw::Alone(3), Draw::AllBut(0), Draw::Random(7), Draw::Nth(12)] {
+        for draw in [
+            Draw::None,
+            Draw::All,
+            Draw::Alone(3),
+            Draw::AllBut(0),
+            Draw::Random(7),
+            Draw::Nth(12),
+        ] {
             assert_eq!(draw.to_string().parse(), Ok(draw));
         }
         assert!("all-but".parse::<Draw>().is_err());

@@ -35,10 +35,18 @@ impl ImageDir {
             None if Path::new("/dev/shm").is_dir() => PathBuf::from("/dev/shm"),
             None => std::env::temp_dir(),
         };
-        let name = format!("durum-image-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let name = format!(
+            "durum-image-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Relaxed)
+        );
         let path = parent.join(name);
         fs::create_dir(&path)?;
-        Ok(ImageDir { path, slots: HashMap::new(), keep: false })
+        Ok(ImageDir {
+            path,
+            slots: HashMap::new(),
+            keep: false,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -53,10 +61,15 @@ impl ImageDir {
 
     /// Makes the directory hold exactly the image.
     pub(super) fn write(&mut self, media: &Media<'_>, image: &Image) -> io::Result<()> {
-        let wanted: BTreeMap<&Path, Node> = image.tree.iter().map(|(path, node)| (path.as_path(), *node)).collect();
+        let wanted: BTreeMap<&Path, Node> = image
+            .tree
+            .iter()
+            .map(|(path, node)| (path.as_path(), *node))
+            .collect();
         let mut there = BTreeMap::new();
         self.remove_strangers(Path::new(""), &wanted, &mut there)?;
-        self.slots.retain(|path, slot| there.get(path) == Some(&slot.inode));
+        self.slots
+            .retain(|path, slot| there.get(path) == Some(&slot.inode));
         for (path, node) in &image.tree {
             match node {
                 Node::Dir(_) if there.contains_key(path) => {}
@@ -83,7 +96,12 @@ impl ImageDir {
                     there.insert(path.clone(), metadata.ino());
                     self.remove_strangers(&path, wanted, there)?;
                 }
-                Some(Node::File(_)) if self.slots.get(&path).is_some_and(|slot| slot.inode == metadata.ino()) => {
+                Some(Node::File(_))
+                    if self
+                        .slots
+                        .get(&path)
+                        .is_some_and(|slot| slot.inode == metadata.ino()) =>
+                {
                     there.insert(path, metadata.ino());
                 }
                 _ if metadata.is_dir() => fs::remove_dir_all(entry.path())?,
@@ -93,19 +111,35 @@ impl ImageDir {
         Ok(())
     }
 
-    fn write_file(&mut self, path: &Path, id: FileId, media: &Media<'_>, image: &Image) -> io::Result<()> {
+    fn write_file(
+        &mut self,
+        path: &Path,
+        id: FileId,
+        media: &Media<'_>,
+        image: &Image,
+    ) -> io::Result<()> {
         let mode = media.files[id.index()].mode;
         if !self.slots.contains_key(path) {
-            self.slots.insert(path.to_owned(), Slot::new(&self.path.join(path), mode)?);
+            self.slots
+                .insert(path.to_owned(), Slot::new(&self.path.join(path), mode)?);
         }
-        let Some(slot) = self.slots.get_mut(path) else { return Ok(()) };
+        let Some(slot) = self.slots.get_mut(path) else {
+            return Ok(());
+        };
         let metadata = slot.file.metadata()?;
         if metadata.permissions().mode() & 0o777 != mode {
             slot.file.set_permissions(Permissions::from_mode(mode))?;
         }
         let len = image.lens[id.index()];
         slot.resize(metadata.len(), len)?;
-        let mut pages = Pages { media, image, id, len, next_unit: 0, page: [0; PAGE] };
+        let mut pages = Pages {
+            media,
+            image,
+            id,
+            len,
+            next_unit: 0,
+            page: [0; PAGE],
+        };
         let present = slot.present_pages(len)?;
         for (index, present) in present.iter().enumerate() {
             match (pages.page(index), present) {
@@ -156,7 +190,8 @@ impl Pages<'_> {
         for (offset, position) in &units[..count] {
             let within = (offset - start) as usize;
             let unit = self.media.shape.unit;
-            self.page[within..within + unit].copy_from_slice(&self.image.bytes[*position..*position + unit]);
+            self.page[within..within + unit]
+                .copy_from_slice(&self.image.bytes[*position..*position + unit]);
         }
         // What lies past the end must be zero, lest it shows when the check lengthens the file.
         let visible = self.len.saturating_sub(start).min(PAGE as u64) as usize;
@@ -176,9 +211,19 @@ struct Slot {
 
 impl Slot {
     fn new(path: &Path, mode: u32) -> io::Result<Slot> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)?;
         let inode = file.metadata()?.ino();
-        Ok(Slot { file, inode, mapping: ptr::null_mut(), mapped_len: 0 })
+        Ok(Slot {
+            file,
+            inode,
+            mapping: ptr::null_mut(),
+            mapped_len: 0,
+        })
     }
 
     fn resize(&mut self, old_len: u64, len: u64) -> io::Result<()> {
@@ -191,7 +236,14 @@ impl Slot {
             // SAFETY: a new mapping at an address of the kernel's choice.
             let mapping = unsafe {
                 let protection = ProtFlags::READ | ProtFlags::WRITE;
-                rustix::mm::mmap(ptr::null_mut(), wanted, protection, MapFlags::SHARED, &self.file, 0)?
+                rustix::mm::mmap(
+                    ptr::null_mut(),
+                    wanted,
+                    protection,
+                    MapFlags::SHARED,
+                    &self.file,
+                    0,
+                )?
             };
             (self.mapping, self.mapped_len) = (mapping.cast(), wanted);
         }

@@ -46,19 +46,31 @@ impl Lengths {
     }
 
     pub(super) fn shown(&self, picked: usize) -> u64 {
-        if picked == 0 { self.durable } else { self.newer[picked - 1] }
+        if picked == 0 {
+            self.durable
+        } else {
+            self.newer[picked - 1]
+        }
     }
 }
 
 impl<'t> Media<'t> {
     pub(super) fn new(trace: &'t Trace, rules: Rules) -> Result<Media<'t>, String> {
         let base = &trace.base;
-        let files = base.contents.iter().zip(&base.lens).zip(&base.modes).map(|((content, len), mode)| FileState {
-            current: content.clone(),
-            len: Lengths { durable: *len, ..Lengths::default() },
-            mode: *mode,
-            ..FileState::default()
-        });
+        let files =
+            base.contents
+                .iter()
+                .zip(&base.lens)
+                .zip(&base.modes)
+                .map(|((content, len), mode)| FileState {
+                    current: content.clone(),
+                    len: Lengths {
+                        durable: *len,
+                        ..Lengths::default()
+                    },
+                    mode: *mode,
+                    ..FileState::default()
+                });
         Ok(Media {
             trace,
             rules,
@@ -75,12 +87,19 @@ impl<'t> Media<'t> {
     pub(super) fn apply(&mut self, event: &Event) -> Result<bool, String> {
         match &event.kind {
             EventKind::Api(_) | EventKind::Note { .. } => return Ok(false),
-            EventKind::Stored { file, offset, data, .. } => self.write(*file, *offset, *data, false),
+            EventKind::Stored {
+                file, offset, data, ..
+            } => self.write(*file, *offset, *data, false),
             EventKind::Streamed { file, offset, data } => {
                 self.write(*file, *offset, *data, false);
                 self.write_back(event.thread, *file, *offset, data.len as u64);
             }
-            EventKind::WriteBack { file, offset, lines, .. } => {
+            EventKind::WriteBack {
+                file,
+                offset,
+                lines,
+                ..
+            } => {
                 self.write_back(event.thread, *file, *offset, lines * self.shape.unit as u64);
                 return Ok(false);
             }
@@ -91,8 +110,16 @@ impl<'t> Media<'t> {
             }
             EventKind::Resized { file, len } => self.resize(*file, *len),
             EventKind::Allocated { file, len, .. } => self.grow(*file, *len),
-            EventKind::Synced { file, succeeded: true, .. } => return Ok(self.sync(*file)),
-            EventKind::Synced { file, succeeded: false, .. } => {
+            EventKind::Synced {
+                file,
+                succeeded: true,
+                ..
+            } => return Ok(self.sync(*file)),
+            EventKind::Synced {
+                file,
+                succeeded: false,
+                ..
+            } => {
                 let state = self.file(*file);
                 state.dirty.values_mut().for_each(Unit::sync_failed);
                 state.len.lost = state.len.newer.len();
@@ -108,7 +135,9 @@ impl<'t> Media<'t> {
             EventKind::DirSynced { path, .. } => {
                 let hash = &mut self.hash;
                 return self.names.sync(path, |place, old, new| {
-                    *hash = hash.wrapping_sub(name_term(place, old)).wrapping_add(name_term(place, new));
+                    *hash = hash
+                        .wrapping_sub(name_term(place, old))
+                        .wrapping_add(name_term(place, new));
                 });
             }
         }
@@ -124,7 +153,9 @@ impl<'t> Media<'t> {
 
     fn write(&mut self, id: FileId, offset: u64, data: Data, by_file_write: bool) {
         let trace = self.trace;
-        trace.each_part(data, |position, bytes| self.write_bytes(id, offset + position as u64, bytes, by_file_write));
+        trace.each_part(data, |position, bytes| {
+            self.write_bytes(id, offset + position as u64, bytes, by_file_write)
+        });
     }
 
     fn write_bytes(&mut self, id: FileId, offset: u64, bytes: &[u8], by_file_write: bool) {
@@ -174,7 +205,15 @@ impl<'t> Media<'t> {
             let start = page.max(len);
             let part = (page + 4096).min(old_len) - start;
             if self.file(id).current.has_page((page / 4096) as usize) {
-                self.write(id, start, Data { at: None, len: part as usize }, true);
+                self.write(
+                    id,
+                    start,
+                    Data {
+                        at: None,
+                        len: part as usize,
+                    },
+                    true,
+                );
             }
             page += 4096;
         }
@@ -191,7 +230,12 @@ impl<'t> Media<'t> {
         }
         let (unit, version) = (self.shape.unit as u64, self.version);
         let lines = offset / unit..(offset + len).div_ceil(unit);
-        let dirty: Vec<u64> = self.file(id).dirty.range(lines).map(|(index, _)| *index).collect();
+        let dirty: Vec<u64> = self
+            .file(id)
+            .dirty
+            .range(lines)
+            .map(|(index, _)| *index)
+            .collect();
         let written_back = self.written_back.entry(thread).or_default();
         written_back.extend(dirty.into_iter().map(|index| (id, index, version)));
     }
@@ -201,8 +245,12 @@ impl<'t> Media<'t> {
         for (id, index, version) in self.written_back.remove(&thread).unwrap_or_default() {
             let (shape, hash) = (self.shape, &mut self.hash);
             let dirty = &mut self.files[id.index()].dirty;
-            let Some(unit) = dirty.get_mut(&index) else { continue };
-            any |= unit.complete(version, |piece, old, new| replace_term(hash, shape, id, index, piece, old, new));
+            let Some(unit) = dirty.get_mut(&index) else {
+                continue;
+            };
+            any |= unit.complete(version, |piece, old, new| {
+                replace_term(hash, shape, id, index, piece, old, new)
+            });
             if unit.is_clean() {
                 dirty.remove(&index);
             }
@@ -216,21 +264,36 @@ impl<'t> Media<'t> {
         let state = &mut self.files[id.index()];
         let mut any = false;
         state.dirty.retain(|index, unit| {
-            any |= unit.sync(rules, |piece, old, new| replace_term(hash, shape, id, *index, piece, old, new));
+            any |= unit.sync(rules, |piece, old, new| {
+                replace_term(hash, shape, id, *index, piece, old, new)
+            });
             !unit.is_clean()
         });
         let lengths = &mut state.len;
         if lengths.newer.len() > lengths.lost {
             let new = lengths.current();
-            *hash = hash.wrapping_sub(len_term(id, lengths.durable)).wrapping_add(len_term(id, new));
-            *lengths = Lengths { durable: new, ..Lengths::default() };
+            *hash = hash
+                .wrapping_sub(len_term(id, lengths.durable))
+                .wrapping_add(len_term(id, new));
+            *lengths = Lengths {
+                durable: new,
+                ..Lengths::default()
+            };
             any = true;
         }
         any
     }
 }
 
-fn replace_term(hash: &mut u64, shape: Shape, id: FileId, index: u64, piece: usize, old: &[u8], new: &[u8]) {
+fn replace_term(
+    hash: &mut u64,
+    shape: Shape,
+    id: FileId,
+    index: u64,
+    piece: usize,
+    old: &[u8],
+    new: &[u8],
+) {
     *hash = hash
         .wrapping_sub(piece_term(shape, id, index, piece, old))
         .wrapping_add(piece_term(shape, id, index, piece, new));
@@ -239,7 +302,9 @@ fn replace_term(hash: &mut u64, shape: Shape, id: FileId, index: u64, piece: usi
 pub(super) fn piece_term(shape: Shape, id: FileId, index: u64, piece: usize, bytes: &[u8]) -> u64 {
     let offset = index * shape.unit as u64 + (piece * shape.piece) as u64;
     let start = mix(mix(1, u64::from(id.0)), offset);
-    let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    let words = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
     term(words.fold(start, mix))
 }
 
@@ -254,7 +319,10 @@ pub(super) fn name_term((dir, name): &Place, node: Option<Node>) -> u64 {
         Some(Node::Dir(dir)) => 2 * dir as u64 + 1,
     };
     let start = mix(mix(3, *dir as u64), node);
-    term(name.bytes().fold(start, |hash, byte| mix(hash, u64::from(byte))))
+    term(
+        name.bytes()
+            .fold(start, |hash, byte| mix(hash, u64::from(byte))),
+    )
 }
 
 /// An image's hash is the sum of one term per fact (this word at this place holds that, ...), so that it can be kept up to

@@ -47,14 +47,23 @@ pub(super) enum Repair {
 
 impl Names {
     pub(super) fn new(base: &Base) -> Result<Names, String> {
-        let mut names = Names { dirs: vec![BTreeMap::new()], ..Names::default() };
+        let mut names = Names {
+            dirs: vec![BTreeMap::new()],
+            ..Names::default()
+        };
         for (path, node) in &base.entries {
             let node = match node {
                 BaseNode::Dir => names.new_dir(),
                 BaseNode::File(id) => Node::File(*id),
             };
             let (dir, name) = names.place(path)?;
-            names.dirs[dir].insert(name, Entry { durable: Some(node), newer: Vec::new() });
+            names.dirs[dir].insert(
+                name,
+                Entry {
+                    durable: Some(node),
+                    newer: Vec::new(),
+                },
+            );
         }
         Ok(names)
     }
@@ -86,7 +95,9 @@ impl Names {
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), String> {
         let (from, to) = (self.place(from)?, self.place(to)?);
-        let node = self.present(&from).ok_or_else(|| format!("nothing to rename at {from:?}"))?;
+        let node = self
+            .present(&from)
+            .ok_or_else(|| format!("nothing to rename at {from:?}"))?;
         if from != to {
             let change = self.next_change();
             self.bind(&from, change, None);
@@ -102,7 +113,11 @@ impl Names {
     }
 
     fn bind(&mut self, (dir, name): &Place, change: u64, node: Option<Node>) {
-        self.dirs[*dir].entry(name.clone()).or_default().newer.push(Binding { change, node });
+        self.dirs[*dir]
+            .entry(name.clone())
+            .or_default()
+            .newer
+            .push(Binding { change, node });
     }
 
     /// Makes the names in a directory durable; `replaced` gets the place, its old and its new node. A rename over two
@@ -113,12 +128,20 @@ impl Names {
         mut replaced: impl FnMut(&Place, Option<Node>, Option<Node>),
     ) -> Result<bool, String> {
         let dir = self.directory(path)?;
-        let mut pending: Vec<(Place, u64)> =
-            self.dirs[dir].keys().map(|name| ((dir, name.clone()), u64::MAX)).collect();
+        let mut pending: Vec<(Place, u64)> = self.dirs[dir]
+            .keys()
+            .map(|name| ((dir, name.clone()), u64::MAX))
+            .collect();
         let mut any = false;
         while let Some((place, last)) = pending.pop() {
-            let Some(entry) = self.dirs[place.0].get_mut(&place.1) else { continue };
-            let count = entry.newer.iter().take_while(|binding| binding.change <= last).count();
+            let Some(entry) = self.dirs[place.0].get_mut(&place.1) else {
+                continue;
+            };
+            let count = entry
+                .newer
+                .iter()
+                .take_while(|binding| binding.change <= last)
+                .count();
             for binding in entry.newer.drain(..count) {
                 any = true;
                 replaced(&place, entry.durable, binding.node);
@@ -150,8 +173,12 @@ impl Names {
         loop {
             let mut stable = true;
             for (change, (from, to)) in &self.renames {
-                let sides = [(from, self.position(from, *change)), (to, self.position(to, *change))];
-                let seen = sides.map(|(place, position)| picks.get(place).copied().unwrap_or(0) > position);
+                let sides = [
+                    (from, self.position(from, *change)),
+                    (to, self.position(to, *change)),
+                ];
+                let seen = sides
+                    .map(|(place, position)| picks.get(place).copied().unwrap_or(0) > position);
                 if seen[0] == seen[1] {
                     continue;
                 }
@@ -171,8 +198,13 @@ impl Names {
     }
 
     fn position(&self, (dir, name): &Place, change: u64) -> usize {
-        let newer = self.dirs[*dir].get(name).map_or(&[][..], |entry| &entry.newer);
-        newer.iter().position(|binding| binding.change == change).unwrap_or(newer.len())
+        let newer = self.dirs[*dir]
+            .get(name)
+            .map_or(&[][..], |entry| &entry.newer);
+        newer
+            .iter()
+            .position(|binding| binding.change == change)
+            .unwrap_or(newer.len())
     }
 
     /// What a place shows with `picked` of its changes, and what it shows with none.
@@ -203,12 +235,16 @@ impl Names {
     }
 
     fn present(&self, (dir, name): &Place) -> Option<Node> {
-        self.dirs[*dir].get(name).and_then(|entry| show(entry, entry.newer.len()))
+        self.dirs[*dir]
+            .get(name)
+            .and_then(|entry| show(entry, entry.newer.len()))
     }
 
     /// The place of a path, as the running program sees the directory.
     fn place(&self, path: &Path) -> Result<Place, String> {
-        let name = path.file_name().ok_or_else(|| format!("{} names no file", path.display()))?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| format!("{} names no file", path.display()))?;
         let dir = self.directory(path.parent().unwrap_or(Path::new("")))?;
         Ok((dir, name.to_string_lossy().into_owned()))
     }

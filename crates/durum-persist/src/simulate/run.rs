@@ -22,6 +22,8 @@ pub(super) struct Run<'p, R, C> {
     dirs: Vec<ImageDir>,
     /// [`Plan::only`], parsed.
     only: Option<Vec<Step>>,
+    /// That image was made.
+    found: bool,
 }
 
 /// An image of a crash point.
@@ -39,7 +41,11 @@ struct Way<'t> {
 
 impl Way<'_> {
     fn name(&self) -> String {
-        let steps: Vec<_> = self.steps.iter().map(|step| format!("{}:{}", step.point, step.draw)).collect();
+        let steps: Vec<_> = self
+            .steps
+            .iter()
+            .map(|step| format!("{}:{}", step.point, step.draw))
+            .collect();
         steps.join("/")
     }
 
@@ -47,14 +53,20 @@ impl Way<'_> {
         Failure {
             seed: plan.seed,
             replay: self.name(),
-            events: self.events.iter().map(|event| format!("{event:?}")).collect(),
+            events: self
+                .events
+                .iter()
+                .map(|event| format!("{event:?}"))
+                .collect(),
             message,
             image: None,
         }
     }
 
     fn seed(&self, seed: u64) -> u64 {
-        self.name().bytes().fold(seed, |hash, byte| mix(hash, u64::from(byte)))
+        self.name()
+            .bytes()
+            .fold(seed, |hash, byte| mix(hash, u64::from(byte)))
     }
 }
 
@@ -68,7 +80,15 @@ where
             None => None,
             Some(text) => Some(parse(text).map_err(|message| plain_failure(plan, message))?),
         };
-        Ok(Run { plan, recover, check, report: Report::default(), dirs: Vec::new(), only })
+        Ok(Run {
+            plan,
+            recover,
+            check,
+            report: Report::default(),
+            dirs: Vec::new(),
+            only,
+            found: false,
+        })
     }
 
     pub(super) fn explore(&mut self, trace: &Trace) -> Result<(), Failure> {
@@ -76,11 +96,29 @@ where
             let message = "the trace is empty: nothing below the recorded directory went through durum-persist";
             return Err(plain_failure(self.plan, message.into()));
         }
-        self.level(trace, None, Way { steps: Vec::new(), events: Vec::new() })
+        self.level(
+            trace,
+            None,
+            Way {
+                steps: Vec::new(),
+                events: Vec::new(),
+            },
+        )?;
+        if self.only.is_some() && !self.found {
+            let message =
+                "there is no such image: it needs the trace and the plan that it came from";
+            return Err(plain_failure(self.plan, message.into()));
+        }
+        Ok(())
     }
 
     /// Explores one trace: the outer one, or with `outer` that of a recovery from a crash at this point.
-    fn level(&mut self, trace: &Trace, outer: Option<&CrashPoint<'_>>, way: Way<'_>) -> Result<(), Failure> {
+    fn level(
+        &mut self,
+        trace: &Trace,
+        outer: Option<&CrashPoint<'_>>,
+        way: Way<'_>,
+    ) -> Result<(), Failure> {
         let fail = |message: String| way.failure(self.plan, message);
         if let Some(change) = trace.bypassed.first() {
             return Err(fail(format!("a write went past durum-persist: {change}")));
@@ -95,13 +133,24 @@ where
             api_calls += usize::from(matches!(event.kind, EventKind::Api(_)));
             notes += usize::from(matches!(event.kind, EventKind::Note { .. }));
             // After a mark, the same images must satisfy a check that expects more.
-            changed |= outer.is_none() && matches!(event.kind, EventKind::Api(_) | EventKind::Note { .. });
+            changed |=
+                outer.is_none() && matches!(event.kind, EventKind::Api(_) | EventKind::Note { .. });
             if !selected[index] || !changed || (outer.is_none() && api_calls < self.plan.from_api) {
                 continue;
             }
             changed = false;
-            let own = CrashPoint { index, event, api_calls, trace, notes };
-            let marks = if outer.is_none() { api_calls + notes } else { 0 };
+            let own = CrashPoint {
+                index,
+                event,
+                api_calls,
+                trace,
+                notes,
+            };
+            let marks = if outer.is_none() {
+                api_calls + notes
+            } else {
+                0
+            };
             self.report.points += u64::from(outer.is_none());
             let seed = mix(way.seed(self.plan.seed), index as u64);
             for draw in self.draws(&media, way.steps.len(), seed) {
@@ -124,7 +173,11 @@ where
     /// Which events of the trace are crash points.
     fn select_points(&self, trace: &Trace, nested: bool, seed: u64) -> Vec<bool> {
         let count = trace.events.len();
-        let points_max = if nested { self.plan.nested_points_max } else { self.plan.points_max };
+        let points_max = if nested {
+            self.plan.nested_points_max
+        } else {
+            self.plan.points_max
+        };
         let mut selected = vec![points_max.is_none() || self.only.is_some(); count];
         if let Some(points_max) = points_max {
             for index in sample(count, points_max, seed) {
@@ -166,11 +219,17 @@ where
     ) -> Result<(), Failure> {
         let depth = way.steps.len() - 1;
         if let Some(only) = &self.only
-            && only.get(depth) != way.steps.last()
+            && only.get(..way.steps.len()) != Some(&way.steps)
         {
             return Ok(());
         }
-        let io_failure = |error: std::io::Error| way.failure(self.plan, format!("cannot make the image: {error}"));
+        self.found |= self
+            .only
+            .as_ref()
+            .is_some_and(|only| only.len() == way.steps.len());
+        let io_failure = |error: std::io::Error| {
+            way.failure(self.plan, format!("cannot make the image: {error}"))
+        };
         while self.dirs.len() <= depth {
             let dir = ImageDir::new(self.plan.scratch.as_deref()).map_err(io_failure)?;
             self.dirs.push(dir);
@@ -210,7 +269,8 @@ where
         if self.plan.nested_one_in == 0 || depth > self.plan.nested_depth as usize {
             return false;
         }
-        let one_in = u64::from(self.plan.nested_one_in).saturating_mul(DEEPER_IS_RARER.pow(depth as u32 - 1));
+        let one_in = u64::from(self.plan.nested_one_in)
+            .saturating_mul(DEEPER_IS_RARER.pow(depth as u32 - 1));
         way.seed(mix(self.plan.seed, 3)).is_multiple_of(one_in)
     }
 }
@@ -229,21 +289,34 @@ fn guarded(whose: &str, body: impl FnOnce() -> Result<(), String>) -> Result<(),
         Ok(Err(message)) => Err(format!("{whose}: {message}")),
         Err(payload) => {
             let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("");
+            let text = text
+                .or_else(|| payload.downcast_ref::<&str>().copied())
+                .unwrap_or("");
             Err(format!("{whose} panicked: {text}"))
         }
     }
 }
 
 fn plain_failure(plan: &Plan, message: String) -> Failure {
-    Way { steps: Vec::new(), events: Vec::new() }.failure(plan, message)
+    Way {
+        steps: Vec::new(),
+        events: Vec::new(),
+    }
+    .failure(plan, message)
 }
 
 fn parse(text: &str) -> Result<Vec<Step>, String> {
     let step = |text: &str| {
-        let (point, draw) = text.split_once(':').ok_or_else(|| format!("{text:?} names no image"))?;
-        let point = point.parse().map_err(|_| format!("{point:?} is no crash point"))?;
-        Ok(Step { point, draw: draw.parse()? })
+        let (point, draw) = text
+            .split_once(':')
+            .ok_or_else(|| format!("{text:?} names no image"))?;
+        let point = point
+            .parse()
+            .map_err(|_| format!("{point:?} is no crash point"))?;
+        Ok(Step {
+            point,
+            draw: draw.parse()?,
+        })
     };
     text.split('/').map(step).collect()
 }

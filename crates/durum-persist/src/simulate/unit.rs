@@ -15,7 +15,10 @@ impl Rules {
     pub(super) fn shape(self) -> Shape {
         match self {
             Rules::Lines => Shape { unit: 64, piece: 8 },
-            Rules::Sectors => Shape { unit: 512, piece: 512 },
+            Rules::Sectors => Shape {
+                unit: 512,
+                piece: 512,
+            },
         }
     }
 }
@@ -42,7 +45,13 @@ struct Version {
 
 impl Unit {
     pub(super) fn new(shape: Shape, durable: Vec<u8>) -> Unit {
-        Unit { shape, durable, versions: Vec::new(), bytes: Vec::new(), lost: 0 }
+        Unit {
+            shape,
+            durable,
+            versions: Vec::new(),
+            bytes: Vec::new(),
+            lost: 0,
+        }
     }
 
     /// Whether nothing is newer than the durable version.
@@ -54,13 +63,21 @@ impl Unit {
     /// the piece one that a sync covers.
     pub(super) fn push(&mut self, number: u64, piece: usize, bytes: &[u8], by_file_write: bool) {
         if by_file_write || self.latest(piece) != bytes {
-            self.versions.push(Version { number, piece, by_file_write });
+            self.versions.push(Version {
+                number,
+                piece,
+                by_file_write,
+            });
             self.bytes.extend_from_slice(bytes);
         }
     }
 
     fn latest(&self, piece: usize) -> &[u8] {
-        match self.versions.iter().rposition(|version| version.piece == piece) {
+        match self
+            .versions
+            .iter()
+            .rposition(|version| version.piece == piece)
+        {
             Some(index) => self.version_bytes(index),
             None => self.durable_piece(piece),
         }
@@ -75,7 +92,11 @@ impl Unit {
     }
 
     /// The versions up to `number` are durable: a fence has completed a write-back.
-    pub(super) fn complete(&mut self, number: u64, replaced: impl FnMut(usize, &[u8], &[u8])) -> bool {
+    pub(super) fn complete(
+        &mut self,
+        number: u64,
+        replaced: impl FnMut(usize, &[u8], &[u8]),
+    ) -> bool {
         self.fold(|version, _| version.number <= number, replaced)
     }
 
@@ -87,12 +108,18 @@ impl Unit {
                 covered[version.piece] = version.number;
             }
         }
-        self.fold(|version, _| version.number <= covered[version.piece], replaced)
+        self.fold(
+            |version, _| version.number <= covered[version.piece],
+            replaced,
+        )
     }
 
     /// A sync of the file has failed: the kernel may have dropped what was dirty, and calls it clean.
     pub(super) fn sync_failed(&mut self) {
-        self.lost = self.versions.last().map_or(self.lost, |version| version.number);
+        self.lost = self
+            .versions
+            .last()
+            .map_or(self.lost, |version| version.number);
     }
 
     /// Makes durable what `is_durable` says; `replaced` gets piece, old and new bytes. True if anything was.
@@ -128,7 +155,10 @@ impl Unit {
 
     /// Number of versions of a piece beside the durable one.
     pub(super) fn newer(&self, piece: usize) -> usize {
-        self.versions.iter().filter(|version| version.piece == piece).count()
+        self.versions
+            .iter()
+            .filter(|version| version.piece == piece)
+            .count()
     }
 
     /// Appends the unit to `target` as it looks with version `pick(newer versions)` of each piece, where 0 is the
@@ -143,8 +173,12 @@ impl Unit {
             let newer = self.newer(piece);
             let picked = if newer == 0 { 0 } else { pick(newer) };
             let durable = self.durable_piece(piece);
-            let mut of_piece = (0..self.versions.len()).filter(|index| self.versions[*index].piece == piece);
-            let bytes = match picked.checked_sub(1).and_then(|skipped| of_piece.nth(skipped)) {
+            let mut of_piece =
+                (0..self.versions.len()).filter(|index| self.versions[*index].piece == piece);
+            let bytes = match picked
+                .checked_sub(1)
+                .and_then(|skipped| of_piece.nth(skipped))
+            {
                 Some(index) => self.version_bytes(index),
                 None => durable,
             };
