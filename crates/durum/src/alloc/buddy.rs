@@ -140,7 +140,8 @@ mod tests {
         };
         for _ in 0..20_000 {
             if random(5) < 3 {
-                let want = 1 + random(1 << random(9));
+                let order = random(9);
+                let want = 1 + random(1 << order);
                 let align = 1 << random(5);
                 if let Some(start) = buddy.take(want, align) {
                     assert_eq!(start % align, 0);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use durum_format::puddle::{self, PuddleKind};
@@ -29,6 +29,10 @@ pub(crate) struct PoolHeap {
     empty: Mutex<Vec<Arc<Slab>>>,
     /// Whether `empty` is worth a look.
     has_empty: AtomicBool,
+    /// Granules that extents cover, in the puddles that were looked at.
+    granules: Arc<AtomicUsize>,
+    /// Bytes of the largest unused puddle that is kept; 0 if there is none.
+    spare: AtomicUsize,
     /// Held while the pool grows or shrinks, so that it does so once.
     resize: Mutex<()>,
 }
@@ -251,7 +255,9 @@ impl PoolInner {
             return Ok(heap);
         }
         let mut with_room = Vec::new();
-        let heap = PuddleHeap::load(puddle, |slab| with_room.push(slab))?;
+        let heap = PuddleHeap::load(puddle, self.heap.granules.clone(), |slab| {
+            with_room.push(slab)
+        })?;
         let heap = puddle.heap.get_or_init(|| heap);
         for slab in with_room {
             if slab.wants_listing() {
@@ -340,12 +346,17 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Gives a puddle back to the file system if nothing is in it and the pool does not need it soon.
-    pub(super) fn give_back_if_unused(&self, puddle: &Puddle) {
-        let Some(heap) = puddle.heap.get() else {
-            return;
-        };
-        if puddle.is_root || !heap.is_unused() {
+    /// Whether an unused puddle of this size is too large to be kept. A spare that is small beside what lives saves
+    /// a pool at a size boundary from growing and shrinking in turn.
+    fn is_too_large_a_spare(&self, bytes: usize) -> bool {
+        bytes * 4 > self.heap.granules.load(Ordering::Relaxed) * GRANULE as usize
+    }
+
+    /// Gives unused puddles back to the file system, after extents were given back.
+    pub(super) fn shrink(&self, puddle: &Puddle) {
+        let unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
+        let spare = self.heap.spare.load(Ordering::Relaxed);
+        if !unused && (spare == 0 || !self.is_too_large_a_spare(spare)) {
             return;
         }
         let _once = self
@@ -353,34 +364,42 @@ impl PoolInner {
             .resize
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let live: u64 = {
-            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
-            let used = |puddle: &Arc<Puddle>| match puddle.heap.get() {
-                Some(heap) => {
-                    puddle::heap_size(puddle.size as u64).saturating_sub(heap.free_bytes() as u64)
-                }
-                None => puddle.size as u64,
+        let puddles = self
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let mut spare = 0;
+        for puddle in puddles {
+            let Some(heap) = puddle.heap.get() else {
+                continue;
             };
-            puddles.iter().map(used).sum()
-        };
-        // A spare that is small beside what lives saves a pool at a size boundary from growing and shrinking in turn.
-        if (puddle.size as u64) * 4 <= live || !heap.close_if_unused() {
-            return;
+            if puddle.is_root || !heap.is_unused() {
+                continue;
+            }
+            if self.is_too_large_a_spare(puddle.size) && heap.close_if_unused() {
+                self.give_back(&puddle);
+            } else {
+                spare = spare.max(puddle.size);
+            }
         }
-        let mut puddles = self.puddles.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = puddles.iter().position(|other| other.uuid == puddle.uuid) else {
-            return;
-        };
-        let owned = puddles.remove(at);
-        drop(puddles);
-        self.forget_slabs(&owned);
-        owned.unmap();
+        self.heap.spare.store(spare, Ordering::Relaxed);
+    }
+
+    /// Removes a closed puddle.
+    fn give_back(&self, puddle: &Arc<Puddle>) {
+        self.puddles
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|other| other.uuid != puddle.uuid);
+        self.forget_slabs(puddle);
+        puddle.unmap();
         // Freed objects may still be looked up by late callers: the struct stays until the store closes.
         self.store
             .retired
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(owned);
+            .push(puddle.clone());
         if let Err(error) = self.store.service.remove_puddle(puddle.uuid) {
             // The puddle stays in the registry, empty; the next opener finds it and uses it.
             tracing::warn!(puddle = %puddle.uuid, %error, "an empty puddle could not be given back");

@@ -382,7 +382,7 @@ impl Allocation {
                 && let Some(pool) = pool_of(place.puddle().pool_key)
             {
                 // SAFETY: the transaction keeps its pools open.
-                unsafe { pool.as_ref() }.give_back_if_unused(place.puddle());
+                unsafe { pool.as_ref() }.shrink(place.puddle());
             }
         }
         self.freed = freed;

@@ -1,0 +1,313 @@
+//! What a program may count on in one process: transactions, roots, allocation, nesting, errors.
+
+use durum::{
+    Announce, Domain, Error, Pool, PoolOptions, Store, StoreOptions, all_counters, thread_counters,
+};
+
+#[repr(C)]
+struct Node {
+    value: u64,
+    next: *mut Node,
+}
+durum::describe!(Node as "node" { value, next });
+
+#[repr(C)]
+struct Root {
+    head: *mut Node,
+    count: u64,
+    table: [u64; 600],
+}
+durum::describe!(Root as "root" { head, count, table });
+
+struct Fixture {
+    pool: Option<Pool>,
+    store: Option<Store>,
+    dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with(StoreOptions::new(), PoolOptions::new())
+    }
+
+    fn with(options: StoreOptions, pool_options: PoolOptions) -> Self {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = Store::create(dir.path().join("store"), options).unwrap();
+        let pool = store.create_pool("pool", pool_options).unwrap();
+        Self {
+            pool: Some(pool),
+            store: Some(store),
+            dir,
+        }
+    }
+
+    fn pool(&self) -> &Pool {
+        self.pool.as_ref().unwrap()
+    }
+
+    fn root(&self) -> &'static mut Root {
+        unsafe { &mut *self.pool().root::<Root>().unwrap() }
+    }
+
+    fn reopen(&mut self, options: StoreOptions) {
+        self.pool = None;
+        self.store = None;
+        let store = Store::open(self.dir.path().join("store"), options).unwrap();
+        assert!(store.recovery().unwrap().was_clean);
+        self.pool = Some(store.open_pool("pool", PoolOptions::new()).unwrap());
+        self.store = Some(store);
+    }
+}
+
+fn push(pool: &Pool, root: *mut Root, value: u64) {
+    pool.transaction(|tx| unsafe {
+        let node = tx.alloc::<Node>()?;
+        (*node).value = value;
+        (*node).next = (*root).head;
+        tx.set(&raw mut (*root).head, node)?;
+        tx.set(&raw mut (*root).count, (*root).count + 1)?;
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+fn values(root: *const Root) -> Vec<u64> {
+    let mut values = Vec::new();
+    let mut node = unsafe { (*root).head };
+    while !node.is_null() {
+        unsafe {
+            values.push((*node).value);
+            node = (*node).next;
+        }
+    }
+    values
+}
+
+#[test]
+fn a_list_survives_reopening() {
+    for domain in [None, Some(Domain::Dax), Some(Domain::File)] {
+        let mut options = StoreOptions::new();
+        options.domain = domain;
+        let mut fixture = Fixture::with(options.clone(), PoolOptions::new());
+        for value in 0..1000 {
+            push(fixture.pool(), fixture.root(), value);
+        }
+        fixture.reopen(options.clone());
+        let expected: Vec<u64> = (0..1000).rev().collect();
+        assert_eq!(values(fixture.root()), expected);
+        assert_eq!(fixture.root().count, 1000);
+        push(fixture.pool(), fixture.root(), 7);
+        fixture.reopen(options);
+        assert_eq!(fixture.root().count, 1001);
+    }
+}
+
+#[test]
+fn an_error_and_a_panic_roll_back_exactly_the_announced_bytes() {
+    let fixture = Fixture::new();
+    let root = fixture.root();
+    let pool = fixture.pool();
+    let change = |root: &mut Root| {
+        root.count = 9;
+        root.table[3] = 4;
+    };
+    let result: Result<(), Error> = pool.transaction(|tx| {
+        unsafe {
+            tx.add(&raw const root.count)?;
+            tx.add_bytes(
+                (&raw const root.table).cast(),
+                size_of_val(&root.table),
+                Announce::Backup,
+            )?;
+        }
+        change(root);
+        tx.abort()
+    });
+    assert!(matches!(result, Err(Error::Aborted)));
+    assert_eq!((root.count, root.table[3]), (0, 0));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pool.transaction(|tx| -> Result<(), Error> {
+            unsafe {
+                tx.add(&raw const root.count)?;
+            }
+            root.count = 5;
+            panic!("on purpose");
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(root.count, 0);
+}
+
+#[test]
+fn fences_are_as_documented() {
+    let fixture = Fixture::new();
+    let root = fixture.root();
+    let pool = fixture.pool();
+    push(pool, root, 1);
+    let fences = |body: &mut dyn FnMut(&durum::Tx)| {
+        let before = thread_counters();
+        pool.transaction(|tx| {
+            body(tx);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        (thread_counters() - before).fences
+    };
+    let root = root as *mut Root;
+    unsafe {
+        assert_eq!(fences(&mut |_| ()), 0);
+        for n in [1usize, 2, 7, 60] {
+            let undo = fences(&mut |tx| {
+                for i in 0..n {
+                    tx.add(&raw const (*root).table[i * 8]).unwrap();
+                    tx.add(&raw const (*root).table[i * 8]).unwrap();
+                    (*root).table[i * 8] += 1;
+                }
+            });
+            assert_eq!(undo, n as u64 + 2);
+            let redo = fences(&mut |tx| {
+                for i in 0..n {
+                    tx.set(&raw mut (*root).table[i * 8], 3).unwrap();
+                }
+            });
+            assert_eq!(redo, 3);
+        }
+        assert_eq!(
+            fences(&mut |tx| {
+                tx.alloc::<Node>().unwrap();
+            }),
+            3
+        );
+        let mut node = std::ptr::null_mut();
+        assert_eq!(
+            fences(&mut |tx| {
+                node = tx.alloc::<Node>().unwrap();
+                tx.add(node).unwrap();
+                (*node).value = 3;
+            }),
+            3
+        );
+        assert_eq!(fences(&mut |tx| tx.free(node).unwrap()), 3);
+        assert_eq!(
+            fences(&mut |tx| {
+                tx.alloc::<[u64; 100]>().unwrap();
+            }),
+            4
+        );
+        let mixed = fences(&mut |tx| {
+            tx.add(&raw const (*root).table[0]).unwrap();
+            (*root).table[0] = 1;
+            tx.set(&raw mut (*root).count, 12).unwrap();
+        });
+        assert!(mixed <= 5, "{mixed}");
+    }
+    assert!(all_counters().fences >= thread_counters().fences);
+}
+
+#[test]
+fn nested_transactions_are_one() {
+    let fixture = Fixture::new();
+    let root = fixture.root() as *mut Root;
+    let pool = fixture.pool();
+    let result: Result<(), Error> = pool.transaction(|tx| unsafe {
+        tx.add(&raw const (*root).count)?;
+        (*root).count = 1;
+        pool.transaction(|tx| {
+            tx.add(&raw const (*root).table[0])?;
+            (*root).table[0] = 1;
+            Ok::<_, Error>(())
+        })?;
+        let inner: Result<(), Error> = pool.transaction(|tx| tx.abort());
+        assert!(inner.is_err());
+        Ok(())
+    });
+    assert!(
+        matches!(result, Err(Error::Aborted)),
+        "an inner abort dooms the whole"
+    );
+    unsafe { assert_eq!(((*root).count, (*root).table[0]), (0, 0)) };
+}
+
+#[test]
+fn misuse_is_an_error() {
+    let fixture = Fixture::new();
+    let root = fixture.root() as *mut Root;
+    let pool = fixture.pool();
+    let mut volatile = 3u64;
+    let result: Result<(), Error> = pool.transaction(|tx| unsafe {
+        assert!(matches!(
+            tx.add(&raw const volatile),
+            Err(Error::NotInPool { .. })
+        ));
+        tx.set(&raw mut (*root).count, 3)?;
+        assert!(matches!(
+            tx.add(&raw const (*root).count),
+            Err(Error::PendingSet { .. })
+        ));
+        assert_eq!((*root).count, 0, "a set is visible after the commit only");
+        let node = tx.alloc::<Node>()?;
+        tx.free(node)?;
+        assert!(matches!(tx.free(node), Err(Error::NotAllocated { .. })));
+        assert!(matches!(
+            tx.free(node.cast::<u8>().add(8)),
+            Err(Error::NotAllocated { .. })
+        ));
+        tx.volatile(&raw mut volatile);
+        Ok(())
+    });
+    result.unwrap();
+    unsafe { assert_eq!((*root).count, 3) };
+    let result: Result<(), Error> = pool.transaction(|tx| unsafe {
+        tx.volatile(&raw mut volatile);
+        volatile = 5;
+        tx.abort()
+    });
+    assert!(result.is_err());
+    assert_eq!(volatile, 3, "volatile entries are applied on abort");
+    assert!(matches!(pool.root::<Node>(), Err(Error::RootType { .. })));
+}
+
+#[test]
+fn a_pool_grows_and_gives_back() {
+    let fixture = Fixture::new();
+    let pool = fixture.pool();
+    let root = fixture.root() as *mut Root;
+    let mut blocks = Vec::new();
+    for _ in 0..40 {
+        blocks.push(
+            pool.transaction(|tx| tx.alloc_bytes(pool, 0, 300_000, 8))
+                .unwrap(),
+        );
+    }
+    blocks.push(
+        pool.transaction(|tx| tx.alloc_bytes(pool, 0, 9_000_000, 4096))
+            .unwrap(),
+    );
+    assert_eq!(blocks.last().unwrap().addr() % 4096, 0);
+    for value in 0..100_000 {
+        push(pool, root, value);
+    }
+    let grown = pool.usage().unwrap();
+    assert!(grown.puddles > 3);
+    for block in blocks {
+        pool.transaction(|tx| unsafe { tx.free(block) }).unwrap();
+    }
+    loop {
+        let more = pool
+            .transaction(|tx| unsafe {
+                let node = (*root).head;
+                if node.is_null() {
+                    return Ok::<_, Error>(false);
+                }
+                tx.set(&raw mut (*root).head, (*node).next)?;
+                tx.free(node)?;
+                Ok(true)
+            })
+            .unwrap();
+        if !more {
+            break;
+        }
+    }
+    let shrunk = pool.usage().unwrap();
+    assert!(shrunk.puddles <= 2 && shrunk.bytes <= 4 << 20, "{shrunk:?}");
+}
