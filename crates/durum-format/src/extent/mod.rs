@@ -1,15 +1,19 @@
 //! Extents, the upper level of the heap: `docs/format/heap.md`.
 //!
-//! [`parse`] and [`slab`] know single structures, [`walk`] goes over a whole puddle.
+//! [`parse`] and [`slab`] know single structures, [`walk`] goes over a whole puddle, [`locate`] finds what an address
+//! points to.
 
+mod bytes;
+mod locate;
+mod object;
 pub mod slab;
 pub mod walk;
 
+pub use bytes::{HeapBytes, HeapError, OutOfBounds};
+pub use locate::{Location, Place, locate};
+pub use object::{Extent, ExtentObjects, Object};
 pub use slab::{SlabGeometry, SlabHeader, element_size, slab_geometry};
-pub use walk::{
-    Extent, Extents, HeapBytes, HeapError, Location, Object, Objects, OutOfBounds, Place, extents,
-    locate, objects,
-};
+pub use walk::{Extents, Objects, extents, objects};
 
 use crate::consts::{GRANULE, UNIT};
 use crate::error::FormatError;

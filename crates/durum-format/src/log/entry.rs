@@ -265,6 +265,7 @@ pub const fn seal_size(ranges: usize) -> usize {
 
 /// Writes an entry to the start of `out` and gives its length with padding, `None` (and nothing written) where `out`
 /// is too short or the data too long.
+#[inline]
 fn encode(
     out: &mut [u8],
     salt: &Salt,
@@ -274,27 +275,35 @@ fn encode(
 ) -> Option<usize> {
     let size = u32::try_from(data.len()).ok()?;
     let total = entry_size(data.len());
-    let out = out.get_mut(..total)?;
+    let (head, body) = out.get_mut(..total)?.split_first_chunk_mut::<ENTRY_HEADER_SIZE>()?;
     let fields = u64::from(size)
         | u64::from(sequence) << 32
         | u64::from(order) << 40
         | u64::from(kind) << 48
         | u64::from(flags) << 56;
     let checksum = salt.checksum([target, fields], data);
-    let (head, body) = out.split_at_mut(ENTRY_HEADER_SIZE);
-    head[..8].copy_from_slice(&target.to_le_bytes());
-    head[8..16].copy_from_slice(&fields.to_le_bytes());
-    head[16..20].copy_from_slice(&salt.generation_low.to_le_bytes());
-    head[20..24].copy_from_slice(&checksum.to_le_bytes());
-    let (place, padding) = body.split_at_mut(data.len());
-    place.copy_from_slice(data);
-    padding.fill(0);
+    let words = [target, fields, u64::from(salt.generation_low) | u64::from(checksum) << 32];
+    for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    // One word is by far the most common size, and a call of memcpy would cost as much as all of the above.
+    if let (Ok(place), Ok(word)) = (<&mut [u8; 8]>::try_from(&mut *body), <&[u8; 8]>::try_from(data)) {
+        *place = *word;
+        return Some(total);
+    }
+    if let Some(last) = body.last_chunk_mut::<8>() {
+        *last = [0; 8];
+    }
+    if let Some(place) = body.get_mut(..data.len()) {
+        place.copy_from_slice(data);
+    }
     Some(total)
 }
 
 /// Writes an entry that copies `data` to `target` to the start of `out`; gives its length with padding.
 ///
 /// `None`, and nothing written, where `out` is too short or the data has 4 GiB or more.
+#[inline]
 pub fn encode_copy(
     out: &mut [u8],
     salt: &Salt,
@@ -314,6 +323,7 @@ pub fn encode_copy(
 }
 
 /// Writes an entry that sets (`set`) or clears the bits of `mask` in the word at `target`, as [`encode_copy`] does.
+#[inline]
 pub fn encode_bits(
     out: &mut [u8],
     salt: &Salt,

@@ -3,19 +3,21 @@
 //! Reading order: [`range`] (the word that commits), [`header`], [`entry`] (what the commit path writes), [`parse`]
 //! (what recovery reads), [`plan`] (what recovery does).
 
+mod damage;
 pub mod entry;
 pub mod header;
 pub mod parse;
 pub mod plan;
 pub mod range;
 
+pub use damage::{Damage, ParseError};
 pub use entry::{
     CHECKED_HEADER_SIZE, ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, EntryKind, Order,
     SEQUENCE_REDO, SEQUENCE_SEAL, SEQUENCE_UNDO, Salt, SealContents, encode_bits, encode_chain,
     encode_copy, encode_seal, entry_checksum, entry_size, next_entry_offset, padded, seal_size,
 };
 pub use header::{LogArea, LogHeader};
-pub use parse::{Damage, Entry, ParseError, ParsedLog, parse};
+pub use parse::{Entry, ParsedLog, parse};
 pub use plan::{Plan, PlanError, Write, plan};
 pub use range::{RangeWord, current_range, slot_offset};
 

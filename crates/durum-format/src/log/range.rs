@@ -1,6 +1,6 @@
 //! The range word: one atomic store that retires a transaction's entries and arms the next generation.
 
-use super::parse::Damage;
+use super::damage::Damage;
 use super::{GENERATION_END, GENERATION_FIRST, RANGE_SLOTS, RANGE_SLOTS_OFFSET};
 use crate::consts::LINE;
 

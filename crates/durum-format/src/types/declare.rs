@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::check::{TypeError, check_name};
 use super::descriptor::Descriptor;
-use super::tree::{Primitive, Struct, Type, TypeError, Variants, check_name};
+use super::tree::{Primitive, Struct, Type, Variants};
 
 /// Declared types by name. Pointers may name types that are declared later.
 #[derive(Clone, Debug, Default)]

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use super::check::{Layout, TypeError};
 use super::pointers::{Step, compile};
 use super::text;
-use super::tree::{Layout, Type, TypeError};
+use super::tree::Type;
 
 /// Bytes of a text.
 pub const TEXT_MAX: usize = 1 << 20;

@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
 pub mod declare;
 pub mod descriptor;
 pub mod pointers;
@@ -36,11 +37,10 @@ mod text;
 pub mod tree;
 pub mod value;
 
+pub use check::{DEPTH_MAX, Layout, NAME_MAX, TYPE_SIZE_END, TypeError};
 pub use declare::Declarations;
 pub use descriptor::{Descriptor, type_id};
 pub use pointers::{FieldPath, PointerAt, ValueError};
 pub use registry::Registry;
-pub use tree::{
-    Case, Count, Field, Layout, Primitive, Strength, Struct, Type, TypeError, Variants,
-};
+pub use tree::{Case, Count, Field, Primitive, Strength, Struct, Type, Variants};
 pub use value::Value;

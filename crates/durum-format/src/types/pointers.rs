@@ -1,7 +1,8 @@
 //! Where the pointers in an object are, and which field an offset is.
 
+use super::check::TypeError;
 use super::descriptor::Descriptor;
-use super::tree::{Count, Field, Strength, Struct, Type, TypeError, Variants};
+use super::tree::{Count, Field, Strength, Struct, Type, Variants};
 
 /// An object whose bytes do not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

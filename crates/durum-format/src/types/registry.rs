@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::check::TypeError;
 use super::descriptor::Descriptor;
-use super::tree::TypeError;
 
 /// The descriptors that a store knows, by id. Whatever a descriptor's pointers reach is known too.
 #[derive(Clone, Debug, Default)]

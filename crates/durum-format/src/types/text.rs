@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::tree::{
-    Case, Count, DEPTH_MAX, Field, Primitive, Strength, Struct, Type, TypeError, Variants,
-};
+use super::check::{DEPTH_MAX, TypeError};
+use super::tree::{Case, Count, Field, Primitive, Strength, Struct, Type, Variants};
 
 pub(super) fn write(ty: &Type<usize>, out: &mut String) {
     // Writing into a String cannot fail.
@@ -145,7 +144,7 @@ impl<'a> Reader<'a> {
     fn name(&mut self) -> Result<String, TypeError> {
         self.expect("\"")?;
         let name = self.rest().split('"').next().unwrap_or_default();
-        super::tree::check_name(name)?;
+        super::check::check_name(name)?;
         self.at += name.len();
         self.expect("\"")?;
         Ok(name.into())

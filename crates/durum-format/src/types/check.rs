@@ -1,0 +1,396 @@
+//! What makes a tree a possible type: names, sizes, offsets, alignments.
+
+use std::collections::HashSet;
+
+use super::tree::{Count, Field, Struct, Type, Variants};
+use crate::consts::UNIT;
+
+/// Types nest no deeper than this: deeper texts would overflow the stack of who reads them.
+pub const DEPTH_MAX: usize = 32;
+/// Bytes of a name.
+pub const NAME_MAX: usize = 255;
+/// Sizes of types stay below this.
+pub const TYPE_SIZE_END: u64 = 1 << 48;
+
+/// Why a type is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypeError {
+    /// A name that cannot be written down.
+    #[error(
+        "type descriptor: the name {name:?} must have 1 to 255 bytes, none of them a control character, '\"' or '\\'"
+    )]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Sizes, offsets or alignments that contradict each other.
+    #[error("type descriptor: {path}: {problem}")]
+    Layout {
+        /// Where in the type.
+        path: String,
+        /// What contradicts what.
+        problem: String,
+    },
+    /// A pointer to a type that nobody declared.
+    #[error("type descriptor: nobody declared the type {name:?}, to which {referrer:?} points")]
+    Undeclared {
+        /// The missing type.
+        name: String,
+        /// Who points to it.
+        referrer: String,
+    },
+    /// Two declarations of the same name.
+    #[error(
+        "type descriptor: {name:?} is declared twice, with different contents: rename one of the types"
+    )]
+    Conflict {
+        /// The name.
+        name: String,
+    },
+    /// A text that does not follow the grammar.
+    #[error("type descriptor: line {line}, byte {column}: expected {expected}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Byte in the line, from 1.
+        column: usize,
+        /// What could have stood there.
+        expected: &'static str,
+    },
+    /// A text that says the same as another one, which is the canonical one.
+    #[error("type descriptor: the text is not canonical; it should read {expected:?}")]
+    NotCanonical {
+        /// The canonical text.
+        expected: String,
+    },
+    /// A type that nests too deep, or a text that is too long.
+    #[error("type descriptor: {what} exceeds {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Size and alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes, a multiple of `align`; elements of a tail are not counted.
+    pub size: u64,
+    /// Alignment, a power of two.
+    pub align: u64,
+    /// Whether elements may follow up to the object's end.
+    pub has_tail: bool,
+}
+
+impl<T> Type<T> {
+    /// Checks the type and gives its size and alignment.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    pub fn layout(&self) -> Result<Layout, TypeError> {
+        self.checked_layout(&mut Vec::new(), 1, None)
+    }
+
+    /// `siblings`: the fields before this one in the same struct; only there may an array name its length.
+    fn checked_layout<'a>(
+        &'a self,
+        path: &mut Vec<&'a str>,
+        depth: usize,
+        siblings: Option<&[Field<T>]>,
+    ) -> Result<Layout, TypeError> {
+        if depth > DEPTH_MAX {
+            return Err(TypeError::TooLarge {
+                what: "the depth of nested types",
+                limit: DEPTH_MAX,
+            });
+        }
+        match self {
+            Self::Primitive(primitive) => Ok(Layout {
+                size: primitive.size(),
+                align: primitive.size(),
+                has_tail: false,
+            }),
+            Self::Pointer { .. } => Ok(Layout {
+                size: 8,
+                align: 8,
+                has_tail: false,
+            }),
+            Self::Opaque { size, align } | Self::Volatile { size, align } => {
+                check_size(path, *size, *align)?;
+                Ok(Layout {
+                    size: *size,
+                    align: *align,
+                    has_tail: false,
+                })
+            }
+            Self::Array { element, count } => {
+                path.push("element");
+                let layout = element.checked_layout(path, depth + 1, None)?;
+                path.pop();
+                if layout.size == 0 || layout.has_tail {
+                    return Err(problem(
+                        path,
+                        "elements of an array need a size of their own",
+                    ));
+                }
+                match count {
+                    Count::Fixed(count) => match layout.size.checked_mul(*count) {
+                        Some(size) if size < TYPE_SIZE_END => Ok(Layout { size, ..layout }),
+                        _ => Err(problem(path, "the array is larger than any object")),
+                    },
+                    Count::Tail => Ok(Layout {
+                        size: 0,
+                        align: layout.align,
+                        has_tail: true,
+                    }),
+                    Count::Field(length) => {
+                        let found = siblings
+                            .unwrap_or_default()
+                            .iter()
+                            .find(|field| field.name == *length);
+                        let counts =
+                            |ty: &Self| matches!(ty, Self::Primitive(p) if p.is_unsigned());
+                        if !found.is_some_and(|field| counts(&field.ty)) {
+                            let what = format!(
+                                "{length:?}, its length, is no earlier unsigned field of the same struct"
+                            );
+                            return Err(problem(path, what));
+                        }
+                        Ok(Layout {
+                            size: 0,
+                            align: layout.align,
+                            has_tail: true,
+                        })
+                    }
+                }
+            }
+            Self::Struct(Struct {
+                name,
+                size,
+                align,
+                fields,
+            }) => {
+                check_name(name)?;
+                path.push(name);
+                check_size(path, *size, *align)?;
+                let whole = Whole {
+                    size: *size,
+                    align: *align,
+                    tag: None,
+                };
+                let has_tail = whole.check_fields(path, depth, fields)?;
+                path.pop();
+                Ok(Layout {
+                    size: *size,
+                    align: *align,
+                    has_tail,
+                })
+            }
+            Self::Variants(variants) => {
+                check_name(&variants.name)?;
+                path.push(&variants.name);
+                variants.check(path, depth)?;
+                path.pop();
+                Ok(Layout {
+                    size: variants.size,
+                    align: variants.align,
+                    has_tail: false,
+                })
+            }
+        }
+    }
+
+    /// Sorts fields by offset and cases by discriminant, and drops fields without bytes, which say nothing: the same
+    /// type then has the same text whichever way it was declared.
+    pub(super) fn normalize(&mut self) {
+        match self {
+            Self::Array { element, .. } => element.normalize(),
+            Self::Struct(Struct { fields, .. }) => normalize_fields(fields),
+            Self::Variants(Variants { cases, .. }) => {
+                for case in cases.iter_mut() {
+                    normalize_fields(&mut case.fields);
+                }
+                cases.sort_by_key(|case| case.discriminant);
+            }
+            Self::Primitive(_)
+            | Self::Pointer { .. }
+            | Self::Opaque { .. }
+            | Self::Volatile { .. } => {}
+        }
+    }
+}
+
+impl<T> Variants<T> {
+    fn check<'a>(&'a self, path: &mut Vec<&'a str>, depth: usize) -> Result<(), TypeError> {
+        check_size(path, self.size, self.align)?;
+        let (tag, width) = (self.tag_offset, self.tag_width);
+        if !matches!(width, 1 | 2 | 4 | 8) || !tag.is_multiple_of(width) {
+            return Err(problem(
+                path,
+                "the tag must have 1, 2, 4 or 8 bytes and be aligned",
+            ));
+        }
+        let tag_end = tag.checked_add(width).filter(|&end| end <= self.size);
+        let Some(tag_end) = tag_end else {
+            return Err(problem(path, "the tag does not lie in the type"));
+        };
+        for (index, case) in self.cases.iter().enumerate() {
+            check_name(&case.name)?;
+            if width < 8 && case.discriminant >> (8 * width) != 0 {
+                return Err(problem(
+                    path,
+                    format!("discriminant {} does not fit the tag", case.discriminant),
+                ));
+            }
+            let earlier = &self.cases[..index];
+            if earlier
+                .iter()
+                .any(|other| other.discriminant == case.discriminant || other.name == case.name)
+            {
+                return Err(problem(
+                    path,
+                    format!("case {:?} stands there twice", case.name),
+                ));
+            }
+            path.push(&case.name);
+            let whole = Whole {
+                size: self.size,
+                align: self.align,
+                tag: Some((tag, tag_end)),
+            };
+            whole.check_fields(path, depth, &case.fields)?;
+            path.pop();
+        }
+        Ok(())
+    }
+}
+
+/// What the fields of a struct or of a case have to fit into.
+struct Whole {
+    size: u64,
+    align: u64,
+    /// Begin and end of the tag of variants.
+    tag: Option<(u64, u64)>,
+}
+
+impl Whole {
+    /// Checks fields in the order of their offsets; gives whether the last one is a tail.
+    fn check_fields<'a, T>(
+        &self,
+        path: &mut Vec<&'a str>,
+        depth: usize,
+        fields: &'a [Field<T>],
+    ) -> Result<bool, TypeError> {
+        let mut end = 0;
+        let mut has_tail = false;
+        let mut names = HashSet::new();
+        for (index, field) in fields.iter().enumerate() {
+            check_name(&field.name)?;
+            path.push(&field.name);
+            let offset = field.offset;
+            if !names.insert(&field.name) {
+                return Err(problem(path, "a field of this name stands there twice"));
+            }
+            if has_tail {
+                return Err(problem(path, "nothing may follow a tail"));
+            }
+            let siblings = if self.tag.is_none() {
+                Some(&fields[..index])
+            } else {
+                None
+            };
+            let layout = field.ty.checked_layout(path, depth + 1, siblings)?;
+            if layout.size == 0 && !layout.has_tail {
+                return Err(problem(path, "a field without bytes says nothing"));
+            }
+            if layout.align > self.align || !offset.is_multiple_of(layout.align) {
+                let what = format!(
+                    "offset {offset} is not aligned to {}, or the whole is not",
+                    layout.align
+                );
+                return Err(problem(path, what));
+            }
+            if offset < end {
+                return Err(problem(
+                    path,
+                    format!("offset {offset} lies before the end of the field before it"),
+                ));
+            }
+            end = offset.saturating_add(layout.size);
+            if end > self.size {
+                return Err(problem(
+                    path,
+                    format!(
+                        "it ends at {end}, behind the {} bytes of the whole",
+                        self.size
+                    ),
+                ));
+            }
+            has_tail = layout.has_tail;
+            if let Some((tag, tag_end)) = self.tag {
+                if has_tail {
+                    return Err(problem(path, "a case has no tail"));
+                }
+                if offset < tag_end && tag < end {
+                    return Err(problem(path, "it lies over the tag"));
+                }
+            }
+            path.pop();
+        }
+        Ok(has_tail)
+    }
+}
+
+fn normalize_fields<T>(fields: &mut Vec<Field<T>>) {
+    for field in fields.iter_mut() {
+        field.ty.normalize();
+    }
+    fields.retain(|field| {
+        !field
+            .ty
+            .layout()
+            .is_ok_and(|layout| layout.size == 0 && !layout.has_tail)
+    });
+    fields.sort_by_key(|field| field.offset);
+}
+
+pub(super) fn check_name(name: &str) -> Result<(), TypeError> {
+    let fine = |char: char| !char.is_control() && char != '"' && char != '\\';
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fine) {
+        return Err(TypeError::Name {
+            name: name.chars().take(NAME_MAX + 1).collect(),
+        });
+    }
+    Ok(())
+}
+
+fn check_size(path: &[&str], size: u64, align: u64) -> Result<(), TypeError> {
+    if !align.is_power_of_two() || align > UNIT {
+        return Err(problem(
+            path,
+            format!("alignment {align} is not a power of two up to 2 MiB"),
+        ));
+    }
+    if !size.is_multiple_of(align) || size >= TYPE_SIZE_END {
+        return Err(problem(
+            path,
+            format!("size {size} is not a multiple of its alignment {align} below 2^48"),
+        ));
+    }
+    Ok(())
+}
+
+fn problem(path: &[&str], problem: impl Into<String>) -> TypeError {
+    let path = if path.is_empty() {
+        "type".into()
+    } else {
+        path.join(".")
+    };
+    TypeError::Layout {
+        path,
+        problem: problem.into(),
+    }
+}
