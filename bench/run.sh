@@ -11,7 +11,7 @@ fi
 
 target=${CARGO_TARGET_DIR:-target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
-cargo build --quiet --locked --release --manifest-path bench/Cargo.toml --target-dir "$target/bench-build"
+cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$target/bench-build"
 
 # tmpfs is no persistent memory: libpmemobj writes lines back only if it is told to take it for some.
 unset PMEM_NO_FLUSH PMEM_NO_CLWB PMEM_NO_CLFLUSHOPT PMEM_NO_MOVNT

@@ -27,6 +27,8 @@ pub struct Value {
     words: [u32; 25],
 }
 
+durum::describe!(Value as "bench map value" { words });
+
 impl Value {
     /// The value that a 64-bit seed stands for.
     #[inline]

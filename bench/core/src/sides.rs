@@ -1,6 +1,7 @@
 //! The contestants.
 
 pub mod arena;
+pub mod durum;
 pub mod lines;
 pub mod plain;
 #[cfg(feature = "peers")]
@@ -14,6 +15,7 @@ pub fn all() -> Vec<Box<dyn Side>> {
     vec![
         #[cfg(feature = "peers")]
         Box::new(pmdk::Pmdk),
+        Box::new(durum::Durum::hybrid()),
         Box::new(plain::Plain::<true>),
         Box::new(plain::Plain::<false>),
     ]

@@ -8,6 +8,8 @@ pub mod list;
 pub mod map;
 pub mod tree;
 
+use durum::Described;
+
 use crate::error::Result;
 
 /// Memory that a data structure lives in.
@@ -78,8 +80,7 @@ pub trait Update {
     unsafe fn changed<T>(&mut self, first: *const T, count: usize);
 }
 
-/// A type that persistent memory can hold: plain data, pointers included.
-pub trait Stored: Copy + 'static {}
+/// A type that persistent memory can hold: plain data, pointers included, with a descriptor.
+pub trait Stored: Copy + Described {}
 
-impl Stored for u64 {}
-impl<T: Stored> Stored for *mut T {}
+impl<T: Copy + Described> Stored for T {}

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::side::{self, Role, Side};
 use crate::structures::{Memory, Stored, Update, list, map, tree};
 
-mod cells;
+pub(super) mod cells;
 mod swap;
 
 /// From this length on flush1 copies past the cache, which is the faster way to make a range durable.

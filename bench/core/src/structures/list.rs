@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-use super::{Memory, Stored, Update};
+use super::{Memory, Update};
 use crate::error::Result;
 use crate::inputs::Walk;
 use crate::side;
@@ -23,8 +23,8 @@ pub struct Ends {
     tail: *mut Node,
 }
 
-impl Stored for Node {}
-impl Stored for Ends {}
+durum::describe!(Node as "bench list node" { value, next });
+durum::describe!(Ends as "bench list" { head, tail });
 
 /// A list in some memory.
 pub struct List<M> {

@@ -1,6 +1,6 @@
 //! A chained hash map with a fixed number of buckets, 8-byte keys and 100-byte values.
 
-use super::{Memory, Stored, Update};
+use super::{Memory, Update};
 use crate::error::Result;
 use crate::inputs::{Op, Value, Walk};
 use crate::side;
@@ -14,8 +14,7 @@ pub struct Node {
     value: Value,
 }
 
-impl Stored for Node {}
-impl Stored for Value {}
+durum::describe!(Node as "bench map node" { key, next, value });
 
 /// A map in some memory.
 pub struct Map<M> {

@@ -6,7 +6,7 @@
 
 use std::ptr::null_mut;
 
-use super::{Memory, Stored, Update};
+use super::{Memory, Update};
 use crate::error::Result;
 use crate::inputs::{Op, Walk};
 use crate::side;
@@ -32,8 +32,8 @@ pub struct Top {
     node: *mut Node,
 }
 
-impl Stored for Node {}
-impl Stored for Top {}
+durum::describe!(Node as "bench tree node" { count, keys, values, children });
+durum::describe!(Top as "bench tree" { node });
 
 impl Node {
     fn count(&self) -> usize {

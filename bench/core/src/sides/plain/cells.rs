@@ -8,17 +8,17 @@ use durum_persist::{Site, line};
 use super::PlainMemory;
 use crate::error::Result;
 use crate::side::{self, AREA_SIZE};
-use crate::structures::{Memory, Stored};
+use crate::structures::Memory;
 
 /// Exactly one line, so that the ring has the same footprint on all sides however wide their pointers are.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RingNode {
-    pub(crate) next: *const RingNode,
+pub struct RingNode {
+    pub(crate) next: *mut RingNode,
     pub(crate) number: u64,
 }
 
-impl Stored for RingNode {}
+durum::describe!(RingNode as "bench ring node" { next, number });
 
 /// Reads `count` times through one stored pointer.
 ///

@@ -1,0 +1,125 @@
+//! durum: each engine is a side. Used as somebody would who knows it well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
+
+use crate::error::{Error, Result};
+use crate::side::{self, Role, Side};
+use crate::structures::{list, map, tree};
+
+mod cells;
+mod edits;
+mod memory;
+mod swap;
+
+use memory::DurumMemory;
+
+/// How a program announces its changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// `add`, then store in place. On engines whose transactions cost the same however many ranges they add.
+    InPlace,
+    /// Work on copies and `set` at the end. On Hybrid, where each added range costs a fence, and all sets together two.
+    Deferred,
+}
+
+/// An engine of durum.
+#[derive(Clone, Debug)]
+pub struct Durum {
+    name: &'static str,
+    engine: Engine,
+    style: Style,
+}
+
+impl Durum {
+    /// The Hybrid engine.
+    pub fn hybrid() -> Durum {
+        Durum {
+            name: "hybrid",
+            engine: Engine::Hybrid,
+            style: Style::Deferred,
+        }
+    }
+
+    /// The same engine, used in another style; for tests.
+    #[must_use]
+    pub fn with_style(self, name: &'static str, style: Style) -> Durum {
+        Durum {
+            name,
+            style,
+            ..self
+        }
+    }
+
+    fn open(&self, dir: &Path) -> Result<TempPool> {
+        let path = dir.join(self.name);
+        let said = || Error::side(self.name);
+        let store = Store::create(&path, StoreOptions::new()).map_err(said())?;
+        let pool = store
+            .create_pool("bench", PoolOptions::new().engine(self.engine))
+            .map_err(said())?;
+        Ok(TempPool {
+            pool,
+            _store: store,
+            _dir: TempDir(path),
+        })
+    }
+
+    fn memory(&self, dir: &Path) -> Result<DurumMemory> {
+        Ok(DurumMemory::new(self.name, self.open(dir)?, self.style))
+    }
+}
+
+impl Side for Durum {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn role(&self) -> Role {
+        Role::Engine
+    }
+
+    fn domain(&self) -> &str {
+        "dram"
+    }
+
+    fn cells(&self, dir: &Path, ring: &[u32], _objects_max: usize) -> Result<Box<dyn side::Cells>> {
+        Ok(Box::new(cells::DurumCells::new(self.memory(dir)?, ring)?))
+    }
+
+    fn swap(&self, dir: &Path, count: usize) -> Result<Box<dyn side::Swap>> {
+        Ok(Box::new(swap::DurumSwap::new(self.memory(dir)?, count)?))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Box<dyn side::List>> {
+        Ok(Box::new(list::List::new(self.memory(dir)?)?))
+    }
+
+    fn tree(&self, dir: &Path) -> Result<Box<dyn side::Tree>> {
+        Ok(Box::new(tree::Tree::new(self.memory(dir)?)?))
+    }
+
+    fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn side::Map>> {
+        Ok(Box::new(map::Map::new(self.memory(dir)?, bucket_bits)?))
+    }
+}
+
+/// A pool in a store of its own. Fields are dropped in order: the directory goes last.
+#[derive(Debug)]
+struct TempPool {
+    pool: Pool,
+    _store: Store,
+    _dir: TempDir,
+}
+
+#[derive(Debug)]
+struct TempDir(PathBuf);
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        // What stays behind is found by the owner of the directory above, who removes that too.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
