@@ -44,6 +44,16 @@ pub(crate) fn relative_path(uuid: Uuid, is_quarantined: bool) -> String {
     format!("{directory}/{uuid}")
 }
 
+/// Where the file of a puddle is at the moment: the step into quarantine may still be ahead of it.
+pub(crate) fn current_path(store: &Path, uuid: Uuid, is_quarantined: bool) -> PathBuf {
+    let quarantined = quarantine_path(store, uuid);
+    if is_quarantined && quarantined.exists() {
+        quarantined
+    } else {
+        puddle_path(store, uuid)
+    }
+}
+
 /// What the header of a registered puddle has to say.
 pub(crate) fn header_of(uuid: Uuid, record: &PuddleRecord) -> PuddleHeader {
     PuddleHeader {
@@ -93,19 +103,28 @@ pub(crate) fn open(
     record: &PuddleRecord,
     writable: bool,
 ) -> Result<MediaFile> {
-    let path = puddle_path(store, uuid);
-    let file = MediaFile::open(&path, writable).map_err(|error| match error.kind() {
+    open_at(&puddle_path(store, uuid), uuid, record, writable)
+}
+
+/// As [`open`], for a file that may lie elsewhere.
+pub(crate) fn open_at(
+    path: &Path,
+    uuid: Uuid,
+    record: &PuddleRecord,
+    writable: bool,
+) -> Result<MediaFile> {
+    let file = MediaFile::open(path, writable).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::FileMissing {
-            file: path.clone(),
+            file: path.to_owned(),
             structure: kind_name(record.kind),
             cure: RESTORE,
         },
-        _ => Error::io("opening a puddle", &path, error),
+        _ => Error::io("opening a puddle", path, error),
     })?;
     let found = read_header(&file)?;
     if found != header_of(uuid, record) {
         return Err(Error::Damaged {
-            file: path,
+            file: path.to_owned(),
             structure: "puddle header",
             offset: 0,
             problem: format!(

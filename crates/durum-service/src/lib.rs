@@ -22,11 +22,14 @@
 //! ```
 
 mod catalog;
+mod check;
+mod clone;
 mod descriptors;
 mod embedded;
 mod error;
 mod files;
 mod identity;
+mod inspect;
 mod lock;
 mod model;
 mod names;
@@ -35,10 +38,15 @@ mod registry;
 mod service;
 mod space;
 
+pub use check::{
+    CheckOptions, CheckReport, Finding, Leaks, PoolCheck, RepairReport, Severity, check, repair,
+};
+pub use clone::{CloneOptions, CloneReport, clone_store};
 pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
 pub use embedded::{CreateOptions, Embedded, OpenOptions};
 pub use error::{Error, ErrorKind, Result};
+pub use inspect::{PuddleView, ReadOnlyStore};
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
     PuddleSummary, QuarantineNote, RecoveryReport, Stage, StoreInfo,

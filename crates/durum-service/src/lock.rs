@@ -13,10 +13,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use durum_persist::file::MediaFile;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::{Flock, FlockType};
 
 use crate::error::{Error, Result};
+use crate::files::grown;
 
 /// The file in the store directory that carries the lock. It is empty.
 pub(crate) const LOCK_FILE: &str = "lock";
@@ -46,10 +48,17 @@ impl StoreLock {
         {
             return Err(busy(store, Some(owner)));
         }
+        // Made apart from opening it, through the seam for media; then this process holds no lock on it.
+        match MediaFile::create_new(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(grown("making the lock file", &path, 0, error));
+            }
+            _ => {}
+        }
         let descriptor = rustix::fs::open(
             &path,
-            OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::from_raw_mode(0o666),
+            OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::empty(),
         )
         .map_err(|errno| Error::io("opening the lock file", &path, errno.into()))?;
         let stat = rustix::fs::fstat(&descriptor)

@@ -64,6 +64,7 @@ impl Embedded {
         let domain = super::open::domain(&path, options.domain)?;
         let (identity, contents) = draw(options, domain)?;
         let registry = fill(&path, &identity, &contents)?;
+        unmark(&path)?;
         let space = Space::new(identity.base, identity.size, contents.cursor);
         Ok(Embedded {
             path,
@@ -147,24 +148,31 @@ pub(crate) fn draw(options: &CreateOptions, domain: Domain) -> Result<(StoreHead
     Ok((identity, contents))
 }
 
-/// Makes everything but the mark and the lock, the identity last.
+/// Makes the files of a store in an empty directory, the identity last. All are durable on return. Puddles may be there
+/// already, in their directory.
 pub(crate) fn fill(path: &Path, identity: &StoreHeader, contents: &Contents) -> Result<Registry> {
     for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
         let directory = path.join(name);
-        file::create_dir(&directory, MAKING)
-            .map_err(|error| grown("making a directory", &directory, 0, error))?;
+        match file::create_dir(&directory, MAKING) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(grown("making a directory", &directory, 0, error));
+            }
+            _ => {}
+        }
     }
     let registry = Registry::create(&path.join(REGISTRY_FILE), contents)?;
     catalog::replace(path, identity, contents)?;
     // ORDER: everything else is durable before the identity says that there is a store; else a crash leaves a store
     // without a registry. (The catalog's replacement has synced the directory.)
     identity::write(path, identity)?;
-    let mark = path.join(UNFINISHED_FILE);
-    file::remove(&mark, MARK).map_err(|error| Error::io("removing the mark", &mark, error))?;
-    // ORDER: the identity is durable before the mark goes (its own sync of the directory), and the mark's removal is
-    // durable before anything is built on the store; else the next attempt might take the store for unfinished.
-    file::sync_dir(path, MARK).map_err(|error| Error::io("syncing the directory", path, error))?;
     Ok(registry)
+}
+
+/// Removes the mark of a store that is finished.
+fn unmark(path: &Path) -> Result<()> {
+    let mark = path.join(UNFINISHED_FILE);
+    // Not synced: where there is an identity, the mark means nothing, and the next opener removes it.
+    file::remove(&mark, MARK).map_err(|error| Error::io("removing the mark", &mark, error))
 }
 
 /// Makes the directory if need be, and the mark in it. Returns the absolute path.

@@ -24,9 +24,9 @@ use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::lock::StoreLock;
-use crate::model::{Progress, QuarantineNote, RecoveryReport, Stage};
+use crate::model::{Progress, RecoveryReport, Stage};
 use crate::names;
-use crate::recovery::{ClientPlan, Verdict, apply, plan_client};
+use crate::recovery::{ClientPlan, apply, plan_client};
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
 use crate::registry::{self, CommitFailure, REGISTRY_FILE, Registry};
 use crate::space::Space;
@@ -210,14 +210,14 @@ fn recover(
     }
     for (_, plan) in &plans.clients {
         apply::apply(path, contents, &plan.writes)?;
-        count(&mut report, plan);
+        report.count(plan);
     }
     report.log_time = plans.began.elapsed();
     let began = Instant::now();
     let mut changes = Vec::new();
     let mut removed = Vec::new();
     for (client, plan) in &plans.clients {
-        changes.extend(retire(contents, *client, plan, &mut report, &mut removed));
+        changes.extend(retire(contents, *client, plan, &mut removed));
     }
     // ORDER: one commit retires all logs and enters all quarantines, after the recovered data is durable (`apply`).
     // Before it a crash finds the old logs whole; after it nobody reads them any more.
@@ -239,28 +239,12 @@ fn recover(
     Ok(report)
 }
 
-fn count(report: &mut RecoveryReport, plan: &ClientPlan) {
-    report.log_spaces += plan.log_spaces;
-    report.logs += (plan.verdicts.len() + plan.invalid.len()) as u64;
-    let verdicts = |verdict| {
-        plan.verdicts
-            .iter()
-            .filter(|found| **found == verdict)
-            .count() as u64
-    };
-    report.rolled_back += verdicts(Verdict::RollBack);
-    report.rolled_forward += verdicts(Verdict::RollForward);
-    report.entries += plan.writes.len() as u64;
-    report.bytes += plan.writes.iter().map(|write| write.length()).sum::<u64>();
-}
-
 /// The changes that retire a client's logs. Where one is invalid, the puddles that are not known to be sound are
 /// kept with it, and the client's pools are marked.
 fn retire(
     contents: &Contents,
     client: Uuid,
     plan: &ClientPlan,
-    report: &mut RecoveryReport,
     removed: &mut Vec<Uuid>,
 ) -> Vec<Change> {
     let (mut changes, puddles) = contents.ending_of(client);
@@ -281,12 +265,7 @@ fn retire(
         _ => true,
     });
     for log in &plan.invalid {
-        let note = QuarantineNote {
-            log: PathBuf::from(files::relative_path(log.puddle, true)),
-            reason: log.reason.clone(),
-        };
-        tracing::warn!(log = %note.log.display(), reason = %note.reason, "a log failed validation and is quarantined");
-        report.quarantined.push(note);
+        tracing::warn!(log = %log.puddle, reason = %log.reason, "a log failed validation and is quarantined");
         changes.push(Change::PutQuarantine(
             log.puddle,
             QuarantinedLog {

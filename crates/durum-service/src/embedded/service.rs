@@ -142,12 +142,13 @@ impl Service for Embedded {
                 .map(|(uuid, _)| Change::RemovePuddle(*uuid))
                 .collect();
             changes.push(Change::RemovePool(pool));
-            let marks = open.contents.marks_of(pool);
-            changes.extend(marks.map(|client| Change::RemoveMark(pool, client)));
+            let (unmark, freed) = open.contents.unmarking_of(pool);
+            changes.extend(unmark);
             let uuids: Vec<Uuid> = puddles.iter().map(|(uuid, _)| *uuid).collect();
             let removed = self.commit_removal(open, &changes, &uuids);
             // Also after an error: where the commit was made, the addresses are free.
-            for (uuid, record) in &puddles {
+            let puddles = puddles.iter().chain(&freed);
+            for (uuid, record) in puddles {
                 if !open.contents.puddles.contains_key(uuid) {
                     open.space.remove(record.address);
                 }
@@ -307,15 +308,17 @@ impl Embedded {
                     name: name.to_owned(),
                 });
             };
-            let changes: Vec<Change> = open
-                .contents
-                .marks_of(pool)
-                .map(|client| Change::RemoveMark(pool, client))
-                .collect();
-            match changes.is_empty() {
-                true => Ok(()),
-                false => self.commit_removal(open, &changes, &[]),
+            let (changes, freed) = open.contents.unmarking_of(pool);
+            if changes.is_empty() {
+                return Ok(());
             }
+            let accepted = self.commit_removal(open, &changes, &[]);
+            for (uuid, record) in &freed {
+                if !open.contents.puddles.contains_key(uuid) {
+                    open.space.remove(record.address);
+                }
+            }
+            accepted
         })
     }
 

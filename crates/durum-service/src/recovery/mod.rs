@@ -10,4 +10,4 @@
 pub(crate) mod apply;
 pub(crate) mod plan;
 
-pub(crate) use self::plan::{ClientPlan, Verdict, plan_client};
+pub(crate) use self::plan::{ClientPlan, HomeWrite, plan_client};

@@ -1,7 +1,7 @@
 //! What recovery has to do for a client: reads its log spaces and logs, and writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use durum_format::crc::Crc;
 use durum_format::log::{self, LogArea, ParseError, ParsedLog, Plan, PlanError, Write};
@@ -12,6 +12,7 @@ use durum_persist::file::MediaFile;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
+use crate::model::{QuarantineNote, RecoveryReport};
 use crate::registry::contents::{Contents, PuddleRecord};
 
 /// Bytes read at a time where a range of a puddle is summed up.
@@ -123,6 +124,27 @@ impl ClientPlan {
                 reason,
             });
         }
+    }
+}
+
+impl RecoveryReport {
+    /// Adds what the plan for a client does.
+    pub(crate) fn count(&mut self, plan: &ClientPlan) {
+        let verdicts = |verdict| {
+            let matching = plan.verdicts.iter().filter(|found| **found == verdict);
+            matching.count() as u64
+        };
+        self.log_spaces += plan.log_spaces;
+        self.logs += (plan.verdicts.len() + plan.invalid.len()) as u64;
+        self.rolled_back += verdicts(Verdict::RollBack);
+        self.rolled_forward += verdicts(Verdict::RollForward);
+        self.entries += plan.writes.len() as u64;
+        self.bytes += plan.writes.iter().map(HomeWrite::length).sum::<u64>();
+        self.quarantined
+            .extend(plan.invalid.iter().map(|log| QuarantineNote {
+                log: PathBuf::from(files::relative_path(log.puddle, true)),
+                reason: log.reason.clone(),
+            }));
     }
 }
 

@@ -253,6 +253,32 @@ impl Contents {
                 .any(|log| log.continuations.contains(&puddle))
     }
 
+    /// The changes that make a pool openable again. Where the last mark of a client goes, the registry forgets its logs,
+    /// whose puddles are returned; their files stay in `quarantine/`, as plain files.
+    pub(crate) fn unmarking_of(&self, pool: Uuid) -> (Vec<Change>, Vec<(Uuid, PuddleRecord)>) {
+        let mut changes = Vec::new();
+        let mut freed = Vec::new();
+        for client in self.marks_of(pool) {
+            changes.push(Change::RemoveMark(pool, client));
+            let is_last = self
+                .marks
+                .iter()
+                .all(|(other, of)| *other == pool || *of != client);
+            if !is_last {
+                continue;
+            }
+            let logs = self.quarantine.iter();
+            for (puddle, log) in logs.filter(|(_, log)| log.client == client) {
+                changes.push(Change::RemoveQuarantine(*puddle));
+                for uuid in log.continuations.iter().chain([puddle]) {
+                    changes.push(Change::RemovePuddle(*uuid));
+                    freed.extend(self.puddles.get(uuid).map(|record| (*uuid, *record)));
+                }
+            }
+        }
+        (changes, freed)
+    }
+
     /// The changes that end a client (its log spaces, logs, grants and itself go), and the puddles that go with it.
     pub(crate) fn ending_of(&self, client: Uuid) -> (Vec<Change>, Vec<Uuid>) {
         let mut changes = Vec::new();

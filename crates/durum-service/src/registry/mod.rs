@@ -263,9 +263,7 @@ fn read_copy(path: &Path, bytes: Vec<u8>) -> Result<Contents> {
     let mut store = None;
     let mut cursor = None;
     let mut sequence = None;
-    let read = |table: Table,
-                take: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), Refusal>|
-     -> Result<()> {
+    let read = |table: Table, take: &mut TakeRow<'_>| -> Result<()> {
         let open = transaction
             .open_table(table)
             .map_err(|error| refuse(error.into()))?;
@@ -341,6 +339,9 @@ fn read_copy(path: &Path, bytes: Vec<u8>) -> Result<Contents> {
     contents.sequence = sequence.ok_or_else(|| missing("sequence"))?;
     Ok(contents)
 }
+
+/// Enters one row of a table.
+type TakeRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), Refusal> + 'a;
 
 fn builder() -> redb::Builder {
     let mut builder = Database::builder();

@@ -1,0 +1,385 @@
+//! Checks of a whole store, and repair of what is safe to repair.
+//!
+//! [`check`] reads everything and writes nothing; after an unclean end it sees the store as recovery would leave it.
+//! [`structure`] looks at each puddle, [`reach`] at the objects that the roots lead to.
+
+mod reach;
+mod repair;
+mod structure;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_format::catalog::Catalog;
+use durum_format::store::StoreHeader;
+
+use crate::catalog;
+use crate::embedded::UNFINISHED_FILE;
+use crate::embedded::open::{absolute, check_catalog};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
+use crate::identity;
+use crate::inspect::ReadOnlyStore;
+use crate::lock::{LOCK_FILE, StoreLock};
+use crate::model::{ProgressFn, RecoveryReport};
+use crate::registry::contents::Contents;
+use crate::registry::{self, REGISTRY_FILE};
+
+pub use self::repair::{RepairReport, repair};
+
+/// How a check is made.
+#[derive(Clone, Default)]
+pub struct CheckOptions {
+    /// Called as the check goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl fmt::Debug for CheckOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckOptions")
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing is wrong: something to know, or that the next opener clears up.
+    Note,
+    /// Room is lost: objects that nothing leads to.
+    Leak,
+    /// Data is damaged.
+    Damage,
+}
+
+/// Something that a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file.
+    pub file: PathBuf,
+    /// Where in the file, in bytes, if that can be said.
+    pub offset: Option<u64>,
+    /// What was found, and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(offset) = self.offset {
+            write!(f, " at offset {offset:#x}")?;
+        }
+        write!(f, ": {}", self.text)
+    }
+}
+
+/// Whether leaks of a pool could be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leaks {
+    /// All types that the root leads to are known: so many objects and bytes are led to by nothing.
+    Judged {
+        /// Objects that nothing leads to.
+        objects: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// They cannot be judged.
+    Unjudged {
+        /// Why, as a sentence.
+        reason: String,
+    },
+}
+
+/// What a check found in a pool.
+#[derive(Clone, Debug)]
+pub struct PoolCheck {
+    /// The pool's name.
+    pub name: String,
+    /// Its puddles.
+    pub puddles: u64,
+    /// Its objects.
+    pub objects: u64,
+    /// The bytes of its objects.
+    pub bytes: u64,
+    /// Whether it has a root object.
+    pub has_root: bool,
+    /// Objects that nothing leads to.
+    pub leaks: Leaks,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// All findings.
+    pub findings: Vec<Finding>,
+    /// The pools, in order of name.
+    pub pools: Vec<PoolCheck>,
+    /// What recovery would do; the check sees the store as that would leave it.
+    pub pending: RecoveryReport,
+}
+
+impl CheckReport {
+    /// Whether no data is damaged. Leaks and notes are allowed.
+    pub fn is_sound(&self) -> bool {
+        self.findings
+            .iter()
+            .all(|finding| finding.severity < Severity::Damage)
+    }
+
+    fn add(
+        &mut self,
+        severity: Severity,
+        file: &Path,
+        offset: Option<u64>,
+        text: impl Into<String>,
+    ) {
+        self.findings.push(Finding {
+            severity,
+            file: file.to_owned(),
+            offset,
+            text: text.into(),
+        });
+    }
+
+    /// Notes an error about data as a finding; hands on any other.
+    fn absorb(&mut self, file: &Path, error: Error) -> Result<()> {
+        match error.kind() {
+            ErrorKind::Data | ErrorKind::User => {
+                self.add(Severity::Damage, file, None, error.to_string());
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+/// Checks a store that nobody has open. Writes nothing.
+///
+/// Damage is a finding, not an error. After an unclean end the store is seen as recovery would leave it.
+///
+/// # Errors
+/// `StoreMissing`, `StoreBusy`; `Format` when `durum.store` itself is not one of ours; `Io`.
+pub fn check(path: &Path, options: &CheckOptions) -> Result<CheckReport> {
+    let path = absolute(path)?;
+    let identity = identity::read(&path)?;
+    let _lock = StoreLock::acquire(&path)?;
+    let mut report = CheckReport::default();
+    let records = Records::read(&path, &identity, &mut report)?;
+    let Some(contents) = records.best() else {
+        return Ok(report);
+    };
+    list_files(&path, contents, records.is_complete(), &mut report)?;
+    let reader = match ReadOnlyStore::over(path.clone(), identity, contents.clone(), false) {
+        Ok(reader) => reader,
+        Err(error) => {
+            report.absorb(&path, error)?;
+            return Ok(report);
+        }
+    };
+    report.pending = reader.pending().clone();
+    for note in &reader.pending().quarantined {
+        let text = format!(
+            "the log fails validation: {}; recovery will quarantine it",
+            note.reason
+        );
+        report.add(Severity::Damage, &path.join(&note.log), None, text);
+    }
+    for (puddle, log) in &contents.quarantine {
+        let text = format!(
+            "a quarantined log: {}; `durum recover --accept-quarantined` lifts the quarantine of its pools",
+            log.reason
+        );
+        report.add(
+            Severity::Note,
+            &files::quarantine_path(&path, *puddle),
+            None,
+            text,
+        );
+    }
+    let objects = structure::check(&reader, options, &mut report)?;
+    reach::check(&reader, &objects, &mut report)?;
+    Ok(report)
+}
+
+/// What registry and catalog say.
+struct Records {
+    registry: Option<Contents>,
+    catalog: Option<Contents>,
+}
+
+impl Records {
+    fn read(path: &Path, identity: &StoreHeader, report: &mut CheckReport) -> Result<Records> {
+        let registry_path = path.join(REGISTRY_FILE);
+        let registry = read_registry(&registry_path, identity);
+        let registry = keep(registry, &registry_path, report)?;
+        let catalog_path = catalog::path(path);
+        let catalog = read_catalog(path, identity).map(|(_, contents)| contents);
+        let catalog = keep(catalog, &catalog_path, report)?;
+        if let (Some(registry), Some(catalog)) = (&registry, &catalog) {
+            compare(registry, catalog, &catalog_path, report);
+        }
+        Ok(Records { registry, catalog })
+    }
+
+    fn best(&self) -> Option<&Contents> {
+        self.registry.as_ref().or(self.catalog.as_ref())
+    }
+
+    /// Whether the registry itself was read: only then an unknown file is an orphan.
+    fn is_complete(&self) -> bool {
+        self.registry.is_some()
+    }
+}
+
+fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => {
+            report.absorb(path, error)?;
+            Ok(None)
+        }
+    }
+}
+
+fn read_registry(path: &Path, identity: &StoreHeader) -> Result<Contents> {
+    let contents = registry::read(path)?;
+    if contents.store != identity.uuid {
+        return Err(Error::Damaged {
+            file: path.to_owned(),
+            structure: "registry",
+            offset: 0,
+            problem: format!("it belongs to the store {}", contents.store),
+            cure: "restore a copy of the whole store",
+        });
+    }
+    contents.validate(path, identity.base, identity.size)?;
+    Ok(contents)
+}
+
+fn read_catalog(path: &Path, identity: &StoreHeader) -> Result<(Catalog, Contents)> {
+    let found = catalog::read(path)?;
+    check_catalog(path, identity, &found)?;
+    let contents = catalog::to_contents(path, identity, &found)?;
+    contents.validate(&catalog::path(path), identity.base, identity.size)?;
+    Ok((found, contents))
+}
+
+fn compare(registry: &Contents, catalog: &Contents, path: &Path, report: &mut CheckReport) {
+    let (severity, text) = if catalog.sequence > registry.sequence {
+        (
+            Severity::Damage,
+            format!(
+                "it was written after commit {}, but the registry is at commit {}: files of several copies were mixed",
+                catalog.sequence, registry.sequence
+            ),
+        )
+    } else if catalog.sequence < registry.sequence {
+        (
+            Severity::Note,
+            format!(
+                "it is as of commit {}, the registry is at commit {}; the next opener rewrites it",
+                catalog.sequence, registry.sequence
+            ),
+        )
+    } else {
+        // Where the next puddle goes is not in the catalog.
+        let mut same = catalog.clone();
+        same.cursor = registry.cursor;
+        if same == *registry {
+            return;
+        }
+        (
+            Severity::Damage,
+            "it says otherwise than the registry as of the same commit; `durum check --repair` rewrites it"
+                .to_owned(),
+        )
+    };
+    report.add(severity, path, None, text);
+}
+
+/// Looks for files that nothing names.
+fn list_files(
+    path: &Path,
+    contents: &Contents,
+    is_complete: bool,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let known: BTreeSet<&str> = BTreeSet::from([
+        durum_format::store::FILE_NAME,
+        durum_format::catalog::FILE_NAME,
+        LOCK_FILE,
+        REGISTRY_FILE,
+        PUDDLE_DIRECTORY,
+        QUARANTINE_DIRECTORY,
+    ]);
+    for name in names_in(path)? {
+        if known.contains(name.as_str()) {
+            continue;
+        }
+        let text = if name == UNFINISHED_FILE || catalog::is_ours(name.as_ref()) {
+            "a crash left it; the next opener removes it"
+        } else {
+            "no part of the store; it is left alone"
+        };
+        report.add(Severity::Note, &path.join(name), None, text);
+    }
+    for name in names_in(&path.join(PUDDLE_DIRECTORY))? {
+        let file = path.join(PUDDLE_DIRECTORY).join(&name);
+        match name.parse::<Uuid>() {
+            Ok(uuid) if contents.puddles.contains_key(&uuid) => {}
+            Ok(_) if is_complete => report.add(
+                Severity::Note,
+                &file,
+                None,
+                "an orphan: the registry does not name it; the next opener removes it",
+            ),
+            Ok(_) => report.add(
+                Severity::Note,
+                &file,
+                None,
+                "the catalog does not name it, and the registry cannot be read",
+            ),
+            Err(_) => report.add(
+                Severity::Note,
+                &file,
+                None,
+                "no part of the store; it is left alone",
+            ),
+        }
+    }
+    for name in names_in(&path.join(QUARANTINE_DIRECTORY))? {
+        let uuid = name.parse::<Uuid>().ok();
+        if !uuid.is_some_and(|uuid| contents.is_quarantined_file(uuid)) {
+            report.add(
+                Severity::Note,
+                &path.join(QUARANTINE_DIRECTORY).join(&name),
+                None,
+                "its quarantine was lifted; it may be deleted",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn names_in(directory: &Path) -> Result<Vec<String>> {
+    let failed = |error| Error::io("listing the directory", directory, error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        names.push(
+            entry
+                .map_err(failed)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned(),
+        );
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,151 @@
+//! Puddle by puddle: headers, extents, slabs. Gives all objects of the store.
+
+use std::path::PathBuf;
+
+use durum_format::Uuid;
+use durum_format::extent::{self, HeapError};
+use durum_format::puddle::PuddleKind;
+
+use super::{CheckOptions, CheckReport, Severity};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files;
+use crate::inspect::{PuddleView, ReadOnlyStore};
+use crate::model::{Progress, Stage};
+
+/// A puddle that could be read.
+pub(super) struct CheckedPuddle {
+    pub(super) pool: Uuid,
+    pub(super) file: PathBuf,
+    pub(super) view: PuddleView,
+}
+
+/// An object that lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LiveObject {
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) type_id: u64,
+    /// Index into the puddles.
+    pub(super) puddle: usize,
+    pub(super) is_root: bool,
+}
+
+impl LiveObject {
+    pub(super) fn end(&self) -> u64 {
+        self.address + self.size.max(1)
+    }
+}
+
+/// All that lives in the store.
+pub(super) struct Objects {
+    pub(super) puddles: Vec<CheckedPuddle>,
+    /// In order of address.
+    pub(super) objects: Vec<LiveObject>,
+    /// Whether some puddle could not be read as a whole: then objects are missing here.
+    pub(super) is_partial: bool,
+}
+
+impl Objects {
+    /// The index of the object that contains an address.
+    pub(super) fn at(&self, address: u64) -> Option<usize> {
+        let after = self
+            .objects
+            .partition_point(|object| object.address <= address);
+        let index = after.checked_sub(1)?;
+        (address < self.objects.get(index)?.end()).then_some(index)
+    }
+
+    pub(super) fn pool_of(&self, object: &LiveObject) -> Option<Uuid> {
+        self.puddles.get(object.puddle).map(|puddle| puddle.pool)
+    }
+}
+
+pub(super) fn check(
+    reader: &ReadOnlyStore,
+    options: &CheckOptions,
+    report: &mut CheckReport,
+) -> Result<Objects> {
+    let mut all = Objects {
+        puddles: Vec::new(),
+        objects: Vec::new(),
+        is_partial: false,
+    };
+    let registered = reader.puddles();
+    let total = registered.len() as u64;
+    for (done, puddle) in (1..).zip(registered) {
+        let file = files::puddle_path(reader.path(), puddle.uuid);
+        match reader.puddle_unguarded(puddle.uuid) {
+            Ok(view) if puddle.kind == PuddleKind::Data => {
+                check_heap(view, puddle.owner, &mut all, report)?;
+            }
+            // Logs were read with the plans for recovery.
+            Ok(_) => {}
+            Err(error) => {
+                report.absorb(&file, error)?;
+                all.is_partial = true;
+            }
+        }
+        if let Some(progress) = &options.progress {
+            progress(Progress {
+                stage: Stage::Check,
+                done,
+                total,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn check_heap(
+    view: PuddleView,
+    pool: Uuid,
+    all: &mut Objects,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let header = *view.header();
+    let file = view.path().to_owned();
+    let puddle = all.puddles.len();
+    for extent in extent::extents(&view, &header) {
+        let extent = match extent {
+            Ok(extent) => extent,
+            Err(HeapError::Read(error)) if error.kind() != ErrorKind::Data => {
+                return unreadable(error);
+            }
+            Err(error) => {
+                all.is_partial = true;
+                let text = format!("{error}; restore a copy of the store");
+                report.add(Severity::Damage, &file, offset_of(&error), text);
+                continue;
+            }
+        };
+        for object in extent.objects() {
+            all.objects.push(LiveObject {
+                address: header.address + object.offset,
+                size: object.size,
+                type_id: object.type_id,
+                puddle,
+                is_root: header.is_root && extent.granule() == 0,
+            });
+        }
+    }
+    all.puddles.push(CheckedPuddle { pool, file, view });
+    Ok(())
+}
+
+/// A media error is the system's; the check cannot go on and say what it promises.
+fn unreadable(error: Error) -> Result<()> {
+    Err(error)
+}
+
+fn offset_of(error: &HeapError<Error>) -> Option<u64> {
+    match error {
+        HeapError::Extent { offset, .. }
+        | HeapError::Overlap { offset, .. }
+        | HeapError::PastEnd { offset, .. }
+        | HeapError::SlabAlignment { offset }
+        | HeapError::SlabAtRoot { offset }
+        | HeapError::SlabBits { offset, .. }
+        | HeapError::BitmapTail { offset } => Some(*offset),
+        _ => None,
+    }
+}

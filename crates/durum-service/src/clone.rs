@@ -1,0 +1,430 @@
+//! A copy of a store at other addresses: the cure for two stores that meet in one process.
+//!
+//! The source is closed and drained. Every puddle is copied to a new place with a new name, and every pointer that
+//! a type descriptor shows is translated. The copy is made in a hidden directory beside its place and
+//! appears by one rename, whole.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use durum_format::Uuid;
+use durum_format::extent::{self, UNTYPED};
+use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
+use durum_format::store::StoreHeader;
+use durum_format::types::{Descriptor, Registry as Types};
+use durum_persist::Site;
+use durum_persist::file;
+
+use crate::embedded::CreateOptions;
+use crate::embedded::create::{check_options, draw, fill};
+use crate::embedded::open::{absolute, validate};
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY, grown};
+use crate::identity;
+use crate::lock::StoreLock;
+use crate::model::{Progress, ProgressFn, Stage};
+use crate::names;
+use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
+use crate::space::Space;
+
+/// Bytes written at a time; runs of zeros of this size are left out, because a new puddle is zero.
+const CHUNK_BYTES: usize = 64 << 10;
+
+const COPY: Site = Site("cloned puddle");
+const PLACE: Site = Site("clone's place");
+
+/// How a store is cloned.
+#[derive(Clone, Default)]
+pub struct CloneOptions {
+    /// The first address of the clone's puddle space; that of the source when absent.
+    pub base: Option<u64>,
+    /// Where the clone's first puddle goes; drawn at random when absent.
+    pub start: Option<u64>,
+    /// Called as the clone goes on.
+    pub progress: Option<Arc<ProgressFn>>,
+}
+
+impl fmt::Debug for CloneOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloneOptions")
+            .field("base", &self.base)
+            .field("start", &self.start)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// What was cloned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CloneReport {
+    /// Puddles copied.
+    pub puddles: u64,
+    /// Objects copied.
+    pub objects: u64,
+    /// Pointers translated.
+    pub pointers: u64,
+    /// Pointers into the source's space that lead to none of its puddles: they were copied as they are.
+    pub pointers_to_nowhere: u64,
+    /// Objects without a type, copied as they are: pointers in them, if any, still lead into the source's space.
+    pub untyped_objects: u64,
+    /// Their bytes.
+    pub untyped_bytes: u64,
+    /// Types that objects have and that are not registered, with the number of objects: they were copied as they are.
+    pub unknown_types: BTreeMap<u64, u64>,
+}
+
+/// Copies a closed, drained store to new addresses and new names. The clone is durable on return.
+///
+/// # Errors
+/// `StoreMissing`, `StoreBusy`, `StoreDirty` for the source; `StoreExists` for the target; `PoolQuarantined`; damage of the
+/// source; `Options`, `StorageFull`, `Io`. The source is never changed, and the target is not there then.
+pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
+    let source = absolute(source)?;
+    let identity = identity::read(&source)?;
+    let _lock = StoreLock::acquire(&source)?;
+    let contents = validate(&source, &identity)?.contents;
+    if !contents.is_clean() {
+        return Err(Error::StoreDirty { path: source });
+    }
+    for (uuid, pool) in &contents.pools {
+        if let Some(note) = contents.quarantine_of(*uuid) {
+            return Err(quarantined(&source, pool, note));
+        }
+    }
+    if fs::symlink_metadata(target).is_ok() {
+        return Err(Error::StoreExists {
+            path: target.to_owned(),
+        });
+    }
+    let place = hidden_place(target)?;
+    file::create_dir(&place, PLACE)
+        .map_err(|error| grown("making a directory", &place, 0, error))?;
+    let made = make(&source, &identity, &contents, &place, options).and_then(|report| {
+        move_into_place(&place, target)?;
+        Ok(report)
+    });
+    if made.is_err() {
+        // Should this fail as well, the hidden directory stays; it is no store's.
+        let _ = fs::remove_dir_all(&place);
+    }
+    made
+}
+
+fn quarantined(store: &Path, pool: &PoolRecord, note: crate::model::QuarantineNote) -> Error {
+    Error::PoolQuarantined {
+        store: store.to_owned(),
+        pool: pool.name.clone(),
+        log: store.join(note.log),
+        reason: note.reason,
+    }
+}
+
+/// A name beside the target that nobody uses.
+fn hidden_place(target: &Path) -> Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::Options {
+            reason: format!("{} names no directory to be made", target.display()),
+        });
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".durum-clone-{:016x}", names::random_u64()?));
+    Ok(target.with_file_name(hidden))
+}
+
+fn move_into_place(place: &Path, target: &Path) -> Result<()> {
+    let parent = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // ORDER: every file and name of the clone is durable before its own name is (`make`); else a crash leaves a clone that
+    // is not whole.
+    file::rename(place, target, PLACE)
+        .map_err(|error| Error::io("moving the clone into its place", target, error))?;
+    file::sync_dir(parent, PLACE).map_err(|error| Error::io("syncing the directory", parent, error))
+}
+
+fn make(
+    source: &Path,
+    identity: &StoreHeader,
+    contents: &Contents,
+    place: &Path,
+    options: &CloneOptions,
+) -> Result<CloneReport> {
+    let made = CreateOptions {
+        domain: None,
+        base: options.base.unwrap_or(identity.base),
+        space_size: identity.size,
+        start: options.start,
+    };
+    check_options(&made)?;
+    let domain = durum_persist::domain::detect(place)
+        .map_err(|error| Error::io("detecting the persistence domain", place, error))?;
+    let (new_identity, empty) = draw(&made, domain)?;
+    let moves = Moves::draw(place, identity, &new_identity, contents)?;
+    let mut types = Types::new();
+    for (id, text) in &contents.types {
+        types
+            .register_text(text)
+            .map_err(|error| Error::TypeRefused {
+                id: *id,
+                reason: error.to_string(),
+            })?;
+    }
+    let directory = place.join(PUDDLE_DIRECTORY);
+    file::create_dir(&directory, COPY)
+        .map_err(|error| grown("making a directory", &directory, 0, error))?;
+    let mut copier = Copier {
+        moves: &moves,
+        types: &types,
+        report: CloneReport::default(),
+    };
+    let total = moves.by_address.len() as u64;
+    for (done, step) in (1..).zip(moves.by_address.values()) {
+        copier.copy(source, place, step, contents)?;
+        if let Some(progress) = &options.progress {
+            progress(Progress {
+                stage: Stage::Clone,
+                done,
+                total,
+            });
+        }
+    }
+    let contents = moves.translate(contents, empty);
+    drop(fill(place, &new_identity, &contents)?);
+    Ok(copier.report)
+}
+
+/// Where each puddle goes.
+struct Moves {
+    base: u64,
+    size: u64,
+    /// By the old address.
+    by_address: BTreeMap<u64, Move>,
+    pools: BTreeMap<Uuid, Uuid>,
+    cursor: u64,
+}
+
+struct Move {
+    old: Uuid,
+    header: PuddleHeader,
+}
+
+impl Moves {
+    fn draw(
+        place: &Path,
+        identity: &StoreHeader,
+        new_identity: &StoreHeader,
+        contents: &Contents,
+    ) -> Result<Moves> {
+        let mut space = Space::new(new_identity.base, new_identity.size, new_identity.start);
+        let mut pools = BTreeMap::new();
+        for uuid in contents.pools.keys() {
+            pools.insert(*uuid, names::random_uuid()?);
+        }
+        let mut old: Vec<(&Uuid, &PuddleRecord)> = contents
+            .puddles
+            .iter()
+            .filter(|(_, record)| pools.contains_key(&record.owner))
+            .collect();
+        old.sort_unstable_by_key(|(_, record)| record.address);
+        let mut by_address = BTreeMap::new();
+        for (uuid, record) in old {
+            let Some(address) = space.place(record.size) else {
+                return Err(Error::AddressesExhausted {
+                    store: place.to_owned(),
+                    size: record.size,
+                    space: new_identity.size,
+                });
+            };
+            let owner = pools.get(&record.owner).copied().unwrap_or_default();
+            let header = PuddleHeader {
+                kind: record.kind,
+                uuid: names::random_uuid()?,
+                owner,
+                address,
+                size: record.size,
+                is_root: record.is_root,
+            };
+            by_address.insert(record.address, Move { old: *uuid, header });
+        }
+        Ok(Moves {
+            base: identity.base,
+            size: identity.size,
+            by_address,
+            pools,
+            cursor: space.cursor(),
+        })
+    }
+
+    /// Whether an address is one of the source's space.
+    fn concerns(&self, address: u64) -> bool {
+        address >= self.base && address - self.base < self.size
+    }
+
+    /// The new address of an old one; `None` where no puddle is.
+    fn translate_address(&self, address: u64) -> Option<u64> {
+        let (old, step) = self.by_address.range(..=address).next_back()?;
+        (address - old < step.header.size).then(|| step.header.address + (address - old))
+    }
+
+    fn translate(&self, contents: &Contents, empty: Contents) -> Contents {
+        let mut new = empty;
+        new.cursor = self.cursor;
+        new.types.clone_from(&contents.types);
+        let mut names = BTreeMap::new();
+        for step in self.by_address.values() {
+            let header = &step.header;
+            names.insert(step.old, header.uuid);
+            new.puddles.insert(
+                header.uuid,
+                PuddleRecord {
+                    owner: header.owner,
+                    address: header.address,
+                    size: header.size,
+                    kind: header.kind,
+                    is_root: header.is_root,
+                },
+            );
+        }
+        for (uuid, pool) in &contents.pools {
+            if let (Some(new_uuid), Some(root)) =
+                (self.pools.get(uuid), names.get(&pool.root_puddle))
+            {
+                new.pools.insert(
+                    *new_uuid,
+                    PoolRecord {
+                        name: pool.name.clone(),
+                        engine: pool.engine,
+                        root_puddle: *root,
+                    },
+                );
+            }
+        }
+        new
+    }
+}
+
+struct Copier<'a> {
+    moves: &'a Moves,
+    types: &'a Types,
+    report: CloneReport,
+}
+
+impl Copier<'_> {
+    fn copy(
+        &mut self,
+        source: &Path,
+        place: &Path,
+        step: &Move,
+        contents: &Contents,
+    ) -> Result<()> {
+        let Some(record) = contents.puddles.get(&step.old) else {
+            return Ok(());
+        };
+        let from = files::open(source, step.old, record, false)?;
+        let mut bytes = vec![0; usize::try_from(record.size).unwrap_or(usize::MAX)];
+        from.read_exact_at(&mut bytes, 0)
+            .map_err(|error| Error::Io {
+                operation: "reading a puddle",
+                path: from.path().to_owned(),
+                offset: Some(0),
+                source: error,
+            })?;
+        let old_header = files::header_of(step.old, record);
+        let mut objects = Vec::new();
+        for object in extent::objects(bytes.as_slice(), &old_header) {
+            objects.push(object.map_err(|error| Error::Damaged {
+                file: from.path().to_owned(),
+                structure: "heap",
+                offset: 0,
+                problem: error.to_string(),
+                cure: "`durum check` tells more; restore a copy of the store",
+            })?);
+        }
+        for object in objects {
+            self.report.objects += 1;
+            let start = usize::try_from(object.offset).unwrap_or(usize::MAX);
+            let end = start.saturating_add(usize::try_from(object.size).unwrap_or(usize::MAX));
+            match self.types.by_id(object.type_id) {
+                Some(descriptor) => {
+                    if let Some(object) = bytes.get_mut(start..end) {
+                        self.translate_object(descriptor, object, from.path(), start as u64)?;
+                    }
+                }
+                None if object.type_id == UNTYPED => {
+                    self.report.untyped_objects += 1;
+                    self.report.untyped_bytes += object.size;
+                }
+                None => *self.report.unknown_types.entry(object.type_id).or_default() += 1,
+            }
+        }
+        self.report.puddles += 1;
+        self.write(place, &step.header, &bytes)
+    }
+
+    fn translate_object(
+        &mut self,
+        descriptor: &Descriptor,
+        object: &mut [u8],
+        file: &Path,
+        offset: u64,
+    ) -> Result<()> {
+        let pointers: Vec<_> = descriptor
+            .pointers(object)
+            .map_err(|error| Error::Damaged {
+                file: file.to_owned(),
+                structure: "object",
+                offset,
+                problem: format!(
+                    "it does not fit its type {}: {error}",
+                    descriptor.name().unwrap_or("without a name")
+                ),
+                cure: "`durum check` tells more; restore a copy of the store",
+            })?
+            .collect();
+        for pointer in pointers {
+            let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
+            let Some(word) = object
+                .get_mut(at..)
+                .and_then(|rest| rest.first_chunk_mut::<8>())
+            else {
+                continue;
+            };
+            let address = u64::from_le_bytes(*word);
+            if !self.moves.concerns(address) {
+                continue;
+            }
+            match self.moves.translate_address(address) {
+                Some(address) => {
+                    *word = address.to_le_bytes();
+                    self.report.pointers += 1;
+                }
+                None => self.report.pointers_to_nowhere += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, place: &Path, header: &PuddleHeader, bytes: &[u8]) -> Result<()> {
+        let to = files::create(place, header)?;
+        let failed = |error| grown("writing a cloned puddle", to.path(), header.size, error);
+        let immutable = usize::try_from(IMMUTABLE_SIZE).unwrap_or(usize::MAX);
+        let mut offset = immutable;
+        while let Some(rest) = bytes.get(offset..).filter(|rest| !rest.is_empty()) {
+            // Up to the next multiple, so that only the first chunk is shorter.
+            let length = (CHUNK_BYTES - offset % CHUNK_BYTES).min(rest.len());
+            let (chunk, _) = rest.split_at(length);
+            if chunk.iter().any(|byte| *byte != 0) {
+                to.write_all_at(chunk, offset as u64).map_err(failed)?;
+            }
+            offset += length;
+        }
+        // ORDER: all puddles are durable before the clone appears in its place.
+        to.sync(COPY).map_err(failed)
+    }
+}

@@ -1,0 +1,248 @@
+//! A store for those who only read: the catalog, and puddles as recovery would leave them.
+//!
+//! Takes no lock and writes nothing. After an unclean end, the writes that recovery would make are planned
+//! and applied to what is read, in private memory: the files stay byte for byte as they are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use durum_format::Uuid;
+use durum_format::extent::HeapBytes;
+use durum_format::puddle::PuddleHeader;
+use durum_format::store::StoreHeader;
+use durum_persist::file::MediaFile;
+
+use crate::catalog;
+use crate::embedded::open::{absolute, check_catalog};
+use crate::error::{Error, Result};
+use crate::files;
+use crate::identity;
+use crate::lock;
+use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
+use crate::recovery::{HomeWrite, plan_client};
+use crate::registry::contents::Contents;
+
+/// A store that is only read.
+///
+/// ```
+/// use durum_service::{CreateOptions, Embedded, EngineKind, PoolSpec, ReadOnlyStore, Service};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("store");
+/// let store = Embedded::create(&path, &CreateOptions::default())?;
+/// store.create_pool("words", &PoolSpec::new(EngineKind::Hybrid))?;
+/// drop(store); // Like a crash: it was not closed.
+///
+/// let reader = ReadOnlyStore::open(&path)?;
+/// assert!(!reader.is_clean());
+/// let pool = &reader.pools()[0];
+/// assert_eq!(reader.puddle_bytes(pool.root_puddle)?.len(), 2 << 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ReadOnlyStore {
+    path: PathBuf,
+    identity: StoreHeader,
+    contents: Contents,
+    pending: RecoveryReport,
+    writes: BTreeMap<Uuid, Vec<HomeWrite>>,
+}
+
+impl ReadOnlyStore {
+    /// Reads the catalog, and the logs of clients that did not end in order.
+    ///
+    /// Beside a live writer only the catalog can be used: what lies in its puddles is its own affair.
+    ///
+    /// # Errors
+    /// `StoreMissing`; `Format`, `Damaged`, `FileMissing` for a foreign, newer, damaged or truncated store; `Io`.
+    pub fn open(path: &Path) -> Result<ReadOnlyStore> {
+        let path = absolute(path)?;
+        let identity = identity::read(&path)?;
+        let found = catalog::read(&path)?;
+        check_catalog(&path, &identity, &found)?;
+        let contents = catalog::to_contents(&path, &identity, &found)?;
+        contents.validate(&catalog::path(&path), identity.base, identity.size)?;
+        let is_live = lock::current_holder(&path)?.is_some();
+        ReadOnlyStore::over(path, identity, contents, is_live)
+    }
+
+    /// A reader of a store whose contents are known.
+    pub(crate) fn over(
+        path: PathBuf,
+        identity: StoreHeader,
+        contents: Contents,
+        is_live: bool,
+    ) -> Result<ReadOnlyStore> {
+        let mut pending = RecoveryReport {
+            was_clean: contents.is_clean(),
+            ..RecoveryReport::default()
+        };
+        let mut writes: BTreeMap<Uuid, Vec<HomeWrite>> = BTreeMap::new();
+        if !is_live {
+            for &client in &contents.clients {
+                let plan = plan_client(&path, &contents, client, &mut |_, _| {})?;
+                pending.count(&plan);
+                for write in plan.writes {
+                    writes.entry(write.puddle).or_default().push(write);
+                }
+            }
+        }
+        Ok(ReadOnlyStore {
+            path,
+            identity,
+            contents,
+            pending,
+            writes,
+        })
+    }
+
+    /// The store directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store.
+    pub fn uuid(&self) -> Uuid {
+        self.identity.uuid
+    }
+
+    /// The first address of the puddle space.
+    pub fn base(&self) -> u64 {
+        self.identity.base
+    }
+
+    /// The size of the puddle space in bytes.
+    pub fn space_size(&self) -> u64 {
+        self.identity.size
+    }
+
+    /// The persistence domain that the store was made in, in a word.
+    pub fn domain_name(&self) -> &str {
+        &self.identity.domain
+    }
+
+    /// Whether every client has ended in order.
+    pub fn is_clean(&self) -> bool {
+        self.contents.is_clean()
+    }
+
+    /// The process that has the store open for writing at this moment.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn writer(&self) -> Result<Option<u32>> {
+        lock::current_holder(&self.path)
+    }
+
+    /// The pools, in order of name.
+    pub fn pools(&self) -> Vec<PoolSummary> {
+        self.contents.pool_summaries()
+    }
+
+    /// All puddles, in order of address.
+    pub fn puddles(&self) -> Vec<PuddleSummary> {
+        let puddles = self.contents.puddles.iter();
+        let mut puddles: Vec<_> = puddles
+            .map(|(uuid, record)| record.summary(*uuid))
+            .collect();
+        puddles.sort_unstable_by_key(|puddle| puddle.address);
+        puddles
+    }
+
+    /// The types known here: id and canonical text, in order of id.
+    pub fn types(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.contents
+            .types
+            .iter()
+            .map(|(id, text)| (*id, text.as_str()))
+    }
+
+    /// What recovery would do. Nothing where a writer is alive, or the store is clean.
+    pub fn pending(&self) -> &RecoveryReport {
+        &self.pending
+    }
+
+    /// A puddle as recovery would leave it.
+    ///
+    /// # Errors
+    /// `PuddleUnknown`; `StoreBusy` beside a live writer; `Format`, `Damaged`, `FileMissing`, `Io` for its file.
+    pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
+        if let Some(pid) = self.writer()? {
+            return Err(Error::StoreBusy {
+                path: self.path.clone(),
+                pid: Some(pid),
+            });
+        }
+        self.puddle_unguarded(uuid)
+    }
+
+    /// As [`ReadOnlyStore::puddle`], for one who holds the lock.
+    pub(crate) fn puddle_unguarded(&self, uuid: Uuid) -> Result<PuddleView> {
+        let Some(record) = self.contents.puddles.get(&uuid) else {
+            return Err(Error::PuddleUnknown {
+                store: self.path.clone(),
+                uuid: uuid.to_string(),
+            });
+        };
+        let is_quarantined = self.contents.is_quarantined_file(uuid);
+        Ok(PuddleView {
+            file: files::open_at(
+                &files::current_path(&self.path, uuid, is_quarantined),
+                uuid,
+                record,
+                false,
+            )?,
+            header: files::header_of(uuid, record),
+            writes: self.writes.get(&uuid).cloned().unwrap_or_default(),
+        })
+    }
+
+    /// All bytes of a puddle as recovery would leave it.
+    ///
+    /// # Errors
+    /// As [`ReadOnlyStore::puddle`].
+    pub fn puddle_bytes(&self, uuid: Uuid) -> Result<Vec<u8>> {
+        let view = self.puddle(uuid)?;
+        let mut bytes = vec![0; usize::try_from(view.header.size).unwrap_or(usize::MAX)];
+        view.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// A puddle as recovery would leave it. Reading it writes nothing.
+#[derive(Debug)]
+pub struct PuddleView {
+    file: MediaFile,
+    header: PuddleHeader,
+    writes: Vec<HomeWrite>,
+}
+
+impl PuddleView {
+    /// The puddle's header.
+    pub fn header(&self) -> &PuddleHeader {
+        &self.header
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+impl HeapBytes for PuddleView {
+    type Error = Error;
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(buffer, offset)
+            .map_err(|source| Error::Io {
+                operation: "reading a puddle",
+                path: self.file.path().to_owned(),
+                offset: Some(offset),
+                source,
+            })?;
+        for write in &self.writes {
+            write.apply_to(offset, buffer);
+        }
+        Ok(())
+    }
+}
