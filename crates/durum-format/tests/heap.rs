@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use common::{flips, hex, uuid};
 use durum_format::consts::{GRANULE, UNIT};
 use durum_format::extent::{
-    self, ExtentHeader, ExtentKind, HeapError, Place, SlabHeader, extents, locate, object_extent, objects,
-    slab_geometry,
+    self, ExtentHeader, ExtentKind, HeapError, Place, SlabHeader, extents, locate, object_extent,
+    objects, slab_geometry,
 };
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use proptest::prelude::*;
@@ -60,13 +60,25 @@ impl Puddle {
     }
 
     fn object(&mut self, granule: u64, type_id: u64, size: u64, data_offset: u64) -> u64 {
-        self.extent(granule, ExtentHeader { type_id, kind: ExtentKind::Object { size, data_offset } })
+        self.extent(
+            granule,
+            ExtentHeader {
+                type_id,
+                kind: ExtentKind::Object { size, data_offset },
+            },
+        )
     }
 
     fn slab(&mut self, granule: u64, type_id: u64, size: u64, elements: &[u64]) -> u64 {
         let slab = SlabHeader::new(size).unwrap();
         let extent_size = slab.geometry().extent_size;
-        let offset = self.extent(granule, ExtentHeader { type_id, kind: ExtentKind::Slab { extent_size } });
+        let offset = self.extent(
+            granule,
+            ExtentHeader {
+                type_id,
+                kind: ExtentKind::Slab { extent_size },
+            },
+        );
         self.word(offset + 16, slab.encode());
         for element in elements {
             self.bytes[(offset + 24 + element / 8) as usize] |= 1 << (element % 8);
@@ -90,17 +102,34 @@ impl Puddle {
 fn the_images_of_version_1_are_read_and_written() {
     let object = ExtentHeader {
         type_id: 0x1122_3344_5566_7788,
-        kind: ExtentKind::Object { size: 1000, data_offset: 16 },
+        kind: ExtentKind::Object {
+            size: 1000,
+            data_offset: 16,
+        },
     };
-    let slab = ExtentHeader { kind: ExtentKind::Slab { extent_size: 4096 }, ..object };
-    for (header, image) in
-        [(object, "8877665544332211 e803000000000104"), (slab, "8877665544332211 0010000000000200")]
-    {
-        let bytes: Vec<u8> = extent::encode(&header).into_iter().flat_map(u64::to_le_bytes).collect();
+    let slab = ExtentHeader {
+        kind: ExtentKind::Slab { extent_size: 4096 },
+        ..object
+    };
+    for (header, image) in [
+        (object, "8877665544332211 e803000000000104"),
+        (slab, "8877665544332211 0010000000000200"),
+    ] {
+        let bytes: Vec<u8> = extent::encode(&header)
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect();
         assert_eq!(bytes, hex(image));
         assert_eq!(extent::parse(extent::encode(&header)).unwrap(), header);
     }
-    assert_eq!(SlabHeader::new(24).unwrap().encode().to_le_bytes().as_slice(), hex("1800a80030000000"));
+    assert_eq!(
+        SlabHeader::new(24)
+            .unwrap()
+            .encode()
+            .to_le_bytes()
+            .as_slice(),
+        hex("1800a80030000000")
+    );
     assert_eq!(object.granules(), 4);
     assert_eq!(slab.granules(), 16);
 }
@@ -145,19 +174,28 @@ const GEOMETRIES: [[u64; 4]; 32] = [
 fn slabs_are_divided_as_documented_and_elements_are_aligned() {
     for [size, extent_size, capacity, data_offset] in GEOMETRIES {
         let slab = slab_geometry(size);
-        assert_eq!([slab.extent_size, slab.capacity, slab.data_offset], [extent_size, capacity, data_offset]);
+        assert_eq!(
+            [slab.extent_size, slab.capacity, slab.data_offset],
+            [extent_size, capacity, data_offset]
+        );
         assert_eq!(slab.bitmap_words, capacity.div_ceil(64));
         assert!(24 + slab.bitmap_words * 8 <= slab.data_offset);
         assert!(slab.data_offset + capacity * size <= extent_size);
         let align = 1 << size.trailing_zeros();
         assert!(slab.data_offset.is_multiple_of(align) && size.is_multiple_of(align));
         let header = SlabHeader::new(size).unwrap();
-        assert_eq!(SlabHeader::parse(header.encode(), extent_size).unwrap(), header);
+        assert_eq!(
+            SlabHeader::parse(header.encode(), extent_size).unwrap(),
+            header
+        );
     }
     assert_eq!(slab_geometry(0), slab_geometry(8));
     assert_eq!(slab_geometry(17), slab_geometry(24));
     assert_eq!(slab_geometry(u64::MAX), slab_geometry(256));
-    assert_eq!([0, 1, 8, 9, 256, 257].map(extent::element_size), [Some(8), Some(8), Some(8), Some(16), Some(256), None]);
+    assert_eq!(
+        [0, 1, 8, 9, 256, 257].map(extent::element_size),
+        [Some(8), Some(8), Some(8), Some(16), Some(256), None]
+    );
 }
 
 /// A changed slab word is refused: all of it follows from the element size. A changed extent header is refused or reads
@@ -177,7 +215,10 @@ fn every_changed_byte_of_a_slab_header_is_refused_and_no_changed_extent_leaves_t
     for (at, changed) in flips(&whole) {
         puddle.bytes[offset as usize..][..16].copy_from_slice(&changed);
         for extent in puddle.walk().into_iter().flatten() {
-            assert!(extent.offset() + extent.header().bytes_used() <= UNIT, "byte {at}");
+            assert!(
+                extent.offset() + extent.header().bytes_used() <= UNIT,
+                "byte {at}"
+            );
         }
     }
 }
@@ -209,11 +250,25 @@ fn damage_is_reported_where_it_is_and_the_walk_goes_on_behind_it() {
     let mut overlapping = Puddle::new(1);
     overlapping.object(0, 1, 300, 16);
     overlapping.object(1, 1, 10, 16);
-    assert_eq!(overlapping.only_error(), HeapError::Overlap { offset: 4096, end: 4608, next: 4352 });
+    assert_eq!(
+        overlapping.only_error(),
+        HeapError::Overlap {
+            offset: 4096,
+            end: 4608,
+            next: 4352
+        }
+    );
 
     let mut past_end = Puddle::new(1);
     let offset = past_end.object(8175, 1, 241, 16);
-    assert_eq!(past_end.only_error(), HeapError::PastEnd { offset, end: UNIT + 1, size: UNIT });
+    assert_eq!(
+        past_end.only_error(),
+        HeapError::PastEnd {
+            offset,
+            end: UNIT + 1,
+            size: UNIT
+        }
+    );
 
     let mut huge = Puddle::new(1);
     let offset = huge.object(0, 1, (1 << 48) - 1, UNIT);
@@ -231,13 +286,24 @@ fn damage_is_reported_where_it_is_and_the_walk_goes_on_behind_it() {
 
     let mut bits = Puddle::new(1);
     let offset = bits.slab(0, 1, 64, &[0, 63]);
-    assert_eq!(bits.only_error(), HeapError::SlabBits { offset, element: 63 });
+    assert_eq!(
+        bits.only_error(),
+        HeapError::SlabBits {
+            offset,
+            element: 63
+        }
+    );
 
     let mut tail = Puddle::new(1);
     tail.object(3, 1, 1, 16);
     tail.flip(8176);
     let found = tail.walk();
-    assert_eq!(found.last().unwrap().as_ref().unwrap_err(), &HeapError::BitmapTail { offset: 1024 + 127 * 8 });
+    assert_eq!(
+        found.last().unwrap().as_ref().unwrap_err(),
+        &HeapError::BitmapTail {
+            offset: 1024 + 127 * 8
+        }
+    );
 
     let mut log = Puddle::new(1);
     log.header.kind = PuddleKind::Log;
@@ -256,44 +322,97 @@ fn an_address_leads_to_its_object() {
     let mut puddle = Puddle::new(2);
     puddle.object(0, 1, 1000, 64);
     let slab = puddle.slab(32, 2, 24, &[0, 5]);
-    let at = |offset: u64| locate(puddle.bytes.as_slice(), &puddle.header, puddle.header.address + offset).unwrap();
+    let at = |offset: u64| {
+        locate(
+            puddle.bytes.as_slice(),
+            &puddle.header,
+            puddle.header.address + offset,
+        )
+        .unwrap()
+    };
     let heap = puddle::heap_offset(puddle.header.size);
     let place = |offset: u64| at(offset).unwrap().place;
     assert_eq!(place(heap), Place::Header);
     assert_eq!(place(heap + 63), Place::Header);
     assert!(matches!(place(heap + 64), Place::Object { object, offset: 0 } if object.size == 1000));
-    assert!(matches!(place(heap + 1063), Place::Object { offset: 999, .. }));
+    assert!(matches!(
+        place(heap + 1063),
+        Place::Object { offset: 999, .. }
+    ));
     assert_eq!(place(heap + 1064), Place::Tail);
     assert_eq!(at(heap + 5 * 256), None);
-    assert!(matches!(place(slab + 48 + 5 * 24 + 7), Place::Object { object, offset: 7 } if object.element == Some(5)));
+    assert!(
+        matches!(place(slab + 48 + 5 * 24 + 7), Place::Object { object, offset: 7 } if object.element == Some(5))
+    );
     assert_eq!(place(slab + 48 + 4 * 24), Place::FreeElement { element: 4 });
     assert_eq!(place(slab + 47), Place::Header);
     assert_eq!(place(slab + 48 + 168 * 24), Place::Tail);
     assert_eq!(at(slab + 4096), None);
     assert_eq!(at(0), None);
     assert_eq!(at(puddle.header.size), None);
-    assert_eq!(locate(puddle.bytes.as_slice(), &puddle.header, 0).unwrap(), None);
-    assert_eq!(locate(puddle.bytes.as_slice(), &puddle.header, u64::MAX).unwrap(), None);
+    assert_eq!(
+        locate(puddle.bytes.as_slice(), &puddle.header, 0).unwrap(),
+        None
+    );
+    assert_eq!(
+        locate(puddle.bytes.as_slice(), &puddle.header, u64::MAX).unwrap(),
+        None
+    );
 }
 
 /// What the model thinks lies at a granule.
 #[derive(Clone, Debug)]
 enum Thing {
-    Object { type_id: u64, size: u64, data_offset: u64 },
-    Slab { type_id: u64, size: u64, elements: Vec<u64> },
+    Object {
+        type_id: u64,
+        size: u64,
+        data_offset: u64,
+    },
+    Slab {
+        type_id: u64,
+        size: u64,
+        elements: Vec<u64>,
+    },
 }
 
 fn thing() -> impl Strategy<Value = (u64, Thing)> {
-    let object = (0..8176u64 * 2, 1..100u64, prop_oneof![1..2000u64, 1..600_000u64], 4..12u32).prop_map(
-        |(granule, type_id, size, shift)| (granule, Thing::Object { type_id, size, data_offset: 1 << shift }),
-    );
-    let slab = (0..1022u64, 1..100u64, 1..=256u64, prop::collection::btree_set(0..501u64, 0..40)).prop_map(
-        |(page, type_id, size, elements)| {
+    let object = (
+        0..8176u64 * 2,
+        1..100u64,
+        prop_oneof![1..2000u64, 1..600_000u64],
+        4..12u32,
+    )
+        .prop_map(|(granule, type_id, size, shift)| {
+            (
+                granule,
+                Thing::Object {
+                    type_id,
+                    size,
+                    data_offset: 1 << shift,
+                },
+            )
+        });
+    let slab = (
+        0..1022u64,
+        1..100u64,
+        1..=256u64,
+        prop::collection::btree_set(0..501u64, 0..40),
+    )
+        .prop_map(|(page, type_id, size, elements)| {
             let capacity = slab_geometry(size).capacity;
-            let elements = elements.into_iter().filter(|element| *element < capacity).collect();
-            (page * 16, Thing::Slab { type_id, size, elements })
-        },
-    );
+            let elements = elements
+                .into_iter()
+                .filter(|element| *element < capacity)
+                .collect();
+            (
+                page * 16,
+                Thing::Slab {
+                    type_id,
+                    size,
+                    elements,
+                },
+            )
+        });
     prop_oneof![object, slab]
 }
 

@@ -15,7 +15,11 @@ const IMAGE: &str = "
     0000204000200000000000000000000000000000000000000000000000000000";
 
 fn entry() -> LogSpaceEntry {
-    LogSpaceEntry { log_id: LOG_ID, puddle: uuid(0x30), address: 0x2000_4020_0000 }
+    LogSpaceEntry {
+        log_id: LOG_ID,
+        puddle: uuid(0x30),
+        address: 0x2000_4020_0000,
+    }
 }
 
 #[test]
@@ -34,10 +38,16 @@ fn every_changed_byte_of_the_header_is_refused() {
     for (at, changed) in flips(&encode_header(uuid(0x20))) {
         assert!(LogSpace::parse(&changed).is_err(), "byte {at}");
     }
-    assert_eq!(LogSpace::parse(&hex(IMAGE)[..63]).unwrap_err().fault(), Fault::Damaged);
+    assert_eq!(
+        LogSpace::parse(&hex(IMAGE)[..63]).unwrap_err().fault(),
+        Fault::Damaged
+    );
     let mut newer = hex(IMAGE);
     newer[8] = 2;
-    assert_eq!(LogSpace::parse(&newer).unwrap_err().fault(), Fault::OtherVersion);
+    assert_eq!(
+        LogSpace::parse(&newer).unwrap_err().fault(),
+        Fault::OtherVersion
+    );
 }
 
 /// Every changed byte of an entry is seen. One change reads as a free entry: that of the state to 0, which is what
@@ -58,7 +68,14 @@ fn every_changed_byte_of_an_entry_is_seen() {
 #[test]
 fn a_torn_append_is_free_or_unfinished_and_never_a_log() {
     let whole = entry().encode();
-    for old in [[0; 64], LogSpaceEntry { log_id: 3, ..entry() }.encode()] {
+    for old in [
+        [0; 64],
+        LogSpaceEntry {
+            log_id: 3,
+            ..entry()
+        }
+        .encode(),
+    ] {
         // An old entry was freed before it is written over.
         let mut old = old;
         old[..8].fill(0);
@@ -79,7 +96,10 @@ fn a_torn_append_is_free_or_unfinished_and_never_a_log() {
 #[test]
 fn unfinished_and_free_entries_do_not_hide_others() {
     let mut bytes = encode_header(uuid(0x20)).to_vec();
-    let second = LogSpaceEntry { log_id: 2, ..entry() };
+    let second = LogSpaceEntry {
+        log_id: 2,
+        ..entry()
+    };
     bytes.extend([0; 64]);
     bytes.extend(entry().encode());
     bytes.resize(3 * 64, 0);
@@ -105,18 +125,40 @@ fn a_log_space_of_another_client_is_refused() {
     };
     assert!(LogSpace::of(&puddle, &hex(IMAGE)).is_ok());
     puddle.owner = uuid(0x21);
-    assert!(LogSpace::of(&puddle, &hex(IMAGE)).unwrap_err().to_string().contains("client"));
+    assert!(
+        LogSpace::of(&puddle, &hex(IMAGE))
+            .unwrap_err()
+            .to_string()
+            .contains("client")
+    );
     puddle.kind = PuddleKind::Log;
-    assert!(LogSpace::of(&puddle, &hex(IMAGE)).unwrap_err().to_string().contains("kind"));
+    assert!(
+        LogSpace::of(&puddle, &hex(IMAGE))
+            .unwrap_err()
+            .to_string()
+            .contains("kind")
+    );
 }
 
 #[test]
 fn an_entry_with_an_impossible_address_is_refused_although_its_checksum_is_right() {
     for entry in [
-        LogSpaceEntry { address: 0, ..entry() },
-        LogSpaceEntry { address: 4096, ..entry() },
-        LogSpaceEntry { address: 1 << 47, ..entry() },
-        LogSpaceEntry { puddle: durum_format::Uuid::NIL, ..entry() },
+        LogSpaceEntry {
+            address: 0,
+            ..entry()
+        },
+        LogSpaceEntry {
+            address: 4096,
+            ..entry()
+        },
+        LogSpaceEntry {
+            address: 1 << 47,
+            ..entry()
+        },
+        LogSpaceEntry {
+            puddle: durum_format::Uuid::NIL,
+            ..entry()
+        },
     ] {
         assert!(parse_entry(&entry.encode(), 0).is_err(), "{entry:?}");
     }

@@ -51,31 +51,90 @@ fn a_foreign_a_newer_a_damaged_and_a_short_file_are_told_apart() {
     assert_eq!(with(0, b'X').fault(), Fault::Foreign);
     let newer = with(8, 2);
     assert_eq!(newer.fault(), Fault::OtherVersion);
-    assert!(newer.to_string().starts_with("puddle header: version 2 at offset 8, but this build reads version 1"));
+    assert!(
+        newer
+            .to_string()
+            .starts_with("puddle header: version 2 at offset 8, but this build reads version 1")
+    );
     assert_eq!(with(20, 0).fault(), Fault::Damaged);
-    assert_eq!(with(100, 1), FormatError::Reserved { structure: "puddle header", offset: 100 });
-    assert!(matches!(parse(&good[..127], 2 * UNIT), Err(FormatError::Truncated { needed: 128, found: 127, .. })));
-    assert!(matches!(parse(&good, UNIT), Err(FormatError::Truncated { found: UNIT, .. })));
-    assert!(matches!(parse(&good, 3 * UNIT), Err(FormatError::Field { field: "size", .. })));
+    assert_eq!(
+        with(100, 1),
+        FormatError::Reserved {
+            structure: "puddle header",
+            offset: 100
+        }
+    );
+    assert!(matches!(
+        parse(&good[..127], 2 * UNIT),
+        Err(FormatError::Truncated {
+            needed: 128,
+            found: 127,
+            ..
+        })
+    ));
+    assert!(matches!(
+        parse(&good, UNIT),
+        Err(FormatError::Truncated { found: UNIT, .. })
+    ));
+    assert!(matches!(
+        parse(&good, 3 * UNIT),
+        Err(FormatError::Field { field: "size", .. })
+    ));
     assert!(matches!(parse(&[], 0), Err(FormatError::Truncated { .. })));
 }
 
 #[test]
 fn headers_that_no_puddle_can_have_are_refused_although_their_checksums_are_right() {
     let impossible = [
-        PuddleHeader { uuid: durum_format::Uuid::NIL, ..header() },
-        PuddleHeader { owner: durum_format::Uuid::NIL, ..header() },
-        PuddleHeader { address: 0, ..header() },
-        PuddleHeader { address: 0x2000_4000_1000, ..header() },
-        PuddleHeader { address: 1 << 47, ..header() },
-        PuddleHeader { size: 0, ..header() },
-        PuddleHeader { size: UNIT + 4096, ..header() },
-        PuddleHeader { size: 1 << 47, ..header() },
-        PuddleHeader { size: u64::MAX - UNIT + 1, ..header() },
-        PuddleHeader { kind: PuddleKind::Log, ..header() },
+        PuddleHeader {
+            uuid: durum_format::Uuid::NIL,
+            ..header()
+        },
+        PuddleHeader {
+            owner: durum_format::Uuid::NIL,
+            ..header()
+        },
+        PuddleHeader {
+            address: 0,
+            ..header()
+        },
+        PuddleHeader {
+            address: 0x2000_4000_1000,
+            ..header()
+        },
+        PuddleHeader {
+            address: 1 << 47,
+            ..header()
+        },
+        PuddleHeader {
+            size: 0,
+            ..header()
+        },
+        PuddleHeader {
+            size: UNIT + 4096,
+            ..header()
+        },
+        PuddleHeader {
+            size: 1 << 47,
+            ..header()
+        },
+        PuddleHeader {
+            size: u64::MAX - UNIT + 1,
+            ..header()
+        },
+        PuddleHeader {
+            kind: PuddleKind::Log,
+            ..header()
+        },
     ];
     for header in impossible {
-        assert!(matches!(parse(&encode(&header), header.size), Err(FormatError::Field { .. })), "{header:?}");
+        assert!(
+            matches!(
+                parse(&encode(&header), header.size),
+                Err(FormatError::Field { .. })
+            ),
+            "{header:?}"
+        );
     }
 }
 
@@ -85,9 +144,14 @@ fn the_parts_of_a_puddle_add_up() {
         let size = units * UNIT;
         assert_eq!(puddle::heap_offset(size) + puddle::heap_size(size), size);
         assert_eq!(puddle::granules(size), units * 8176);
-        assert!(puddle::bitmap_offset() + puddle::bitmap_words(size) * 8 <= puddle::header_size(size));
+        assert!(
+            puddle::bitmap_offset() + puddle::bitmap_words(size) * 8 <= puddle::header_size(size)
+        );
         assert_eq!(puddle::size_for_heap(puddle::heap_size(size)), Some(size));
-        assert_eq!(puddle::size_for_heap(puddle::heap_size(size) + 1), Some(size + UNIT));
+        assert_eq!(
+            puddle::size_for_heap(puddle::heap_size(size) + 1),
+            Some(size + UNIT)
+        );
     }
     assert_eq!(puddle::size_for_heap(0), Some(UNIT));
     assert_eq!(puddle::size_for_heap(u64::MAX), None);

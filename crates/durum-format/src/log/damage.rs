@@ -24,6 +24,15 @@ pub enum Damage {
         /// The generation that belongs there; 0 for a slot not yet used.
         expected_generation: u64,
     },
+    /// The log holds an entry of a generation whose range word it does not have.
+    #[error(
+        "log: its range word is of generation {current}, but it holds an entry of the next one: the newest range word \
+         was lost"
+    )]
+    LostWord {
+        /// The generation of the newest word found.
+        current: u64,
+    },
     /// A durable entry lies behind the place where the log ends.
     #[error(
         "log: entries end at offset {stop:#x} of puddle {area}, but a durable one lies at {found:#x}: entries between \

@@ -275,19 +275,28 @@ fn encode(
 ) -> Option<usize> {
     let size = u32::try_from(data.len()).ok()?;
     let total = entry_size(data.len());
-    let (head, body) = out.get_mut(..total)?.split_first_chunk_mut::<ENTRY_HEADER_SIZE>()?;
+    let (head, body) = out
+        .get_mut(..total)?
+        .split_first_chunk_mut::<ENTRY_HEADER_SIZE>()?;
     let fields = u64::from(size)
         | u64::from(sequence) << 32
         | u64::from(order) << 40
         | u64::from(kind) << 48
         | u64::from(flags) << 56;
     let checksum = salt.checksum([target, fields], data);
-    let words = [target, fields, u64::from(salt.generation_low) | u64::from(checksum) << 32];
+    let words = [
+        target,
+        fields,
+        u64::from(salt.generation_low) | u64::from(checksum) << 32,
+    ];
     for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {
         *place = word.to_le_bytes();
     }
     // One word is by far the most common size, and a call of memcpy would cost as much as all of the above.
-    if let (Ok(place), Ok(word)) = (<&mut [u8; 8]>::try_from(&mut *body), <&[u8; 8]>::try_from(data)) {
+    if let (Ok(place), Ok(word)) = (
+        <&mut [u8; 8]>::try_from(&mut *body),
+        <&[u8; 8]>::try_from(data),
+    ) {
         *place = *word;
         return Some(total);
     }

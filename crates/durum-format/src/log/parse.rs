@@ -3,8 +3,8 @@
 use super::damage::{Damage, ParseError};
 use super::entry::{CHECKED_HEADER_SIZE, EntryHeader, SealContents, next_entry_offset};
 use super::{
-    CHAIN_MAX, ENTRY_HEADER_SIZE, EntryFlags, EntryKind, GENERATION_FIRST, LogArea, LogHeader,
-    Order, RangeWord, SEQUENCE_SEAL, Salt, current_range,
+    CHAIN_MAX, ENTRY_HEADER_SIZE, EntryFlags, EntryKind, LogArea, LogHeader, Order, RangeWord,
+    SEQUENCE_SEAL, Salt, current_range,
 };
 
 /// A checked entry of the log's current generation.
@@ -151,9 +151,17 @@ pub fn parse<'a, E>(
         return Err(Damage::NotAHead.into());
     }
     let range = current_range(head.slots())?;
-    // Before the first word is durable no entry is written: an entry of the first generation proves that the word was.
-    let generation = range.generation.max(GENERATION_FIRST);
-    let salt = Salt::new(head.header().log_id, generation);
+    // A word is durable before entries of its generation are written, and the first of them goes to the start of the
+    // area. So that entry, where it is whole, proves that there was a newer word. (Slots alone do not always show it:
+    // the newest word minus 16 is what its slot held before.)
+    let next = Salt::new(head.header().log_id, range.generation + 1);
+    if whole_entry(head.entries(), 0, &next).is_some() {
+        return Err(Damage::LostWord {
+            current: range.generation,
+        }
+        .into());
+    }
+    let salt = Salt::new(head.header().log_id, range.generation);
     let mut log = ParsedLog {
         header: *head.header(),
         range,
@@ -164,7 +172,6 @@ pub fn parse<'a, E>(
         end: (0, 0),
     };
     if range.generation == 0 {
-        check_behind(head.entries(), 0, 0, &salt)?;
         return Ok(log);
     }
     let mut area = head;

@@ -1,14 +1,22 @@
 //! Shared by the tests: hex images, names, and a writer of logs.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
-use durum_format::log::{self, EntryFlags, LOG_AREA_OFFSET, LogArea, LogHeader, Order, RangeWord, Salt};
 use durum_format::Uuid;
+use durum_format::log::{
+    self, EntryFlags, LOG_AREA_OFFSET, LogArea, LogHeader, Order, RangeWord, Salt,
+};
 
 /// The bytes that a hex text stands for; white space does not count.
 pub fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
     let value = |digit: u8| (digit as char).to_digit(16).unwrap() as u8;
-    digits.chunks_exact(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect()
+    digits
+        .chunks_exact(2)
+        .map(|pair| value(pair[0]) << 4 | value(pair[1]))
+        .collect()
 }
 
 /// The uuid with bytes that count up from `first`.
@@ -19,11 +27,14 @@ pub fn uuid(first: u8) -> Uuid {
 /// All changes of a single bit and of a whole byte, with the offset of the byte.
 pub fn flips(bytes: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> + '_ {
     (0..bytes.len()).flat_map(move |at| {
-        (0..8).map(|bit| 1 << bit).chain([0xff]).map(move |mask: u8| {
-            let mut changed = bytes.to_vec();
-            changed[at] ^= mask;
-            (at, changed)
-        })
+        (0..8)
+            .map(|bit| 1 << bit)
+            .chain([0xff])
+            .map(move |mask: u8| {
+                let mut changed = bytes.to_vec();
+                changed[at] ^= mask;
+                (at, changed)
+            })
     })
 }
 
@@ -41,7 +52,12 @@ pub struct LogWriter {
 impl LogWriter {
     /// An armed log of generation 1 with room for `capacity` bytes of entries.
     pub fn new(capacity: usize) -> Self {
-        let mut writer = Self { heap: empty_heap(capacity, false), generation: 0, at: 0, count: 0 };
+        let mut writer = Self {
+            heap: empty_heap(capacity, false),
+            generation: 0,
+            at: 0,
+            count: 0,
+        };
         writer.next(RangeWord::undo(1));
         writer
     }
@@ -73,7 +89,11 @@ impl LogWriter {
         Salt::new(LOG_ID, self.generation)
     }
 
-    fn put(&mut self, flags: EntryFlags, encode: impl FnOnce(&mut [u8], &Salt) -> Option<usize>) -> (usize, usize) {
+    fn put(
+        &mut self,
+        flags: EntryFlags,
+        encode: impl FnOnce(&mut [u8], &Salt) -> Option<usize>,
+    ) -> (usize, usize) {
         let salt = self.salt();
         let start = self.at;
         let area = &mut self.heap[LOG_AREA_OFFSET as usize..];
@@ -93,12 +113,23 @@ impl LogWriter {
         self.copy(Order::Forward, EntryFlags::NONE, 3, target, data)
     }
 
-    pub fn copy(&mut self, order: Order, flags: EntryFlags, sequence: u8, target: u64, data: &[u8]) -> (usize, usize) {
-        self.put(flags, |out, salt| log::encode_copy(out, salt, order, flags, sequence, target, data))
+    pub fn copy(
+        &mut self,
+        order: Order,
+        flags: EntryFlags,
+        sequence: u8,
+        target: u64,
+        data: &[u8],
+    ) -> (usize, usize) {
+        self.put(flags, |out, salt| {
+            log::encode_copy(out, salt, order, flags, sequence, target, data)
+        })
     }
 
     pub fn bits(&mut self, set: bool, target: u64, mask: u64) -> (usize, usize) {
-        self.put(EntryFlags::NONE, |out, salt| log::encode_bits(out, salt, set, EntryFlags::NONE, 3, target, mask))
+        self.put(EntryFlags::NONE, |out, salt| {
+            log::encode_bits(out, salt, set, EntryFlags::NONE, 3, target, mask)
+        })
     }
 
     /// A seal over all entries so far and over ranges with these contents.
@@ -107,20 +138,32 @@ impl LogWriter {
         for (_, contents) in ranges {
             crc.update(contents);
         }
-        let ranges: Vec<(u64, u64)> = ranges.iter().map(|(target, data)| (*target, data.len() as u64)).collect();
+        let ranges: Vec<(u64, u64)> = ranges
+            .iter()
+            .map(|(target, data)| (*target, data.len() as u64))
+            .collect();
         let count = self.count;
-        self.put(flags, |out, salt| log::encode_seal(out, salt, flags, count, &ranges, crc.value()))
+        self.put(flags, |out, salt| {
+            log::encode_seal(out, salt, flags, count, &ranges, crc.value())
+        })
     }
 
     /// A chain entry; what follows is to be written with `in_continuation`.
     pub fn chain(&mut self, address: u64) -> (usize, usize) {
-        self.put(EntryFlags::FENCED, |out, salt| log::encode_chain(out, salt, address))
+        self.put(EntryFlags::FENCED, |out, salt| {
+            log::encode_chain(out, salt, address)
+        })
     }
 
     /// A writer for the continuation of this log, with the same generation and count.
     pub fn continuation(&self, capacity: usize) -> Self {
         let heap = empty_heap(capacity, true);
-        Self { heap, generation: self.generation, at: 0, count: self.count }
+        Self {
+            heap,
+            generation: self.generation,
+            at: 0,
+            count: self.count,
+        }
     }
 
     pub fn area(&self) -> LogArea<'_> {
@@ -134,7 +177,12 @@ impl LogWriter {
 }
 
 pub fn empty_heap(capacity: usize, is_continuation: bool) -> Vec<u8> {
-    let header = LogHeader { log_id: LOG_ID, capacity: capacity as u64, owner: uuid(0x20), is_continuation };
+    let header = LogHeader {
+        log_id: LOG_ID,
+        capacity: capacity as u64,
+        owner: uuid(0x20),
+        is_continuation,
+    };
     let mut heap = vec![0; LOG_AREA_OFFSET as usize + capacity];
     heap[..64].copy_from_slice(&header.encode());
     heap
