@@ -64,7 +64,9 @@ impl Description {
         Self::from_descriptor(&descriptor)
     }
 
-    pub(crate) fn from_descriptor(descriptor: &Descriptor) -> Self {
+    /// Describes a type that was declared in another language.
+    #[doc(hidden)]
+    pub fn from_descriptor(descriptor: &Descriptor) -> Self {
         let mut registry = Registry::new();
         let texts = match registry.register(descriptor) {
             Ok(_) => registry

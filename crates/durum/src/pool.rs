@@ -355,6 +355,28 @@ impl Pool {
         self.inner.engine.persist(puddle, address, len)
     }
 
+    /// The open pool that an address lies in. For interfaces that are given addresses only; the caller knows
+    /// that the pool is not closed meanwhile.
+    #[doc(hidden)]
+    pub fn holding(address: usize) -> Result<Pool> {
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
+        let refused = Error::NotInPool { address, len: 1 };
+        let Some(puddle) = puddle_at(address) else {
+            return Err(refused);
+        };
+        // SAFETY: puddles live while their store is open, and the caller keeps the pool open.
+        let pool = unsafe { puddle.as_ref() }.pool.upgrade();
+        pool.map(|inner| Pool { inner }).ok_or(refused)
+    }
+
+    /// The id of a described type, registered with the pool's store. For types that were declared in another language.
+    #[doc(hidden)]
+    pub fn ensure_described(&self, description: &crate::described::Description) -> Result<u64> {
+        self.inner.store.ensure_described(description)
+    }
+
     /// How much room the pool has, and in which pieces.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use durum_service::{
     Service, StoreInfo,
 };
 
-use crate::described::Described;
+use crate::described::{Described, Description};
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
@@ -110,7 +110,11 @@ impl StoreInner {
 
     /// The id of a Rust type, registered with the store.
     pub(crate) fn ensure_type<T: Described>(&self) -> Result<u64> {
-        let description = T::description();
+        self.ensure_described(T::description())
+    }
+
+    /// The id of a described type, registered with the store.
+    pub(crate) fn ensure_described(&self, description: &Description) -> Result<u64> {
         if description.is_registered_with(self.key) {
             return Ok(description.id);
         }

@@ -350,10 +350,50 @@ impl Tx {
     }
 
     /// The running transaction of this thread, for interfaces that have no closure.
-    pub(crate) fn running() -> Option<&'static Tx> {
+    ///
+    /// # Errors
+    /// `NoTransaction`, `Forked`, and what `f` returns.
+    #[doc(hidden)]
+    #[inline]
+    pub fn with_running<R>(f: impl FnOnce(&Tx) -> Result<R>) -> Result<R> {
         // SAFETY: null, or kept alive by `THREAD`; the reference is used within a call on this thread only.
-        let current = unsafe { CURRENT.with(Cell::get).as_ref() }?;
-        (current.depth.get() > 0).then_some(current)
+        match unsafe { CURRENT.with(Cell::get).as_ref() } {
+            Some(_) if forked() => Err(Error::Forked),
+            Some(current) if current.depth.get() > 0 => f(current),
+            _ => Err(Error::NoTransaction),
+        }
+    }
+
+    /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces that have no closure;
+    /// the pool handle that the outermost level began on has to live until that level ends.
+    ///
+    /// # Errors
+    /// As for [`Transaction::commit`]; `NoTransaction`.
+    #[doc(hidden)]
+    #[inline]
+    pub fn end_level(commit: bool) -> Result<()> {
+        // SAFETY: as in `with_running`.
+        match unsafe { CURRENT.with(Cell::get).as_ref() } {
+            Some(current) if current.depth.get() > 0 => current.leave(commit),
+            _ => Err(Error::NoTransaction),
+        }
+    }
+
+    /// The levels of the transaction that runs on this thread; 0 if none does.
+    #[doc(hidden)]
+    #[inline]
+    pub fn levels() -> u32 {
+        // SAFETY: as in `with_running`.
+        unsafe { CURRENT.with(Cell::get).as_ref() }.map_or(0, |current| current.depth.get())
+    }
+
+    /// Whether the outermost level of the running transaction began on this very handle, which has to stay until then.
+    #[doc(hidden)]
+    pub fn began_on(pool: &Pool) -> bool {
+        // SAFETY: as in `with_running`.
+        unsafe { CURRENT.with(Cell::get).as_ref() }.is_some_and(|current| {
+            current.depth.get() > 0 && ptr::eq(current.home.get(), &raw const pool.inner)
+        })
     }
 
     /// The thread ends: its log and its slabs go back to the store.
@@ -640,10 +680,6 @@ impl Tx {
         }
     }
 
-    pub(crate) fn depth(&self) -> u32 {
-        self.depth.get()
-    }
-
     #[inline]
     fn leave(&self, commit: bool) -> Result<()> {
         let depth = self.depth.get() - 1;
@@ -668,6 +704,11 @@ impl Tx {
     fn finish(&self, commit: bool) -> Result<()> {
         let doomed = self.doomed.replace(false);
         self.touched.set(false);
+        if forked() {
+            // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
+            self.depth.set(0);
+            return Err(Error::Forked);
+        }
         let result = {
             let mut state = self.state.borrow_mut();
             if commit && !doomed {
