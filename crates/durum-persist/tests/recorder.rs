@@ -302,36 +302,6 @@ fn marks_are_known_at_crash_points() {
 }
 
 #[test]
-fn a_partial_write_is_recorded_as_far_as_it_went() {
-    // A file-size limit is the one full disk that a test can have everywhere; it needs a process of its own.
-    let limit = || {
-        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-        let recorder = record::Recorder::start(dir.path(), RecorderOptions::default());
-        let file = MediaFile::create_new(&dir.path().join("data")).unwrap();
-        let limits = libc::rlimit {
-            rlim_cur: 6000,
-            rlim_max: 6000,
-        };
-        // SAFETY: changes a limit of this process, which ends with this test.
-        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limits) };
-        // SAFETY: without this the signal would end the process.
-        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-        let error = file.write_all_at(&[1; 8192], 0).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
-        assert_eq!(recorder.stop().bypassed(), [""; 0]);
-    };
-    if std::env::var_os("DURUM_TEST_LIMITED").is_some() {
-        return limit();
-    }
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_partial_write_is_recorded_as_far_as_it_went"])
-        .env("DURUM_TEST_LIMITED", "1")
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
-#[test]
 fn a_dropped_recorder_detaches() {
     let dir = fresh_dir();
     drop(record::Recorder::start(

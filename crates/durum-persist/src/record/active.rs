@@ -291,32 +291,39 @@ impl Active {
 
     /// Records each run of words that differ from what the trace says.
     fn compare(&mut self, region: &Region, id: FileId, start: usize, end: usize) {
-        let mut run: Vec<u8> = Vec::new();
-        for addr in (start..end).step_by(8) {
+        let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+        let current = &self.current[id.index()];
+        let mut addr = start;
+        while addr < end {
             let offset = region.offset_of(addr);
-            // SAFETY: watched regions are mapped and readable, and may be read atomically, by the contract of
-            // `mapped`; `addr` is a multiple of 8 since regions begin on pages and lines.
-            let word = unsafe { line_word(addr) };
-            if word != self.current[id.index()].word(offset) {
-                run.extend_from_slice(&word.to_ne_bytes());
-            } else {
-                self.found(id, offset - run.len() as u64, &mut run);
+            let within = offset as usize % PAGE;
+            let part = (PAGE - within).min(end - addr);
+            let known = &current.page((offset / PAGE as u64) as usize)[within..within + part];
+            for (index, known) in known.chunks_exact(8).enumerate() {
+                // SAFETY: watched regions are mapped and readable, and may be read atomically, by the contract of
+                // `mapped`; the address is a multiple of 8 since regions begin on pages and lines.
+                let word = unsafe { line_word(addr + index * 8) }.to_ne_bytes();
+                if word == known {
+                    continue;
+                }
+                let offset = offset + index as u64 * 8;
+                match runs.last_mut() {
+                    Some((start, run)) if *start + run.len() as u64 == offset => run.extend(word),
+                    _ => runs.push((offset, word.to_vec())),
+                }
             }
+            addr += part;
         }
-        self.found(id, region.offset_of(end) - run.len() as u64, &mut run);
-    }
-
-    fn found(&mut self, file: FileId, offset: u64, run: &mut Vec<u8>) {
-        if !run.is_empty() {
-            let data = self.keep(run);
-            self.current[file.index()].write(offset, run);
+        for (offset, run) in runs {
+            let data = self.keep(&run);
+            self.current[id.index()].write(offset, &run);
+            let file = id;
             self.push(EventKind::Stored {
                 file,
                 offset,
                 data,
                 found: true,
             });
-            run.clear();
         }
     }
 

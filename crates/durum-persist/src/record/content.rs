@@ -52,12 +52,6 @@ impl Content {
         matches!(self.pages.get(index), Some(Some(_)))
     }
 
-    pub(crate) fn word(&self, offset: u64) -> u64 {
-        let mut bytes = [0; 8];
-        self.copy_to(offset, &mut bytes);
-        u64::from_ne_bytes(bytes)
-    }
-
     pub(crate) fn copy_to(&self, offset: u64, bytes: &mut [u8]) {
         for (position, page, start, len) in parts(offset, bytes.len()) {
             bytes[position..position + len].copy_from_slice(&self.page(page)[start..start + len]);
@@ -156,8 +150,8 @@ mod tests {
         let copy = content.clone();
         content.write(0, &[2; 8]);
         assert_eq!(
-            (copy.word(0), content.word(0)),
-            (0x0101_0101_0101_0101, 0x0202_0202_0202_0202)
+            (&copy.page(0)[..8], &content.page(0)[..8]),
+            (&[1; 8][..], &[2; 8][..])
         );
     }
 

@@ -1,7 +1,7 @@
 //! Making images: one directory is changed from image to image.
 //!
 //! What the check did to the last image is not tracked but looked up: names by reading directories, contents by comparing
-//! the pages that the file system says are not holes. So a check may do anything to its image.
+//! the pages that the kernel says are not holes. So a check may do anything to its image.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::draw::Image;
 use super::media::Media;
 use super::names::Node;
+use crate::domain::{self, Domain};
 use crate::record::{FileId, PAGE, Page, next_data};
 
 /// A directory that takes the shape of one image after the other. Removed when dropped.
@@ -24,8 +24,15 @@ pub(super) struct ImageDir {
     path: PathBuf,
     /// The files that we made, by path below the directory.
     slots: HashMap<PathBuf, Slot>,
+    /// The directory is on a file system without a disk.
+    in_memory: bool,
     keep: bool,
 }
+
+/// A file with more pages than this that hold zeros for nothing is made anew.
+const SURPLUS_PAGES_MAX: usize = 256;
+
+const ZERO_PAGE: Page = [0; PAGE];
 
 impl ImageDir {
     pub(super) fn new(scratch: Option<&Path>) -> io::Result<ImageDir> {
@@ -42,9 +49,11 @@ impl ImageDir {
         );
         let path = parent.join(name);
         fs::create_dir(&path)?;
+        let in_memory = domain::detect(&path)? == Domain::Dram;
         Ok(ImageDir {
             path,
             slots: HashMap::new(),
+            in_memory,
             keep: false,
         })
     }
@@ -140,13 +149,21 @@ impl ImageDir {
             next_unit: 0,
             page: [0; PAGE],
         };
-        let present = slot.present_pages(len)?;
+        let present = slot.present_pages(len, self.in_memory)?;
+        let mut surplus = 0;
         for (index, present) in present.iter().enumerate() {
             match (pages.page(index), present) {
                 (Some(wanted), present) => slot.write_page(index, wanted, *present),
-                (None, true) => slot.punch(index)?,
+                (None, true) => {
+                    surplus += 1;
+                    slot.write_page(index, &ZERO_PAGE, true);
+                }
                 (None, false) => {}
             }
+        }
+        if surplus > SURPLUS_PAGES_MAX {
+            // Rather than comparing them again for each image.
+            slot.recreate_next_time();
         }
         Ok(())
     }
@@ -259,9 +276,28 @@ impl Slot {
         }
     }
 
-    /// For each page of the file, whether it is not a hole.
-    fn present_pages(&self, len: u64) -> io::Result<Vec<bool>> {
-        let mut present = vec![false; (len as usize).div_ceil(PAGE)];
+    /// For each page of the file, whether it may be something else than a hole.
+    fn present_pages(&self, len: u64, in_memory: bool) -> io::Result<Vec<bool>> {
+        let count = (len as usize).div_ceil(PAGE);
+        let mut present = vec![false; count];
+        if in_memory {
+            // One call, where asking for each run of data costs more than all else. (A page on its way to the swap would
+            // be missed if the check had written to it and the simulator never had.)
+            let mut resident = vec![0u8; count];
+            if count > 0 {
+                // SAFETY: the mapping is at least `count` pages long, see `resize`, and `resident` has a byte for each.
+                let result = unsafe {
+                    libc::mincore(self.mapping.cast(), count * PAGE, resident.as_mut_ptr())
+                };
+                if result != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            for (present, resident) in present.iter_mut().zip(resident) {
+                *present = resident & 1 != 0;
+            }
+            return Ok(present);
+        }
         let mut offset = 0;
         while let Some((start, end)) = next_data(&self.file, offset, len)? {
             present[start as usize / PAGE..(end as usize).div_ceil(PAGE)].fill(true);
@@ -270,24 +306,17 @@ impl Slot {
         Ok(present)
     }
 
+    /// Makes the file a stranger, so that the next image replaces it.
+    fn recreate_next_time(&mut self) {
+        self.inode = 0;
+    }
+
     fn write_page(&mut self, index: usize, wanted: &Page, present: bool) {
         // SAFETY: `resize` mapped the file up to its length, rounded up to pages, and `index` is a page of it. The
         // file is at least that long, so that the access does not fault: nobody else changes it meanwhile.
         let page = unsafe { &mut *self.mapping.add(index * PAGE).cast::<Page>() };
         if !present || page != wanted {
             page.copy_from_slice(wanted);
-        }
-    }
-
-    fn punch(&self, index: usize) -> io::Result<()> {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, (index * PAGE) as u64, PAGE as u64) {
-            Err(rustix::io::Errno::OPNOTSUPP) => {
-                // SAFETY: as in `write_page`.
-                unsafe { self.mapping.add(index * PAGE).write_bytes(0, PAGE) };
-                Ok(())
-            }
-            result => Ok(result?),
         }
     }
 }
