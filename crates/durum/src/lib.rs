@@ -43,6 +43,7 @@ mod log;
 mod media;
 mod pool;
 mod puddle;
+mod rawlog;
 mod space;
 mod store;
 mod tx;
@@ -58,10 +59,11 @@ pub use durum_service::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use pool::{Pool, PoolOptions, Usage};
+pub use rawlog::{RawEntry, RawLog};
 pub use store::{Store, StoreOptions};
 pub use tx::{Announce, Transaction, Tx};
 
 /// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
 pub fn sites() -> Vec<Site> {
-    [engine::SITES, log::SITES, store::SITES].concat()
+    [engine::SITES, log::SITES, rawlog::SITES, store::SITES].concat()
 }

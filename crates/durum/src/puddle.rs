@@ -62,7 +62,6 @@ const NO_FAILURE: u64 = u64::MAX;
 /// One mapped puddle. Lives until its store is closed, also after the puddle was given back.
 pub(crate) struct Puddle {
     pub(crate) uuid: Uuid,
-    pub(crate) kind: PuddleKind,
     pub(crate) is_root: bool,
     pub(crate) address: usize,
     pub(crate) size: usize,
@@ -177,7 +176,6 @@ impl Puddle {
         }
         let puddle = Arc::new(Self {
             uuid: grant.uuid,
-            kind: grant.kind,
             is_root: grant.is_root,
             address,
             size,
