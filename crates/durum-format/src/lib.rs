@@ -35,8 +35,8 @@ pub mod consts;
 pub mod crc;
 pub mod error;
 pub mod extent;
-//hidden
-//fuzzing
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod log;
 pub mod log_space;
 pub mod puddle;

@@ -255,6 +255,18 @@ impl<T> Variants<T> {
                     format!("case {:?} stands there twice", case.name),
                 ));
             }
+            if earlier
+                .last()
+                .is_some_and(|other| other.discriminant > case.discriminant)
+            {
+                return Err(problem(
+                    path,
+                    format!(
+                        "case {:?} stands behind one with a larger discriminant",
+                        case.name
+                    ),
+                ));
+            }
             path.push(&case.name);
             let whole = Whole {
                 size: self.size,

@@ -431,9 +431,12 @@ fn enter_field<'a>(
 ) -> bool {
     let covers = |field: &&Field<usize>| {
         let start = base + field.offset;
-        let layout = field.ty.layout();
-        start <= offset
-            && layout.is_ok_and(|layout| layout.has_tail || offset < start + layout.size)
+        // An open array has no layout of its own, apart from the struct that has its length.
+        let end = field
+            .ty
+            .layout()
+            .map_or(start, |layout| start + layout.size);
+        start <= offset && (offset < end || ends_in_open_array(&field.ty))
     };
     let Some(field) = fields.iter().rev().find(covers) else {
         return false;
@@ -445,4 +448,14 @@ fn enter_field<'a>(
     path.offset = base + field.offset;
     path.ty = &field.ty;
     true
+}
+
+/// Whether elements may follow the type's own bytes.
+fn ends_in_open_array(ty: &Type<usize>) -> bool {
+    match ty {
+        Type::Struct(Struct { fields, .. }) => fields
+            .last()
+            .is_some_and(|field| ends_in_open_array(&field.ty)),
+        ty => ty.is_open_array(),
+    }
 }

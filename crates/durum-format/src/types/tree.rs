@@ -259,6 +259,17 @@ impl<T> Type<T> {
         }
     }
 
+    /// Whether it is an array that goes on to the end of the object, or as far as a length field says.
+    pub(super) fn is_open_array(&self) -> bool {
+        matches!(
+            self,
+            Self::Array {
+                count: Count::Tail | Count::Field(_),
+                ..
+            }
+        )
+    }
+
     /// The name of a struct or variants.
     pub fn name(&self) -> Option<&str> {
         match self {

@@ -1,0 +1,379 @@
+//! What is fuzzed: one function for each parser, used by `fuzz/` (coverage guided, nightly) and by `tests/corpus.rs`
+//! (committed corpora and mutations of them, stable). A function fails by panicking.
+//!
+//! Inputs are tried as they are and, where a checksum would stop them at the door, once more with the checksum put right.
+
+use crate::catalog::Catalog;
+use crate::consts::{GRANULE, UNIT};
+use crate::crc::{Crc, crc32c};
+use crate::extent::{self, HeapBytes, HeapError, Place};
+use crate::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
+use crate::log_space::LogSpace;
+use crate::puddle::{self, PuddleHeader, PuddleKind};
+use crate::store::StoreHeader;
+use crate::types::{Descriptor, Type};
+use crate::{FormatError, Uuid};
+
+/// A function to fuzz.
+pub type Target = fn(&[u8]);
+
+/// All of them, by the names of their corpora.
+pub const TARGETS: [(&str, Target); 8] = [
+    ("puddle_header", puddle_header),
+    ("heap", heap),
+    ("log_bytes", log_bytes),
+    ("log_entries", log_entries),
+    ("log_space", log_space),
+    ("types", types),
+    ("catalog", catalog),
+    ("store", store),
+];
+
+/// `bytes` with the CRC-32C of those before `at` at `at`, if there are so many.
+fn with_checksum(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    if bytes.len() >= at + 4 {
+        let checksum = crc32c(&bytes[..at]).to_le_bytes();
+        bytes[at..at + 4].copy_from_slice(&checksum);
+    }
+    bytes
+}
+
+/// What is accepted is what would have been written, and errors can be shown.
+fn same_or_error<T>(parsed: Result<T, FormatError>, accepted: impl FnOnce(T)) {
+    match parsed {
+        Ok(parsed) => accepted(parsed),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// The puddle header.
+pub fn puddle_header(data: &[u8]) {
+    for bytes in [data.to_vec(), with_checksum(data, 68)] {
+        let size = bytes.get(56..64).map_or(0, |size| {
+            u64::from_le_bytes(size.try_into().unwrap_or_default())
+        });
+        for file_len in [size, bytes.len() as u64] {
+            same_or_error(puddle::parse(&bytes, file_len), |header| {
+                assert_eq!(
+                    puddle::encode(&header).as_slice(),
+                    &bytes[..puddle::ENCODED_SIZE]
+                );
+                assert_eq!(header.size, file_len);
+            });
+        }
+    }
+}
+
+/// A puddle whose bitmap begins with some bytes and whose heap repeats others.
+struct SparseHeap<'a> {
+    bitmap: &'a [u8],
+    heap: &'a [u8],
+}
+
+impl HeapBytes for SparseHeap<'_> {
+    type Error = ();
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), ()> {
+        for (at, byte) in (offset..).zip(buf.iter_mut()) {
+            let heap_offset = puddle::heap_offset(UNIT);
+            *byte = match at.checked_sub(heap_offset) {
+                Some(at) => self
+                    .heap
+                    .get(at as usize % self.heap.len().max(1))
+                    .copied()
+                    .unwrap_or(0),
+                None => at
+                    .checked_sub(1024)
+                    .and_then(|at| self.bitmap.get(at as usize).copied())
+                    .unwrap_or(0),
+            };
+        }
+        if offset + buf.len() as u64 <= UNIT {
+            Ok(())
+        } else {
+            Err(())
+        }
+    }
+}
+
+/// The walk over a heap.
+pub fn heap(data: &[u8]) {
+    let [kind, bitmap_len, data @ ..] = data else {
+        return;
+    };
+    let (bitmap, heap) = data.split_at(usize::from(*bitmap_len).min(data.len()));
+    let heap = SparseHeap { bitmap, heap };
+    let header = PuddleHeader {
+        kind: PuddleKind::Data,
+        uuid: Uuid([1; 16]),
+        owner: Uuid([2; 16]),
+        address: UNIT,
+        size: UNIT,
+        is_root: kind & 1 == 1,
+    };
+    let mut end = puddle::heap_offset(UNIT);
+    for extent in extent::extents(&heap, &header) {
+        let extent = match extent {
+            Ok(extent) => extent,
+            Err(HeapError::Read(())) => panic!("a walk reads inside the puddle only"),
+            Err(_) => continue,
+        };
+        assert!(
+            extent.offset() >= end,
+            "extents come in order and lie apart"
+        );
+        end = extent.offset() + extent.granules() * GRANULE;
+        assert!(end <= UNIT);
+        let mut objects = 0;
+        for object in extent.objects() {
+            objects += 1;
+            assert!(
+                object.offset >= extent.offset() + extent::EXTENT_HEADER_SIZE
+                    && object.offset + object.size <= end
+            );
+            let found = extent::locate(&heap, &header, UNIT + object.offset)
+                .ok()
+                .flatten();
+            let found = found.map(|location| location.place);
+            assert!(
+                matches!(found, Some(Place::Object { object: other, offset: 0 }) if other == object)
+            );
+        }
+        assert_eq!(objects, extent.allocated());
+    }
+    let places = kind.wrapping_mul(31);
+    for address in [
+        0,
+        UNIT,
+        UNIT + 4096 + u64::from(places) * GRANULE,
+        2 * UNIT - 1,
+        2 * UNIT,
+        u64::MAX,
+    ] {
+        let found = extent::locate(&heap, &header, address);
+        assert!(!matches!(found, Err(HeapError::Read(()))));
+    }
+}
+
+/// A log puddle's heap as it is, and with its header put right.
+pub fn log_bytes(data: &[u8]) {
+    let mut fixed = data.to_vec();
+    if fixed.len() >= log::LOG_AREA_OFFSET as usize {
+        let log_id = u64::from_le_bytes(data[16..24].try_into().unwrap_or_default());
+        let capacity = (data.len() - log::LOG_AREA_OFFSET as usize) as u64;
+        let is_continuation = data[12] & 1 == 1;
+        let header = LogHeader {
+            log_id,
+            capacity,
+            owner: Uuid([3; 16]),
+            is_continuation,
+        };
+        fixed[..64].copy_from_slice(&header.encode());
+    }
+    for heap in [data, &fixed] {
+        same_or_error(LogArea::parse(heap), |area| recover(area, heap.len()));
+    }
+}
+
+/// A log made of entries whose checksums are right and whose fields are the input's: what a hostile client could write.
+pub fn log_entries(data: &[u8]) {
+    const CAPACITY: usize = 4096;
+    let [generation, lo, hi, data @ ..] = data else {
+        return;
+    };
+    let word = RangeWord {
+        generation: u64::from(*generation % 8),
+        lo: *lo,
+        hi: *hi,
+    };
+    let header = |is_continuation| {
+        LogHeader {
+            log_id: 7,
+            capacity: CAPACITY as u64,
+            owner: Uuid([3; 16]),
+            is_continuation,
+        }
+        .encode()
+    };
+    let mut heap = vec![0; log::LOG_AREA_OFFSET as usize + CAPACITY];
+    heap[..64].copy_from_slice(&header(false));
+    for generation in 1..=word.generation {
+        let word = if generation == word.generation {
+            word
+        } else {
+            RangeWord::undo(generation)
+        };
+        let at = log::slot_offset(generation) as usize;
+        heap[at..at + 8].copy_from_slice(&word.to_u64().to_le_bytes());
+    }
+    let entries = &mut heap[log::LOG_AREA_OFFSET as usize..];
+    let mut at = 0;
+    let mut rest = data;
+    while let Some((fields, after)) = rest.split_first_chunk::<16>() {
+        let [
+            stale,
+            len,
+            step,
+            sequence,
+            order,
+            kind,
+            flags,
+            reach,
+            target @ ..,
+        ] = *fields;
+        let len = usize::from(len).min(after.len());
+        let (data, after) = after.split_at(len);
+        rest = after;
+        let salt = Salt::new(7, word.generation.wrapping_sub(u64::from(stale % 4)));
+        let size = if reach == 0xff { u32::MAX } else { len as u32 };
+        let words = [
+            u64::from_le_bytes(target),
+            u64::from(size)
+                | u64::from(sequence) << 32
+                | u64::from(order) << 40
+                | u64::from(kind) << 48
+                | u64::from(flags) << 56,
+        ];
+        let tail = u64::from(salt.generation_low()) | u64::from(salt.checksum(words, data)) << 32;
+        let Some(place) = entries.get_mut(at..at + log::entry_size(len)) else {
+            break;
+        };
+        for (place, word) in place
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .zip([words[0], words[1], tail])
+        {
+            *place = word.to_le_bytes();
+        }
+        place[log::ENTRY_HEADER_SIZE..log::ENTRY_HEADER_SIZE + len].copy_from_slice(data);
+        at += log::entry_size(len).next_multiple_of(if step & 1 == 1 { 64 } else { 8 })
+            + usize::from(step & 2) * 32;
+    }
+    same_or_error(LogArea::parse(&heap), |area| recover(area, heap.len()));
+}
+
+/// Reads the log (a chain leads to a continuation with the same entries), plans, and checks what must hold of any plan.
+fn recover(head: LogArea<'_>, heap_len: usize) {
+    let mut continuation = vec![0; heap_len];
+    let header = LogHeader {
+        is_continuation: true,
+        ..*head.header()
+    };
+    continuation[..64].copy_from_slice(&header.encode());
+    continuation[log::LOG_AREA_OFFSET as usize..].copy_from_slice(head.entries());
+    let chain = |address: u64| match LogArea::parse(&continuation) {
+        Ok(area) if address % 3 != 0 => Ok(area),
+        _ => Err(format!("no puddle at {address:#x}")),
+    };
+    let log = match log::parse(head, chain) {
+        Ok(log) => log,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let _ = log.check_unreached(&head);
+    let contents = |target: u64, len: u64, crc: &mut Crc| {
+        if len > 4096 {
+            return Err("too long");
+        }
+        crc.update(&vec![target as u8; len as usize]);
+        Ok(())
+    };
+    let granted = |target: u64, len: u64| target >= 1024 && target.checked_add(len).is_some();
+    let plan = match log::plan(&log, granted, contents) {
+        Ok(plan) => plan,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    assert_eq!(plan.writes().is_empty(), plan == Plan::Nothing);
+    assert!(plan.writes().len() <= log.entries().len());
+    for write in plan.writes() {
+        let (target, len) = write.range();
+        assert!(granted(target, len));
+        assert!(matches!(write, Write::Copy { .. }) || target.is_multiple_of(8));
+    }
+}
+
+/// The log space.
+pub fn log_space(data: &[u8]) {
+    let mut fixed = with_checksum(data, 60);
+    for line in fixed.chunks_exact_mut(64).skip(1) {
+        let checksum = crc32c(&line[8..]).to_le_bytes();
+        line[4..8].copy_from_slice(&checksum);
+    }
+    for bytes in [data, &fixed] {
+        same_or_error(LogSpace::parse(bytes), |space| {
+            let header = crate::log_space::encode_header(space.client());
+            assert_eq!(header.as_slice(), &bytes[..64]);
+            for (index, entry) in space.entries() {
+                let at = crate::log_space::entry_offset(*index) as usize;
+                assert_eq!(entry.encode().as_slice(), &bytes[at..at + 64]);
+            }
+            for index in space.unfinished() {
+                assert!(*index < crate::log_space::capacity(bytes.len() as u64));
+            }
+        });
+    }
+}
+
+/// A type's text, then a zero byte, then an object of that type.
+pub fn types(data: &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == 0);
+    let Some(Ok(text)) = parts.next().map(std::str::from_utf8) else {
+        return;
+    };
+    let descriptor = match Descriptor::parse(text) {
+        Ok(descriptor) => descriptor,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    assert_eq!(descriptor.text(), text);
+    for line in 0..descriptor.lines().min(8) {
+        let target = descriptor.target(line).expect("each line is a type");
+        assert_eq!(Descriptor::parse(target.text()).as_ref(), Ok(&target));
+    }
+    let object = parts.next().unwrap_or_default();
+    let _ = descriptor.value(object, 3).to_string();
+    let _ = descriptor.value(object, 3).redact().to_json().to_string();
+    for offset in [0, object.len() as u64 / 2, object.len() as u64, u64::MAX] {
+        let _ = descriptor.path(object, offset);
+    }
+    if let Ok(pointers) = descriptor.pointers(object) {
+        for pointer in pointers.take(64) {
+            assert!(pointer.offset + 8 <= object.len() as u64);
+            if let Ok(path) = descriptor.path(object, pointer.offset) {
+                assert!(matches!(path.ty, Type::Pointer { .. }) && path.offset == pointer.offset);
+            }
+        }
+    }
+}
+
+/// The catalog.
+pub fn catalog(data: &[u8]) {
+    let mut wrapped =
+        format!("durum catalog 1 {} {:#010x}\n", data.len(), crc32c(data)).into_bytes();
+    wrapped.extend_from_slice(data);
+    for bytes in [data, &wrapped] {
+        same_or_error(Catalog::parse(bytes), |catalog| {
+            let encoded = catalog.encode().expect("what is accepted can be written");
+            assert_eq!(Catalog::parse(&encoded), Ok(catalog));
+        });
+    }
+}
+
+/// The store file.
+pub fn store(data: &[u8]) {
+    let mut fixed = data.to_vec();
+    if let Some(at) = data
+        .windows(11)
+        .rposition(|window| window == b"checksum = ")
+    {
+        fixed.truncate(at);
+        let line = format!("checksum = {:#010x}\n", crc32c(&fixed));
+        fixed.extend_from_slice(line.as_bytes());
+    }
+    for bytes in [data, &fixed] {
+        same_or_error(StoreHeader::parse(bytes), |store| {
+            let encoded = store.encode().expect("what is accepted can be written");
+            assert_eq!(encoded.as_bytes(), bytes);
+        });
+    }
+}

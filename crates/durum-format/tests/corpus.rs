@@ -1,0 +1,337 @@
+//! Everything that parses media, fuzzed on stable: the corpora in `fuzz/corpus`, and mutations of them.
+//!
+//! `DURUM_WRITE_CORPUS=1 cargo test -p durum-format --test corpus` writes the seeds anew after a target has changed.
+//! Inputs that `cargo fuzz` found are put beside them under their own names.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{LogWriter, uuid};
+use durum_format::catalog::{
+    Catalog, ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, TypeRecord,
+};
+use durum_format::extent::{self, ExtentHeader, ExtentKind, SlabHeader};
+use durum_format::fuzzing::TARGETS;
+use durum_format::log::{EntryFlags, Order};
+use durum_format::log_space::{self, LogSpaceEntry};
+use durum_format::puddle::{self, PuddleHeader, PuddleKind};
+use durum_format::store::StoreHeader;
+use durum_format::types::type_id;
+use durum_format::{DEFAULT_BASE, SPACE_SIZE, UNIT};
+
+const TYPES: [&str; 4] = [
+    "u64\n",
+    "struct \"Node\"(16,8){0:\"value\":i64;8:\"next\":*0;}\n",
+    "struct \"T\"(16,8){0:\"len\":u16;8:\"any\":~any;16:\"p\":[*1;field \"len\"];}\n[char;tail]\n",
+    "variants \"V\"(24,8,tag 0,1){0:\"A\"{}1:\"B\"{8:\"x\":[*0;2];}}\n",
+];
+
+/// Small valid inputs, by target.
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let header = PuddleHeader {
+        kind: PuddleKind::Data,
+        uuid: uuid(1),
+        owner: uuid(2),
+        address: DEFAULT_BASE,
+        size: UNIT,
+        is_root: true,
+    };
+    match target {
+        "puddle_header" => {
+            let log = PuddleHeader {
+                kind: PuddleKind::Log,
+                is_root: false,
+                size: 4 * UNIT,
+                ..header
+            };
+            let log_space = PuddleHeader {
+                kind: PuddleKind::LogSpace,
+                ..log
+            };
+            [header, log, log_space]
+                .iter()
+                .map(|header| puddle::encode(header).to_vec())
+                .collect()
+        }
+        "heap" => {
+            let object = |size, data_offset| ExtentHeader {
+                type_id: 5,
+                kind: ExtentKind::Object { size, data_offset },
+            };
+            let words = |header: ExtentHeader| {
+                extent::encode(&header)
+                    .into_iter()
+                    .flat_map(u64::to_le_bytes)
+            };
+            let mut objects = vec![0, 2, 0b0000_1001, 1];
+            objects.extend(words(object(600, 64)));
+            objects.resize(objects.len() + 240, 0);
+            let slab_heap = |size| {
+                let slab = SlabHeader::new(size).unwrap();
+                let extent_size = slab.geometry().extent_size;
+                let mut bytes = vec![0, 4, 1, 0, 1, 0];
+                bytes.extend(words(ExtentHeader {
+                    type_id: 6,
+                    kind: ExtentKind::Slab { extent_size },
+                }));
+                bytes.extend(slab.encode().to_le_bytes());
+                bytes.extend([0b1010_0101, 0xff, 0, 1]);
+                bytes.resize(6 + 4096, 0);
+                bytes
+            };
+            vec![objects, slab_heap(24), slab_heap(200), vec![1, 1, 1]]
+        }
+        "log_bytes" => {
+            let mut empty = LogWriter::new(256);
+            empty.at = 0;
+            let mut sealed = LogWriter::at_generation(512, 20);
+            sealed.undo(DEFAULT_BASE + 4096, b"hello");
+            sealed.copy(Order::Reverse, EntryFlags::VOLATILE, 1, 64, b"volatile");
+            sealed.redo(DEFAULT_BASE + 8192, &[1; 16]);
+            sealed.bits(true, DEFAULT_BASE + 1024, 2);
+            sealed.seal(EntryFlags::NONE, &[(DEFAULT_BASE, &[0; 8])]);
+            let mut chained = LogWriter::at_generation(256, 3);
+            chained.undo(DEFAULT_BASE + 4096, b"chained");
+            chained.chain(DEFAULT_BASE + UNIT);
+            vec![empty.heap, sealed.heap, chained.heap]
+        }
+        "log_entries" => {
+            // generation, range; then per entry: stale, length, step, sequence, order, kind, flags, reach, target, data
+            let entry = |sequence: u8, order: u8, kind: u8, flags: u8, target: u64, data: &[u8]| {
+                let mut bytes = vec![
+                    0,
+                    data.len() as u8,
+                    u8::from(flags & 2 != 0),
+                    sequence,
+                    order,
+                    kind,
+                    flags,
+                    0,
+                ];
+                bytes.extend(target.to_le_bytes());
+                bytes.extend(data);
+                bytes
+            };
+            let undo = [
+                entry(1, 1, 1, 2, 4096, b"first"),
+                entry(1, 1, 1, 2, 8192, b"second"),
+            ]
+            .concat();
+            let redo = [
+                entry(3, 0, 1, 0, 4096, b"redo"),
+                entry(3, 0, 2, 0, 1024, &[1; 8]),
+            ]
+            .concat();
+            let seal = entry(0, 0, 4, 0, 0, &[[2, 0, 0, 0, 0, 0, 0, 0], [0; 8]].concat());
+            let chain = entry(0, 0, 5, 2, DEFAULT_BASE, &[]);
+            let with = |word: [u8; 3], parts: &[&[u8]]| [word.as_slice(), &parts.concat()].concat();
+            vec![
+                with([3, 0, 2], &[&undo]),
+                with([3, 0, 2], &[&redo, &seal]),
+                with([5, 2, 4], &[&redo]),
+                with([1, 0, 2], &[&undo, &chain]),
+                with([0, 0, 0], &[&undo]),
+            ]
+        }
+        "log_space" => {
+            let entry = LogSpaceEntry {
+                log_id: 9,
+                puddle: uuid(3),
+                address: DEFAULT_BASE,
+            };
+            let mut space = log_space::encode_header(uuid(2)).to_vec();
+            space.extend(entry.encode());
+            space.extend([0; 64]);
+            space.extend(
+                LogSpaceEntry {
+                    log_id: 10,
+                    ..entry
+                }
+                .encode(),
+            );
+            vec![log_space::encode_header(uuid(2)).to_vec(), space]
+        }
+        "types" => {
+            let object =
+                |text: &str| [text.as_bytes(), &[0, 1, 0, 0, 0, 0, 0, 0, 0], &[0; 40]].concat();
+            TYPES.into_iter().map(object).collect()
+        }
+        "catalog" => {
+            let file = catalog().encode().unwrap();
+            let body = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+            vec![file.clone(), file[body..].to_vec()]
+        }
+        "store" => {
+            let store = StoreHeader {
+                uuid: uuid(1),
+                base: DEFAULT_BASE,
+                size: SPACE_SIZE,
+                start: DEFAULT_BASE + (3 << 30),
+                domain: "file".into(),
+            };
+            vec![store.encode().unwrap().into_bytes()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn catalog() -> Catalog {
+    let puddle = |first: u8, owner: u8, kind, unit: u64| PuddleRecord {
+        uuid: uuid(first),
+        owner: uuid(owner),
+        kind,
+        address: DEFAULT_BASE + unit * UNIT,
+        size: UNIT,
+        file: format!("puddles/{first}"),
+    };
+    Catalog {
+        pools: vec![PoolRecord {
+            name: "pool".into(),
+            uuid: uuid(2),
+            engine: "hybrid".into(),
+            root: uuid(3),
+            puddles: vec![uuid(3)],
+        }],
+        puddles: vec![
+            puddle(3, 2, PuddleKind::Data, 0),
+            puddle(4, 5, PuddleKind::LogSpace, 1),
+            puddle(6, 5, PuddleKind::Log, 2),
+        ],
+        types: vec![TypeRecord {
+            id: type_id(TYPES[1]),
+            text: TYPES[1].into(),
+        }],
+        clients: vec![ClientRecord {
+            uuid: uuid(5),
+            log_space: Some(uuid(4)),
+            grants: vec![Grant {
+                puddle: uuid(3),
+                mode: GrantMode::Write,
+            }],
+        }],
+        ..Catalog::empty(uuid(1), DEFAULT_BASE, SPACE_SIZE, "dram")
+    }
+}
+
+fn corpus_dir(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target)
+}
+
+fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(corpus_dir(target))
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                fs::read(&path).unwrap(),
+            )
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Seeds are small images of version 1: a changed one is a changed layout.
+#[test]
+fn seeds_on_disk_are_those_that_this_build_makes() {
+    for (target, _) in TARGETS {
+        let seeds = seeds(target);
+        assert!(!seeds.is_empty(), "{target} has seeds");
+        for (index, seed) in seeds.iter().enumerate() {
+            let path = corpus_dir(target).join(format!("seed-{index}"));
+            if std::env::var_os("DURUM_WRITE_CORPUS").is_some() {
+                fs::create_dir_all(corpus_dir(target)).unwrap();
+                fs::write(&path, seed).unwrap();
+            }
+            assert_eq!(&fs::read(&path).unwrap(), seed, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_input_of_the_corpora_makes_a_parser_fail() {
+    for (target, function) in TARGETS {
+        for (_, input) in corpus(target) {
+            function(&input);
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    const NUMBERS: [u64; 8] = [0, 1, 2, 0x7f, 0xff, 0xffff, u32::MAX as u64, u64::MAX];
+    let at = random.below(input.len());
+    let len = random.below(16).min(input.len() - at);
+    match random.below(8) {
+        0 | 1 if at < input.len() => input[at] ^= 1 << random.below(8),
+        2 if at < input.len() => input[at] = random.next() as u8,
+        3 => {
+            let number = NUMBERS[random.below(NUMBERS.len())].to_le_bytes();
+            let width = [1, 2, 4, 8][random.below(4)].min(input.len() - at);
+            input[at..at + width].copy_from_slice(&number[..width]);
+        }
+        4 => drop(input.drain(at..at + len)),
+        5 => {
+            let copy = input[at..at + len].to_vec();
+            let to = random.below(input.len());
+            input.splice(to..to, copy);
+        }
+        6 => input.truncate(at),
+        _ => {
+            let from = random.below(other.len());
+            let piece = &other[from..(from + len.max(1)).min(other.len())];
+            let end = (at + piece.len()).min(input.len());
+            input.splice(at..end, piece.iter().copied());
+        }
+    }
+}
+
+/// The same inputs in each run: a failure is found again by running the test again.
+#[test]
+fn no_mutation_of_the_corpora_makes_a_parser_fail() {
+    for (number, (target, function)) in (1..).zip(TARGETS) {
+        let corpus = corpus(target);
+        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ number);
+        let start = std::time::Instant::now();
+        let mut count = 0;
+        // As many as take about half a second here, but no fewer than a slow machine can do.
+        while count < 2_000 || count < 200_000 && start.elapsed().as_millis() < 500 {
+            let (name, seed) = &corpus[random.below(corpus.len())];
+            let (_, other) = &corpus[random.below(corpus.len())];
+            let mut input = seed.clone();
+            for _ in 0..=random.below(6) {
+                mutate(&mut input, other, &mut random);
+            }
+            let failed = std::panic::catch_unwind(|| function(&input)).is_err();
+            assert!(
+                !failed,
+                "{target}: mutation {count}, of {name}: {}",
+                hex_of(&input)
+            );
+            count += 1;
+        }
+    }
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
