@@ -97,9 +97,8 @@ impl MediaFile {
     /// `StorageFull` or as the system says; part of the bytes may have been written.
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         inject::check(Operation::Write, &self.inner.path)?;
-        if offset + bytes.len() as u64 > self.len()? {
-            inject::check(Operation::Grow, &self.inner.path)?;
-        }
+        let end = offset.saturating_add(bytes.len() as u64);
+        inject::check_growth(&self.inner.path, end, || self.len())?;
         let write = || self.inner.file.write_all_at(bytes, offset);
         hook::file_or_error(write, |active, result| match result {
             Ok(()) => active.written(self, bytes, offset),
@@ -153,9 +152,7 @@ impl MediaFile {
     /// # Errors
     /// As the system says; the length is then as before.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
-        if len > self.len()? {
-            inject::check(Operation::Grow, &self.inner.path)?;
-        }
+        inject::check_growth(&self.inner.path, len, || self.len())?;
         hook::file(
             || self.inner.file.set_len(len),
             |active, ()| active.resized(self, len),

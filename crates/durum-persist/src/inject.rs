@@ -63,6 +63,20 @@ impl Drop for Fault {
     }
 }
 
+/// Whether a file operation that makes a file `new_len` bytes long, if it is shorter, shall fail for want of space.
+#[inline]
+pub(crate) fn check_growth(
+    path: &Path,
+    new_len: u64,
+    len: impl FnOnce() -> io::Result<u64>,
+) -> io::Result<()> {
+    // The old length costs a system call: only tests pay it.
+    if ANY.load(Relaxed) && new_len > len()? {
+        check_rules(Operation::Grow, path)?;
+    }
+    Ok(())
+}
+
 /// Whether this operation shall fail, and how.
 #[inline]
 pub(crate) fn check(operation: Operation, path: &Path) -> io::Result<()> {

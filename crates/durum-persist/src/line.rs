@@ -8,10 +8,13 @@
 
 use crate::{Site, count, record, state};
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 #[path = "line/aarch64.rs"]
 mod arch;
-#[cfg(target_arch = "x86_64")]
+#[cfg(miri)]
+#[path = "line/interpreted.rs"]
+mod arch;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[path = "line/x86_64.rs"]
 mod arch;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -69,7 +69,7 @@ pub unsafe fn mapped(addr: *const u8, len: usize, file: &MediaFile, file_offset:
     hook::mapped(region::Region {
         addr: addr as usize,
         len,
-        file: file.clone(),
+        file: file.key(),
         file_offset,
         watch,
     });

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::active::Active;
-use super::region::Region;
+use super::region::{Region, Regions};
 use super::{RecorderOptions, Trace};
 use crate::{Site, delay, line, state};
 
@@ -17,12 +17,12 @@ pub(crate) use super::active::Name;
 
 struct Global {
     /// All announced mappings of the process, recorded or not.
-    regions: Vec<Region>,
+    regions: Regions,
     active: Option<Active>,
 }
 
 static GLOBAL: Mutex<Global> = Mutex::new(Global {
-    regions: Vec::new(),
+    regions: Regions::new(),
     active: None,
 });
 
@@ -78,11 +78,9 @@ pub(super) fn join_thread() {
 pub(super) fn mapped(region: Region) {
     let mut global = lock();
     if let Some(active) = &mut global.active {
-        active.mapped(&region);
+        active.mapped(region);
     }
-    let (addr, end) = (region.addr, region.end());
-    global.regions = subtract(&global.regions, addr, end);
-    global.regions.push(region);
+    global.regions.insert(region);
 }
 
 #[cold]
@@ -91,14 +89,7 @@ pub(super) fn unmapped(addr: usize, len: usize) {
     if let Some(active) = &mut global.active {
         active.unmapped(addr, len);
     }
-    global.regions = subtract(&global.regions, addr, addr + len);
-}
-
-fn subtract(regions: &[Region], addr: usize, end: usize) -> Vec<Region> {
-    regions
-        .iter()
-        .flat_map(|region| region.without(addr, end))
-        .collect()
+    global.regions.remove(addr, addr + len);
 }
 
 /// # Safety

@@ -1,18 +1,64 @@
 //! Mapped regions, and which pages of them were ever touched.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::content::PAGE;
-use crate::file::MediaFile;
+use crate::file::FileKey;
 
-/// A shared mapping of a file.
-#[derive(Clone, Debug)]
+/// Regions that do not overlap, by address.
+#[derive(Default)]
+pub(crate) struct Regions {
+    by_addr: BTreeMap<usize, Region>,
+}
+
+impl Regions {
+    pub(crate) const fn new() -> Regions {
+        Regions {
+            by_addr: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a region, in place of what was there: memory can be mapped over.
+    pub(crate) fn insert(&mut self, region: Region) {
+        self.remove(region.addr, region.end());
+        self.by_addr.insert(region.addr, region);
+    }
+
+    /// Removes `addr..end`, which may be part of a region or of several.
+    pub(crate) fn remove(&mut self, addr: usize, end: usize) {
+        for region in self.overlapping(addr, end) {
+            self.by_addr.remove(&region.addr);
+            for rest in region.without(addr, end) {
+                self.by_addr.insert(rest.addr, rest);
+            }
+        }
+    }
+
+    pub(crate) fn overlapping(&self, addr: usize, end: usize) -> Vec<Region> {
+        let before = self.by_addr.range(..addr).next_back();
+        let candidates = before
+            .into_iter()
+            .chain(self.by_addr.range(addr..end.max(addr)));
+        candidates
+            .filter(|(_, region)| region.overlap(addr, end).is_some())
+            .map(|(_, region)| *region)
+            .collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Region> {
+        self.by_addr.values()
+    }
+}
+
+/// A shared mapping of a file. It keeps no descriptor open: a mapped file keeps its inode number to itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Region {
     pub(crate) addr: usize,
     /// Bytes.
     pub(crate) len: usize,
-    pub(crate) file: MediaFile,
+    pub(crate) file: FileKey,
     pub(crate) file_offset: u64,
     /// The program's own stores are looked for.
     pub(crate) watch: bool,
@@ -34,11 +80,11 @@ impl Region {
     }
 
     /// What remains of the region without `addr..end`.
-    pub(crate) fn without(&self, addr: usize, end: usize) -> Vec<Region> {
+    fn without(&self, addr: usize, end: usize) -> Vec<Region> {
         let part = |start: usize, end: usize| Region {
             addr: start,
             len: end - start,
-            file: self.file.clone(),
+            file: self.file,
             file_offset: self.offset_of(start),
             watch: self.watch,
         };
@@ -79,5 +125,66 @@ impl Region {
             }
             page += count;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(addr: usize, len: usize, inode: u64) -> Region {
+        let file = FileKey { device: 1, inode };
+        Region {
+            addr,
+            len,
+            file,
+            file_offset: addr as u64 * 10,
+            watch: false,
+        }
+    }
+
+    fn regions_after(remove: (usize, usize)) -> Vec<(usize, usize, u64)> {
+        let mut regions = Regions::new();
+        regions.insert(region(100, 50, 1));
+        regions.insert(region(150, 50, 2));
+        regions.remove(remove.0, remove.1);
+        regions
+            .iter()
+            .map(|region| (region.addr, region.len, region.file_offset))
+            .collect()
+    }
+
+    #[test]
+    fn any_part_of_regions_can_be_removed() {
+        assert_eq!(regions_after((0, 100)), [(100, 50, 1000), (150, 50, 1500)]);
+        assert_eq!(regions_after((0, 110)), [(110, 40, 1010), (150, 50, 1500)]);
+        assert_eq!(
+            regions_after((120, 130)),
+            [(100, 20, 1000), (130, 20, 1030), (150, 50, 1500)]
+        );
+        assert_eq!(
+            regions_after((120, 160)),
+            [(100, 20, 1000), (160, 40, 1510)]
+        );
+        assert_eq!(regions_after((100, 150)), [(150, 50, 1500)]);
+        assert_eq!(regions_after((90, 300)), []);
+        assert_eq!(
+            regions_after((120, 120)),
+            [(100, 50, 1000), (150, 50, 1500)]
+        );
+    }
+
+    #[test]
+    fn a_region_replaces_what_it_covers() {
+        let mut regions = Regions::new();
+        regions.insert(region(100, 50, 1));
+        regions.insert(region(120, 100, 2));
+        let found: Vec<_> = regions
+            .iter()
+            .map(|region| (region.addr, region.len, region.file.inode))
+            .collect();
+        assert_eq!(found, [(100, 20, 1), (120, 100, 2)]);
+        assert_eq!(regions.overlapping(119, 121).len(), 2);
+        assert_eq!(regions.overlapping(220, 300).len(), 0);
     }
 }
