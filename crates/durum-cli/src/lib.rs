@@ -1,1 +1,69 @@
-//! The durum command.
+//! The `durum` command: makes, lists, inspects, checks, recovers and clones stores, and shows that they survive.
+//!
+//! `docs/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`] (how it can
+//! go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects through their
+//! type descriptors), `demo` (the word count that is killed again and again; `demo/map.rs` is an example of the untyped API).
+
+pub mod args;
+mod commands;
+mod demo;
+pub mod failure;
+mod inspect;
+pub mod manual;
+mod output;
+mod progress;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use failure::Failure;
+
+/// Runs the command with these arguments, the first of which is its own name.
+///
+/// The exit code is 0 for success, 2 for refused input, 3 for damaged data, 1 when the system failed, and 130 after an interrupt.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version go to the output and succeed; anything else is refused input.
+            let code = if error.use_stderr() {
+                failure::REFUSED
+            } else {
+                0
+            };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let result = run(&arguments.command, &mut out).and_then(|()| Ok(out.flush()?));
+    // A panic below would have left `out` to its destructor; here it is empty or the reader is gone.
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = out.flush();
+            eprintln!("durum: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
+    match command {
+        Command::Init(options) => commands::init::run(options, out),
+        Command::Ls(options) => commands::ls::run(options, out),
+        Command::Stat(options) => commands::stat::run(options, out),
+        Command::Inspect(options) => inspect::run(options, out),
+        Command::Check(options) => commands::check::run(options, out),
+        Command::Recover(options) => commands::recover::run(options, out),
+        Command::Clone(options) => commands::clone::run(options, out),
+        Command::Rm(options) => commands::rm::run(options, out),
+        Command::Demo(options) => demo::run(options, out),
+        Command::Manual(options) => manual::run(options, out),
+    }
+}

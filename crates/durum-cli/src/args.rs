@@ -1,0 +1,259 @@
+//! What may be asked for on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+/// Durable data structures: tools for stores, and a demonstration.
+#[derive(Debug, Parser)]
+#[command(
+    name = "durum",
+    version,
+    after_help = "Exit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make an empty store
+    #[command(after_help = "Example:\n  durum init /mnt/pmem/store")]
+    Init(Init),
+    /// List the pools of a store
+    #[command(after_help = "Example:\n  durum ls /mnt/pmem/store")]
+    Ls(Ls),
+    /// Tell what a store is: domain, addresses, state, versions, space
+    #[command(
+        after_help = "Examples:\n  durum stat /mnt/pmem/store\n  durum stat --domain /mnt/pmem    what a store there would survive"
+    )]
+    Stat(Stat),
+    /// Print a pool's objects, free space and logs, without the program that made them and without writing
+    #[command(
+        after_help = "Examples:\n  durum inspect /mnt/pmem/store words --depth 3\n  durum inspect /mnt/pmem/store words --heap --log --json\n\n\
+        A pointer is followed once: the object it leads to is named #1, #2, ... where it is printed, and later pointers to it \
+        show that name; `cycle` marks one that leads back to an object it is part of."
+    )]
+    Inspect(Inspect),
+    /// Check a store: structures, leaks, orphan files
+    #[command(
+        after_help = "Examples:\n  durum check /mnt/pmem/store\n  durum check /mnt/pmem/store --repair\n\n\
+        Nothing is written without --repair. Damage gives exit code 3; leaks and notes do not."
+    )]
+    Check(Check),
+    /// Undo or complete what a program that died has left, and accept quarantined pools
+    #[command(
+        after_help = "Examples:\n  durum recover /mnt/pmem/store\n  durum recover /mnt/pmem/store --accept-quarantined words\n\n\
+        Any program that opens the store does the same first; nobody has to run this."
+    )]
+    Recover(Recover),
+    /// Copy a closed store to new addresses, so that one process can open both
+    #[command(after_help = "Example:\n  durum clone /mnt/pmem/store /mnt/pmem/copy")]
+    Clone(Clone),
+    /// Remove a pool, or a whole store
+    #[command(
+        after_help = "Examples:\n  durum rm /mnt/pmem/store words\n  durum rm /mnt/pmem/store --yes"
+    )]
+    Rm(Rm),
+    /// Count words while being killed again and again, and compare with a plain count
+    #[command(
+        after_help = "Examples:\n  durum demo\n  durum demo --kills 20 --store /mnt/pmem/demo book.txt\n\n\
+        Worker threads count the words of the text in a pool, over and over. This process kills theirs with SIGKILL at random \
+        moments, recovers the store without any of their code, and starts them again. At the end every count is compared \
+        with a count in plain memory; any difference is exit code 3."
+    )]
+    Demo(Demo),
+    /// Write the manual pages into a directory
+    #[command(hide = true, name = "manual")]
+    Manual(Manual),
+}
+
+/// Arguments of `durum init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Where to make it; nothing may be there yet
+    pub path: PathBuf,
+    /// The first address of its puddles, a multiple of 2 MiB [default: 0x200000000000]
+    #[arg(long, value_parser = number, value_name = "ADDRESS")]
+    pub base: Option<u64>,
+    /// Refuse unless the place is in this domain: dax, dram or file
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum ls`.
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// The store
+    pub store: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum stat`.
+#[derive(Debug, Args)]
+pub struct Stat {
+    /// The store; with --domain any directory
+    pub path: PathBuf,
+    /// Print only the persistence domain of the path: dax, dram or file
+    #[arg(long)]
+    pub domain: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum inspect`.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// The store
+    pub store: PathBuf,
+    /// The pool
+    pub pool: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Hide the program's data; structure, counts and pointers stay
+    #[arg(long)]
+    pub redact: bool,
+    /// Follow at most this many pointers in a row from the root
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub depth: usize,
+    /// Print at most this many objects
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub objects: usize,
+    /// Print at most this many elements of an array
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    pub elements: usize,
+    /// Print free space by size, and objects by type, instead of the tree
+    #[arg(long)]
+    pub heap: bool,
+    /// Print the logs that concern the store instead of the tree
+    #[arg(long)]
+    pub log: bool,
+}
+
+/// Arguments of `durum check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The store
+    pub store: PathBuf,
+    /// Repair what is safe to repair: the catalog, a lost registry, orphan files
+    #[arg(long)]
+    pub repair: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum recover`.
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// The store
+    pub store: PathBuf,
+    /// Open this pool again as it is, although a log that concerns it was damaged
+    #[arg(long, value_name = "POOL")]
+    pub accept_quarantined: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum clone`.
+#[derive(Debug, Args)]
+pub struct Clone {
+    /// The store to copy; it is not changed
+    pub source: PathBuf,
+    /// Where the copy appears, complete, at the end
+    pub target: PathBuf,
+    /// The first address of the copy's puddles, a multiple of 2 MiB [default: that of the source]
+    #[arg(long, value_parser = number, value_name = "ADDRESS")]
+    pub base: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum rm`.
+#[derive(Debug, Args)]
+pub struct Rm {
+    /// The store
+    pub store: PathBuf,
+    /// The pool to remove; the whole store where none is named
+    pub pool: Option<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Arguments of `durum demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Texts to count, files or directories [default: /usr/share/common-licenses, ./README.md and ./docs]
+    pub files: Vec<PathBuf>,
+    /// How often to kill the worker process
+    #[arg(long, default_value_t = 12, value_name = "N")]
+    pub kills: u32,
+    /// Worker threads
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: u32,
+    /// Milliseconds between two kills, on average
+    #[arg(long, default_value_t = 1200, value_name = "MS")]
+    pub pace: u64,
+    /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Draws the moments of the kills; a run prints its own [default: random]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Keep the store
+    #[arg(long)]
+    pub keep: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only count, until killed, and report what is durable
+    #[arg(long, hide = true, requires = "store", conflicts_with = "verify_only")]
+    pub worker_only: bool,
+    /// Only compare the counts of a store with the part of its text that it says was counted
+    #[arg(long, hide = true, requires = "store")]
+    pub verify_only: bool,
+    /// With --verify-only: at least so many words have to be counted
+    #[arg(long, hide = true, default_value_t = 0, value_name = "N")]
+    pub at_least: u64,
+    /// With --worker-only: the text comes from the standard input
+    #[arg(long, hide = true)]
+    pub text_from_input: bool,
+    /// With --worker-only: end when the pass that was begun is complete
+    #[arg(long, hide = true)]
+    pub finish: bool,
+}
+
+/// Arguments of `durum manual`.
+#[derive(Debug, Args)]
+pub struct Manual {
+    /// The directory
+    pub directory: PathBuf,
+}
+
+/// The definition of the command, for the manual.
+pub fn definition() -> clap::Command {
+    Arguments::command()
+}
+
+/// A number, decimal or with `0x` in front.
+fn number(text: &str) -> Result<u64, String> {
+    let digits = text.replace('_', "");
+    let parsed = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => digits.parse(),
+    };
+    parsed.map_err(|error| format!("{error}; give a number like 4096 or 0x200000000000"))
+}

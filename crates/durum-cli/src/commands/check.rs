@@ -1,0 +1,141 @@
+//! `durum check`: structures, leaks, orphan files; and repair of what is safe.
+
+use std::io::Write;
+
+use durum_service::{CheckOptions, CheckReport, Leaks, Severity, check, repair};
+use serde_json::{Value, json};
+
+use super::recover;
+use crate::args::Check;
+use crate::failure::Failure;
+use crate::output::{self, count, size};
+use crate::progress;
+
+pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
+    let repaired = match options.repair {
+        true => repair(&options.store)?.actions,
+        false => Vec::new(),
+    };
+    let mut how = CheckOptions::default();
+    how.progress = Some(progress::stages());
+    let report = check(&options.store, &how)?;
+    drop(how);
+    if options.json {
+        output::json(out, &to_json(&report, &repaired))?;
+    } else {
+        print(&report, &repaired, options.repair, out)?;
+    }
+    if report.is_sound() {
+        return Ok(());
+    }
+    let damages = of(&report, Severity::Damage);
+    Err(Failure::Damaged(format!(
+        "{}: {} found; {}",
+        options.store.display(),
+        count(damages, "damage"),
+        if options.repair {
+            "what is left cannot be repaired: restore a copy of the store"
+        } else {
+            "keep a copy of the store, then try `durum check --repair`"
+        }
+    )))
+}
+
+fn of(report: &CheckReport, severity: Severity) -> u64 {
+    report
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == severity)
+        .count() as u64
+}
+
+fn name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Leak => "leak",
+        Severity::Damage => "damage",
+    }
+}
+
+fn print(
+    report: &CheckReport,
+    repaired: &[String],
+    was_asked_to_repair: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    for action in repaired {
+        writeln!(out, "repaired: {action}")?;
+    }
+    if was_asked_to_repair && repaired.is_empty() {
+        writeln!(out, "nothing to repair")?;
+    }
+    let pending = &report.pending;
+    if !pending.was_clean {
+        writeln!(
+            out,
+            "not closed in order: recovery will roll {} back and {} forward; seen as it will leave the store",
+            count(pending.rolled_back, "transaction"),
+            pending.rolled_forward
+        )?;
+    }
+    for pool in &report.pools {
+        let leaks = match &pool.leaks {
+            Leaks::Judged { objects: 0, .. } => "no leaks".into(),
+            Leaks::Judged { objects, bytes } => {
+                format!(
+                    "{} ({}) that nothing leads to",
+                    count(*objects, "object"),
+                    size(*bytes)
+                )
+            }
+            Leaks::Unjudged { reason } => format!("leaks not judged: {reason}"),
+        };
+        writeln!(
+            out,
+            "pool \"{}\": {} ({}) in {}; {leaks}",
+            pool.name,
+            count(pool.objects, "object"),
+            size(pool.bytes),
+            count(pool.puddles, "puddle")
+        )?;
+    }
+    for finding in &report.findings {
+        writeln!(out, "{}: {finding}", name(finding.severity))?;
+    }
+    if report.is_sound() {
+        writeln!(out, "sound")?;
+    }
+    Ok(())
+}
+
+fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
+    let findings = report.findings.iter().map(|finding| {
+        json!({
+            "severity": name(finding.severity),
+            "file": finding.file,
+            "offset": finding.offset,
+            "text": finding.text,
+        })
+    });
+    let pools = report.pools.iter().map(|pool| {
+        let leaks = match &pool.leaks {
+            Leaks::Judged { objects, bytes } => json!({ "objects": objects, "bytes": bytes }),
+            Leaks::Unjudged { reason } => json!({ "unjudged": reason }),
+        };
+        json!({
+            "name": pool.name,
+            "puddles": pool.puddles,
+            "objects": pool.objects,
+            "bytes": pool.bytes,
+            "has_root": pool.has_root,
+            "leaks": leaks,
+        })
+    });
+    json!({
+        "sound": report.is_sound(),
+        "findings": findings.collect::<Vec<_>>(),
+        "pools": pools.collect::<Vec<_>>(),
+        "pending": recover::to_json(&report.pending),
+        "repaired": repaired,
+    })
+}

@@ -1,0 +1,9 @@
+//! The small subcommands, one file each.
+
+pub(crate) mod check;
+pub(crate) mod clone;
+pub(crate) mod init;
+pub(crate) mod ls;
+pub(crate) mod recover;
+pub(crate) mod rm;
+pub(crate) mod stat;

@@ -1,0 +1,130 @@
+//! `durum rm`: removes a pool, or a whole store.
+
+use std::fs;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+
+use durum_service::{Embedded, OpenOptions, ReadOnlyStore, Service};
+
+use crate::args::Rm;
+use crate::failure::Failure;
+use crate::output::{count, size};
+
+pub(crate) fn run(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
+    match &options.pool {
+        Some(pool) => remove_pool(options, pool, out),
+        None => remove_store(options, out),
+    }
+}
+
+fn remove_pool(options: &Rm, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    // Opening also takes the lock: a pool that a program uses is not removed.
+    let store = Embedded::open(&options.store, OpenOptions::default())?;
+    let removed = ask_and_remove(options, &store, name);
+    let closed = store.close();
+    removed?;
+    closed?;
+    writeln!(out, "removed pool \"{name}\"")?;
+    Ok(())
+}
+
+fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Failure> {
+    let pools = store.pools()?;
+    // Where there is no such pool, the store says so.
+    if let Some(pool) = pools.iter().find(|pool| pool.name == name) {
+        let question = format!(
+            "remove pool \"{name}\" ({} in {}) and everything in it?",
+            size(pool.bytes),
+            count(pool.puddles, "puddle")
+        );
+        confirm(options, &question)?;
+    }
+    Ok(store.remove_pool(name)?)
+}
+
+fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
+    let path = &options.store;
+    // A store whose catalog is damaged may go, too; a directory that is no store may not.
+    let what = match ReadOnlyStore::open(path) {
+        Ok(reader) => {
+            let pools = reader.pools();
+            let bytes = pools.iter().map(|pool| pool.bytes).sum();
+            format!("{}, {}", count(pools.len() as u64, "pool"), size(bytes))
+        }
+        Err(error @ durum_service::Error::StoreMissing { .. }) => return Err(error.into()),
+        Err(_) => "damaged".into(),
+    };
+    refuse_foreign(path)?;
+    let question = format!(
+        "remove the store {} ({what}) with everything in it?",
+        path.display()
+    );
+    confirm(options, &question)?;
+    // Held to the end, so that no program opens the store while it goes.
+    let _held = hold(path)?;
+    // Without its identity the rest is no store any more, whatever happens from here on.
+    let identity = path.join(durum::format::store::FILE_NAME);
+    fs::remove_file(&identity).map_err(|error| Failure::file("removing", &identity, error))?;
+    fs::remove_dir_all(path).map_err(|error| Failure::file("removing", path, error))?;
+    writeln!(out, "removed the store {}", path.display())?;
+    Ok(())
+}
+
+/// Opens a store for its lock; refuses one that a program has open.
+fn hold(path: &Path) -> Result<Option<Embedded>, Failure> {
+    match Embedded::open(path, OpenOptions::default()) {
+        Ok(store) => Ok(Some(store)),
+        Err(error @ durum_service::Error::StoreBusy { .. }) => Err(error.into()),
+        // Damaged or half made: nobody can have it open.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Refuses a directory with files that are not the store's: they would go with it.
+fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+    const OURS: [&str; 8] = [
+        "catalog",
+        "catalog.new",
+        "durum.store",
+        "lock",
+        "puddles",
+        "quarantine",
+        "registry.redb",
+        "registry.redb.damaged",
+    ];
+    let failed = |error| Failure::file("listing", path, error);
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if !OURS.iter().any(|ours| name == *ours) {
+            return Err(Failure::Refused(format!(
+                "{}: {} is no part of the store and would be removed with it; move it away first",
+                path.display(),
+                name.to_string_lossy()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Asks, unless told not to. Where nobody can answer, that is a refusal.
+fn confirm(options: &Rm, question: &str) -> Result<(), Failure> {
+    if options.yes {
+        return Ok(());
+    }
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Failure::Refused(format!(
+            "{question} Nobody is here to answer; add --yes"
+        )));
+    }
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    input
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::system("reading the answer", error))?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::Refused("nothing was removed".into())),
+    }
+}

@@ -1,0 +1,139 @@
+//! `durum stat`: what a store is.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use durum::Domain;
+use durum::format::{catalog, log, puddle, store};
+use durum::persist::domain;
+use durum_service::ReadOnlyStore;
+use serde_json::json;
+
+use crate::args::Stat;
+use crate::failure::Failure;
+use crate::output::{self, count, domain_name, size, survives};
+
+pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
+    if options.domain {
+        let name = domain_name(detect(&options.path)?);
+        if options.json {
+            output::json(out, &json!({ "domain": name }))?;
+        } else {
+            writeln!(out, "{name}")?;
+        }
+        return Ok(());
+    }
+    let reader = ReadOnlyStore::open(&options.path)?;
+    let found = detect(reader.path())?;
+    let writer = reader.writer()?;
+    let pools = reader.pools();
+    let puddles = reader.puddles();
+    let bytes: u64 = puddles.iter().map(|puddle| puddle.size).sum();
+    let disk = disk_bytes(reader.path())?;
+    let types = reader.types().count();
+    let pending = reader.pending();
+    if options.json {
+        let value = json!({
+            "store": reader.path(),
+            "uuid": reader.uuid().to_string(),
+            "domain": domain_name(found),
+            "domain_when_made": reader.domain_name(),
+            "base": format!("{:#x}", reader.base()),
+            "space_bytes": reader.space_size(),
+            "clean": reader.is_clean(),
+            "writer": writer,
+            "pending": if reader.is_clean() { None } else { Some(super::recover::to_json(pending)) },
+            "format": { "store": store::VERSION, "catalog": catalog::VERSION, "puddle": puddle::VERSION, "log": log::header::VERSION },
+            "pools": pools.len(),
+            "puddles": puddles.len(),
+            "puddle_bytes": bytes,
+            "disk_bytes": disk,
+            "types": types,
+        });
+        return Ok(output::json(out, &value)?);
+    }
+    let state = match (writer, reader.is_clean()) {
+        (Some(pid), _) => format!("open for writing in process {pid}"),
+        (None, true) => "clean".into(),
+        (None, false) => format!(
+            "dirty: a program died; the next opener rolls {} back and {} forward",
+            count(pending.rolled_back, "transaction"),
+            pending.rolled_forward
+        ),
+    };
+    let moved = match reader.domain_name() {
+        made if made == domain_name(found) => String::new(),
+        made => format!(" (made in {made})"),
+    };
+    let facts = [
+        ("store", reader.path().display().to_string()),
+        ("uuid", reader.uuid().to_string()),
+        (
+            "domain",
+            format!("{}, {}{moved}", domain_name(found), survives(found)),
+        ),
+        ("state", state),
+        (
+            "base",
+            format!(
+                "{:#x}, {} of addresses",
+                reader.base(),
+                size(reader.space_size())
+            ),
+        ),
+        (
+            "format",
+            format!(
+                "store {}, catalog {}, puddle {}, log {}",
+                store::VERSION,
+                catalog::VERSION,
+                puddle::VERSION,
+                log::header::VERSION
+            ),
+        ),
+        (
+            "contents",
+            format!(
+                "{}, {} ({}), {}",
+                count(pools.len() as u64, "pool"),
+                count(puddles.len() as u64, "puddle"),
+                size(bytes),
+                count(types as u64, "type")
+            ),
+        ),
+        ("disk", size(disk)),
+    ];
+    Ok(output::facts(out, &facts)?)
+}
+
+fn detect(path: &Path) -> Result<Domain, Failure> {
+    domain::detect(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+            Failure::Refused(format!(
+                "{}: no directory is here; name one that exists",
+                path.display()
+            ))
+        }
+        _ => Failure::file("finding the domain", path, error),
+    })
+}
+
+/// What the files of a store take on the disk.
+fn disk_bytes(directory: &Path) -> Result<u64, Failure> {
+    let mut sum = 0;
+    let failed = |error| Failure::file("listing", directory, error);
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => sum += disk_bytes(&entry.path())?,
+            // In units of 512 bytes, whatever the file system's block is.
+            Ok(metadata) => sum += metadata.blocks() * 512,
+            // A writer may remove files meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(sum)
+}

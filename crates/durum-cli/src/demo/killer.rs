@@ -1,0 +1,435 @@
+//! The process that the user starts: kills the worker, recovers without its code, starts it again, compares at the end.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use durum_service::{CreateOptions, Embedded, OpenOptions, Service};
+use indicatif::ProgressBar;
+
+use super::random::Random;
+use super::report::{Report, print};
+use super::text::{self, Text};
+use super::{interrupt, verify};
+use crate::args::Demo;
+use crate::failure::{self, Failure};
+use crate::output::{count, grouped};
+use crate::progress;
+
+/// How often the worker's reports are looked at.
+const POLL: Duration = Duration::from_millis(5);
+
+/// One kill in so many comes right after the start, while the worker opens the store.
+const EARLY_ONE_IN: u64 = 6;
+
+pub(crate) fn run(options: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = match options.files.as_slice() {
+        [] => text::default()?,
+        files => text::named(files)?,
+    };
+    let seed = match options.seed {
+        Some(seed) => seed,
+        None => random_seed()?,
+    };
+    let place = Place::choose(options)?;
+    interrupt::watch();
+    let mut demo = Killer {
+        options,
+        text: Arc::new(text),
+        store: place.store.clone(),
+        random: Random::new(seed),
+        bar: progress::bar(0, "[{bar:30}] {msg}"),
+        report: Report::new(seed, options.threads, place.store.clone()),
+    };
+    let result = demo.go();
+    demo.bar.finish_and_clear();
+    match &result {
+        Ok(()) => print(&demo.report, options.json, place.is_kept, out)?,
+        Err(_) => place.tell_kept(),
+    }
+    result?;
+    place.finish()
+}
+
+fn random_seed() -> Result<u64, Failure> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::system("drawing a seed", std::io::Error::other(error)))?;
+    Ok(u32::from_le_bytes(bytes).into())
+}
+
+/// Where the store is, and whether it stays.
+struct Place {
+    store: PathBuf,
+    /// The directory to remove at the end, unless the store is kept.
+    scratch: Option<PathBuf>,
+    is_kept: bool,
+}
+
+impl Place {
+    fn choose(options: &Demo) -> Result<Self, Failure> {
+        if let Some(store) = &options.store {
+            return Ok(Self {
+                store: store.clone(),
+                scratch: None,
+                is_kept: true,
+            });
+        }
+        let shm = Path::new("/dev/shm");
+        let parent = if shm.is_dir() {
+            shm.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let scratch = parent.join(format!("durum-demo-{}", std::process::id()));
+        std::fs::create_dir(&scratch)
+            .map_err(|error| Failure::file("making a directory", &scratch, error))?;
+        Ok(Self {
+            store: scratch.join("store"),
+            scratch: Some(scratch),
+            is_kept: options.keep,
+        })
+    }
+
+    /// After a failure the store stays, to be looked at.
+    fn tell_kept(&self) {
+        if self.store.exists() {
+            eprintln!("durum: the store is kept: {}", self.store.display());
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        match self.scratch {
+            Some(scratch) if !self.is_kept => std::fs::remove_dir_all(&scratch)
+                .map_err(|error| Failure::file("removing the store", &scratch, error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+struct Killer<'a> {
+    options: &'a Demo,
+    text: Arc<Text>,
+    store: PathBuf,
+    random: Random,
+    bar: ProgressBar,
+    report: Report,
+}
+
+impl Killer<'_> {
+    fn go(&mut self) -> Result<(), Failure> {
+        let (plain, plain_time) = verify::plain(&self.text.bytes);
+        self.report.files = self.text.files as u64;
+        self.report.text_bytes = self.text.bytes.len() as u64;
+        self.report.plain_time = plain_time;
+        if !self.store.exists() {
+            Embedded::create(&self.store, &CreateOptions::default())?.close()?;
+        }
+        let delays = self.draw_delays();
+        self.bar.set_length(
+            delays
+                .iter()
+                .map(|(_, delay)| delay)
+                .sum::<Duration>()
+                .as_millis() as u64,
+        );
+        for (is_early, delay) in delays {
+            self.kill_after(delay, is_early)?;
+            self.recover()?;
+        }
+        self.finish_pass()?;
+        self.bar.set_message("comparing");
+        let verdict = verify::passes(&self.store, &plain)?.into_result()?;
+        self.report.verdict = verdict;
+        Ok(())
+    }
+
+    /// How long each worker may live: half to one and a half times the pace, and some only a moment.
+    fn draw_delays(&mut self) -> Vec<(bool, Duration)> {
+        let pace = self.options.pace.max(1);
+        let draw = |_| {
+            let is_early = self.random.below(EARLY_ONE_IN) == 0;
+            let millis = match is_early {
+                true => self.random.below(pace.min(40)),
+                false => pace / 2 + self.random.below(pace),
+            };
+            (is_early, Duration::from_millis(millis))
+        };
+        (0..self.options.kills).map(draw).collect()
+    }
+
+    /// Starts a worker and kills it. Unless the kill is to come early, time runs from the worker's first report.
+    fn kill_after(&mut self, delay: Duration, is_early: bool) -> Result<(), Failure> {
+        let mut worker = Worker::start(self.options, &self.store, &self.text, false)?;
+        let done_before = self.bar.position();
+        while !is_early && worker.latest().is_none() && worker.is_alive()? && !interrupt::wanted() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let began = Instant::now();
+        while began.elapsed() < delay && worker.is_alive()? && !interrupt::wanted() {
+            thread::sleep(POLL.min(delay.saturating_sub(began.elapsed())));
+            self.bar
+                .set_position(done_before + began.elapsed().as_millis() as u64);
+            self.tell(&worker);
+        }
+        self.bar
+            .set_position(done_before + delay.as_millis() as u64);
+        if !worker.is_alive()? {
+            return Err(worker.failed());
+        }
+        let stopped = worker.kill()?;
+        self.report.add_run(&stopped);
+        if interrupt::wanted() {
+            return self.interrupted();
+        }
+        self.report.kills += 1;
+        Ok(())
+    }
+
+    fn tell(&self, worker: &Worker) {
+        if let Some(latest) = worker.latest() {
+            self.bar.set_message(format!(
+                "killed {} of {} times, {} words counted",
+                self.report.kills,
+                self.options.kills,
+                grouped(latest.durable)
+            ));
+        }
+    }
+
+    /// Recovery by the service: this process has no worker threads, no mapping, no pointer into the pool.
+    fn recover(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        let service = Embedded::open(&self.store, OpenOptions::default())?;
+        let report = service.recovery_report().clone();
+        service.close()?;
+        if let Some(note) = report.quarantined.first() {
+            return Err(Failure::Damaged(format!(
+                "a kill left a log that does not validate: {}: {}",
+                note.log.display(),
+                note.reason
+            )));
+        }
+        self.report.add_recovery(&report, began.elapsed());
+        Ok(())
+    }
+
+    /// The last worker completes the pass that was begun and ends in order.
+    fn finish_pass(&mut self) -> Result<(), Failure> {
+        self.bar.set_message("completing the pass");
+        let mut worker = Worker::start(self.options, &self.store, &self.text, true)?;
+        while worker.is_alive()? && !interrupt::wanted() {
+            thread::sleep(POLL);
+            if let Some(latest) = worker.latest() {
+                self.bar.set_message(format!(
+                    "completing the pass: {} to go",
+                    count(latest.left, "word")
+                ));
+            }
+        }
+        if interrupt::wanted() {
+            let stopped = worker.kill()?;
+            self.report.add_run(&stopped);
+            return self.interrupted();
+        }
+        if !worker.ended_well() {
+            return Err(worker.failed());
+        }
+        let stopped = worker.kill()?;
+        self.report.add_run(&stopped);
+        Ok(())
+    }
+
+    /// The user ended the demo: the worker is dead, the store is recovered, and its state is told.
+    fn interrupted(&mut self) -> Result<(), Failure> {
+        self.recover()?;
+        let verdict = verify::prefix(&self.store)?.into_result()?;
+        Err(Failure::Interrupted(format!(
+            "interrupted; the store is consistent: {} counted, equal to plain memory; \
+             `durum demo --store {}` goes on from there",
+            count(verdict.counted, "word"),
+            self.store.display()
+        )))
+    }
+}
+
+/// What a worker reported last.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Latest {
+    pub(super) durable: u64,
+    pub(super) transactions: u64,
+    pub(super) fences: u64,
+    pub(super) write_backs: u64,
+    pub(super) syncs: u64,
+    pub(super) left: u64,
+}
+
+impl Latest {
+    fn parse(line: &str) -> Option<Self> {
+        let mut latest = Self::default();
+        let mut parts = line.split_whitespace();
+        while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
+            let value = value.parse().ok()?;
+            match name {
+                "durable" => latest.durable = value,
+                "transactions" => latest.transactions = value,
+                "fences" => latest.fences = value,
+                "write_backs" => latest.write_backs = value,
+                "syncs" => latest.syncs = value,
+                "left" => latest.left = value,
+                _ => {}
+            }
+        }
+        Some(latest)
+    }
+}
+
+/// What is known of a worker that ended.
+pub(super) struct Stopped {
+    /// From its first report to its end.
+    pub(super) time: Duration,
+    /// Words that were durable when it began to count.
+    pub(super) first_durable: u64,
+    pub(super) latest: Latest,
+}
+
+/// First report, its time, and the latest one.
+type Reports = Arc<Mutex<Option<(Instant, Latest, Latest)>>>;
+
+struct Worker {
+    child: Child,
+    status: Option<ExitStatus>,
+    reports: Reports,
+    threads: Vec<JoinHandle<()>>,
+    errors: Arc<Mutex<String>>,
+}
+
+impl Worker {
+    fn start(
+        options: &Demo,
+        store: &Path,
+        text: &Arc<Text>,
+        finish: bool,
+    ) -> Result<Self, Failure> {
+        let failed = |error| Failure::system("starting the worker", error);
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command
+            .args(["demo", "--worker-only", "--text-from-input", "--store"])
+            .arg(store)
+            .args(["--threads", &options.threads.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C goes to this process alone, which then ends the worker.
+            .process_group(0);
+        if finish {
+            command.arg("--finish");
+        }
+        let mut child = command.spawn().map_err(failed)?;
+        let reports = Reports::default();
+        let errors = Arc::new(Mutex::new(String::new()));
+        let mut threads = Vec::new();
+        if let Some(mut input) = child.stdin.take() {
+            let text = text.clone();
+            // A worker that has the text already, or is killed, does not read it.
+            threads.push(thread::spawn(move || drop(input.write_all(&text.bytes))));
+        }
+        if let Some(output) = child.stdout.take() {
+            let reports = reports.clone();
+            threads.push(thread::spawn(move || listen(output, &reports)));
+        }
+        if let Some(mut output) = child.stderr.take() {
+            let errors = errors.clone();
+            threads.push(thread::spawn(move || {
+                let mut text = Vec::new();
+                let _ = output.read_to_end(&mut text);
+                *errors.lock().unwrap_or_else(PoisonError::into_inner) =
+                    String::from_utf8_lossy(&text).into_owned();
+            }));
+        }
+        Ok(Self {
+            child,
+            status: None,
+            reports,
+            threads,
+            errors,
+        })
+    }
+
+    fn is_alive(&mut self) -> Result<bool, Failure> {
+        if self.status.is_none() {
+            let status = self.child.try_wait();
+            self.status =
+                status.map_err(|error| Failure::system("waiting for the worker", error))?;
+        }
+        Ok(self.status.is_none())
+    }
+
+    fn latest(&self) -> Option<Latest> {
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.map(|(_, _, latest)| latest)
+    }
+
+    fn ended_well(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// Ends it with SIGKILL, if it still lives, and waits until it is gone.
+    fn kill(mut self) -> Result<Stopped, Failure> {
+        let failed = |error| Failure::system("killing the worker", error);
+        self.child.kill().map_err(failed)?;
+        self.child.wait().map_err(failed)?;
+        let end = Instant::now();
+        self.join();
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match *reports {
+            Some((begin, first, latest)) => Stopped {
+                time: end - begin,
+                first_durable: first.durable,
+                latest,
+            },
+            None => Stopped {
+                time: Duration::ZERO,
+                first_durable: 0,
+                latest: Latest::default(),
+            },
+        })
+    }
+
+    /// Why a worker ended that nobody killed. Its message is handed on.
+    fn failed(mut self) -> Failure {
+        self.join();
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        eprint!("{errors}");
+        let code = self.status.and_then(|status| status.code());
+        Failure::Child {
+            process: "worker process",
+            code: code
+                .and_then(|code| u8::try_from(code).ok())
+                .filter(|code| *code != 0)
+                .unwrap_or(failure::SYSTEM),
+        }
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            // They only read and write pipes; what they could not is told by what is missing.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(output: impl Read, reports: &Reports) {
+    for line in BufReader::new(output).lines() {
+        let Ok(line) = line else { break };
+        if let Some(latest) = Latest::parse(&line) {
+            let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+            let (begin, first, _) = reports.unwrap_or((Instant::now(), latest, latest));
+            *reports = Some((begin, first, latest));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A hash map from words to counts that lives in a pool: an example of durum's untyped API.
+//!
+//! Persistent types are `repr(C)` structs with a description; they point to each other with plain pointers. What changes
+//! is announced with [`Tx::add`] before it is stored, what is new comes from [`Tx::alloc`] and needs no announcement.
+//!
+//! Transactions are atomic and durable, not isolated: two threads that change the same bytes would undo each other's work.
+//! So each bucket belongs to a lock ([`Locks`]), and whoever changes the map holds the locks of its buckets until the transaction
+//! has *returned*. The locks are ordinary ones in ordinary memory: after a crash nobody holds them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use durum::{Tx, describe};
+
+/// Bytes of the longest word.
+pub(crate) const WORD_MAX: usize = 48;
+const BUCKETS: usize = 8192;
+/// Two threads with eight words each seldom want the same of so many.
+const STRIPES: usize = 1024;
+
+/// A word, filled up with zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Word([u8; WORD_MAX]);
+
+impl Word {
+    /// The word with these bytes, those behind the longest left off; ASCII letters become small.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        let mut word = [0; WORD_MAX];
+        for (place, byte) in word.iter_mut().zip(bytes) {
+            *place = byte.to_ascii_lowercase();
+        }
+        Self(word)
+    }
+
+    /// Where the map keeps it. FNV-1a and not the hasher of `std`: where an entry lies on the media must never change.
+    fn bucket(&self) -> usize {
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        for byte in self.0.iter().take_while(|byte| **byte != 0) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        (hash ^ hash >> 32) as usize % BUCKETS
+    }
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let len = self
+            .0
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(WORD_MAX);
+        f.write_str(&String::from_utf8_lossy(&self.0[..len]))
+    }
+}
+
+/// A word of the map.
+#[repr(C)]
+pub(crate) struct Entry {
+    /// The next one in its bucket.
+    next: *mut Entry,
+    count: u64,
+    word: [u8; WORD_MAX],
+}
+describe!(Entry as "word_count" { next, count, word });
+
+/// The map: a list of entries for each bucket. All zeros is an empty one.
+#[repr(C)]
+pub(crate) struct WordMap {
+    buckets: [*mut Entry; BUCKETS],
+}
+describe!(WordMap as "word_map" { buckets });
+
+impl WordMap {
+    /// Counts `word` once more.
+    ///
+    /// # Safety
+    /// `map` is in an open pool, the one that `tx` began on; the lock of the word's bucket is held until the transaction has returned.
+    pub(crate) unsafe fn increment(map: *mut WordMap, tx: &Tx, word: &Word) -> durum::Result<()> {
+        // SAFETY: the map is mapped as long as its pool is open.
+        let bucket = unsafe { &raw mut (*map).buckets[word.bucket()] };
+        // SAFETY: as above; the lock keeps others from changing the bucket.
+        let first = unsafe { *bucket };
+        let mut entry = first;
+        while !entry.is_null() {
+            // SAFETY: entries are never freed, and this one's bucket is locked.
+            let Entry {
+                next,
+                count,
+                word: found,
+            } = unsafe { &mut *entry };
+            if *found == word.0 {
+                // SAFETY: the lock keeps others from the entry until the transaction has returned.
+                unsafe { tx.add(count)? };
+                *count += 1;
+                return Ok(());
+            }
+            entry = *next;
+        }
+        let entry = tx.alloc::<Entry>()?;
+        // SAFETY: freshly allocated: nobody else knows it, and it needs no `add`.
+        unsafe {
+            entry.write(Entry {
+                next: first,
+                count: 1,
+                word: word.0,
+            });
+        }
+        // SAFETY: as for the entry's count.
+        unsafe { tx.add(bucket)? };
+        // SAFETY: announced just now. Another new word of this bucket in the same transaction will find it.
+        unsafe { *bucket = entry };
+        Ok(())
+    }
+
+    /// All words and their counts, bucket by bucket.
+    ///
+    /// # Safety
+    /// `map` is in an open pool, which nobody changes meanwhile.
+    pub(crate) unsafe fn for_each(map: *const WordMap, mut see: impl FnMut(Word, u64)) {
+        for at in 0..BUCKETS {
+            // SAFETY: mapped as long as the pool is open.
+            let mut entry = unsafe { (*map).buckets[at] };
+            while !entry.is_null() {
+                // SAFETY: entries are never freed and nobody changes them.
+                let Entry { next, count, word } = unsafe { &*entry };
+                see(Word(*word), *count);
+                entry = *next;
+            }
+        }
+    }
+}
+
+/// Which thread may change which buckets.
+pub(crate) struct Locks(Vec<Mutex<()>>);
+
+impl Locks {
+    pub(crate) fn new() -> Self {
+        Self((0..STRIPES).map(|_| Mutex::new(())).collect())
+    }
+
+    /// Locks the buckets of all the words, in one order for all threads, so that none waits for another in a circle.
+    pub(crate) fn lock(&self, words: &[Word]) -> Vec<MutexGuard<'_, ()>> {
+        let mut stripes: Vec<usize> = words.iter().map(|word| word.bucket() % STRIPES).collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        let lock = |stripe| {
+            let mutex: &Mutex<()> = &self.0[stripe];
+            // A thread that panicked has rolled back.
+            mutex.lock().unwrap_or_else(PoisonError::into_inner)
+        };
+        stripes.into_iter().map(lock).collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! The process that is killed: threads that count words in transactions, until they are told to finish or die.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::map::{Locks, Word, WordMap};
+use super::state::{PieceRef, State};
+use super::text::{self, words};
+use crate::args::Demo;
+use crate::failure::Failure;
+
+/// Words in a transaction: long enough that most kills come in the middle of one.
+const WORDS_PER_TRANSACTION: usize = 8;
+/// Time between two reports.
+const REPORT_PERIOD: Duration = Duration::from_millis(20);
+
+/// What all threads of the worker know.
+struct Work<'a> {
+    state: &'a State,
+    pieces: Vec<PieceRef>,
+    /// One thread at a time counts a piece.
+    piece_locks: Vec<Mutex<()>>,
+    locks: Locks,
+    /// The next turn: turn t is for piece t modulo the number of pieces.
+    turn: AtomicU64,
+    /// The pass of turn 0.
+    first_pass: u64,
+    /// The pass after the last one.
+    end_pass: u64,
+    /// Words that are durably counted, those of earlier runs included.
+    durable: AtomicU64,
+    transactions: AtomicU64,
+    must_stop: AtomicBool,
+}
+
+// SAFETY: the only part that is not `Sync` by itself is the state with its raw root pointer; threads use its pool (`Sync`) and the map,
+// whose buckets they lock.
+unsafe impl Sync for Work<'_> {}
+
+/// Counts until killed, or with `finish` until the pass that was begun is complete. Prints a line `durable N ...` all the time.
+pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+    let (store, mut state) = State::open(store)?;
+    prepare_text(options, &mut state)?;
+    let pieces = state.pieces();
+    let with_words = || pieces.iter().filter(|piece| piece.words() > 0);
+    let counted = |piece: &PieceRef| piece.counted() / piece.words();
+    let begun = |piece: &PieceRef| piece.counted().div_ceil(piece.words());
+    let work = Work {
+        first_pass: with_words().map(counted).min().unwrap_or(0),
+        end_pass: match options.finish {
+            true => with_words().map(begun).max().unwrap_or(0).max(1),
+            false => u64::MAX,
+        },
+        durable: AtomicU64::new(pieces.iter().map(PieceRef::counted).sum()),
+        piece_locks: pieces.iter().map(|_| Mutex::new(())).collect(),
+        pieces,
+        state: &state,
+        locks: Locks::new(),
+        turn: AtomicU64::new(0),
+        transactions: AtomicU64::new(0),
+        must_stop: AtomicBool::new(false),
+    };
+    let result = thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..options.threads)
+            .map(|_| scope.spawn(|| count_turns(work)))
+            .collect();
+        let mut reported = Ok(());
+        while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
+            reported = reported.and_then(|()| report(work, out));
+            if reported.is_err() {
+                // Whoever started this process is gone.
+                work.must_stop.store(true, Ordering::Relaxed);
+            }
+            thread::park_timeout(REPORT_PERIOD);
+        }
+        for thread in threads {
+            match thread.join() {
+                Ok(counted) => counted?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        reported
+    });
+    result?;
+    report(&work, out)?;
+    drop(work);
+    drop(state);
+    drop(store);
+    Ok(())
+}
+
+/// Stores the text, if a new store or one whose first worker was killed does not have all of it.
+fn prepare_text(options: &Demo, state: &mut State) -> Result<(), Failure> {
+    let mut given = None;
+    if options.text_from_input && state.checksum().is_none() {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::system("reading the text", error))?;
+        given = Some(bytes);
+    } else if !options.text_from_input && !options.files.is_empty() {
+        given = Some(text::named(&options.files)?.bytes);
+    }
+    match (state.checksum(), given) {
+        (Some(stored), Some(given)) if stored != text::checksum(&given) => Err(super::other_text()),
+        (Some(_), _) => Ok(()),
+        (None, Some(given)) => state.store_text(&given),
+        (None, None) => state.store_text(&text::default()?.bytes),
+    }
+}
+
+/// A line for the parent, the power-cut test and people: what is durable, and what it cost.
+fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    // Read first: what is counted meanwhile is durable as well.
+    let durable = work.durable.load(Ordering::Acquire);
+    let cost = durum::all_counters();
+    let left = match work.end_pass {
+        u64::MAX => 0,
+        end => work
+            .pieces
+            .iter()
+            .map(|piece| piece.words() * end)
+            .sum::<u64>()
+            .saturating_sub(durable),
+    };
+    writeln!(
+        out,
+        "durable {durable} transactions {} fences {} write_backs {} syncs {} left {left}",
+        work.transactions.load(Ordering::Relaxed),
+        cost.fences,
+        cost.write_backs,
+        cost.syncs,
+    )?;
+    Ok(out.flush()?)
+}
+
+/// Takes turns until all passes are done. A thread that fails stops the others.
+fn count_turns(work: &Work<'_>) -> Result<(), Failure> {
+    let result = (|| {
+        let count = work.pieces.len() as u64;
+        while !work.must_stop.load(Ordering::Relaxed) && count > 0 {
+            let turn = work.turn.fetch_add(1, Ordering::Relaxed);
+            let pass = work.first_pass + turn / count;
+            if pass >= work.end_pass {
+                break;
+            }
+            count_piece(work, (turn % count) as usize, pass + 1)?;
+        }
+        Ok(())
+    })();
+    if result.is_err() {
+        work.must_stop.store(true, Ordering::Relaxed);
+    }
+    result
+}
+
+/// Counts a piece up to the end of a pass, from where it durably stands.
+fn count_piece(work: &Work<'_>, at: usize, passes: u64) -> Result<(), Failure> {
+    let piece = &work.pieces[at];
+    let _one_thread = work.piece_locks[at]
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let end = piece.words() * passes;
+    let mut counted = piece.counted();
+    if counted >= end {
+        return Ok(());
+    }
+    // Once a piece was counted to the end, its next turn is for the next pass.
+    debug_assert!(end - counted <= piece.words());
+    let mut rest = words(piece.text()).skip((counted % piece.words()) as usize);
+    while counted < end && !work.must_stop.load(Ordering::Relaxed) {
+        let batch: Vec<Word> = rest.by_ref().take(WORDS_PER_TRANSACTION).collect();
+        counted += batch.len() as u64;
+        count_batch(work, piece, &batch, counted)?;
+    }
+    Ok(())
+}
+
+/// Counts some words and notes how far the piece is now: both or neither, whatever happens.
+fn count_batch(
+    work: &Work<'_>,
+    piece: &PieceRef,
+    batch: &[Word],
+    counted: u64,
+) -> Result<(), Failure> {
+    let map = work.state.map();
+    // Held until the transaction has returned: before that, its changes may yet be rolled back.
+    let _guards = work.locks.lock(batch);
+    work.state.pool.transaction(|tx| {
+        for word in batch {
+            // SAFETY: the map is in this pool, and the buckets are locked.
+            unsafe { WordMap::increment(map, tx, word)? };
+        }
+        // SAFETY: this thread has the lock of the piece.
+        unsafe { piece.set_counted(tx, counted) }
+    })?;
+    work.durable
+        .fetch_add(batch.len() as u64, Ordering::Release);
+    work.transactions.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}

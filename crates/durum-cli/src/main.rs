@@ -1,0 +1,7 @@
+//! The `durum` command; see the library of this crate.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    durum_cli::main(std::env::args_os())
+}

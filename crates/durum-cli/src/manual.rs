@@ -1,0 +1,48 @@
+//! The manual pages, made from the definition of the command.
+
+use std::fs;
+use std::io::Write;
+
+use clap_mangen::Man;
+
+use crate::args::{self, Manual};
+use crate::failure::Failure;
+
+/// The pages: file names and contents. One for the command and one for each subcommand that is not hidden.
+///
+/// # Errors
+/// None that is known: pages are made in memory.
+pub fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    let command = args::definition();
+    let mut pages = vec![page("durum", command.clone())?];
+    for subcommand in command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set())
+    {
+        let name = format!("durum-{}", subcommand.get_name());
+        let usage = format!("durum {}", subcommand.get_name());
+        // The page's name has a hyphen, as those of other tools; the command is written with a blank.
+        let subcommand = subcommand
+            .clone()
+            .version(env!("CARGO_PKG_VERSION"))
+            .bin_name(usage);
+        pages.push(page(&name, subcommand)?);
+    }
+    Ok(pages)
+}
+
+fn page(name: &str, command: clap::Command) -> std::io::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    Man::new(command.display_name(name.to_owned())).render(&mut bytes)?;
+    Ok((format!("{name}.1"), bytes))
+}
+
+pub(crate) fn run(options: &Manual, out: &mut dyn Write) -> Result<(), Failure> {
+    let pages = pages().map_err(|error| Failure::system("making the pages", error))?;
+    for (name, bytes) in pages {
+        let path = options.directory.join(name);
+        fs::write(&path, bytes).map_err(|error| Failure::file("writing", &path, error))?;
+        writeln!(out, "{}", path.display())?;
+    }
+    Ok(())
+}
