@@ -4,11 +4,11 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 failed=0
-cargo clippy --quiet --workspace --all-targets -- -D warnings || failed=1
+cargo clippy --quiet --keep-going --workspace --all-targets -- -D warnings || failed=1
 # The benchmarks are a workspace of their own; without the peers' libraries their own half is checked.
 if [ -f bench/Cargo.toml ]; then
     peers=(-p durum-bench-core --no-default-features)
     [ ! -e /usr/include/libpmemobj.h ] || peers=(--workspace)
-    cargo clippy --quiet --manifest-path bench/Cargo.toml "${peers[@]}" --all-targets -- -D warnings || failed=1
+    cargo clippy --quiet --keep-going --manifest-path bench/Cargo.toml "${peers[@]}" --all-targets -- -D warnings || failed=1
 fi
 exit "$failed"

@@ -23,6 +23,9 @@ capi    g++                             g++
 capi    /usr/include/stdio.h            libc6-dev
 capi    cmake                           cmake
 capi    pkg-config                      pkg-config
+aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
+aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
+aarch64 qemu-aarch64-static             qemu-user-static
 dax     qemu-system-x86_64              qemu-system-x86
 dax     /var/lib/dpkg/info/busybox-static.list busybox-static
 dax     cpio                            cpio

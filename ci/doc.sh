@@ -4,4 +4,4 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --lib
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --keep-going --workspace --no-deps --lib

@@ -16,6 +16,7 @@ step campaigns ci/campaigns.sh
 step fuzz ci/fuzz.sh
 step miri ci/miri.sh
 step oldest-compiler ci/msrv.sh
-[ ! -x ci/aarch64.sh ] || step aarch64 optional ci/aarch64.sh
+step aarch64-packages optional ci/deps.sh aarch64
+step aarch64 optional ci/aarch64.sh
 say "test-long: $PASSED steps passed, $FAILED failed, $SKIPPED skipped, $((SECONDS / 60)) min"
 [ "$FAILED" = 0 ] || { say "failed:$FAILED_NAMES" && exit 1; }

@@ -3,7 +3,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-ci/deps.sh build
+# What a later step misses is told now, not after ten minutes.
+ci/deps.sh build capi
 need_cargo
 mkdir -p "$CARGO_TARGET_DIR/ci"
 log=$CARGO_TARGET_DIR/ci/test.log
