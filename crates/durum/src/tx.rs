@@ -54,11 +54,29 @@ struct Volatile {
     from: usize,
 }
 
+/// A pool that the running transaction uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolRef(NonNull<PoolInner>);
+
+impl Deref for PoolRef {
+    type Target = PoolInner;
+
+    #[inline]
+    fn deref(&self) -> &PoolInner {
+        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`; references
+        // of this type are dropped by `TxState::clear` when it ends.
+        unsafe { self.0.as_ref() }
+    }
+}
+
 /// The part of a transaction that its engine works on.
 #[derive(Debug)]
 pub(crate) struct TxState {
     /// The pools that it touched; they stay open until it ends.
-    pub(crate) pools: Vec<Arc<PoolInner>>,
+    pub(crate) pools: Vec<PoolRef>,
+    /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references would cost
+    /// an atomic operation right behind the commit's last fence, which waits for it.
+    kept: Vec<Arc<PoolInner>>,
     pub(crate) announced: Announced,
     pub(crate) sets: Vec<Set>,
     pub(crate) set_bytes: Vec<u8>,
@@ -77,6 +95,7 @@ impl TxState {
     fn new() -> Self {
         Self {
             pools: Vec::new(),
+            kept: Vec::new(),
             announced: Announced::default(),
             sets: Vec::new(),
             set_bytes: Vec::new(),
@@ -149,17 +168,17 @@ impl TxState {
         if let Some(home) = unsafe { tx.home.get().as_ref() }
             && home.key == puddle.pool_key
         {
-            return self.join(home);
+            return self.join(tx, home);
         }
         let pool = puddle.pool.upgrade().ok_or(Error::NotInPool {
             address: puddle.address,
             len: puddle.size,
         })?;
-        self.join(&pool)
+        self.join(tx, &pool)
     }
 
     /// Makes a pool part of the transaction.
-    fn join(&mut self, pool: &Arc<PoolInner>) -> Result<()> {
+    fn join(&mut self, tx: &Tx, pool: &Arc<PoolInner>) -> Result<()> {
         pool.check_usable()?;
         if let Some(first) = self.pools.first()
             && !(first.engine.commits_with_others() && first.kind == pool.kind)
@@ -171,16 +190,17 @@ impl TxState {
                 second_engine: pool.kind.name(),
             });
         }
-        self.pools.push(pool.clone());
+        // SAFETY: as in `home`.
+        if unsafe { tx.home.get().as_ref() }.is_none_or(|home| home.key != pool.key) {
+            self.kept.push(pool.clone());
+        }
+        self.pools.push(PoolRef(NonNull::from(&**pool)));
         Ok(())
     }
 
     /// The pool with this key.
-    pub(crate) fn pool_of(pools: &[Arc<PoolInner>], key: u64) -> Option<NonNull<PoolInner>> {
-        pools
-            .iter()
-            .find(|pool| pool.key == key)
-            .map(|pool| NonNull::from(&**pool))
+    pub(crate) fn pool_of(pools: &[PoolRef], key: u64) -> Option<PoolRef> {
+        pools.iter().find(|pool| pool.key == key).copied()
     }
 
     fn cache(caches: &mut Vec<ThreadCache>, pool_key: u64) -> &mut ThreadCache {
@@ -206,6 +226,9 @@ impl TxState {
         self.volatile.clear();
         self.volatile_bytes.clear();
         self.pools.clear();
+        if !self.kept.is_empty() {
+            self.kept.clear();
+        }
     }
 
     fn restore_volatile(&mut self) {
@@ -219,6 +242,8 @@ impl TxState {
 
     fn commit(&mut self) -> Result<()> {
         let Some(engine) = self.engine() else {
+            // Volatile memory only: there is nothing to make durable.
+            self.clear();
             return Ok(());
         };
         if !self.allocation.is_empty() {
@@ -602,7 +627,7 @@ impl Tx {
             return Err(Error::NotInPool { address: 0, len: 0 });
         }
         if !state.pools.iter().any(|other| other.key == pool.key) {
-            state.join(pool)?;
+            state.join(self, pool)?;
         }
         self.touched.set(true);
         Ok(())
@@ -628,10 +653,7 @@ impl Tx {
         // SAFETY: as in `touch`.
         let key = unsafe { puddle.as_ref() }.pool_key;
         let pool = TxState::pool_of(&state.pools, key).ok_or(Error::NotAllocated { address })?;
-        // SAFETY: the transaction keeps its pools open.
-        state
-            .allocation
-            .free(unsafe { pool.as_ref() }, puddle, address)
+        state.allocation.free(&pool, puddle, address)
     }
 
     /// Remembers volatile memory: if the transaction does not commit, `*target` gets back the value that it has now.
@@ -649,6 +671,7 @@ impl Tx {
     /// As for [`Tx::volatile`].
     pub unsafe fn volatile_bytes(&self, target: *mut u8, len: usize) {
         let mut state = self.state.borrow_mut();
+        self.touched.set(true);
         let from = state.volatile_bytes.len();
         // SAFETY: readable, as the caller promises.
         let bytes = unsafe { std::slice::from_raw_parts(target, len) };
