@@ -252,9 +252,10 @@ pub(crate) fn plan_client(
             plan.refuse(lost, 0, reason);
         }
     }
-    // Puddles that were prepared and never used hold nothing: no log names them.
+    // Puddles that were prepared and never used hold nothing: no registered log space, and no log, names them.
     if plan.invalid.is_empty() {
-        plan.sound.extend(logs.uuids());
+        let prepared = contents.puddles_of(client);
+        plan.sound.extend(prepared.iter().map(|(uuid, _)| *uuid));
     }
     Ok(plan)
 }

@@ -242,7 +242,8 @@ pub(crate) fn read(path: &Path) -> Result<Contents> {
 }
 
 fn read_copy(path: &Path, bytes: Vec<u8>) -> Result<Contents> {
-    let refuse = |error: redb::Error| refusal(path, error);
+    // The bytes are in memory: no error is the system's.
+    let refuse = |error: redb::Error| damaged(path, error.to_string());
     let mut database = builder()
         .create_with_backend(PrivateBackend::new(bytes))
         .map_err(|error| refuse(error.into()))?;
@@ -468,10 +469,15 @@ fn system(operation: &'static str, path: &Path, error: std::io::Error) -> Error 
     Error::io(operation, path, error)
 }
 
-/// An error of redb about bytes that are there: the system's, or damage.
+/// An error of redb when it opens a file that was validated before: the system's, or somebody changes it meanwhile.
 fn refusal(path: &Path, error: redb::Error) -> Error {
     match error {
-        redb::Error::Io(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
+        redb::Error::Io(error)
+            if !matches!(
+                error.kind(),
+                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData
+            ) =>
+        {
             system("reading the registry", path, error)
         }
         other => damaged(path, other.to_string()),

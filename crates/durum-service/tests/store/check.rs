@@ -1,0 +1,250 @@
+//! What a check finds: damaged heaps, pointers to nowhere, leaks, files that belong to nobody.
+
+use std::path::Path;
+
+use durum_format::UNIT;
+use durum_format::puddle::BITMAP_OFFSET;
+use durum_service::{
+    CheckReport, Embedded, Leaks, PoolGrant, PuddleKind, PuddleOwner, Service, Severity, check,
+};
+
+use crate::support::{
+    create, heap, node, node_type, place_object, put, root, scratch, snapshot, spec, word,
+};
+
+/// A list of three nodes over two puddles: root -> second -> third.
+struct List {
+    store: Embedded,
+    pool: PoolGrant,
+    more: durum_service::PuddleGrant,
+    third: u64,
+}
+
+fn list(path: &Path) -> List {
+    let store = create(path);
+    let pool = store.create_pool("list", &spec()).unwrap();
+    let node_type = node_type();
+    store
+        .register_type(node_type.id(), node_type.text())
+        .unwrap();
+    let more = store
+        .create_puddle(PuddleOwner::Pool(pool.uuid), PuddleKind::Data, UNIT)
+        .unwrap();
+    let third = place_object(&more, 8, node_type.id(), &node(3, 0));
+    let second = place_object(&more, 4, node_type.id(), &node(2, third));
+    place_object(root(&pool), 0, node_type.id(), &node(1, second));
+    List {
+        store,
+        pool,
+        more,
+        third,
+    }
+}
+
+fn checked(path: &Path) -> CheckReport {
+    let before = snapshot(path);
+    let report = check(path, &Default::default()).unwrap();
+    assert_eq!(snapshot(path), before, "a check writes nothing");
+    report
+}
+
+fn findings(report: &CheckReport, severity: Severity) -> Vec<String> {
+    let findings = report.findings.iter();
+    findings
+        .filter(|finding| finding.severity == severity)
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn a_sound_store_has_no_findings() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    list.store.close().unwrap();
+    let report = checked(&path);
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let pool = &report.pools[0];
+    assert_eq!((pool.objects, pool.bytes, pool.puddles), (3, 48, 2));
+    assert!(pool.has_root);
+    assert_eq!(
+        pool.leaks,
+        Leaks::Judged {
+            objects: 0,
+            bytes: 0
+        }
+    );
+}
+
+#[test]
+fn objects_that_nothing_leads_to_are_leaks() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    // Two that lead to each other and to the list.
+    let id = node_type().id();
+    let at = list.more.address + heap(&list.more);
+    let first = place_object(&list.more, 16, id, &node(4, at + 17 * 256 + 16));
+    place_object(&list.more, 17, id, &node(5, first));
+    drop(list);
+    let report = checked(&path);
+    assert!(report.is_sound());
+    assert_eq!(findings(&report, Severity::Leak).len(), 2);
+    assert_eq!(
+        report.pools[0].leaks,
+        Leaks::Judged {
+            objects: 2,
+            bytes: 32
+        }
+    );
+}
+
+#[test]
+fn leaks_are_not_judged_where_the_root_leads_to_bytes_without_a_type() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    place_object(&list.more, 16, 0, &[7; 40]);
+    // Nothing leads to the bytes: they are a leak themselves.
+    let report = checked_after(&path, list);
+    assert_eq!(
+        report.pools[0].leaks,
+        Leaks::Judged {
+            objects: 1,
+            bytes: 40
+        }
+    );
+
+    let path = directory.path().join("second");
+    let list = self::list(&path);
+    let bytes = place_object(&list.more, 16, 0, &[7; 40]);
+    place_object(&list.more, 17, 0, &[7; 40]);
+    put(
+        &list.more,
+        list.third - list.more.address + 8,
+        &bytes.to_le_bytes(),
+    );
+    let report = checked_after(&path, list);
+    assert!(report.is_sound());
+    match &report.pools[0].leaks {
+        Leaks::Unjudged { reason } => assert!(reason.contains("without a type"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn checked_after(path: &Path, list: List) -> CheckReport {
+    drop(list);
+    checked(path)
+}
+
+#[test]
+fn a_pointer_to_no_object_is_damage() {
+    let directory = scratch();
+    for (index, wrong) in [0x5000_u64, 4 << 30].into_iter().enumerate() {
+        let path = directory.path().join(index.to_string());
+        let list = list(&path);
+        let target = list.more.address + wrong;
+        put(
+            &list.more,
+            list.third - list.more.address + 8,
+            &target.to_le_bytes(),
+        );
+        let file = list.more.uuid.to_string();
+        let report = checked_after(&path, list);
+        let found = findings(&report, Severity::Damage);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains(&file) && found[0].contains(&format!("{target:#x}")),
+            "{found:?}"
+        );
+        assert!(found[0].contains("Node"), "{found:?}");
+    }
+    // Addresses outside of the store are nobody's business.
+    let path = directory.path().join("outside");
+    let list = list(&path);
+    put(
+        &list.more,
+        list.third - list.more.address + 8,
+        &0x7fff_0000_1000_u64.to_le_bytes(),
+    );
+    assert!(checked_after(&path, list).findings.is_empty());
+}
+
+#[test]
+fn damage_of_the_heap_is_found_with_its_offset() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    // A bit where no extent begins.
+    let bitmap = word(&list.more, BITMAP_OFFSET) | 1 << 30;
+    put(&list.more, BITMAP_OFFSET, &bitmap.to_le_bytes());
+    let report = checked_after(&path, list);
+    let found = findings(&report, Severity::Damage);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains(&format!("{:#x}", 4096 + 30 * 256)),
+        "{found:?}"
+    );
+    assert!(!report.is_sound());
+}
+
+#[test]
+fn files_that_nothing_names_are_told_apart() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    list.store.close().unwrap();
+    drop(list);
+    for name in [
+        "letter",
+        "catalog.new",
+        "puddles/letter",
+        "puddles/01234567-89ab-4def-8123-456789abcdef",
+        "quarantine/old",
+    ] {
+        std::fs::write(path.join(name), "x").unwrap();
+    }
+    let report = checked(&path);
+    assert!(report.is_sound());
+    let notes = findings(&report, Severity::Note);
+    assert_eq!(notes.len(), 5, "{notes:?}");
+    assert_eq!(
+        notes.iter().filter(|note| note.contains("orphan")).count(),
+        1
+    );
+}
+
+#[test]
+fn damaged_records_are_findings_and_the_rest_is_still_checked() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    list.store.close().unwrap();
+    drop(list);
+    let kept = snapshot(&path);
+    for name in ["registry.redb", "catalog"] {
+        std::fs::write(path.join(name), "x").unwrap();
+        let report = checked(&path);
+        let found = findings(&report, Severity::Damage);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(name), "{found:?}");
+        assert_eq!(report.pools[0].objects, 3, "{name}");
+        std::fs::write(path.join(name), &kept[Path::new(name)]).unwrap();
+    }
+    let puddle = path.join("puddles");
+    let file = std::fs::read_dir(&puddle).unwrap().next().unwrap().unwrap();
+    std::fs::write(file.path(), "x").unwrap();
+    let report = checked(&path);
+    assert!(!report.is_sound());
+    assert!(report.pools[0].objects < 3);
+}
+
+#[test]
+fn a_list_in_a_pool_that_was_given_back_is_still_checked() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    list.store.close_pool(list.pool.uuid).unwrap();
+    let report = checked_after(&path, list);
+    assert_eq!(report.pools[0].objects, 3);
+}

@@ -1,0 +1,173 @@
+//! A clone has other addresses and other names, and the same contents: every pointer leads where it led.
+
+use durum_format::UNIT;
+use durum_service::{CloneOptions, Error, PuddleKind, PuddleOwner, Service, check, clone_store};
+
+use crate::support::{
+    Space, create, heap, node, node_type, open, place_object, put, root, scratch, snapshot, spec,
+    word,
+};
+
+#[test]
+fn a_list_over_two_puddles_is_the_same_list_elsewhere() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("list", &spec()).unwrap();
+    let node_type = node_type();
+    store
+        .register_type(node_type.id(), node_type.text())
+        .unwrap();
+    let gap = store
+        .create_puddle(PuddleOwner::Pool(pool.uuid), PuddleKind::Data, 3 * UNIT)
+        .unwrap();
+    let more = store
+        .create_puddle(PuddleOwner::Pool(pool.uuid), PuddleKind::Data, 2 * UNIT)
+        .unwrap();
+    store.remove_puddle(gap.uuid).unwrap();
+    let outside = 0x7fff_0000_1000;
+    let bytes = place_object(&more, 20, 0, &more.address.to_le_bytes());
+    let third = place_object(&more, 8, node_type.id(), &node(3, outside));
+    let second = place_object(&more, 4, node_type.id(), &node(2, third));
+    place_object(root(&pool), 0, node_type.id(), &node(1, second));
+    place_object(&more, 30, node_type.id(), &node(4, bytes));
+    place_object(&more, 31, node_type.id(), &node(5, gap.address));
+    place_object(&more, 32, 0xabcd, &[9; 24]);
+    let original = store.info();
+    let old_root = root(&pool).address;
+    store.close().unwrap();
+    drop(store);
+    let before = snapshot(&path);
+
+    let copy = directory.path().join("copy");
+    let options = CloneOptions {
+        start: Some(original.base + (1 << 39)),
+        ..CloneOptions::default()
+    };
+    let report = clone_store(&path, &copy, &options).unwrap();
+    assert_eq!(snapshot(&path), before, "the source is as it was");
+    assert_eq!((report.puddles, report.objects), (2, 7));
+    assert_eq!((report.pointers, report.pointers_to_nowhere), (3, 1));
+    assert_eq!((report.untyped_objects, report.untyped_bytes), (1, 8));
+    assert_eq!(report.unknown_types, [(0xabcd, 1)].into());
+
+    let store = open(&copy);
+    let info = store.info();
+    assert_ne!(info.uuid, original.uuid);
+    assert_eq!(info.base, original.base);
+    let cloned = store.open_pool("list").unwrap();
+    assert_ne!(cloned.uuid, pool.uuid);
+    assert!(
+        cloned
+            .puddles
+            .iter()
+            .all(|puddle| { puddle.uuid != pool.root_puddle && puddle.uuid != more.uuid })
+    );
+    let new_root = root(&cloned);
+    assert_eq!(new_root.address, original.base + (1 << 39));
+    let new_more = cloned.puddles.iter().find(|p| !p.is_root).unwrap();
+    let read = |address: u64| {
+        let puddle = cloned
+            .puddles
+            .iter()
+            .find(|p| (p.address..p.address + p.size).contains(&address))
+            .unwrap();
+        let at = address - puddle.address;
+        (word(puddle, at), word(puddle, at + 8))
+    };
+    let (value, next) = read(new_root.address + heap(new_root) + 16);
+    assert_eq!(value, 1);
+    let (value, next) = read(next);
+    assert_eq!(value, 2);
+    assert_eq!(read(next), (3, outside));
+    let at = |granule: u64| new_more.address + heap(new_more) + granule * 256 + 16;
+    assert_eq!(read(at(30)), (4, at(20)));
+    assert_eq!(read(at(31)), (5, gap.address), "to nowhere, as it was");
+    assert_eq!(read(at(20)).0, more.address, "bytes are copied as they are");
+    store.close().unwrap();
+    drop(store);
+    let _ = old_root;
+    let report = check(&copy, &Default::default()).unwrap();
+    // The pointer to nowhere leads into the clone's space or not, as it did.
+    assert!(
+        report
+            .findings
+            .iter()
+            .all(|finding| finding.text.contains("no object lives")
+                || finding.text.contains("a leak")),
+        "{:?}",
+        report.findings
+    );
+    assert_eq!(
+        snapshot(directory.path())
+            .keys()
+            .filter(|name| name.to_string_lossy().contains("durum-clone"))
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn only_a_closed_store_is_cloned_and_only_to_a_free_place() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let copy = directory.path().join("copy");
+    let store = create(&path);
+    store.create_pool("a", &spec()).unwrap();
+    let clone = || clone_store(&path, &copy, &CloneOptions::default());
+    assert!(matches!(clone(), Err(Error::StoreBusy { .. })));
+    drop(store);
+    assert!(matches!(clone(), Err(Error::StoreDirty { .. })));
+    open(&path).close().unwrap();
+    std::fs::create_dir(&copy).unwrap();
+    assert!(matches!(clone(), Err(Error::StoreExists { .. })));
+    std::fs::remove_dir(&copy).unwrap();
+
+    let fault = durum_persist::inject::fail_after(
+        durum_persist::inject::Operation::Grow,
+        3,
+        directory.path(),
+    );
+    assert!(matches!(clone(), Err(Error::StorageFull { .. })));
+    drop(fault);
+    let names: Vec<_> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["store"], "nothing is left behind");
+    clone().unwrap();
+    open(&copy).open_pool("a").unwrap();
+
+    let elsewhere = directory.path().join("elsewhere");
+    let options = CloneOptions {
+        base: Some(0x7a00_0000_0000 - (4 << 40)),
+        ..CloneOptions::default()
+    };
+    clone_store(&path, &elsewhere, &options).unwrap();
+    let store = open(&elsewhere);
+    assert_eq!(store.info().base, 0x7a00_0000_0000 - (4 << 40));
+    assert!(root(&store.open_pool("a").unwrap()).address >= store.info().base);
+}
+
+#[test]
+fn a_quarantined_store_is_not_cloned_before_a_person_has_looked() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    store.create_pool("a", &spec()).unwrap();
+    let log = Space::new(&store).log(&store, 1);
+    put(&log.parts[0], heap(&log.parts[0]), &[0]);
+    drop((store, log));
+    open(&path).close().unwrap();
+    let copy = directory.path().join("copy");
+    let refusal = clone_store(&path, &copy, &CloneOptions::default()).unwrap_err();
+    assert!(
+        matches!(refusal, Error::PoolQuarantined { .. }),
+        "{refusal}"
+    );
+    let store = open(&path);
+    store.accept_quarantined("a").unwrap();
+    store.close().unwrap();
+    drop(store);
+    clone_store(&path, &copy, &CloneOptions::default()).unwrap();
+}

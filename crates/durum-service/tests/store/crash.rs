@@ -1,0 +1,401 @@
+//! Power cuts at every event of what the service writes: creation, pools and puddles, removal, close, and
+//! recovery, which is itself crashed again. What was acknowledged is there, what was removed is gone, nothing is
+//! left over, readers of the catalog never miss what a client holds.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use durum_format::UNIT;
+use durum_persist::Site;
+use durum_persist::record::{Recorder, RecorderOptions, note};
+use durum_persist::simulate::{
+    CrashPoint, Failure, Plan, Report, Rules, explore, explore_with_recovery,
+};
+use durum_service::{
+    CloneOptions, Embedded, Error, PuddleKind, PuddleOwner, ReadOnlyStore, Service, check,
+    clone_store,
+};
+
+use crate::recovery::{assert_recovered, interrupted};
+use crate::support::{
+    Space, create, create_options, node_type, open, open_options, place_object, put, root, scratch,
+    spec, word,
+};
+
+fn plan(rules: Rules, seed: u64) -> Plan {
+    Plan {
+        random_images: 2,
+        single_units_max: 3,
+        exhaustive_max: 8,
+        nested_one_in: 40,
+        nested_depth: 1,
+        nested_points_max: Some(6),
+        ..Plan::new(rules, seed)
+    }
+}
+
+fn report(what: &str, result: Result<Report, Failure>) {
+    match result {
+        Ok(report) => {
+            println!("{what}: {report:?}");
+            assert!(report.images > 50, "{report:?}");
+        }
+        Err(failure) => panic!("{what}: {failure}"),
+    }
+}
+
+fn text(error: Error) -> String {
+    error.to_string()
+}
+
+/// The life of a store. Each acknowledged step is noted.
+fn life(path: &Path) {
+    let store = create(path);
+    note("made", 1);
+    let a = store.create_pool("a", &spec()).unwrap();
+    note("pool a", 1);
+    let extra = store
+        .create_puddle(PuddleOwner::Pool(a.uuid), PuddleKind::Data, 2 * UNIT)
+        .unwrap();
+    note("puddles of a", 2);
+    let node = node_type();
+    store.register_type(node.id(), node.text()).unwrap();
+    note("types", 1);
+    let mut space = Space::new(&store);
+    let log = space.log(&store, 0x77);
+    note("log", 1);
+    store.create_pool("b", &spec()).unwrap();
+    note("pool b", 1);
+    store.remove_puddle(extra.uuid).unwrap();
+    note("puddles of a", 1);
+    let b = store.pools().unwrap()[1].uuid;
+    store.close_pool(b).unwrap();
+    store.remove_pool("b").unwrap();
+    note("pool b", 0);
+    store.close().unwrap();
+    note("closed", 1);
+    drop((store, log));
+}
+
+/// Before recovery: readers see what was acknowledged, though it may be one step ahead.
+fn readers_agree(path: &Path, point: &CrashPoint<'_>) -> Result<(), String> {
+    if point.last_note("made").is_none() {
+        return Ok(());
+    }
+    let reader = ReadOnlyStore::open(path).map_err(text)?;
+    let names: BTreeSet<String> = reader.pools().into_iter().map(|pool| pool.name).collect();
+    if point.last_note("pool a") == Some(1) && !names.contains("a") {
+        return Err("pool a is not in the catalog".to_owned());
+    }
+    if point.last_note("pool b") == Some(0) && names.contains("b") {
+        return Err("pool b is still in the catalog".to_owned());
+    }
+    // Whatever the catalog names can be read.
+    for puddle in reader.puddles() {
+        match reader.puddle(puddle.uuid) {
+            Ok(_) => {}
+            // A file goes right after its line in the catalog has gone, durably.
+            Err(error) => {
+                return Err(format!(
+                    "the catalog names a puddle without a file: {error}"
+                ));
+            }
+        }
+    }
+    let report = check(path, &Default::default()).map_err(text)?;
+    match report.is_sound() {
+        true => Ok(()),
+        false => Err(format!("{:?}", report.findings)),
+    }
+}
+
+/// Recovery: opening. A store that was not yet made can be made.
+fn recover_life(path: &Path) -> Result<(), String> {
+    match Embedded::open(path, open_options()) {
+        Ok(_) => Ok(()),
+        Err(Error::StoreMissing { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn check_life(path: &Path, point: &CrashPoint<'_>) -> Result<(), String> {
+    let noted = |name: &str| point.last_note(name);
+    if noted("made").is_none() && !path.join("durum.store").exists() {
+        drop(Embedded::create(path, &create_options()).map_err(text)?);
+    }
+    let store = Embedded::open(path, open_options()).map_err(text)?;
+    if !store.recovery_report().quarantined.is_empty() {
+        return Err("a crash was taken for damage".to_owned());
+    }
+    let pools = store.pools().map_err(text)?;
+    let has = |name: &str| pools.iter().any(|pool| pool.name == name);
+    if noted("pool a") == Some(1) && !has("a") {
+        return Err("pool a was acknowledged and is gone".to_owned());
+    }
+    if noted("closed").is_some() && has("b") {
+        return Err("pool b was removed and is there".to_owned());
+    }
+    if noted("types") == Some(1) && store.types().map_err(text)?.is_empty() {
+        return Err("a type was acknowledged and is gone".to_owned());
+    }
+    let mut named = 0;
+    for pool in &pools {
+        let grant = store.open_pool(&pool.name).map_err(text)?;
+        named += grant.puddles.len();
+        if pool.name == "a" {
+            let fewest = if noted("pool b").is_some() {
+                1
+            } else {
+                noted("puddles of a").unwrap_or(1)
+            };
+            if (grant.puddles.len() as u64) < fewest {
+                return Err("a puddle of pool a is gone".to_owned());
+            }
+        }
+    }
+    let files = std::fs::read_dir(path.join("puddles")).map_err(|error| error.to_string())?;
+    if files.count() != named {
+        return Err("files are left over".to_owned());
+    }
+    store.close().map_err(text)?;
+    drop(store);
+    let report = check(path, &Default::default()).map_err(text)?;
+    match report.findings.as_slice() {
+        [] => Ok(()),
+        findings => Err(format!("{findings:?}")),
+    }
+}
+
+fn explore_life(rules: Rules, skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
+    let directory = scratch();
+    let recorder = Recorder::start(
+        directory.path(),
+        RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        },
+    );
+    life(&directory.path().join("store"));
+    let trace = recorder.stop();
+    assert_eq!(trace.bypassed(), [] as [&str; 0], "{rules:?}");
+    // Readers come before recovery, so they are checked in a pass of their own.
+    explore(&trace, plan, |image, point| {
+        readers_agree(&image.join("store"), point)
+    })?;
+    explore_with_recovery(
+        &trace,
+        plan,
+        |image| recover_life(&image.join("store")),
+        |image, point| check_life(&image.join("store"), point),
+    )
+}
+
+#[test]
+fn the_life_of_a_store_survives_power_cuts_on_a_disk() {
+    let plan = plan(Rules::Sectors, 11);
+    report("life, sectors", explore_life(plan.rules, None, &plan));
+}
+
+#[test]
+fn the_life_of_a_store_survives_power_cuts_on_persistent_memory() {
+    let plan = plan(Rules::Lines, 12);
+    report("life, lines", explore_life(plan.rules, None, &plan));
+}
+
+fn explore_recovery(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    interrupted(&path);
+    let recorder = Recorder::start(
+        directory.path(),
+        RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        },
+    );
+    let store = open(&path);
+    note("recovered", 1);
+    store.close().unwrap();
+    drop(store);
+    let trace = recorder.stop();
+    assert_eq!(trace.bypassed(), [] as [&str; 0]);
+    explore(&trace, plan, |image, _| {
+        // A reader sees the recovered words whether the logs are still there or not.
+        let reader = ReadOnlyStore::open(&image.join("store")).map_err(text)?;
+        let root = reader.pools()[0].root_puddle;
+        let bytes = reader.puddle_bytes(root).map_err(text)?;
+        assert_recovered(|offset| {
+            let at = offset as usize;
+            u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+        })
+    })?;
+    explore_with_recovery(
+        &trace,
+        plan,
+        |image| {
+            Embedded::open(&image.join("store"), open_options())
+                .map(drop)
+                .map_err(text)
+        },
+        |image, point| {
+            let path = image.join("store");
+            let store = Embedded::open(&path, open_options()).map_err(text)?;
+            let pool = store.open_pool("words").map_err(text)?;
+            assert_recovered(|offset| word(root(&pool), offset))?;
+            let files =
+                std::fs::read_dir(path.join("puddles")).map_err(|error| error.to_string())?;
+            if files.count() != 1 {
+                return Err("logs are left over".to_owned());
+            }
+            let _ = point;
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn recovery_survives_power_cuts_again_and_again() {
+    for rules in [Rules::Sectors, Rules::Lines] {
+        let plan = Plan {
+            nested_depth: 2,
+            ..plan(rules, 21)
+        };
+        report("recovery", explore_recovery(None, &plan));
+    }
+}
+
+fn explore_quarantine(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("a", &spec()).unwrap();
+    let log = Space::new(&store).log(&store, 5);
+    let part = &log.parts[0];
+    put(part, crate::support::heap(part) + 16, &[0xff]);
+    let uuid = part.uuid.to_string();
+    drop((store, pool));
+    let recorder = Recorder::start(
+        directory.path(),
+        RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        },
+    );
+    let store = open(&path);
+    store.accept_quarantined("a").unwrap();
+    note("accepted", 1);
+    store.close().unwrap();
+    drop(store);
+    let trace = recorder.stop();
+    explore_with_recovery(
+        &trace,
+        plan,
+        |image| {
+            Embedded::open(&image.join("store"), open_options())
+                .map(drop)
+                .map_err(text)
+        },
+        |image, point| {
+            let path = image.join("store");
+            if !path.join("quarantine").join(&uuid).is_file() {
+                return Err("the quarantined log is gone".to_owned());
+            }
+            let store = Embedded::open(&path, open_options()).map_err(text)?;
+            match (store.open_pool("a"), point.last_note("accepted")) {
+                (Ok(_) | Err(Error::PoolQuarantined { .. }), None) | (Ok(_), Some(_)) => Ok(()),
+                (Err(error), _) => Err(error.to_string()),
+            }
+        },
+    )
+}
+
+#[test]
+fn a_quarantined_log_is_never_lost() {
+    let plan = plan(Rules::Sectors, 31);
+    report("quarantine", explore_quarantine(None, &plan));
+}
+
+fn explore_clone(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let node = node_type();
+    let store = create(&path);
+    let pool = store.create_pool("a", &spec()).unwrap();
+    store.register_type(node.id(), node.text()).unwrap();
+    let bytes = crate::support::node(1, root(&pool).address + 4096 + 16);
+    assert_eq!(
+        place_object(root(&pool), 0, node.id(), &bytes),
+        root(&pool).address + 4096 + 16
+    );
+    store.close().unwrap();
+    drop(store);
+    let recorder = Recorder::start(
+        directory.path(),
+        RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        },
+    );
+    clone_store(
+        &path,
+        &directory.path().join("copy"),
+        &CloneOptions::default(),
+    )
+    .unwrap();
+    note("cloned", 1);
+    let trace = recorder.stop();
+    explore(&trace, plan, |image, point| {
+        let source = check(&image.join("store"), &Default::default()).map_err(text)?;
+        let copy = image.join("copy");
+        if !copy.exists() {
+            return match point.last_note("cloned") {
+                None => Ok(()),
+                Some(_) => Err("the clone is gone".to_owned()),
+            };
+        }
+        let report = check(&copy, &Default::default()).map_err(text)?;
+        let whole = report.is_sound() && report.pools.len() == 1 && report.pools[0].objects == 1;
+        match source.is_sound() && whole {
+            true => Ok(()),
+            false => Err(format!("{report:?}")),
+        }
+    })
+}
+
+#[test]
+fn a_clone_appears_whole_or_not_at_all() {
+    let plan = plan(Rules::Sectors, 41);
+    report("clone", explore_clone(None, &plan));
+}
+
+/// Each sync of the service, left out: the exploration that must notice.
+#[test]
+fn every_sync_is_missed_when_it_is_left_out() {
+    type Explore = fn(Option<Site>, &Plan) -> Result<Report, Failure>;
+    let life: Explore = |skip, plan| explore_life(plan.rules, skip, plan);
+    let sites: [(&str, Explore); 13] = [
+        ("new puddle", life),
+        ("new puddle's name", life),
+        ("registry commit", life),
+        ("catalog", life),
+        ("catalog's name", life),
+        ("store identity", life),
+        ("store identity's name", life),
+        ("new store's mark", life),
+        ("new store's name", life),
+        ("recovered data", explore_recovery),
+        ("quarantined log", explore_quarantine),
+        ("cloned puddle", explore_clone),
+        ("clone's place", explore_clone),
+    ];
+    let quick = Plan {
+        nested_one_in: 0,
+        ..plan(Rules::Sectors, 51)
+    };
+    let unnoticed: Vec<&str> = sites
+        .iter()
+        .filter(|(site, explore)| explore(Some(Site(site)), &quick).is_ok())
+        .map(|(site, _)| *site)
+        .collect();
+    assert_eq!(unnoticed, [] as [&str; 0]);
+}

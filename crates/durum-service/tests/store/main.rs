@@ -1,0 +1,13 @@
+//! Behaviour of a store, one file for each subject. One binary, because linking redb takes longer than the tests.
+
+mod check;
+mod clone;
+mod crash;
+mod damage;
+mod disk_full;
+mod lock;
+mod quarantine;
+mod recovery;
+mod scale;
+mod service;
+mod support;

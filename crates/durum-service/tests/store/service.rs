@@ -1,0 +1,298 @@
+//! What a client may ask for, and what it gets.
+
+use crate::support::{create, node_type, open, scratch, snapshot, spec};
+use durum_format::UNIT;
+use durum_service::{
+    CreateOptions, Embedded, Error, ErrorKind, PuddleKind, PuddleOwner, Service, Uuid,
+};
+
+#[test]
+fn pools_and_types_are_found_again() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("words", &spec()).unwrap();
+    let more = store
+        .create_puddle(PuddleOwner::Pool(pool.uuid), PuddleKind::Data, 2 * UNIT)
+        .unwrap();
+    let node = node_type();
+    store.register_type(node.id(), node.text()).unwrap();
+    store.register_type(node.id(), node.text()).unwrap();
+    let info = store.info();
+    store.close().unwrap();
+    drop(store);
+
+    let store = open(&path);
+    assert!(store.recovery_report().was_clean);
+    assert_eq!(store.info().uuid, info.uuid);
+    assert_ne!(store.info().client, info.client, "a client is one opening");
+    let found = store.open_pool("words").unwrap();
+    assert_eq!(found.uuid, pool.uuid);
+    assert_eq!(found.root_puddle, pool.root_puddle);
+    assert_eq!(found.puddles.len(), 2);
+    assert!(found.puddles.is_sorted_by_key(|puddle| puddle.address));
+    let again = found
+        .puddles
+        .iter()
+        .find(|puddle| puddle.uuid == more.uuid)
+        .unwrap();
+    assert_eq!((again.address, again.size), (more.address, 2 * UNIT));
+    assert!(!again.is_root && again.kind == PuddleKind::Data);
+    assert_eq!(
+        store.type_text(node.id()).unwrap().as_deref(),
+        Some(node.text())
+    );
+    assert_eq!(store.types().unwrap().len(), 1);
+    let pools = store.pools().unwrap();
+    assert_eq!(
+        (pools[0].name.as_str(), pools[0].bytes),
+        ("words", 3 * UNIT)
+    );
+}
+
+#[test]
+fn addresses_begin_at_the_start_wrap_around_and_never_straddle_the_end() {
+    let directory = scratch();
+    let options = CreateOptions {
+        base: 0x2100_0000_0000,
+        space_size: 8 * UNIT,
+        start: Some(0x2100_0000_0000 + 6 * UNIT),
+        ..crate::support::create_options()
+    };
+    let store = Embedded::create(&directory.path().join("store"), &options).unwrap();
+    let pool = store.create_pool("a", &spec()).unwrap();
+    let at = |address: u64| (address - options.base) / UNIT;
+    assert_eq!(at(pool.puddles[0].address), 6);
+    let owner = PuddleOwner::Pool(pool.uuid);
+    let data = PuddleKind::Data;
+    let wide = store.create_puddle(owner, data, 3 * UNIT).unwrap();
+    assert_eq!(
+        at(wide.address),
+        0,
+        "one unit is left above, three wrap around"
+    );
+    let next = store.create_puddle(owner, data, 3 * UNIT).unwrap();
+    assert_eq!(at(next.address), 3);
+    store.remove_puddle(wide.uuid).unwrap();
+    assert_eq!(
+        at(store.create_puddle(owner, data, UNIT).unwrap().address),
+        7
+    );
+    assert_eq!(
+        at(store.create_puddle(owner, data, 2 * UNIT).unwrap().address),
+        0
+    );
+    match store.create_puddle(owner, data, 2 * UNIT) {
+        Err(error @ Error::AddressesExhausted { .. }) => assert_eq!(error.kind(), ErrorKind::User),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        at(store.create_puddle(owner, data, UNIT).unwrap().address),
+        2
+    );
+}
+
+#[test]
+fn two_stores_draw_different_starts() {
+    let directory = scratch();
+    let starts: std::collections::BTreeSet<u64> = (0..8)
+        .map(|index| {
+            let store = create(&directory.path().join(index.to_string()));
+            let address = store.create_pool("a", &spec()).unwrap().puddles[0].address;
+            assert_eq!(address % (1 << 30), 0);
+            address
+        })
+        .collect();
+    // 1,024 places: that five of eight fall together happens once in 10^10 runs.
+    assert!(starts.len() >= 4, "{starts:x?}");
+}
+
+#[test]
+fn misuse_is_refused_and_leaves_nothing_behind() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let store = create(&path);
+    let pool = store.create_pool("a", &spec()).unwrap();
+    let space = store
+        .create_puddle(PuddleOwner::Client, PuddleKind::LogSpace, UNIT)
+        .unwrap();
+    store.register_log_space(space.uuid).unwrap();
+    let files = snapshot(&path).len();
+    let root = pool.root_puddle;
+    let of_pool = PuddleOwner::Pool(pool.uuid);
+    let nobody = Uuid([9; 16]);
+    let node = node_type();
+    let text = node.text();
+    let refusals = [
+        (
+            "name taken",
+            store.create_pool("a", &spec()).map(drop),
+            ErrorKind::User,
+        ),
+        (
+            "empty name",
+            store.create_pool("", &spec()).map(drop),
+            ErrorKind::User,
+        ),
+        (
+            "open twice",
+            store.open_pool("a").map(drop),
+            ErrorKind::Caller,
+        ),
+        (
+            "open missing",
+            store.open_pool("b").map(drop),
+            ErrorKind::User,
+        ),
+        ("remove open", store.remove_pool("a"), ErrorKind::Caller),
+        ("remove missing", store.remove_pool("b"), ErrorKind::User),
+        ("remove root", store.remove_puddle(root), ErrorKind::Caller),
+        (
+            "remove nothing",
+            store.remove_puddle(nobody),
+            ErrorKind::Caller,
+        ),
+        ("close nothing", store.close_pool(nobody), ErrorKind::Caller),
+        (
+            "size",
+            store
+                .create_puddle(of_pool, PuddleKind::Data, UNIT + 1)
+                .map(drop),
+            ErrorKind::Caller,
+        ),
+        (
+            "no size",
+            store.create_puddle(of_pool, PuddleKind::Data, 0).map(drop),
+            ErrorKind::Caller,
+        ),
+        (
+            "log of a pool",
+            store
+                .create_puddle(of_pool, PuddleKind::Log, UNIT)
+                .map(drop),
+            ErrorKind::Caller,
+        ),
+        (
+            "data of a client",
+            store
+                .create_puddle(PuddleOwner::Client, PuddleKind::Data, UNIT)
+                .map(drop),
+            ErrorKind::Caller,
+        ),
+        (
+            "data of a stranger",
+            store
+                .create_puddle(PuddleOwner::Pool(nobody), PuddleKind::Data, UNIT)
+                .map(drop),
+            ErrorKind::Caller,
+        ),
+        (
+            "data as log space",
+            store.register_log_space(root),
+            ErrorKind::Caller,
+        ),
+        (
+            "type of another id",
+            store.register_type(node.id() ^ 1, text),
+            ErrorKind::Caller,
+        ),
+        (
+            "type that is none",
+            store.register_type(7, "struct"),
+            ErrorKind::Caller,
+        ),
+    ];
+    for (what, result, kind) in refusals {
+        match result {
+            Err(error) => assert_eq!(error.kind(), kind, "{what}: {error}"),
+            Ok(()) => panic!("{what} was allowed"),
+        }
+    }
+    assert_eq!(snapshot(&path).len(), files);
+    store.close_pool(pool.uuid).unwrap();
+    store.remove_pool("a").unwrap();
+    assert!(store.pools().unwrap().is_empty());
+    assert!(matches!(
+        store.remove_pool("a"),
+        Err(Error::PoolMissing { .. })
+    ));
+    store.close().unwrap();
+    store.close().unwrap();
+    assert!(matches!(store.open_pool("a"), Err(Error::Closed { .. })));
+    drop(store);
+    let left: Vec<_> = snapshot(&path).into_keys().collect();
+    let names: Vec<_> = left.iter().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(names, ["catalog", "durum.store", "lock", "registry.redb"]);
+}
+
+#[test]
+fn a_store_can_be_moved_copied_and_removed_as_a_directory() {
+    let directory = scratch();
+    let first = directory.path().join("first");
+    let store = create(&first);
+    store.create_pool("words", &spec()).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let moved = directory.path().join("moved");
+    std::fs::rename(&first, &moved).unwrap();
+    let copied = directory.path().join("copied");
+    crate::support::copy(&moved, &copied);
+    let left = open(&moved);
+    let right = open(&copied);
+    left.open_pool("words").unwrap();
+    right.open_pool("words").unwrap();
+    left.remove_puddle(Uuid([1; 16])).unwrap_err();
+    drop((left, right));
+    std::fs::remove_dir_all(&moved).unwrap();
+}
+
+#[test]
+fn a_path_that_is_no_store_or_is_taken_is_refused_by_name() {
+    let directory = scratch();
+    let missing = directory.path().join("missing");
+    let refusal = Embedded::open(&missing, crate::support::open_options()).unwrap_err();
+    assert!(matches!(refusal, Error::StoreMissing { .. }), "{refusal}");
+    assert!(refusal.to_string().contains("durum init"), "{refusal}");
+    let refusal = Embedded::open(directory.path(), crate::support::open_options()).unwrap_err();
+    assert!(matches!(refusal, Error::StoreMissing { .. }), "{refusal}");
+
+    let full = directory.path().join("full");
+    std::fs::create_dir(&full).unwrap();
+    std::fs::write(full.join("letter"), "dear").unwrap();
+    let refusal = Embedded::create(&full, &crate::support::create_options()).unwrap_err();
+    assert!(matches!(refusal, Error::StoreExists { .. }), "{refusal}");
+    assert_eq!(snapshot(&full).len(), 1);
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let refusal = Embedded::create(&file, &crate::support::create_options()).unwrap_err();
+    assert!(matches!(refusal, Error::StoreExists { .. }), "{refusal}");
+
+    let empty = directory.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    drop(create(&empty));
+    let refusal = Embedded::create(&empty, &crate::support::create_options()).unwrap_err();
+    assert!(matches!(refusal, Error::StoreExists { .. }), "{refusal}");
+    for options in [
+        CreateOptions {
+            base: 1,
+            ..CreateOptions::default()
+        },
+        CreateOptions {
+            space_size: UNIT + 1,
+            ..CreateOptions::default()
+        },
+        CreateOptions {
+            base: 1 << 46,
+            space_size: 1 << 46,
+            ..CreateOptions::default()
+        },
+        CreateOptions {
+            start: Some(0),
+            ..CreateOptions::default()
+        },
+    ] {
+        let refusal = Embedded::create(&directory.path().join("options"), &options).unwrap_err();
+        assert!(matches!(refusal, Error::Options { .. }), "{refusal}");
+    }
+    assert!(!directory.path().join("options").exists());
+}

@@ -1,0 +1,318 @@
+//! A client made by hand: it writes logs and objects as a program with the library would, byte by byte.
+
+#![allow(dead_code)] // Each test file uses a part of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use durum_format::extent::{ExtentHeader, ExtentKind, encode};
+use durum_format::log::{
+    EntryFlags, LOG_AREA_OFFSET, LogHeader, Order, RangeWord, SEQUENCE_REDO, SEQUENCE_UNDO, Salt,
+    encode_bits, encode_chain, encode_copy, encode_seal, next_entry_offset, seal_size, slot_offset,
+};
+use durum_format::log_space::{self, LogSpaceEntry};
+use durum_format::puddle::{self, BITMAP_OFFSET};
+use durum_format::types::{Declarations, Descriptor, Field, Primitive, Type};
+use durum_format::{GRANULE, UNIT};
+use durum_persist::Site;
+use durum_persist::domain::Domain;
+use durum_service::{
+    CreateOptions, Embedded, EngineKind, OpenOptions, PoolGrant, PoolSpec, PuddleGrant, PuddleKind,
+    PuddleOwner, Service,
+};
+
+pub const SITE: Site = Site("test client");
+
+/// A directory in memory, removed at the end.
+pub fn scratch() -> tempfile::TempDir {
+    let parent = if Path::new("/dev/shm").is_dir() {
+        PathBuf::from("/dev/shm")
+    } else {
+        std::env::temp_dir()
+    };
+    tempfile::Builder::new()
+        .prefix("durum-service-test-")
+        .tempdir_in(parent)
+        .unwrap()
+}
+
+pub fn create_options() -> CreateOptions {
+    CreateOptions {
+        domain: Some(Domain::File),
+        ..CreateOptions::default()
+    }
+}
+
+pub fn open_options() -> OpenOptions {
+    OpenOptions {
+        domain: Some(Domain::File),
+        ..OpenOptions::default()
+    }
+}
+
+pub fn create(path: &Path) -> Embedded {
+    Embedded::create(path, &create_options()).unwrap()
+}
+
+pub fn open(path: &Path) -> Embedded {
+    Embedded::open(path, open_options()).unwrap()
+}
+
+pub fn spec() -> PoolSpec {
+    PoolSpec::new(EngineKind::Hybrid)
+}
+
+/// All files below a directory with their bytes, by relative path.
+pub fn snapshot(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![path.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                directories.push(entry.path());
+            } else {
+                let name = entry.path().strip_prefix(path).unwrap().to_owned();
+                files.insert(name, std::fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// Copies a store directory.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Reads a word of a puddle.
+pub fn word(grant: &PuddleGrant, offset: u64) -> u64 {
+    let mut bytes = [0; 8];
+    grant.file.read_exact_at(&mut bytes, offset).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+/// Writes bytes of a puddle durably.
+pub fn put(grant: &PuddleGrant, offset: u64, bytes: &[u8]) {
+    grant.file.write_all_at(bytes, offset).unwrap();
+    grant.file.sync(SITE).unwrap();
+}
+
+/// The first offset of a puddle's heap.
+pub fn heap(grant: &PuddleGrant) -> u64 {
+    puddle::heap_offset(grant.size)
+}
+
+/// A client's log space, registered.
+pub struct Space {
+    pub grant: PuddleGrant,
+    pub used: u64,
+}
+
+impl Space {
+    pub fn new(store: &dyn Service) -> Space {
+        let grant = store
+            .create_puddle(PuddleOwner::Client, PuddleKind::LogSpace, UNIT)
+            .unwrap();
+        put(
+            &grant,
+            heap(&grant),
+            &log_space::encode_header(store.info().client),
+        );
+        store.register_log_space(grant.uuid).unwrap();
+        Space { grant, used: 0 }
+    }
+
+    /// Makes a log and lists it.
+    pub fn log(&mut self, store: &dyn Service, log_id: u64) -> Log {
+        let log = Log::new(store, log_id);
+        self.list(&log);
+        log
+    }
+
+    pub fn list(&mut self, log: &Log) {
+        let entry = LogSpaceEntry {
+            log_id: log.log_id,
+            puddle: log.parts[0].uuid,
+            address: log.parts[0].address,
+        };
+        let offset = heap(&self.grant) + log_space::entry_offset(self.used);
+        put(&self.grant, offset, &entry.encode());
+        self.used += 1;
+    }
+}
+
+/// A log, written entry by entry.
+pub struct Log {
+    pub parts: Vec<PuddleGrant>,
+    pub log_id: u64,
+    pub generation: u64,
+    pub offset: usize,
+    pub count: u32,
+}
+
+impl Log {
+    /// A log in a new puddle, armed.
+    pub fn new(store: &dyn Service, log_id: u64) -> Log {
+        let grant = store
+            .create_puddle(PuddleOwner::Client, PuddleKind::Log, UNIT)
+            .unwrap();
+        let header = LogHeader::new(log_id, store.info().client, grant.size, false);
+        put(&grant, heap(&grant), &header.encode());
+        let mut log = Log {
+            parts: vec![grant],
+            log_id,
+            generation: 0,
+            offset: 0,
+            count: 0,
+        };
+        log.arm();
+        log
+    }
+
+    fn salt(&self) -> Salt {
+        Salt::new(self.log_id, self.generation)
+    }
+
+    /// Retires this generation and arms the next.
+    pub fn arm(&mut self) {
+        self.generation += 1;
+        self.offset = 0;
+        self.count = 0;
+        self.set_range(RangeWord::undo(self.generation));
+    }
+
+    pub fn set_range(&self, word: RangeWord) {
+        let offset = heap(&self.parts[0]) + slot_offset(word.generation);
+        put(&self.parts[0], offset, &word.to_u64().to_le_bytes());
+    }
+
+    fn append(
+        &mut self,
+        length: usize,
+        flags: EntryFlags,
+        write: impl FnOnce(&mut [u8], &Salt) -> Option<usize>,
+    ) {
+        let mut bytes = vec![0; length + 64];
+        let written = write(&mut bytes, &self.salt()).unwrap();
+        let part = self.parts.last().unwrap();
+        let at = heap(part) + LOG_AREA_OFFSET + self.offset as u64;
+        put(part, at, &bytes[..written]);
+        self.offset = next_entry_offset(self.offset, length, flags);
+        self.count += 1;
+    }
+
+    /// The old bytes, to be restored unless the transaction commits.
+    pub fn undo(&mut self, target: u64, old: &[u8]) {
+        let flags = EntryFlags::FENCED;
+        self.append(old.len(), flags, |out, salt| {
+            encode_copy(out, salt, Order::Reverse, flags, SEQUENCE_UNDO, target, old)
+        });
+    }
+
+    /// The new bytes, to be written when the transaction commits.
+    pub fn redo(&mut self, target: u64, new: &[u8]) {
+        let flags = EntryFlags::NONE;
+        self.append(new.len(), flags, |out, salt| {
+            encode_copy(out, salt, Order::Forward, flags, SEQUENCE_REDO, target, new)
+        });
+    }
+
+    pub fn bits(&mut self, set: bool, target: u64, mask: u64) {
+        let flags = EntryFlags::NONE;
+        self.append(8, flags, |out, salt| {
+            encode_bits(out, salt, set, flags, SEQUENCE_REDO, target, mask)
+        });
+    }
+
+    /// Commits: over the given fresh ranges with their contents.
+    pub fn seal(&mut self, fresh: &[(u64, &[u8])]) {
+        let mut crc = self.salt().crc();
+        for (_, contents) in fresh {
+            crc.update(contents);
+        }
+        let ranges: Vec<(u64, u64)> = fresh
+            .iter()
+            .map(|(address, contents)| (*address, contents.len() as u64))
+            .collect();
+        let count = self.count;
+        self.append(seal_size(ranges.len()), EntryFlags::NONE, |out, salt| {
+            encode_seal(out, salt, EntryFlags::NONE, count, &ranges, crc.value())
+        });
+    }
+
+    /// Goes on in a new puddle.
+    pub fn chain(&mut self, store: &dyn Service) {
+        let grant = store
+            .create_puddle(PuddleOwner::Client, PuddleKind::Log, UNIT)
+            .unwrap();
+        let header = LogHeader::new(self.log_id, store.info().client, grant.size, true);
+        put(&grant, heap(&grant), &header.encode());
+        let address = grant.address;
+        self.append(0, EntryFlags::FENCED, |out, salt| {
+            encode_chain(out, salt, address)
+        });
+        self.parts.push(grant);
+        self.offset = 0;
+    }
+}
+
+/// Places an object of `size` bytes in an extent of its own at a granule. Returns its address.
+pub fn place_object(grant: &PuddleGrant, granule: u64, type_id: u64, bytes: &[u8]) -> u64 {
+    let extent = heap(grant) + granule * GRANULE;
+    let header = ExtentHeader {
+        type_id,
+        kind: ExtentKind::Object {
+            size: bytes.len() as u64,
+            data_offset: 16,
+        },
+    };
+    let [first, second] = encode(&header);
+    put(grant, extent, &first.to_le_bytes());
+    put(grant, extent + 8, &second.to_le_bytes());
+    put(grant, extent + 16, bytes);
+    let word_at = BITMAP_OFFSET + granule / 64 * 8;
+    let bitmap = word(grant, word_at) | 1 << (granule % 64);
+    put(grant, word_at, &bitmap.to_le_bytes());
+    grant.address + extent + 16
+}
+
+/// `struct Node { value: i64, next: *Node }`.
+pub fn node_type() -> Descriptor {
+    let mut declared = Declarations::new();
+    declared
+        .declare(Type::structure(
+            "Node",
+            16,
+            8,
+            vec![
+                Field::new("value", 0, Type::Primitive(Primitive::I64)),
+                Field::new("next", 8, Type::pointer("Node")),
+            ],
+        ))
+        .unwrap();
+    declared.resolve("Node").unwrap()
+}
+
+pub fn node(value: i64, next: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&value.to_le_bytes());
+    bytes[8..].copy_from_slice(&next.to_le_bytes());
+    bytes
+}
+
+pub fn root(pool: &PoolGrant) -> &PuddleGrant {
+    pool.puddles
+        .iter()
+        .find(|puddle| puddle.uuid == pool.root_puddle)
+        .unwrap()
+}
