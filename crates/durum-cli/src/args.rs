@@ -124,7 +124,7 @@ pub struct Inspect {
     #[arg(long)]
     pub redact: bool,
     /// Follow at most this many pointers in a row from the root
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = depth)]
     pub depth: usize,
     /// Print at most this many objects
     #[arg(long, default_value_t = 1000, value_name = "N")]
@@ -246,6 +246,14 @@ pub struct Manual {
 /// The definition of the command, for the manual.
 pub fn definition() -> clap::Command {
     Arguments::command()
+}
+
+/// A depth that the stack has room for.
+fn depth(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(depth) if depth <= 500 => Ok(depth),
+        _ => Err("give a number up to 500".into()),
+    }
 }
 
 /// A number, decimal or with `0x` in front.

@@ -1,7 +1,116 @@
-//! stub
+//! `durum inspect`: what a pool holds, by the type descriptors in its store. Nothing is written.
+//!
+//! [`pool`] reads objects, [`graph`] follows pointers from the root, [`tree`] and [`json`] print what was found; [`heap`] tells about
+//! free space, [`logs`] about what was under way when a program died.
+
+mod graph;
+mod heap;
+mod json;
+mod logs;
+mod pool;
+mod tree;
+
+use std::io::Write;
+
+use durum_service::ReadOnlyStore;
+use serde_json::{Value as Json, json};
+
 use crate::args::Inspect;
 use crate::failure::Failure;
-use std::io::Write;
-pub(crate) fn run(_options: &Inspect, _out: &mut dyn Write) -> Result<(), Failure> {
+use crate::output::{self, count};
+use graph::{Graph, Limits};
+use pool::PoolView;
+
+pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
+    let store = ReadOnlyStore::open(&options.store)?;
+    let pool = PoolView::open(&store, &options.pool)?;
+    let limits = Limits {
+        depth: options.depth,
+        objects: options.objects,
+        elements: options.elements,
+    };
+    let wants_tree = !options.heap && !options.log;
+    let graph = match wants_tree {
+        true => Some(Graph::from_root(&pool, &limits, options.redact)?),
+        false => None,
+    };
+    let heap = match options.heap {
+        true => Some(heap::Heap::of(&pool)?),
+        false => None,
+    };
+    let logs = match options.log {
+        true => Some(logs::read(&store)?),
+        false => None,
+    };
+    if options.json {
+        let mut value = header(&store, &pool);
+        if let Some(graph) = &graph {
+            json::add(graph, &mut value);
+        }
+        if let Some(heap) = &heap {
+            value["heap"] = heap.to_json();
+        }
+        if let Some(logs) = &logs {
+            value["logs"] = Json::Array(logs.iter().map(logs::Log::to_json).collect());
+        }
+        output::json(out, &value)?;
+    } else {
+        notes(&store, &pool, out)?;
+        if let Some(graph) = &graph {
+            tree::print(graph, options, out)?;
+        }
+        if let Some(heap) = &heap {
+            heap.print(out)?;
+        }
+        if let Some(logs) = &logs {
+            logs::print(logs, &store, out)?;
+        }
+    }
+    let damages = graph.map_or(Vec::new(), |graph| graph.damages);
+    match heap
+        .map_or(Vec::new(), |heap| heap.damages)
+        .into_iter()
+        .chain(damages)
+        .next()
+    {
+        None => Ok(()),
+        Some(first) => Err(Failure::Damaged(format!(
+            "{first}; `durum check` looks at everything"
+        ))),
+    }
+}
+
+fn header(store: &ReadOnlyStore, pool: &PoolView<'_>) -> Json {
+    let quarantine = pool.summary.quarantine.as_ref();
+    json!({
+        "pool": pool.summary.name,
+        "uuid": pool.summary.uuid.to_string(),
+        "engine": pool.summary.engine.name(),
+        "bytes": pool.summary.bytes,
+        "puddles": pool.summary.puddles,
+        "clean": store.is_clean(),
+        "quarantine": quarantine.map(|note| json!({ "log": note.log, "reason": note.reason })),
+    })
+}
+
+/// What has to be known to read the rest.
+fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    if !store.is_clean() {
+        let pending = store.pending();
+        writeln!(
+            out,
+            "note: the store was not closed in order; shown as recovery will leave it ({} rolled back, {} forward)",
+            count(pending.rolled_back, "transaction"),
+            pending.rolled_forward
+        )?;
+    }
+    if let Some(note) = &pool.summary.quarantine {
+        writeln!(
+            out,
+            "note: the pool is in quarantine, changes may be half done: {}: {}",
+            note.log.display(),
+            note.reason
+        )?;
+    }
     Ok(())
 }

@@ -1,0 +1,201 @@
+//! Free space of a pool, by size, and its objects by type.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use durum::format::extent::{self, ExtentKind};
+use durum::format::{GRANULE, puddle};
+use serde_json::{Value as Json, json};
+
+use super::pool::PoolView;
+use crate::failure::Failure;
+use crate::output::{self, count, grouped, size};
+
+/// The longest bar of the histogram.
+const BAR_MAX: u64 = 40;
+
+pub(super) struct Heap {
+    puddles: Vec<PuddleUse>,
+    /// Objects and bytes by type.
+    types: BTreeMap<String, (u64, u64)>,
+    /// Free blocks by size: entry k counts blocks of `GRANULE << k` bytes.
+    free_blocks: Vec<u64>,
+    /// Elements of slabs that are free, and their bytes.
+    free_elements: (u64, u64),
+    pub(super) damages: Vec<String>,
+}
+
+struct PuddleUse {
+    file: String,
+    address: u64,
+    size: u64,
+    is_root: bool,
+    objects: u64,
+    free: u64,
+}
+
+impl Heap {
+    pub(super) fn of(pool: &PoolView<'_>) -> Result<Self, Failure> {
+        let mut heap = Self {
+            puddles: Vec::new(),
+            types: BTreeMap::new(),
+            free_blocks: Vec::new(),
+            free_elements: (0, 0),
+            damages: Vec::new(),
+        };
+        for view in &pool.puddles {
+            let header = view.header();
+            let granules = puddle::heap_size(header.size) / GRANULE;
+            let mut free_from = 0;
+            let mut free = 0;
+            let mut objects = 0;
+            for extent in extent::extents(view, header) {
+                let extent = match extent {
+                    Ok(extent) => extent,
+                    Err(error) => {
+                        heap.damages
+                            .push(format!("{}: {error}", view.path().display()));
+                        continue;
+                    }
+                };
+                free += heap.add_free(free_from, extent.granule());
+                free_from = extent.granule() + extent.granules();
+                objects += extent.allocated();
+                let (capacity, each) = match (extent.slab(), extent.header().kind) {
+                    (Some(slab), _) => (slab.geometry().capacity, slab.element_size()),
+                    (None, ExtentKind::Object { size, .. }) => (1, size),
+                    (None, ExtentKind::Slab { .. }) => (0, 0),
+                };
+                let unused = capacity.saturating_sub(extent.allocated());
+                heap.free_elements.0 += unused;
+                heap.free_elements.1 += unused * each;
+                let entry = heap
+                    .types
+                    .entry(pool.type_name(extent.type_id()))
+                    .or_default();
+                entry.0 += extent.allocated();
+                entry.1 += extent.allocated() * each;
+            }
+            free += heap.add_free(free_from, granules);
+            heap.puddles.push(PuddleUse {
+                file: view
+                    .path()
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                address: header.address,
+                size: header.size,
+                is_root: header.is_root,
+                objects,
+                free: free * GRANULE,
+            });
+        }
+        Ok(heap)
+    }
+
+    /// Counts the aligned blocks that free granules are made of. Gives the number of granules.
+    fn add_free(&mut self, mut from: u64, to: u64) -> u64 {
+        let granules = to.saturating_sub(from);
+        while from < to {
+            let aligned = if from == 0 { 63 } else { from.trailing_zeros() };
+            let order = aligned.min((to - from).ilog2()) as usize;
+            if self.free_blocks.len() <= order {
+                self.free_blocks.resize(order + 1, 0);
+            }
+            self.free_blocks[order] += 1;
+            from += 1 << order;
+        }
+        granules
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let blocks = self.free_blocks.iter().enumerate();
+        blocks
+            .map(|(order, count)| (GRANULE << order, *count))
+            .filter(|(_, count)| *count > 0)
+    }
+
+    pub(super) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let mut rows = vec![
+            ["PUDDLE", "ADDRESS", "SIZE", "OBJECTS", "FREE", ""]
+                .map(String::from)
+                .to_vec(),
+        ];
+        for puddle in &self.puddles {
+            rows.push(vec![
+                puddle.file.clone(),
+                format!("{:#x}", puddle.address),
+                size(puddle.size),
+                grouped(puddle.objects),
+                size(puddle.free),
+                if puddle.is_root {
+                    "root".into()
+                } else {
+                    String::new()
+                },
+            ]);
+        }
+        output::table(out, &rows, &[2, 3, 4])?;
+        writeln!(out)?;
+        let mut rows = vec![["TYPE", "OBJECTS", "BYTES"].map(String::from).to_vec()];
+        for (name, (objects, bytes)) in &self.types {
+            rows.push(vec![name.clone(), grouped(*objects), size(*bytes)]);
+        }
+        output::table(out, &rows, &[1, 2])?;
+        writeln!(out)?;
+        let mut rows = vec![
+            ["FREE BLOCKS OF", "COUNT", "BYTES", ""]
+                .map(String::from)
+                .to_vec(),
+        ];
+        let most = self
+            .blocks()
+            .map(|(each, count)| each * count)
+            .max()
+            .unwrap_or(1);
+        for (each, count) in self.blocks() {
+            let bar = (each * count * BAR_MAX).div_ceil(most) as usize;
+            rows.push(vec![
+                size(each),
+                grouped(count),
+                size(each * count),
+                "#".repeat(bar),
+            ]);
+        }
+        output::table(out, &rows, &[0, 1, 2])?;
+        let (elements, bytes) = self.free_elements;
+        writeln!(
+            out,
+            "and {} of slabs ({})",
+            count(elements, "free element"),
+            size(bytes)
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn to_json(&self) -> Json {
+        let puddles = self.puddles.iter().map(|puddle| {
+            json!({
+                "puddle": puddle.file,
+                "address": format!("{:#x}", puddle.address),
+                "bytes": puddle.size,
+                "root": puddle.is_root,
+                "objects": puddle.objects,
+                "free_bytes": puddle.free,
+            })
+        });
+        let types = self.types.iter().map(
+            |(name, (objects, bytes))| json!({ "type": name, "objects": objects, "bytes": bytes }),
+        );
+        let blocks = self
+            .blocks()
+            .map(|(each, count)| json!({ "bytes": each, "count": count }));
+        json!({
+            "puddles": puddles.collect::<Vec<_>>(),
+            "types": types.collect::<Vec<_>>(),
+            "free_blocks": blocks.collect::<Vec<_>>(),
+            "free_elements": { "count": self.free_elements.0, "bytes": self.free_elements.1 },
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! Reading the objects of a pool out of its files.
+
+use durum::format::extent::{self, ExtentKind, HeapBytes, Object, Place};
+use durum::format::types::{Descriptor, Registry, Value};
+use durum_service::{PoolSummary, PuddleKind, PuddleSummary, PuddleView, ReadOnlyStore};
+
+use crate::failure::Failure;
+
+/// Objects above this size are shown by their first bytes.
+const OBJECT_BYTES_MAX: u64 = 64 << 20;
+
+/// A pool of a store that is only read.
+pub(super) struct PoolView<'a> {
+    store: &'a ReadOnlyStore,
+    pub(super) summary: PoolSummary,
+    types: Registry,
+    /// Its puddles, by address.
+    pub(super) puddles: Vec<PuddleView>,
+    /// All puddles of the store, by address.
+    all: Vec<PuddleSummary>,
+}
+
+/// What lies at an address that a pointer holds.
+pub(super) enum Target {
+    /// An object of this pool: its address, and how far into it the pointer leads.
+    Object { start: u64, offset: u64 },
+    /// Something else, in words.
+    Other(String),
+    /// The heap is damaged there: why.
+    Damaged(String),
+}
+
+/// An object that was read.
+pub(super) struct Found {
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) type_name: String,
+    pub(super) value: Value,
+}
+
+impl<'a> PoolView<'a> {
+    pub(super) fn open(store: &'a ReadOnlyStore, name: &str) -> Result<Self, Failure> {
+        let pools = store.pools();
+        let Some(summary) = pools.into_iter().find(|pool| pool.name == name) else {
+            return Err(durum_service::Error::PoolMissing {
+                store: store.path().to_owned(),
+                name: name.into(),
+            }
+            .into());
+        };
+        let mut types = Registry::new();
+        for (id, text) in store.types() {
+            types.register_text(text).map_err(|error| {
+                Failure::Damaged(format!(
+                    "{}: type {id:#018x}: {error}",
+                    store.path().display()
+                ))
+            })?;
+        }
+        let all = store.puddles();
+        let members = all
+            .iter()
+            .filter(|puddle| puddle.owner == summary.uuid && puddle.kind == PuddleKind::Data);
+        let puddles = members
+            .map(|puddle| store.puddle(puddle.uuid))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            store,
+            summary,
+            types,
+            puddles,
+            all,
+        })
+    }
+
+    /// The address of the root object, if there is one.
+    pub(super) fn root(&self) -> Result<Option<u64>, Failure> {
+        let Some(view) = self.puddles.iter().find(|view| view.header().is_root) else {
+            return Ok(None);
+        };
+        match extent::extents(view, view.header()).next() {
+            None => Ok(None),
+            Some(Err(error)) => Err(Failure::Damaged(format!(
+                "{}: {error}",
+                view.path().display()
+            ))),
+            Some(Ok(extent)) => Ok(match extent.header().kind {
+                // The root object, and nothing else, lies at the start of the root puddle's heap.
+                ExtentKind::Object { data_offset, .. } if extent.granule() == 0 => {
+                    Some(view.header().address + extent.offset() + data_offset)
+                }
+                _ => None,
+            }),
+        }
+    }
+
+    fn view_at(&self, address: u64) -> Option<&PuddleView> {
+        let inside =
+            |view: &&PuddleView| (view.header().address..view.header().end()).contains(&address);
+        self.puddles.iter().find(inside)
+    }
+
+    /// What lies at an address.
+    pub(super) fn target(&self, address: u64) -> Target {
+        let Some(view) = self.view_at(address) else {
+            return Target::Other(self.outside(address));
+        };
+        match extent::locate(view, view.header(), address) {
+            Err(error) => Target::Damaged(format!("{}: {error}", view.path().display())),
+            Ok(None) => Target::Other("free memory".into()),
+            Ok(Some(location)) => match location.place {
+                Place::Object { object, offset } => Target::Object {
+                    start: view.header().address + object.offset,
+                    offset,
+                },
+                Place::FreeElement { .. } | Place::Tail => Target::Other("free memory".into()),
+                Place::Header => Target::Other("allocation data".into()),
+            },
+        }
+    }
+
+    /// Where an address leads that is not in this pool.
+    fn outside(&self, address: u64) -> String {
+        let inside = |puddle: &&PuddleSummary| {
+            (puddle.address..puddle.address + puddle.size).contains(&address)
+        };
+        let Some(puddle) = self.all.iter().find(inside) else {
+            let base = self.store.base();
+            return if (base..base + self.store.space_size()).contains(&address) {
+                "no puddle of the store".into()
+            } else {
+                "outside of the store".into()
+            };
+        };
+        match self
+            .store
+            .pools()
+            .into_iter()
+            .find(|pool| pool.uuid == puddle.owner)
+        {
+            Some(pool) => format!("in pool \"{}\"", pool.name),
+            None => "in a log".into(),
+        }
+    }
+
+    /// Reads the object that begins at `start`, with at most `elements` elements of each array.
+    pub(super) fn read(&self, start: u64, elements: usize) -> Result<Found, Failure> {
+        let missing = || Failure::Damaged(format!("no object begins at {start:#x}"));
+        let view = self.view_at(start).ok_or_else(missing)?;
+        let damaged =
+            |error: String| Failure::Damaged(format!("{}: {error}", view.path().display()));
+        let location = extent::locate(view, view.header(), start)
+            .map_err(|error| damaged(error.to_string()))?;
+        let Some(Place::Object { object, .. }) = location.map(|location| location.place) else {
+            return Err(missing());
+        };
+        let bytes = bytes_of(view, &object)?;
+        let descriptor = self.types.by_id(object.type_id);
+        let value = match descriptor {
+            Some(descriptor) if bytes.len() as u64 == object.size => {
+                descriptor.value(without_rounding(&bytes, &object, descriptor), elements)
+            }
+            _ => {
+                let shown = bytes.len().min(elements);
+                Value::Bytes {
+                    bytes: bytes[..shown].to_vec(),
+                    omitted: object.size - shown as u64,
+                }
+            }
+        };
+        Ok(Found {
+            address: start,
+            size: object.size,
+            type_name: self.type_name(object.type_id),
+            value,
+        })
+    }
+
+    /// The name of a type.
+    pub(super) fn type_name(&self, id: u64) -> String {
+        match self.types.by_id(id) {
+            Some(descriptor) => match descriptor.name() {
+                Some(name) => name.to_owned(),
+                None => descriptor.text().trim_end().to_owned(),
+            },
+            None if id == extent::UNTYPED => "(untyped)".into(),
+            None => format!("(unknown type {id:#x})"),
+        }
+    }
+}
+
+fn bytes_of(view: &PuddleView, object: &Object) -> Result<Vec<u8>, Failure> {
+    let mut bytes = vec![0; object.size.min(OBJECT_BYTES_MAX) as usize];
+    view.read(object.offset, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// An element of a slab is rounded up to 8 bytes: without this, a small object would look like a row of several.
+fn without_rounding<'b>(bytes: &'b [u8], object: &Object, descriptor: &Descriptor) -> &'b [u8] {
+    let size = descriptor.layout().size;
+    if object.element.is_some() && extent::element_size(size) == Some(object.size) {
+        return bytes.get(..size as usize).unwrap_or(bytes);
+    }
+    bytes
+}
