@@ -180,7 +180,11 @@ impl Announced {
             range.start = range.start.min(self.large[from].start);
             range.end = range.end.max(self.large[to - 1].end);
         }
-        self.large.splice(from..to, [range]);
+        if from == self.large.len() {
+            self.large.push(range);
+        } else {
+            self.large.splice(from..to, [range]);
+        }
     }
 
     /// Visits ranges that hold together every announced byte and no byte twice. With `whole_lines` a range may reach to the

@@ -15,6 +15,7 @@ use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
+use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 /// The part of a slab header that is written once: extent header and geometry.
@@ -239,7 +240,7 @@ impl Allocation {
     /// The changes of the media's bitmaps that make this transaction's allocations and frees durable.
     pub(crate) fn changes(
         &mut self,
-        pools: &[Arc<PoolInner>],
+        pools: &[PoolRef],
         bits: &mut Vec<BitChange>,
         bitmaps: &mut Vec<Bitmap>,
     ) {
@@ -339,7 +340,7 @@ impl Allocation {
     }
 
     /// The transaction is durable: what it freed may be reserved again.
-    pub(crate) fn committed(&mut self, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>) {
+    pub(crate) fn committed(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
         for slab in self.new_slabs.drain(..) {
             let published = self.reserved.iter().any(|place| {
                 matches!(place.what, What::Element(other, index)
@@ -381,8 +382,7 @@ impl Allocation {
             if seen.replace(place.puddle) != Some(place.puddle)
                 && let Some(pool) = pool_of(place.puddle().pool_key)
             {
-                // SAFETY: the transaction keeps its pools open.
-                unsafe { pool.as_ref() }.shrink(place.puddle());
+                pool.shrink(place.puddle());
             }
         }
         self.freed = freed;
@@ -390,14 +390,13 @@ impl Allocation {
     }
 
     /// The transaction is rolled back: everything is as before it.
-    pub(crate) fn aborted(&mut self, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>) {
+    pub(crate) fn aborted(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
         self.new_slabs.clear();
         for (puddle, slab) in self.retired.drain(..) {
             // SAFETY: puddles live while their store is open.
             let key = unsafe { puddle.as_ref() }.pool_key;
             if let Some(pool) = pool_of(key) {
-                // SAFETY: the transaction keeps its pools open.
-                unsafe { pool.as_ref() }.revive_slab(slab);
+                pool.revive_slab(slab);
             }
         }
         for place in std::mem::take(&mut self.freed) {
@@ -419,7 +418,7 @@ impl Allocation {
 }
 
 /// Makes a place reservable again.
-fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>) {
+fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
     let puddle = place.puddle();
     let Some(heap) = puddle.heap.get() else {
         return;
@@ -435,8 +434,7 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<NonNull<PoolInner>>)
                 heap.slab_occupied(false);
             }
             if let Some(pool) = pool_of(puddle.pool_key) {
-                // SAFETY: the transaction keeps its pools open.
-                unsafe { pool.as_ref() }.offer(&slab, empty);
+                pool.offer(&slab, empty);
             }
         }
         What::Object(position) => heap.release_object(position),

@@ -4,8 +4,8 @@
 //!
 //! * `busy`: the element is allocated, reserved by a running transaction, or freed by one that is not durable yet. Only an
 //!   element that is not busy can be reserved.
-//! * `live`: the element may be freed. Set when it is reserved, cleared by the one transaction that frees it; so a
-//!   second free of the same object is noticed, whoever does it.
+//! * `freeing`: some transaction is about to free the element; so a second free of the same object is noticed, whoever
+//!   does it.
 //!
 //! One thread at a time *owns* a slab and reserves in it; any thread may free. So `busy` bits are set by the owner
 //! and cleared by all: atomic operations, no lock.
@@ -39,7 +39,7 @@ pub(crate) struct Slab {
     /// Elements that are not busy; exact when nobody is in between.
     free: AtomicU32,
     busy: Box<[AtomicU64]>,
-    live: Box<[AtomicU64]>,
+    freeing: Box<[AtomicU64]>,
     this: Weak<Slab>,
 }
 
@@ -79,7 +79,7 @@ impl Slab {
             busy: (0..words)
                 .map(|word| AtomicU64::new(set(word) | beyond(capacity, word)))
                 .collect(),
-            live: (0..words).map(|word| AtomicU64::new(set(word))).collect(),
+            freeing: (0..words).map(|_| AtomicU64::new(0)).collect(),
             this: this.clone(),
         })
     }
@@ -96,9 +96,10 @@ impl Slab {
     /// The element that starts at `address`.
     pub(crate) fn index_of(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.address + self.geometry.data_offset as usize)?;
-        let size = self.class.element_size as usize;
-        (offset % size == 0 && offset / size < self.geometry.capacity as usize)
-            .then_some(offset / size)
+        // Both fit 32 bits, in which a division takes half the time.
+        let (offset, size) = (u32::try_from(offset).ok()?, self.class.element_size as u32);
+        (offset % size == 0 && u64::from(offset / size) < self.geometry.capacity)
+            .then_some((offset / size) as usize)
     }
 
     /// The media bitmap word of an element, and its bit in it.
@@ -131,7 +132,6 @@ impl Slab {
                 return None;
             }
             let free = self.free.fetch_sub(1, Ordering::SeqCst);
-            self.live[word].fetch_or(1 << position, Ordering::Relaxed);
             return Some((
                 word * 64 + position as usize,
                 free == self.geometry.capacity as u32,
@@ -143,20 +143,23 @@ impl Slab {
     /// Marks a live element as being freed; false if it is not live.
     pub(super) fn begin_free(&self, index: usize) -> bool {
         let (word, mask) = bit(index);
-        self.live[word].fetch_and(!mask, Ordering::Relaxed) & mask != 0
+        self.busy[word].load(Ordering::Relaxed) & mask != 0
+            && self.freeing[word].fetch_or(mask, Ordering::Relaxed) & mask == 0
     }
 
     /// The transaction that wanted to free it is rolled back.
     pub(super) fn cancel_free(&self, index: usize) {
         let (word, mask) = bit(index);
-        self.live[word].fetch_or(mask, Ordering::Relaxed);
+        self.freeing[word].fetch_and(!mask, Ordering::Relaxed);
     }
 
     /// The element may be reserved again: its free is durable, or its allocation never will be. Tells whether the slab
     /// is empty now.
     pub(super) fn release(&self, index: usize) -> bool {
         let (word, mask) = bit(index);
-        self.live[word].fetch_and(!mask, Ordering::Relaxed);
+        if self.freeing[word].load(Ordering::Relaxed) & mask != 0 {
+            self.freeing[word].fetch_and(!mask, Ordering::Relaxed);
+        }
         // Release: pairs with the Acquire in `reserve`.
         self.busy[word].fetch_and(!mask, Ordering::Release);
         self.free.fetch_add(1, Ordering::SeqCst) + 1 == self.geometry.capacity as u32
@@ -165,7 +168,8 @@ impl Slab {
     /// Whether the element is allocated or reserved, and not being freed.
     pub(super) fn is_live(&self, index: usize) -> bool {
         let (word, mask) = bit(index);
-        self.live[word].load(Ordering::Relaxed) & mask != 0
+        self.busy[word].load(Ordering::Relaxed) & !self.freeing[word].load(Ordering::Relaxed) & mask
+            != 0
     }
 
     /// Gives up ownership; true if the caller has to list the slab, because it has room and nobody else did.

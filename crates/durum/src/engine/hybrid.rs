@@ -20,7 +20,7 @@ use crate::log::{ENTRY_DATA_MAX, LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
-use crate::tx::{Announce, TxState};
+use crate::tx::{Announce, PoolRef, TxState};
 
 const ADD_WRITE: Site = Site("hybrid.add: write back the undo entry");
 const ADD_FENCE: Site = Site("hybrid.add: fence after the undo entry");
@@ -351,7 +351,7 @@ fn write_back_announced_with(
 }
 
 /// The error of a page that failed since the transaction began, if any.
-fn check_media(pools: &[std::sync::Arc<crate::pool::PoolInner>]) -> Result<()> {
+fn check_media(pools: &[PoolRef]) -> Result<()> {
     if media_failed() {
         pools.iter().try_for_each(|pool| pool.check_media())
     } else {
