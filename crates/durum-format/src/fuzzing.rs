@@ -264,7 +264,7 @@ fn recover(head: LogArea<'_>, heap_len: usize) {
     continuation[..64].copy_from_slice(&header.encode());
     continuation[log::LOG_AREA_OFFSET as usize..].copy_from_slice(head.entries());
     let chain = |address: u64| match LogArea::parse(&continuation) {
-        Ok(area) if address % 3 != 0 => Ok(area),
+        Ok(area) if !address.is_multiple_of(3) => Ok(area),
         _ => Err(format!("no puddle at {address:#x}")),
     };
     let log = match log::parse(head, chain) {

@@ -287,7 +287,8 @@ fn catalogs_that_contradict_themselves_are_refused() {
             other => panic!("{other:?}"),
         }
     };
-    let cases: [(&dyn Fn(&mut Catalog), &str); 29] = [
+    type Change<'a> = &'a dyn Fn(&mut Catalog);
+    let cases: [(Change<'_>, &str); 29] = [
         (&|c| c.base = 4096, "multiples of 2 MiB"),
         (&|c| c.domain = "DAX".into(), "persistence domain"),
         (&|c| c.store = Uuid::NIL, "all zero"),

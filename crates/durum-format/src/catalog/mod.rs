@@ -1,6 +1,6 @@
 //! The file `catalog`, a copy of the registry that read-only tools use: `docs/format/catalog.md`.
 //!
-//! [`record`] has what it holds, [`validate`] what must be true of it, this file its outer form.
+//! [`record`] has what it holds, [`Catalog::validate`] checks what must be true of it, this file its outer form.
 
 pub mod record;
 mod validate;

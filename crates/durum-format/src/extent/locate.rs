@@ -40,7 +40,7 @@ pub enum Place {
 /// puddle. Looks backwards in the bitmap, so it costs what the extent is long: 16 reads per MiB at most.
 ///
 /// # Errors
-/// As the items of [`extents`], for the one extent concerned.
+/// As the items of [`extents`](super::extents), for the one extent concerned.
 pub fn locate<B: HeapBytes + ?Sized>(
     bytes: &B,
     header: &PuddleHeader,

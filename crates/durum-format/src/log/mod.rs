@@ -1,7 +1,7 @@
 //! Logs: `docs/format/log.md`.
 //!
-//! Reading order: [`range`] (the word that commits), [`header`], [`entry`] (what the commit path writes), [`parse`]
-//! (what recovery reads), [`plan`] (what recovery does).
+//! Reading order: [`range`] (the word that commits), [`header`], [`entry`] (what the commit path writes), [`mod@parse`]
+//! (what recovery reads), [`mod@plan`] (what recovery does).
 
 mod damage;
 pub mod entry;
