@@ -127,8 +127,8 @@ proptest! {
         let mut state = seed;
         let mut choices: Vec<Vec<u8>> = vec![old.clone(), new.clone()];
         for density in [2, 2, 2, 8, 8] {
-            choices.push(tear(old, new, || xorshift(&mut state) % density == 0));
-            choices.push(tear(old, new, || xorshift(&mut state) % density != 0));
+            choices.push(tear(old, new, || xorshift(&mut state).is_multiple_of(density)));
+            choices.push(tear(old, new, || !xorshift(&mut state).is_multiple_of(density)));
         }
         let expected: Vec<(u64, Vec<u8>)> = last.undo.iter().chain(&last.redo).cloned().collect();
         for heap in choices {
