@@ -13,9 +13,4 @@ target=${CARGO_TARGET_DIR:-target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$target/bench-build"
 
-# tmpfs is no persistent memory: libpmemobj writes lines back only if it is told to take it for some.
-unset PMEM_NO_FLUSH PMEM_NO_CLWB PMEM_NO_CLFLUSHOPT PMEM_NO_MOVNT
-PMEM_IS_PMEM_FORCE=1
-export PMEM_IS_PMEM_FORCE
-
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"

@@ -91,6 +91,19 @@ impl Scale {
         }
     }
 
+    /// Little enough to be stepped through instruction by instruction.
+    pub fn tiny() -> Scale {
+        Scale {
+            elements: 200,
+            requests: 200,
+            integers: 10_000,
+            swaps: 1024,
+            small: 100,
+            large: 50,
+            fast: 100,
+        }
+    }
+
     /// A smoke test: everything runs and is verified; the times mean little.
     pub fn quick() -> Scale {
         Scale {

@@ -5,9 +5,10 @@
 //! runs every row with the same inputs and must give the same answers.
 //!
 //! Read [`workload`] for the rows, [`side`] for what a side implements, [`run`] for how rounds go, [`report`] for what
-//! comes out; [`sides`] are the contestants and [`structures`] the data structures that the Rust sides share.
+//! comes out; [`audit`] checks that all sides flush alike; [`sides`] are the contestants and [`structures`] the data structures that the Rust sides share.
 //! `docs/benchmarks.md` tells how to read the results.
 
+pub mod audit;
 pub mod error;
 pub mod inputs;
 pub mod measure;
@@ -15,5 +16,6 @@ pub mod report;
 pub mod run;
 pub mod side;
 pub mod sides;
+pub mod step;
 pub mod structures;
 pub mod workload;

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use durum_bench_core::audit;
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::Scale;
 use durum_bench_core::measure::{Clock, Meter, pin};
@@ -20,13 +22,14 @@ const HELP: &str = "\
 durum-bench [OPTIONS]
 
   --suite NAME    which suite to run; may be given more than once (default: all)
-  --rows NAMES    only rows whose name contains one of these, comma separated
+  --rows NAMES    only these rows, comma separated: kv_a, or kv for all whose name begins so
   --sides NAMES   only these sides, comma separated (default: all)
   --rounds N      rounds; reported are medians over them (default: 7)
   --quick         little work and one round: does everything run and give right answers?
   --clock NAME    wall (default), or cpu: for a machine that does other things meanwhile
   --dir DIR       where the stores are made (default: /dev/shm)
   --out DIR       where latest.csv, latest.txt and latest.svg go (default: target/bench)
+  --audit         step through small batches and count what is really executed, instead of measuring time
   --list          print rows and sides, and stop
 ";
 
@@ -57,6 +60,7 @@ struct Options {
     clock: Clock,
     dir: PathBuf,
     out: PathBuf,
+    audit: bool,
     list: bool,
 }
 
@@ -71,6 +75,7 @@ impl Options {
             clock: Clock::Wall,
             dir: "/dev/shm".into(),
             out: "target/bench".into(),
+            audit: false,
             list: false,
         };
         let mut args = args.peekable();
@@ -100,6 +105,7 @@ impl Options {
                 }
                 "--dir" => options.dir = value()?.into(),
                 "--out" => options.out = value()?.into(),
+                "--audit" => options.audit = true,
                 "--list" => options.list = true,
                 "--help" | "-h" => return Err(Error::Usage(String::new())),
                 other => return Err(Error::Usage(format!("unknown option {other}"))),
@@ -115,7 +121,9 @@ impl Options {
     }
 
     fn scale(&self) -> Scale {
-        if self.quick {
+        if self.audit {
+            Scale::tiny()
+        } else if self.quick {
             Scale::quick()
         } else {
             Scale::full()
@@ -142,7 +150,9 @@ fn bench() -> Result<()> {
     if options.list {
         return list(&options, &sides);
     }
-    sides::check_peers()?;
+    if !sides::environment_is_fair() {
+        return run_again_in_fair_environment();
+    }
     let begin = Instant::now();
     let pinned = pin();
     let mut meter = Meter::new(options.clock);
@@ -160,6 +170,11 @@ fn bench() -> Result<()> {
             eprint!("\r\x1b[K{text}");
         }
     };
+    if options.audit {
+        let text = audit::run(&plan, &sides, &mut progress)?;
+        progress("");
+        return print(&text);
+    }
     let measured = run(&plan, &sides, &mut meter, &mut progress)?;
     progress("");
     if terminal {
@@ -185,6 +200,14 @@ fn bench() -> Result<()> {
     write(&options.out.join("latest.csv"), &csv::format(&measured))?;
     write(&options.out.join("latest.txt"), &description)?;
     write(&options.out.join("latest.svg"), &plot::format(&measured))
+}
+
+/// Replaces this process by one in which the peer was loaded with the right environment.
+fn run_again_in_fair_environment() -> Result<()> {
+    let program = std::env::current_exe().map_err(Error::file("this program"))?;
+    let mut command = Command::new(&program);
+    sides::make_environment_fair(command.args(std::env::args_os().skip(1)));
+    Err(Error::file(program)(command.exec()))
 }
 
 fn chosen_sides(options: &Options) -> Result<Vec<Box<dyn Side>>> {

@@ -2,6 +2,8 @@
 
 use durum_persist::count;
 
+use crate::step::Marks;
+
 /// Which time is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
@@ -34,6 +36,7 @@ pub struct Meter {
     clock: Clock,
     wall_ns: f64,
     cpu_ns: f64,
+    marks: Option<Marks>,
 }
 
 impl Meter {
@@ -43,6 +46,15 @@ impl Meter {
             clock,
             wall_ns: 0.0,
             cpu_ns: 0.0,
+            marks: None,
+        }
+    }
+
+    /// A meter that also marks each batch for the process that steps this one.
+    pub fn stepped(marks: Marks) -> Meter {
+        Meter {
+            marks: Some(marks),
+            ..Meter::new(Clock::Wall)
         }
     }
 
@@ -52,11 +64,18 @@ impl Meter {
         let background = count::background_counters();
         let cpu = now_ns(libc::CLOCK_THREAD_CPUTIME_ID);
         let wall = now_ns(libc::CLOCK_MONOTONIC);
+        if let Some(marks) = &mut self.marks {
+            marks.begin();
+        }
         let result = batch();
         let wall_ns = (now_ns(libc::CLOCK_MONOTONIC) - wall) as f64;
         let cpu_ns = (now_ns(libc::CLOCK_THREAD_CPUTIME_ID) - cpu) as f64;
         let counts = count::thread_counters() - counts;
         let background = count::background_counters() - background;
+        if let Some(marks) = &mut self.marks {
+            let lines = counts.write_backs + counts.streamed_lines;
+            marks.end(ops as u64, counts.fences, lines);
+        }
         self.wall_ns += wall_ns;
         self.cpu_ns += cpu_ns;
         let per_op = |amount: u64| amount as f64 / ops as f64;

@@ -77,7 +77,8 @@ impl Measured {
 pub struct Plan<'p> {
     /// The suites.
     pub suites: Vec<&'p Suite>,
-    /// Only workloads with a row whose name contains one of these, and of them only these rows; all if empty.
+    /// Only rows of these names, or whose names begin with one of these and an underscore; all if empty. The other rows of their
+    /// workloads run, too, since rows build on each other, but are not reported.
     pub filter: Vec<String>,
     /// Rounds, at least one.
     pub rounds: usize,
@@ -87,6 +88,17 @@ pub struct Plan<'p> {
     pub dir: &'p Path,
 }
 
+impl Plan<'_> {
+    /// Whether the row is to be reported.
+    pub fn wants(&self, row: &Row) -> bool {
+        let names = |name: &String| {
+            let rest = row.name.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        self.filter.is_empty() || self.filter.iter().any(names)
+    }
+}
+
 /// Runs the plan. `progress` is told what is about to run.
 pub fn run(
     plan: &Plan<'_>,
@@ -94,17 +106,10 @@ pub fn run(
     meter: &mut Meter,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Measured>> {
-    let wanted = |row: &Row| {
-        plan.filter.is_empty()
-            || plan
-                .filter
-                .iter()
-                .any(|name| row.name.contains(name.as_str()))
-    };
     let mut all = Vec::new();
     for suite in &plan.suites {
         for workload in (suite.workloads)(&plan.scale) {
-            if !workload.rows().iter().any(wanted) {
+            if !workload.rows().iter().any(|row| plan.wants(row)) {
                 continue;
             }
             let begin = all.len();
@@ -134,7 +139,7 @@ pub fn run(
             }
         }
     }
-    all.retain(|measured| wanted(&measured.row));
+    all.retain(|measured: &Measured| plan.wants(&measured.row));
     Ok(all)
 }
 

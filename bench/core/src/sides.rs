@@ -7,7 +7,8 @@ pub mod plain;
 #[cfg(feature = "peers")]
 pub mod pmdk;
 
-use crate::error::{Error, Result};
+use std::process::Command;
+
 use crate::side::Side;
 
 /// Every side, the peer first.
@@ -29,29 +30,29 @@ pub fn peer_version() -> Option<String> {
     return None;
 }
 
-/// Refuses a run in which the peer would not execute the same instructions as we do.
+/// What would keep libpmemobj from writing lines back, or make it do so with other instructions than the best.
+const UNFAIR_VARIABLES: [&str; 4] = [
+    "PMEM_NO_FLUSH",
+    "PMEM_NO_CLWB",
+    "PMEM_NO_CLFLUSHOPT",
+    "PMEM_NO_MOVNT",
+];
+
+/// Whether the peer executes the same instructions as we do in this environment.
 ///
-/// libpmemobj takes the best instruction that the processor has, as durum does; on tmpfs only when told that the
-/// file is persistent memory, and environment variables can take instructions from it.
-pub fn check_peers() -> Result<()> {
-    if peer_version().is_none() {
-        return Ok(());
+/// libpmemobj takes the best instruction that the processor has, as durum does; but on tmpfs only when told that files there are
+/// persistent memory (else it calls msync), and environment variables can take instructions from it. It reads them while it is loaded.
+pub fn environment_is_fair() -> bool {
+    std::env::var("PMEM_IS_PMEM_FORCE").as_deref() == Ok("1")
+        && UNFAIR_VARIABLES
+            .iter()
+            .all(|name| std::env::var_os(name).is_none())
+}
+
+/// Gives the command an environment that is fair.
+pub fn make_environment_fair(command: &mut Command) {
+    command.env("PMEM_IS_PMEM_FORCE", "1");
+    for name in UNFAIR_VARIABLES {
+        command.env_remove(name);
     }
-    if std::env::var("PMEM_IS_PMEM_FORCE").as_deref() != Ok("1") {
-        let text = "libpmemobj would msync instead of writing lines back: set PMEM_IS_PMEM_FORCE=1, as bench/run.sh does";
-        return Err(Error::Unfair(text.to_owned()));
-    }
-    for name in [
-        "PMEM_NO_FLUSH",
-        "PMEM_NO_CLWB",
-        "PMEM_NO_CLFLUSHOPT",
-        "PMEM_NO_MOVNT",
-    ] {
-        if std::env::var_os(name).is_some() {
-            return Err(Error::Unfair(format!(
-                "libpmemobj would flush differently from durum: unset {name}"
-            )));
-        }
-    }
-    Ok(())
 }

@@ -59,7 +59,8 @@ pub fn format(all: &[Measured]) -> String {
     align(&lines)
 }
 
-fn align<const N: usize>(lines: &[[String; N]]) -> String {
+/// Columns side by side, the first two on the left, numbers on the right.
+pub(crate) fn align<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |column: usize| {
         lines
             .iter()

@@ -1,0 +1,54 @@
+//! Fences and write-backs that are counted are those that the processor executes. One test: it forks, and a second
+//! test thread could hold a lock meanwhile.
+#![cfg(target_arch = "x86_64")]
+
+use durum_bench_core::audit;
+use durum_bench_core::inputs::Scale;
+use durum_bench_core::run::Plan;
+use durum_bench_core::side::Side;
+use durum_bench_core::sides;
+use durum_bench_core::workload::SUITES;
+
+#[test]
+fn counters_agree_with_executed_instructions() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let plan = Plan {
+        suites: SUITES.iter().collect(),
+        filter: [
+            "floor",
+            "add",
+            "alloc_256",
+            "free_256",
+            "list_append",
+            "kv_load",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rounds: 1,
+        scale: Scale {
+            elements: 20,
+            small: 10,
+            large: 10,
+            ..Scale::tiny()
+        },
+        dir: dir.path(),
+    };
+    let mut sides: Vec<Box<dyn Side>> = sides::all();
+    // The peer's environment is fair only where bench/run.sh set it.
+    sides.retain(|side| side.name() != "pmdk");
+    let table = audit::run(&plan, &sides, &mut |_| ()).unwrap();
+    // The simplest row there is: one store, one write-back, one fence.
+    let floor: Vec<&str> = table
+        .lines()
+        .find(|line| line.starts_with("floor") && line.contains("flush1"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(floor[2], "1.00", "fences: {table}");
+    assert!(
+        table
+            .lines()
+            .any(|line| line.starts_with("kv_load") && line.contains("hybrid")),
+        "{table}"
+    );
+}
