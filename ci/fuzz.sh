@@ -1,20 +1,30 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for FUZZ_SECONDS (default 120) from its corpus. Needs nightly Rust and cargo-fuzz.
+# Runs each fuzz target for FUZZ_SECONDS (default 120) from its corpus, or only those named as arguments.
+# Needs nightly Rust; gets cargo-fuzz by itself. New inputs go to target/fuzz-corpus, so that the
+# repository changes only when somebody decides to keep one (fuzz/README.md).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-fuzz_dirs=$(files '*/fuzz/Cargo.toml' 'fuzz/Cargo.toml' | xargs -r -n 1 dirname)
-[ -n "$fuzz_dirs" ] || { say "no fuzz targets in this tree" && exit 77; }
+need_cargo
+[ -f fuzz/Cargo.toml ] || { say "no fuzz targets in this tree" && exit 77; }
 have_nightly || { say "no nightly toolchain (rustup toolchain install nightly)" && exit 77; }
-cargo +nightly fuzz --version >/dev/null 2>&1 ||
-    { say "no cargo-fuzz (cargo install cargo-fuzz)" && exit 77; }
+ci/deps.sh capi # libFuzzer is C++
+tools=$CARGO_TARGET_DIR/tools
+PATH=$tools/bin:$PATH
+if ! command -v cargo-fuzz >/dev/null; then
+    say "installing cargo-fuzz to $tools"
+    cargo install --quiet --locked --root "$tools" --target-dir "$tools/build" cargo-fuzz ||
+        { say "no cargo-fuzz, and it could not be installed" && exit 77; }
+fi
 
 failed=0
-for dir in $fuzz_dirs; do
-    for target in $(cargo +nightly fuzz list --fuzz-dir "$dir"); do
-        say "-- $dir: $target, ${FUZZ_SECONDS:-120} s"
-        cargo +nightly fuzz run --fuzz-dir "$dir" "$target" -- \
-            -max_total_time="${FUZZ_SECONDS:-120}" -print_final_stats=1 || failed=1
-    done
+targets=$*
+for target in ${targets:-$(cargo +nightly fuzz list --fuzz-dir fuzz)}; do
+    found=$CARGO_TARGET_DIR/fuzz-corpus/$target
+    mkdir -p "$found"
+    say "-- $target, ${FUZZ_SECONDS:-120} s"
+    # The first folder gets what is new; the corpus of the repository is only read.
+    cargo +nightly fuzz run --fuzz-dir fuzz "$target" "$found" "fuzz/corpus/$target" -- \
+        -max_total_time="${FUZZ_SECONDS:-120}" -print_final_stats=1 || failed=1
 done
 exit "$failed"
