@@ -1,1 +1,25 @@
-//! The C interface of durum.
+//! The C interface of durum, for C, C++ and every language that can call C.
+//!
+//! `include/durum.h` is what its users read. It is made of `header/conventions.h.in`, the declarations in this crate (by cbindgen)
+//! and `header/macros.h.in`; the test `header` keeps it current. The functions are thin: each checks its pointers, calls the client
+//! crate inside [`guard`], and leaves code and message of a failure in the thread's record.
+//!
+//! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
+//!
+//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`tx`] and [`block`]
+//! (transactions), [`types`] (descriptors of C types), [`log`] (the low-level log).
+
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the conventions at the top of durum.h say what callers owe"
+)]
+
+pub mod block;
+pub mod code;
+pub mod guard;
+pub mod log;
+pub mod object;
+pub mod pool;
+pub mod store;
+pub mod tx;
+pub mod types;

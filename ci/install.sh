@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Builds and installs the library, the header, pkg-config and CMake files, and the `durum` command.
+#
+#   PREFIX=/usr/local DESTDIR= ci/install.sh [--profile PROFILE]
+#
+# PREFIX is where the files will be used from, DESTDIR what to put before it while installing (packagers).
+# Without --profile it builds a release.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+PREFIX=${PREFIX:-/usr/local}
+DESTDIR=${DESTDIR:-}
+profile=release
+if [ "${1:-}" = --profile ]; then
+    profile=${2:?--profile needs a name}
+    shift 2
+fi
+[ $# = 0 ] || refuse "usage: [PREFIX=DIR] [DESTDIR=DIR] ci/install.sh [--profile PROFILE]"
+[[ $PREFIX = /* ]] || refuse "PREFIX must be an absolute path, not '$PREFIX'"
+
+ci/deps.sh build
+need_cargo
+# Where cargo puts what a profile makes.
+case $profile in
+dev | test) built=$CARGO_TARGET_DIR/debug ;;
+*) built=$CARGO_TARGET_DIR/$profile ;;
+esac
+cargo build --quiet --profile "$profile" -p durum-capi
+# The tests of the library install nothing but the library.
+[ "$profile" != release ] || cargo build --quiet --release -p durum-cli
+
+capi=crates/durum-capi
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
+soname=$(sed -n 's/.*-soname,\(libdurum\.so\.[0-9]*\).*/\1/p' $capi/build.rs)
+lib=$DESTDIR$PREFIX/lib
+install -d "$lib/pkgconfig" "$lib/cmake/durum" "$DESTDIR$PREFIX/include"
+
+install -m 644 $capi/include/durum.h "$DESTDIR$PREFIX/include/durum.h"
+install -m 644 "$built/libdurum.a" "$lib/libdurum.a"
+# A new inode, so that programs that run with the old library keep it.
+install -m 755 "$built/libdurum.so" "$lib/libdurum.so.$version"
+ln -sfn "libdurum.so.$version" "$lib/$soname"
+ln -sfn "$soname" "$lib/libdurum.so"
+
+fill() { sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" "$1"; }
+fill $capi/pkgconfig/durum.pc.in >"$lib/pkgconfig/durum.pc"
+fill $capi/cmake/durumConfig.cmake.in >"$lib/cmake/durum/durumConfig.cmake"
+fill $capi/cmake/durumConfigVersion.cmake.in >"$lib/cmake/durum/durumConfigVersion.cmake"
+chmod 644 "$lib/pkgconfig/durum.pc" "$lib/cmake/durum/"*
+
+if [ "$profile" = release ] && [ -x "$built/durum" ]; then
+    install -d "$DESTDIR$PREFIX/bin"
+    install -m 755 "$built/durum" "$DESTDIR$PREFIX/bin/durum"
+fi
+if compgen -G 'docs/man/*.1' >/dev/null; then
+    install -d "$DESTDIR$PREFIX/share/man/man1"
+    install -m 644 docs/man/*.1 "$DESTDIR$PREFIX/share/man/man1/"
+fi
+say "installed durum $version to $DESTDIR$PREFIX"

@@ -1,0 +1,1036 @@
+/* durum.h - durable data structures for C and C++.
+ *
+ * A store is a directory with pools in it; a pool holds objects, which lie at the same addresses
+ * in every run and point to each other with plain pointers; a transaction changes them all at once
+ * or not at all, whatever kills the program. docs/c.md is the tutorial.
+ *
+ * Conventions
+ *
+ *  1. Ownership. durum_store, durum_pool and durum_log are opaque. What an open or create
+ *     function returns is the caller's until it is given to the close function of the same
+ *     name; after that it must not be used. A store may be closed before its pools. Objects
+ *     belong to their pool: they are valid from durum_root or durum_malloc until durum_free has
+ *     committed or the pool's last handle is closed, and again, at the same address, when it is
+ *     opened again. Strings and options passed in are read during the call only.
+ *
+ *  2. Errors. Functions that give a pointer return NULL on failure, all others a code: DURUM_OK
+ *     (0) or DURUM_E_*. durum_errorcode() and durum_errormsg() give code and message of the
+ *     thread's latest failure; success does not reset them, except that a transaction that has
+ *     committed sets DURUM_OK. The hundreds digit of a code is its group: 1 the caller misused
+ *     durum, 2 the input was refused, 3 data is damaged, 4 the system failed, 5 durum is wrong
+ *     (DURUM_E_GROUP). A failed function has changed nothing, unless its text says otherwise.
+ *     DURUM_E_ARGUMENT is any NULL, string or number that cannot be; but a NULL store, pool or
+ *     log keeps the failure on record, if there is one: a chain of calls can be checked at its
+ *     end.
+ *
+ *  3. Threads. Stores, pools and types may be used by all threads at once, closing excepted. A
+ *     transaction belongs to the thread that began it. Transactions do not isolate: what
+ *     threads share needs the program's own locks, held until the transaction has ended. A log
+ *     is used by one thread at a time. After fork(), the child may only open stores of its own,
+ *     when the parent has closed them.
+ *
+ *  4. Strings end with NUL. Names of pools, types and fields are UTF-8; paths are any bytes
+ *     that the system accepts. Sizes are in bytes.
+ *
+ *  5. Durability. What a transaction announced (durum_tx_add), deferred (durum_tx_redo_set),
+ *     allocated and freed is durable when its outermost level has committed: it survives the
+ *     end of the process in every domain, and the loss of power in all but DURUM_DOMAIN_DRAM
+ *     (durum_store_domain). A store that nobody announced may be lost or half kept, also
+ *     without a crash. Closing is not needed for durability.
+ *
+ *  6. Memory. When the system has no memory left for durum's own bookkeeping, the process ends,
+ *     which is a crash like any other. No Rust panic and no C++ exception leaves a durum
+ *     function; none may be thrown through one.
+ */
+
+
+#ifndef DURUM_H
+#define DURUM_H
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+#include <type_traits>
+#endif
+
+/* The result says whether the program may go on: looking at it is not optional. */
+#define DURUM_MUST_CHECK __attribute__((__warn_unused_result__))
+
+
+// No error.
+#define DURUM_OK 0
+
+// Misuse that has no code of its own.
+#define DURUM_E_CALLER 100
+
+// A pointer is NULL that must not be, a string is not UTF-8, or a number is out of its range.
+#define DURUM_E_ARGUMENT 101
+
+// The range does not lie in an open pool of the store.
+#define DURUM_E_NOT_IN_POOL 102
+
+// No live object starts at the address: it was freed before, or never allocated.
+#define DURUM_E_NOT_ALLOCATED 103
+
+// The range has a pending redo set in this transaction.
+#define DURUM_E_PENDING_SET 104
+
+// Pools that cannot commit together.
+#define DURUM_E_MIXED_ENGINES 105
+
+// A transaction on another store runs on this thread.
+#define DURUM_E_OTHER_STORE 106
+
+// The transaction was aborted by the program; nothing of it was kept.
+#define DURUM_E_ABORTED 107
+
+// No transaction runs on this thread.
+#define DURUM_E_NO_TRANSACTION 108
+
+// The store was opened before this process was forked.
+#define DURUM_E_FORKED 109
+
+// An object too large or with too large an alignment.
+#define DURUM_E_OBJECT_SIZE 110
+
+// The checker found stores that were not announced.
+#define DURUM_E_UNANNOUNCED 111
+
+// A low-level log was used in a way that it cannot be.
+#define DURUM_E_LOG_MISUSE 112
+
+// A type declaration that contradicts itself or another one of the same name.
+#define DURUM_E_TYPE 113
+
+// The pool is open and the operation needs it closed.
+#define DURUM_E_POOL_OPEN 114
+
+// A DURUM_TX_BEGIN block was left by return, break, continue or goto; its transaction was aborted.
+#define DURUM_E_BLOCK_LEFT 115
+
+// Begin and end of transactions do not match.
+#define DURUM_E_UNBALANCED 116
+
+// The operation cannot be done while a transaction runs on this thread.
+#define DURUM_E_IN_TRANSACTION 117
+
+// A refusal that has no code of its own.
+#define DURUM_E_USER 200
+
+// There is no store at the path.
+#define DURUM_E_STORE_MISSING 201
+
+// Something is already at the path where a store was to be made.
+#define DURUM_E_STORE_EXISTS 202
+
+// Another opener holds the store.
+#define DURUM_E_STORE_BUSY 203
+
+// The store was not closed in order and the operation needs that.
+#define DURUM_E_STORE_DIRTY 204
+
+// The store has no pool of this name.
+#define DURUM_E_POOL_MISSING 205
+
+// The store has a pool of this name already.
+#define DURUM_E_POOL_EXISTS 206
+
+// A name that a pool cannot have.
+#define DURUM_E_POOL_NAME 207
+
+// Options that a store or a pool cannot be made with.
+#define DURUM_E_OPTIONS 208
+
+// The store's addresses are taken in this process; `durum clone` gives it others.
+#define DURUM_E_ADDRESS_CONFLICT 209
+
+// The store has no free addresses left.
+#define DURUM_E_ADDRESSES_EXHAUSTED 210
+
+// The pool's root is of another type or size.
+#define DURUM_E_ROOT_TYPE 211
+
+// This version does not have the pool's engine.
+#define DURUM_E_ENGINE_MISSING 212
+
+// The files are of another kind or of another version of durum.
+#define DURUM_E_FORMAT 213
+
+// Bad data that has no code of its own.
+#define DURUM_E_DATA 300
+
+// A file is damaged, cut short or missing. Nothing was changed.
+#define DURUM_E_DAMAGED 301
+
+// A log that concerns this pool failed validation.
+#define DURUM_E_QUARANTINED 302
+
+// Media could not be read or written: the outcome is unknown until the store is closed and opened again.
+#define DURUM_E_POISONED 303
+
+// A failure of the system that has no code of its own.
+#define DURUM_E_SYSTEM 400
+
+// The file system is full. What exists is as before.
+#define DURUM_E_STORAGE_FULL 401
+
+// An operation of the system failed.
+#define DURUM_E_IO 402
+
+// durum itself is wrong; please report it with the message.
+#define DURUM_E_INTERNAL 500
+
+// Bytes without pointers, about which no more is known.
+#define DURUM_KIND_BYTES 0
+
+// Unsigned, 8 bits.
+#define DURUM_KIND_U8 1
+
+// Unsigned, 16 bits.
+#define DURUM_KIND_U16 2
+
+// Unsigned, 32 bits.
+#define DURUM_KIND_U32 3
+
+// Unsigned, 64 bits.
+#define DURUM_KIND_U64 4
+
+// Signed, 8 bits.
+#define DURUM_KIND_I8 5
+
+// Signed, 16 bits.
+#define DURUM_KIND_I16 6
+
+// Signed, 32 bits.
+#define DURUM_KIND_I32 7
+
+// Signed, 64 bits.
+#define DURUM_KIND_I64 8
+
+// IEEE 754, 32 bits.
+#define DURUM_KIND_F32 9
+
+// IEEE 754, 64 bits.
+#define DURUM_KIND_F64 10
+
+// One byte, 0 or 1.
+#define DURUM_KIND_BOOL 11
+
+// A pointer: to the type of `target`, or to what is called `target_name`, or to anything.
+#define DURUM_KIND_POINTER 20
+
+// A struct in the struct: the type of `target`.
+#define DURUM_KIND_STRUCT 21
+
+// Bytes that mean nothing after the program has ended: locks and the like.
+#define DURUM_KIND_VOLATILE 22
+
+// The count of a flexible array member.
+#define DURUM_COUNT_TAIL UINT64_MAX
+
+// The domain that the store's file system has.
+#define DURUM_DOMAIN_DETECT 0
+
+// Persistent memory: survives power loss.
+#define DURUM_DOMAIN_DAX 1
+
+// Memory (tmpfs): survives the end of the process only.
+#define DURUM_DOMAIN_DRAM 2
+
+// An ordinary file system, synced at each commit: survives power loss.
+#define DURUM_DOMAIN_FILE 3
+
+// Memory with the delays of STT-RAM, for measurements.
+#define DURUM_DOMAIN_EMULATED_STT_RAM 4
+
+// Memory with the delays of phase-change memory, for measurements.
+#define DURUM_DOMAIN_EMULATED_PCM 5
+
+// The engine that new pools get by default.
+#define DURUM_ENGINE_DEFAULT 0
+
+// Undo and redo logs, changes in place.
+#define DURUM_ENGINE_HYBRID 1
+
+// Two copies, main and back.
+#define DURUM_ENGINE_TWIN 2
+
+// Private pages and one redo record for each commit.
+#define DURUM_ENGINE_SHADOW 3
+
+// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns DURUM_E_POISONED.
+#define DURUM_POOL_SURVIVE_MEDIA_ERRORS 1
+
+// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
+#define DURUM_POOL_CHECK_STORES 2
+
+// The block's body runs.
+#define DURUM_BLOCK_RUNNING 1
+
+// The block has committed.
+#define DURUM_BLOCK_COMMITTED 2
+
+// The block has not begun, or was aborted.
+#define DURUM_BLOCK_ABORTED 3
+
+// Applied before all entries without this flag, the last one first. For undo.
+#define DURUM_LOG_REVERSE 1
+
+// The target is volatile memory: durum_log_apply writes it, recovery ignores it.
+#define DURUM_LOG_VOLATILE 2
+
+// The sequence number by which durum marks undo entries: they count in the range (0, 2).
+#define DURUM_SEQUENCE_UNDO 1
+
+// The sequence number by which durum marks redo entries: they count in the range (2, 4).
+#define DURUM_SEQUENCE_REDO 3
+
+// A log of the program's own. Opaque; one thread at a time uses it.
+typedef struct durum_log durum_log;
+
+// An open pool. Opaque.
+typedef struct durum_pool durum_pool;
+
+// An open store. Opaque.
+typedef struct durum_store durum_store;
+
+// A field in a type declaration. The macros DURUM_FIELD, DURUM_PTR and their relatives make them.
+typedef struct durum_field {
+    // Its name.
+    const char *name;
+    // Its offset in bytes.
+    uint64_t offset;
+    // Bytes of one element.
+    uint64_t size;
+    // Elements of an array; 0: no array; DURUM_COUNT_TAIL: a flexible array member.
+    uint64_t count;
+    // Its alignment in bytes.
+    uint32_t align;
+    // One of DURUM_KIND_*.
+    uint32_t kind;
+    // What it points to where `target` is NULL: a number by name, "" for the struct itself, NULL for anything.
+    const char *target_name;
+    // The declaration of the type that it points to or consists of.
+    struct durum_type *(*target)(void);
+} durum_field;
+
+// A declared type. DURUM_TYPE makes one, DURUM_TYPE_OF finds it; it lasts as long as the program.
+typedef struct durum_type {
+    // Its language-neutral name.
+    const char *name;
+    // sizeof.
+    uint64_t size;
+    // Its alignment in bytes.
+    uint64_t align;
+    // Its fields.
+    const struct durum_field *fields;
+    // How many.
+    uint64_t field_count;
+    // durum's own; NULL at first.
+    void *known;
+} durum_type;
+
+// How a store is made and opened. Start from DURUM_STORE_OPTIONS_INIT.
+typedef struct durum_store_options {
+    // sizeof(durum_store_options).
+    uint64_t struct_size;
+    // The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. 0: durum's choice.
+    uint64_t base;
+    // One of DURUM_DOMAIN_*. Claiming DAX for a file system that is not loses data.
+    uint32_t domain;
+    // 0.
+    uint32_t reserved;
+} durum_store_options;
+
+// How a pool is made, and how it is used while it is open. Start from DURUM_POOL_OPTIONS_INIT.
+typedef struct durum_pool_options {
+    // sizeof(durum_pool_options).
+    uint64_t struct_size;
+    // Bytes of the puddle that holds the root, a multiple of 2 MiB; fixed when the pool is made. 0: 2 MiB.
+    uint64_t root_puddle_size;
+    // One of DURUM_ENGINE_*; fixed when the pool is made.
+    uint32_t engine;
+    // DURUM_POOL_* in any combination.
+    uint32_t flags;
+} durum_pool_options;
+
+// The state of one DURUM_TX_BEGIN block. The macros make and use it.
+typedef struct durum_block {
+    // The block around it on this thread.
+    struct durum_block *outer;
+    // Where it begins in the program.
+    const char *file;
+    int line;
+    // DURUM_BLOCK_*.
+    int state;
+    // Its level in the transaction, from 1.
+    uint32_t level;
+} durum_block;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The code of this thread's latest failure; DURUM_OK if there was none, or if a transaction has committed since.
+//
+// In DURUM_TX_ONABORT it tells why the block did not commit.
+int durum_errorcode(void);
+
+// The message of this thread's latest failure, for people; "" if there was none. It names files and offsets, and says what to do.
+//
+// The string belongs to durum and is valid until the thread's next failure.
+const char *durum_errormsg(void);
+
+// The version of the library, as in "1.2.3". The string is constant.
+const char *durum_version(void);
+
+// The id of a type: a hash of its canonical text (docs/format/types.md), the same in every language. 0 on failure:
+// DURUM_E_TYPE a declaration that contradicts itself, or two of one name; DURUM_E_ARGUMENT.
+uint64_t durum_type_id(struct durum_type *type);
+
+// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's code.
+//
+// `options` may be NULL: the defaults. Close the store with durum_store_close.
+//
+// Returns NULL on failure; the store is as before then:
+// DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
+// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_FORMAT it is of another version;
+// DURUM_E_DAMAGED, DURUM_E_QUARANTINED what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+struct durum_store *durum_store_open(const char *path,
+                                     const struct durum_store_options *options);
+
+// Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
+//
+// Returns NULL on failure, and leaves nothing behind:
+// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
+// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
+DURUM_MUST_CHECK
+struct durum_store *durum_store_create(const char *path,
+                                       const struct durum_store_options *options);
+
+// Opens the store in the directory `path`, or makes it if nothing is there. Returns NULL on failure, with the codes of
+// durum_store_open and durum_store_create.
+DURUM_MUST_CHECK
+struct durum_store *durum_store_open_or_create(const char *path,
+                                               const struct durum_store_options *options);
+
+// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store` is NULL.
+uint32_t durum_store_domain(const struct durum_store *store);
+
+// Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was committed is
+// durable whether it is closed or not.
+int durum_store_close(struct durum_store *store);
+
+// Opens a pool of the store. A pool that is open in this process already gives another handle to it. `options` may be NULL: the
+// defaults. Close each handle with durum_pool_close.
+//
+// Returns NULL on failure:
+// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_ENGINE_MISSING,
+// DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+struct durum_pool *durum_pool_open(struct durum_store *store,
+                                   const char *name,
+                                   const struct durum_pool_options *options);
+
+// Makes a pool in the store and opens it. It exists durably on return.
+//
+// Returns NULL on failure, and leaves nothing behind:
+// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of 2 MiB;
+// DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+struct durum_pool *durum_pool_create(struct durum_store *store,
+                                     const char *name,
+                                     const struct durum_pool_options *options);
+
+// Opens a pool, or makes it if the store has none of this name. Returns NULL on failure, with the codes of durum_pool_open and
+// durum_pool_create.
+DURUM_MUST_CHECK
+struct durum_pool *durum_pool_open_or_create(struct durum_store *store,
+                                             const char *name,
+                                             const struct durum_pool_options *options);
+
+// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
+// thread may be in a transaction on the pool.
+//
+// DURUM_E_IN_TRANSACTION if this thread's transaction began on this handle; the handle stays valid.
+int durum_pool_close(struct durum_pool *pool);
+
+// Removes a pool and everything in it. It is durably gone on return.
+//
+// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_pool_remove(struct durum_store *store,
+                      const char *name);
+
+// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL: bytes without
+// pointers. Inside a transaction the making is part of it.
+//
+// Returns NULL on failure:
+// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
+// DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+void *durum_root(struct durum_pool *pool,
+                 struct durum_type *type,
+                 size_t size);
+
+// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes without
+// pointers, aligned to 16. The bytes are whatever was there before.
+//
+// In a transaction the object exists durably, with what the program stored in it, once the transaction has committed; it needs no
+// DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is a transaction of its own:
+// the object exists on return, and is lost room if the program dies before something durable points to it.
+//
+// Returns NULL on failure; a transaction goes on:
+// DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool had to grow and cannot; DURUM_E_TYPE a type declared in two ways;
+// DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+void *durum_malloc(struct durum_pool *pool,
+                   struct durum_type *type,
+                   size_t size);
+
+// As durum_malloc, with all bytes zero.
+DURUM_MUST_CHECK
+void *durum_malloc_zeroed(struct durum_pool *pool,
+                          struct durum_type *type,
+                          size_t size);
+
+// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
+// until then; outside of one this is a transaction of its own.
+//
+// DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, DURUM_E_MIXED_ENGINES,
+// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
+int durum_free(void *ptr);
+
+// Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after a crash before it
+// returns, any part of the range may be old. No other thread may change the range meanwhile.
+//
+// DURUM_E_NOT_IN_POOL, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_persist(const void *ptr,
+                  size_t len);
+
+// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
+// durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
+//
+// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
+DURUM_MUST_CHECK
+int durum_tx_begin(struct durum_pool *pool);
+
+// Ends a level that durum_tx_begin began. On the outermost one, everything announced, allocated and freed is durable on return,
+// all of it or, on failure, nothing.
+//
+// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
+// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
+// DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_tx_commit(void);
+
+// Ends a level that durum_tx_begin began, without its changes: announced memory, allocations and registered volatile memory are as
+// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
+//
+// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
+int durum_tx_rollback(void);
+
+// How many levels of transaction run on this thread; 0: none.
+uint32_t durum_tx_level(void);
+
+// Announces that the program is about to change `len` bytes at `ptr`, in any open pool of the store.
+//
+// On return the old contents are safe: whatever is stored there, an abort or a crash before the commit brings them back, exactly
+// these bytes. Ranges may overlap and repeat. The new contents are durable once the transaction has committed.
+//
+// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED;
+// DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not store.
+DURUM_MUST_CHECK
+int durum_tx_add(const void *ptr,
+                 size_t len);
+
+// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log entry.
+DURUM_MUST_CHECK
+int durum_tx_clobber(const void *ptr,
+                     size_t len);
+
+// Defers a store: `len` bytes at `ptr` become those at `source` when the transaction commits, and not before. Until then reading `ptr`
+// gives the old contents. `source` is copied now. Costs no fence of its own.
+//
+// The codes of durum_tx_add. Nothing is deferred then.
+DURUM_MUST_CHECK
+int durum_tx_redo_set(void *ptr,
+                      const void *source,
+                      size_t len);
+
+// Remembers `len` bytes of volatile memory at `ptr`: if the transaction does not commit, they get back what they hold now. They must stay
+// valid until it has ended. Recovery ignores them.
+//
+// DURUM_E_NO_TRANSACTION, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+DURUM_MUST_CHECK
+int durum_tx_volatile(void *ptr,
+                      size_t len);
+
+// Begins a block. For DURUM_TX_BEGIN. Whether the body may run is in its state.
+void durum_block_enter(struct durum_block *block,
+                       struct durum_pool *pool,
+                       const char *file,
+                       int line);
+
+// Commits a block whose body has come to its end; does nothing for one that was aborted. For DURUM_TX_ONABORT and DURUM_TX_END.
+void durum_block_commit(struct durum_block *block);
+
+// Aborts the innermost block and returns it: the caller goes on at its DURUM_TX_ONABORT. Without a block, the transaction that
+// durum_tx_begin began can only roll back from now on, and NULL is returned.
+//
+// `code` is why: DURUM_E_ABORTED if the program wants it so, otherwise the code of the call that has just failed.
+struct durum_block *durum_block_abort(int code);
+
+// Ends a block. For DURUM_TX_END. If it did not commit, neither can the block around it, which is aborted, too: the caller
+// goes on there. Returns NULL if there is none, or if the block has committed.
+struct durum_block *durum_block_end(struct durum_block *block);
+
+// Looks after a block whose frame ends. For the cleanup attribute. A body that was left by return, break, continue, goto or an exception has
+// not come to its end: it is aborted, and reported (durum_on_misuse).
+void durum_block_leave(struct durum_block *block);
+
+// Who is told, on the thread that does it, when a program leaves a DURUM_TX_BEGIN block in a way that aborts it. NULL, the default: standard
+// error. The message is valid during the call. The handler must return.
+void durum_on_misuse(void (*handler)(const char *message));
+
+// Takes an empty log with the range (0, 2). If the process dies, the service replays the entries that the durable range admits
+// before any pool is handed out again. Close it with durum_log_close, before the pools that its entries name.
+//
+// Returns NULL on failure: DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_ARGUMENT, DURUM_E_IO.
+DURUM_MUST_CHECK
+struct durum_log *durum_log_open(struct durum_store *store);
+
+// Empties the log and gives it back. NULL is allowed. Its entries count no more, durably, on return.
+int durum_log_close(struct durum_log *log);
+
+// Appends an entry: when it is applied, `len` bytes at `target` become those that `source` holds now. Pass the target itself as source to
+// log its present contents (undo). `sequence` is compared with the log's range: the entry counts if lo < sequence < hi. `flags`:
+// DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
+//
+// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0; DURUM_E_STORAGE_FULL the
+// log had to grow and cannot; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO. Nothing is appended then.
+DURUM_MUST_CHECK
+int durum_log_append(struct durum_log *log,
+                     void *target,
+                     const void *source,
+                     size_t len,
+                     uint8_t sequence,
+                     uint32_t flags);
+
+// Makes the entries appended so far durable: one fence. Before this returns, do not store to what an undo entry protects.
+//
+// DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_log_flush(struct durum_log *log);
+
+// Changes which entries count, by one atomic 8-byte store; durable on return: one fence. (4, 4) admits none.
+//
+// DURUM_E_LOG_MISUSE lo > hi; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_log_set_range(struct durum_log *log,
+                        uint8_t lo,
+                        uint8_t hi);
+
+// Applies the entries that count now, in their order, as recovery would, and volatile ones as well; their targets are durable on return: one
+// fence. No other thread may use the targets.
+//
+// DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_log_apply(struct durum_log *log);
+
+// Empties the log: no entry counts any more, and the range is (0, 2) again. Durable on return: one fence.
+//
+// DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
+DURUM_MUST_CHECK
+int durum_log_reset(struct durum_log *log);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* DURUM_H */
+
+/* ---- the language ---------------------------------------------------------------------------- */
+
+#if !defined(__GNUC__)
+#error "durum.h needs gcc or clang: __typeof__ and the cleanup attribute"
+#endif
+#if !defined(__SIZEOF_POINTER__) || __SIZEOF_POINTER__ != 8
+#error "pools hold 64-bit pointers"
+#endif
+
+/* The group of a code: 1 caller, 2 user, 3 data, 4 system, 5 durum. */
+#define DURUM_E_GROUP(code) ((code) / 100)
+
+/* Where options start: everything at its default. */
+#define DURUM_STORE_OPTIONS_INIT {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0}
+#define DURUM_POOL_OPTIONS_INIT {sizeof(durum_pool_options), 0, DURUM_ENGINE_DEFAULT, 0}
+
+/* ---- transactions ----------------------------------------------------------------------------
+ *
+ *     DURUM_TX_BEGIN(pool) {
+ *         ...                      what is done all at once or not at all
+ *     } DURUM_TX_ONABORT {
+ *         ...                      what is done if it was not; may be left out
+ *     } DURUM_TX_END
+ *
+ * DURUM_TX_BEGIN begins a level of a transaction (durum_tx_begin), DURUM_TX_END commits it
+ * (durum_tx_commit).
+ *
+ * Aborting. durum_tx_abort(), and a DURUM_TX_ macro that fails, jump to DURUM_TX_ONABORT. When
+ * it runs, memory, allocations and registered volatile memory are as before the block, and
+ * durum_errorcode() tells why: DURUM_E_ABORTED, or the code of what failed. It also runs if the
+ * transaction could not begin or could not commit. Without DURUM_TX_ONABORT, durum_errorcode()
+ * behind DURUM_TX_END tells: DURUM_OK if the block has committed.
+ *
+ * Blocks in blocks, also in functions that are called from a block, are one transaction:
+ * nothing is durable before the outermost DURUM_TX_END. An inner block that aborts runs its own
+ * DURUM_TX_ONABORT, then aborts the block around it; memory is as before once the outermost
+ * DURUM_TX_ONABORT runs.
+ *
+ * Leaving. A block ends at its end. Leaving it by return, break, continue, goto or a C++
+ * exception aborts its transaction and is reported as the bug that it is (durum_on_misuse;
+ * DURUM_E_BLOCK_LEFT). DURUM_TX_ONABORT may be left in any way; a block around goes on then, and
+ * cannot commit. Never leave a block by a longjmp of your own or by pthread_exit.
+ *
+ * Locals. The jump is setjmp's: a local variable of the function that has the block, changed
+ * inside the block and read in DURUM_TX_ONABORT or after an abort, holds garbage unless it is
+ * declared volatile. Variables in pools, globals, and locals that do not change in the block
+ * are safe. In C++, no object with a destructor may be live inside a block that can abort.
+ */
+
+/* A block: its state for the library, and where it goes on when it fails. Not for direct use. */
+typedef struct durum_frame {
+    durum_block block; /* first: the library gives back its address */
+    jmp_buf go_on;
+} durum_frame;
+
+static inline void durum_go_on_(durum_block *block) {
+    if (block != NULL) {
+        longjmp(((durum_frame *)(void *)block)->go_on, 1);
+    }
+}
+
+static inline int durum_frame_state_(const durum_frame *frame) {
+    /* Read from memory, where the library wrote it: setjmp returns twice. */
+    return *(const volatile int *)&frame->block.state;
+}
+
+static inline void durum_frame_leave_(durum_frame *frame) {
+    durum_block_leave(&frame->block);
+}
+
+/* Aborts the innermost block: goes on at its DURUM_TX_ONABORT, and does not return. Without a block
+ * around it, the transaction that durum_tx_begin began can only roll back from now on; the return
+ * value is DURUM_E_ABORTED then, or DURUM_E_NO_TRANSACTION. */
+static inline int durum_tx_abort(void) {
+    durum_go_on_(durum_block_abort(DURUM_E_ABORTED));
+    return durum_errorcode();
+}
+
+/* Aborts the innermost block if `code` is not DURUM_OK; it is what durum_errorcode() gives there. */
+static inline void durum_tx_check(int code) {
+    if (__builtin_expect(code != DURUM_OK, 0)) {
+        durum_go_on_(durum_block_abort(code));
+    }
+}
+
+static inline void *durum_tx_check_pointer_(void *pointer) {
+    if (__builtin_expect(pointer == NULL, 0)) {
+        durum_go_on_(durum_block_abort(durum_errorcode()));
+    }
+    return pointer;
+}
+
+#define DURUM_TX_BEGIN(pool)                                                                       \
+    {                                                                                              \
+        durum_frame durum_frame_ __attribute__((__cleanup__(durum_frame_leave_)));                 \
+        if (setjmp(durum_frame_.go_on) == 0) {                                                     \
+            durum_block_enter(&durum_frame_.block, (pool), __FILE__, __LINE__);                    \
+        }                                                                                          \
+        if (durum_frame_state_(&durum_frame_) == DURUM_BLOCK_RUNNING) {
+
+#define DURUM_TX_ONABORT                                                                           \
+            durum_block_commit(&durum_frame_.block);                                               \
+        }                                                                                          \
+        if (durum_frame_state_(&durum_frame_) == DURUM_BLOCK_ABORTED) {
+
+#define DURUM_TX_END                                                                               \
+            durum_block_commit(&durum_frame_.block);                                               \
+        }                                                                                          \
+        durum_go_on_(durum_block_end(&durum_frame_.block));                                        \
+    }
+
+/* The functions of the same names on *ptr as a whole; a failure aborts the block. */
+#define DURUM_TX_ADD(ptr) durum_tx_check(durum_tx_add((ptr), sizeof(*(ptr))))
+#define DURUM_TX_CLOBBER(ptr) durum_tx_check(durum_tx_clobber((ptr), sizeof(*(ptr))))
+#define DURUM_TX_VOLATILE(ptr) durum_tx_check(durum_tx_volatile((ptr), sizeof(*(ptr))))
+
+/* *ptr becomes `value` when the transaction commits, and not before (durum_tx_redo_set); a failure
+ * aborts the block. */
+#ifdef __cplusplus
+#define DURUM_TX_REDO_SET(ptr, value) durum_redo_set_((ptr), (value))
+#else
+#define DURUM_TX_REDO_SET(ptr, value)                                                              \
+    __extension__({                                                                                \
+        __typeof__(ptr) durum_target_ = (ptr);                                                     \
+        __typeof__(*durum_target_) durum_value_ = (value);                                         \
+        durum_tx_check(durum_tx_redo_set(durum_target_, &durum_value_, sizeof(durum_value_)));     \
+    })
+#endif
+
+/* durum_free; a failure aborts the block. */
+#define DURUM_TX_FREE(ptr) durum_tx_check(durum_free(ptr))
+
+/* ---- types -----------------------------------------------------------------------------------
+ *
+ *     typedef struct node {
+ *         uint64_t value;
+ *         struct node *next;
+ *     } node;
+ *     DURUM_TYPE(node, DURUM_FIELD(value), DURUM_PTR(next))
+ *
+ * tells durum where an object's pointers are, and how to show the rest. `node` is a typedef
+ * (or, in C++, any name of the type) and also the language-neutral name: a program that
+ * declares the same names and layouts, in Rust or C++, has the same type (durum_type_id).
+ * DURUM_TYPE stands at file scope; types that point to each other are announced by
+ * DURUM_TYPE_DECLARE first.
+ *
+ * Every pointer must be listed: a pointer that is not cannot follow its object to another
+ * address. Other fields may be left out, and are padding then, also for the id.
+ *
+ *   DURUM_FIELD(f)              a number: integer, floating point, _Bool, enum; the compiler tells
+ *                               width and signedness
+ *   DURUM_ARRAY(f)              an array of numbers, with one dimension
+ *   DURUM_TAIL(f)               a flexible array member of numbers
+ *   DURUM_PTR(f)                a pointer: to the type itself, to a number, otherwise to anything
+ *   DURUM_PTR_TO(f, type)       a pointer to a declared type; anything else does not compile
+ *   DURUM_PTR_ARRAY_TO(f, type) an array of such
+ *   DURUM_PTR_TAIL_TO(f, type)  a flexible array member of such
+ *   DURUM_STRUCT(f, type)       a struct in the struct, of a declared type
+ *   DURUM_STRUCT_ARRAY(f, type) an array of such
+ *   DURUM_BYTES(f)              bytes without pointers (a union, an array with two dimensions, ...)
+ *   DURUM_VOLATILE(f)           locks and the like, which mean nothing after the program has ended
+ */
+
+#define DURUM_TYPE(name, ...) DURUM_TYPE_AS(name, #name, __VA_ARGS__)
+
+/* With a language-neutral name of its own. */
+#define DURUM_TYPE_AS(name, neutral_name, ...)                                                     \
+    DURUM_TYPE_DECLARE(name)                                                                       \
+    static durum_type *durum_type_of_##name(void) {                                                \
+        typedef name durum_self_;                                                                  \
+        static const durum_field fields[] = {__VA_ARGS__};                                         \
+        static durum_type type = {(neutral_name), sizeof(durum_self_), DURUM_ALIGN_(durum_self_),  \
+                                  fields, sizeof(fields) / sizeof(fields[0]), NULL};               \
+        return &type;                                                                              \
+    }
+
+/* A type without pointers, none of whose fields is described. */
+#define DURUM_TYPE_PLAIN(name)                                                                     \
+    DURUM_TYPE_DECLARE(name)                                                                       \
+    static durum_type *durum_type_of_##name(void) {                                                \
+        typedef name durum_self_;                                                                  \
+        static durum_type type = {#name, sizeof(durum_self_), DURUM_ALIGN_(durum_self_), NULL, 0,  \
+                                  NULL};                                                           \
+        return &type;                                                                              \
+    }
+
+#define DURUM_TYPE_DECLARE(name)                                                                   \
+    static durum_type *durum_type_of_##name(void) __attribute__((__unused__));
+
+/* The declaration, for durum_malloc, durum_root and durum_type_id. */
+#define DURUM_TYPE_OF(name) durum_type_of_##name()
+
+/* A zeroed object, or the root, as a `type *`; NULL on failure. */
+#define DURUM_NEW(pool, type)                                                                      \
+    ((type *)durum_malloc_zeroed((pool), DURUM_TYPE_OF(type), sizeof(type)))
+#define DURUM_ROOT(pool, type) ((type *)durum_root((pool), DURUM_TYPE_OF(type), sizeof(type)))
+
+/* DURUM_NEW; a failure aborts the block. */
+#define DURUM_TX_NEW(pool, type)                                                                   \
+    ((type *)durum_tx_check_pointer_(                                                              \
+        durum_malloc_zeroed((pool), DURUM_TYPE_OF(type), sizeof(type))))
+
+#define DURUM_FIELD(f) DURUM_DECLARE_(f, f, 0, DURUM_NUMBER_(f), NULL, NULL)
+#define DURUM_ARRAY(f) DURUM_DECLARE_(f, f[0], DURUM_COUNT_(f), DURUM_NUMBER_(f[0]), NULL, NULL)
+#define DURUM_TAIL(f) DURUM_DECLARE_(f, f[0], DURUM_COUNT_TAIL, DURUM_NUMBER_(f[0]), NULL, NULL)
+#define DURUM_PTR(f) DURUM_DECLARE_(f, f, 0, DURUM_POINTER_(f), DURUM_TARGET_NAME_(f), NULL)
+#define DURUM_PTR_TO(f, type)                                                                      \
+    DURUM_DECLARE_(f, f, 0, DURUM_POINTER_TO_(f, type), NULL, durum_type_of_##type)
+#define DURUM_PTR_ARRAY_TO(f, type)                                                                \
+    DURUM_DECLARE_(f, f[0], DURUM_COUNT_(f), DURUM_POINTER_TO_(f[0], type), NULL,                  \
+                   durum_type_of_##type)
+#define DURUM_PTR_TAIL_TO(f, type)                                                                 \
+    DURUM_DECLARE_(f, f[0], DURUM_COUNT_TAIL, DURUM_POINTER_TO_(f[0], type), NULL,                 \
+                   durum_type_of_##type)
+#define DURUM_STRUCT(f, type)                                                                      \
+    DURUM_DECLARE_(f, f, 0, DURUM_STRUCT_OF_(f, type), NULL, durum_type_of_##type)
+#define DURUM_STRUCT_ARRAY(f, type)                                                                \
+    DURUM_DECLARE_(f, f[0], DURUM_COUNT_(f), DURUM_STRUCT_OF_(f[0], type), NULL,                   \
+                   durum_type_of_##type)
+#define DURUM_BYTES(f) DURUM_DECLARE_(f, f, 0, DURUM_KIND_BYTES, NULL, NULL)
+#define DURUM_VOLATILE(f) DURUM_DECLARE_(f, f, 0, DURUM_KIND_VOLATILE, NULL, NULL)
+
+#define DURUM_DECLARE_(f, element, count, kind, target_name, target)                               \
+    {#f,                                                                                           \
+     offsetof(durum_self_, f),                                                                     \
+     sizeof(((durum_self_ *)0)->element),                                                          \
+     (count),                                                                                      \
+     DURUM_ALIGN_OF_(((durum_self_ *)0)->element),                                                 \
+     (kind),                                                                                       \
+     (target_name),                                                                                \
+     (target)}
+
+#define DURUM_COUNT_(f) (sizeof(((durum_self_ *)0)->f) / sizeof(((durum_self_ *)0)->f[0]))
+#define DURUM_ALIGN_(type) __extension__ __alignof__(type)
+#define DURUM_ALIGN_OF_(expression) __extension__ __alignof__(__typeof__(expression))
+
+#ifndef __cplusplus
+
+#define DURUM_CHAR_ ((char)-1 < 0 ? DURUM_KIND_I8 : DURUM_KIND_U8)
+
+/* Does not compile for anything but a number: a pointer is DURUM_PTR, a struct DURUM_STRUCT, an
+ * array DURUM_ARRAY. */
+#define DURUM_NUMBER_(f)                                                                           \
+    __extension__ _Generic(((durum_self_ *)0)->f, \
+        _Bool: DURUM_KIND_BOOL, \
+        char: DURUM_CHAR_, \
+        signed char: DURUM_KIND_I8, \
+        unsigned char: DURUM_KIND_U8, \
+        short: DURUM_KIND_I16, \
+        unsigned short: DURUM_KIND_U16, \
+        int: DURUM_KIND_I32, \
+        unsigned int: DURUM_KIND_U32, \
+        long: DURUM_KIND_I64, \
+        unsigned long: DURUM_KIND_U64, \
+        long long: DURUM_KIND_I64, \
+        unsigned long long: DURUM_KIND_U64, \
+        float: DURUM_KIND_F32, \
+        double: DURUM_KIND_F64)
+
+/* Does not compile for anything but a pointer, which is class 5 of types. */
+#define DURUM_POINTER_(f)                                                                          \
+    (DURUM_KIND_POINTER +                                                                          \
+     0 * sizeof(char[__builtin_classify_type(((durum_self_ *)0)->f) == 5 &&                        \
+                             sizeof(((durum_self_ *)0)->f) == sizeof(void *)                       \
+                         ? 1                                                                       \
+                         : -1]))
+
+#define DURUM_POINTER_TO_(f, type)                                                                 \
+    __extension__ _Generic(((durum_self_ *)0)->f, \
+        type *: DURUM_KIND_POINTER, \
+        const type *: DURUM_KIND_POINTER)
+
+#define DURUM_STRUCT_OF_(f, type)                                                                  \
+    __extension__ _Generic(((durum_self_ *)0)->f, type: DURUM_KIND_STRUCT)
+
+#define DURUM_NAMES_(type, name) type *: name, const type *: name
+#define DURUM_TARGET_NAME_(f)                                                                      \
+    __extension__ _Generic(((durum_self_ *)0)->f, \
+        DURUM_NAMES_(durum_self_, ""), \
+        DURUM_NAMES_(_Bool, "bool"), \
+        DURUM_NAMES_(char, (char)-1 < 0 ? "i8" : "u8"), \
+        DURUM_NAMES_(signed char, "i8"), \
+        DURUM_NAMES_(unsigned char, "u8"), \
+        DURUM_NAMES_(short, "i16"), \
+        DURUM_NAMES_(unsigned short, "u16"), \
+        DURUM_NAMES_(int, "i32"), \
+        DURUM_NAMES_(unsigned int, "u32"), \
+        DURUM_NAMES_(long, "i64"), \
+        DURUM_NAMES_(unsigned long, "u64"), \
+        DURUM_NAMES_(long long, "i64"), \
+        DURUM_NAMES_(unsigned long long, "u64"), \
+        DURUM_NAMES_(float, "f32"), \
+        DURUM_NAMES_(double, "f64"), \
+        default: NULL)
+
+#else /* C++ */
+
+template <class T, bool = std::is_enum<T>::value> struct durum_integer_ {
+    typedef T type;
+};
+template <class T> struct durum_integer_<T, true> {
+    typedef typename std::underlying_type<T>::type type;
+};
+
+template <class T> constexpr uint32_t durum_number_of_() {
+    typedef typename durum_integer_<T>::type number;
+    static_assert(std::is_arithmetic<number>::value && sizeof(number) <= 8,
+                  "not a number: see DURUM_PTR, DURUM_STRUCT and DURUM_ARRAY");
+    return std::is_same<number, bool>::value ? DURUM_KIND_BOOL
+           : std::is_floating_point<number>::value
+               ? (sizeof(number) == 4 ? DURUM_KIND_F32 : DURUM_KIND_F64)
+               : (std::is_signed<number>::value ? DURUM_KIND_I8 : DURUM_KIND_U8) +
+                     (sizeof(number) == 1   ? 0
+                      : sizeof(number) == 2 ? 1
+                      : sizeof(number) == 4 ? 2
+                                            : 3);
+}
+
+template <class T> constexpr uint32_t durum_pointer_() {
+    static_assert(std::is_pointer<T>::value, "not a pointer");
+    return DURUM_KIND_POINTER;
+}
+
+template <class T, class Target> constexpr uint32_t durum_pointer_to_() {
+    typedef typename std::remove_cv<typename std::remove_pointer<T>::type>::type target;
+    static_assert(std::is_pointer<T>::value && std::is_same<target, Target>::value,
+                  "not a pointer to this type");
+    return DURUM_KIND_POINTER;
+}
+
+template <class T, class Inner> constexpr uint32_t durum_struct_of_() {
+    static_assert(std::is_same<T, Inner>::value, "not of this type");
+    return DURUM_KIND_STRUCT;
+}
+
+/* In C++17 these would be `if constexpr`; C++11 compiles them, too. */
+template <class T, bool = std::is_arithmetic<T>::value> struct durum_number_name_ {
+    static constexpr const char *name() {
+        return NULL;
+    }
+};
+template <class T> struct durum_number_name_<T, true> {
+    static constexpr const char *of(uint32_t kind) {
+        return kind == DURUM_KIND_U8     ? "u8"
+               : kind == DURUM_KIND_U16  ? "u16"
+               : kind == DURUM_KIND_U32  ? "u32"
+               : kind == DURUM_KIND_U64  ? "u64"
+               : kind == DURUM_KIND_I8   ? "i8"
+               : kind == DURUM_KIND_I16  ? "i16"
+               : kind == DURUM_KIND_I32  ? "i32"
+               : kind == DURUM_KIND_I64  ? "i64"
+               : kind == DURUM_KIND_F32  ? "f32"
+               : kind == DURUM_KIND_F64  ? "f64"
+                                         : "bool";
+    }
+    static constexpr const char *name() {
+        return of(durum_number_of_<T>());
+    }
+};
+
+template <class Self, class T> constexpr const char *durum_target_name_() {
+    typedef typename std::remove_cv<typename std::remove_pointer<T>::type>::type target;
+    return std::is_same<target, Self>::value ? "" : durum_number_name_<target>::name();
+}
+
+/* `value` does not take part in finding T, so that NULL and numbers of other types convert. */
+template <class T>
+inline void durum_redo_set_(T *target, typename std::remove_cv<T>::type value) {
+    durum_tx_check(durum_tx_redo_set(target, &value, sizeof(value)));
+}
+
+#define DURUM_DECLTYPE_(f)                                                                         \
+    std::remove_cv<std::remove_reference<decltype(((durum_self_ *)0)->f)>::type>::type
+#define DURUM_NUMBER_(f) durum_number_of_<DURUM_DECLTYPE_(f)>()
+#define DURUM_POINTER_(f) durum_pointer_<DURUM_DECLTYPE_(f)>()
+#define DURUM_POINTER_TO_(f, type) durum_pointer_to_<DURUM_DECLTYPE_(f), type>()
+#define DURUM_STRUCT_OF_(f, type) durum_struct_of_<DURUM_DECLTYPE_(f), type>()
+#define DURUM_TARGET_NAME_(f) durum_target_name_<durum_self_, DURUM_DECLTYPE_(f)>()
+
+#endif /* C++ */

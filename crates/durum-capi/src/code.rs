@@ -1,0 +1,184 @@
+//! Codes that a C program can branch on, grouped by who can act: the hundreds digit is the group.
+
+use std::ffi::c_int;
+
+use client::service;
+use client::{Error, ErrorKind};
+
+/// No error.
+pub const DURUM_OK: c_int = 0;
+
+/// Misuse that has no code of its own.
+pub const DURUM_E_CALLER: c_int = 100;
+/// A pointer is NULL that must not be, a string is not UTF-8, or a number is out of its range.
+pub const DURUM_E_ARGUMENT: c_int = 101;
+/// The range does not lie in an open pool of the store.
+pub const DURUM_E_NOT_IN_POOL: c_int = 102;
+/// No live object starts at the address: it was freed before, or never allocated.
+pub const DURUM_E_NOT_ALLOCATED: c_int = 103;
+/// The range has a pending redo set in this transaction.
+pub const DURUM_E_PENDING_SET: c_int = 104;
+/// Pools that cannot commit together.
+pub const DURUM_E_MIXED_ENGINES: c_int = 105;
+/// A transaction on another store runs on this thread.
+pub const DURUM_E_OTHER_STORE: c_int = 106;
+/// The transaction was aborted by the program; nothing of it was kept.
+pub const DURUM_E_ABORTED: c_int = 107;
+/// No transaction runs on this thread.
+pub const DURUM_E_NO_TRANSACTION: c_int = 108;
+/// The store was opened before this process was forked.
+pub const DURUM_E_FORKED: c_int = 109;
+/// An object too large or with too large an alignment.
+pub const DURUM_E_OBJECT_SIZE: c_int = 110;
+/// The checker found stores that were not announced.
+pub const DURUM_E_UNANNOUNCED: c_int = 111;
+/// A low-level log was used in a way that it cannot be.
+pub const DURUM_E_LOG_MISUSE: c_int = 112;
+/// A type declaration that contradicts itself or another one of the same name.
+pub const DURUM_E_TYPE: c_int = 113;
+/// The pool is open and the operation needs it closed.
+pub const DURUM_E_POOL_OPEN: c_int = 114;
+/// A DURUM_TX_BEGIN block was left by return, break, continue or goto; its transaction was aborted.
+pub const DURUM_E_BLOCK_LEFT: c_int = 115;
+/// Begin and end of transactions do not match.
+pub const DURUM_E_UNBALANCED: c_int = 116;
+/// The operation cannot be done while a transaction runs on this thread.
+pub const DURUM_E_IN_TRANSACTION: c_int = 117;
+
+/// A refusal that has no code of its own.
+pub const DURUM_E_USER: c_int = 200;
+/// There is no store at the path.
+pub const DURUM_E_STORE_MISSING: c_int = 201;
+/// Something is already at the path where a store was to be made.
+pub const DURUM_E_STORE_EXISTS: c_int = 202;
+/// Another opener holds the store.
+pub const DURUM_E_STORE_BUSY: c_int = 203;
+/// The store was not closed in order and the operation needs that.
+pub const DURUM_E_STORE_DIRTY: c_int = 204;
+/// The store has no pool of this name.
+pub const DURUM_E_POOL_MISSING: c_int = 205;
+/// The store has a pool of this name already.
+pub const DURUM_E_POOL_EXISTS: c_int = 206;
+/// A name that a pool cannot have.
+pub const DURUM_E_POOL_NAME: c_int = 207;
+/// Options that a store or a pool cannot be made with.
+pub const DURUM_E_OPTIONS: c_int = 208;
+/// The store's addresses are taken in this process; `durum clone` gives it others.
+pub const DURUM_E_ADDRESS_CONFLICT: c_int = 209;
+/// The store has no free addresses left.
+pub const DURUM_E_ADDRESSES_EXHAUSTED: c_int = 210;
+/// The pool's root is of another type or size.
+pub const DURUM_E_ROOT_TYPE: c_int = 211;
+/// This version does not have the pool's engine.
+pub const DURUM_E_ENGINE_MISSING: c_int = 212;
+/// The files are of another kind or of another version of durum.
+pub const DURUM_E_FORMAT: c_int = 213;
+
+/// Bad data that has no code of its own.
+pub const DURUM_E_DATA: c_int = 300;
+/// A file is damaged, cut short or missing. Nothing was changed.
+pub const DURUM_E_DAMAGED: c_int = 301;
+/// A log that concerns this pool failed validation.
+pub const DURUM_E_QUARANTINED: c_int = 302;
+/// Media could not be read or written: the outcome is unknown until the store is closed and opened again.
+pub const DURUM_E_POISONED: c_int = 303;
+
+/// A failure of the system that has no code of its own.
+pub const DURUM_E_SYSTEM: c_int = 400;
+/// The file system is full. What exists is as before.
+pub const DURUM_E_STORAGE_FULL: c_int = 401;
+/// An operation of the system failed.
+pub const DURUM_E_IO: c_int = 402;
+
+/// durum itself is wrong; please report it with the message.
+pub const DURUM_E_INTERNAL: c_int = 500;
+
+/// The code of an error.
+pub(crate) fn of(error: &Error) -> c_int {
+    match error {
+        Error::Store(error) => of_store(error),
+        Error::NotInPool { .. } => DURUM_E_NOT_IN_POOL,
+        Error::NotAllocated { .. } => DURUM_E_NOT_ALLOCATED,
+        Error::PendingSet { .. } => DURUM_E_PENDING_SET,
+        Error::MixedEngines { .. } => DURUM_E_MIXED_ENGINES,
+        Error::OtherStore { .. } => DURUM_E_OTHER_STORE,
+        Error::Aborted => DURUM_E_ABORTED,
+        Error::NoTransaction => DURUM_E_NO_TRANSACTION,
+        Error::Forked => DURUM_E_FORKED,
+        Error::ObjectSize { .. } => DURUM_E_OBJECT_SIZE,
+        Error::RootType { .. } => DURUM_E_ROOT_TYPE,
+        Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
+        Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,
+        Error::LogMisuse { .. } => DURUM_E_LOG_MISUSE,
+        Error::Poisoned { .. } => DURUM_E_POISONED,
+        Error::DamagedHeap { .. } => DURUM_E_DAMAGED,
+        Error::System { .. } => DURUM_E_IO,
+        other => of_kind(other.kind()),
+    }
+}
+
+fn of_store(error: &service::Error) -> c_int {
+    use service::Error;
+    match error {
+        Error::Forked { .. } => DURUM_E_FORKED,
+        Error::PoolOpen { .. } => DURUM_E_POOL_OPEN,
+        Error::PuddleSize { .. } | Error::Options { .. } => DURUM_E_OPTIONS,
+        Error::TypeRefused { .. } => DURUM_E_TYPE,
+        Error::StoreMissing { .. } => DURUM_E_STORE_MISSING,
+        Error::StoreExists { .. } => DURUM_E_STORE_EXISTS,
+        Error::StoreBusy { .. } => DURUM_E_STORE_BUSY,
+        Error::StoreDirty { .. } => DURUM_E_STORE_DIRTY,
+        Error::PoolMissing { .. } => DURUM_E_POOL_MISSING,
+        Error::PoolExists { .. } => DURUM_E_POOL_EXISTS,
+        Error::PoolName { .. } => DURUM_E_POOL_NAME,
+        Error::AddressConflict { .. } => DURUM_E_ADDRESS_CONFLICT,
+        Error::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
+        Error::Format { .. } => match error.kind() {
+            ErrorKind::User => DURUM_E_FORMAT,
+            _ => DURUM_E_DAMAGED,
+        },
+        Error::Damaged { .. } | Error::FileMissing { .. } => DURUM_E_DAMAGED,
+        Error::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
+        Error::Poisoned { .. } => DURUM_E_POISONED,
+        Error::StorageFull { .. } => DURUM_E_STORAGE_FULL,
+        Error::Io { .. } => DURUM_E_IO,
+        other => of_kind(other.kind()),
+    }
+}
+
+fn of_kind(kind: ErrorKind) -> c_int {
+    match kind {
+        ErrorKind::Caller => DURUM_E_CALLER,
+        ErrorKind::User => DURUM_E_USER,
+        ErrorKind::Data => DURUM_E_DATA,
+        ErrorKind::System => DURUM_E_SYSTEM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hundreds digit of a code says who can act, as `Error::kind` does.
+    #[test]
+    fn codes_follow_the_groups_of_errors() {
+        let group = |error: Error| (of(&error) / 100, error.kind());
+        assert_eq!(group(Error::Forked), (1, ErrorKind::Caller));
+        let missing = service::Error::StoreMissing {
+            path: "x".into(),
+            missing: "catalog",
+        };
+        assert_eq!(group(missing.into()), (2, ErrorKind::User));
+        let poisoned = Error::Poisoned {
+            file: "x".into(),
+            offset: 0,
+            reason: "gone",
+        };
+        assert_eq!(group(poisoned), (3, ErrorKind::Data));
+        let full = service::Error::StorageFull {
+            path: "x".into(),
+            bytes: 1,
+        };
+        assert_eq!(group(full.into()), (4, ErrorKind::System));
+    }
+}

@@ -1,0 +1,112 @@
+//! Objects: allocated, freed, made durable.
+
+use std::ffi::{c_int, c_void};
+
+use client::{Error, Pool, Tx, persist};
+
+use crate::guard::{Failure, Result, handle, pointer, status};
+use crate::pool::PoolHandle;
+use crate::types::{self, TypeDeclaration};
+
+/// # Safety
+/// Arguments as the conventions say.
+unsafe fn allocate(
+    pool: *mut PoolHandle,
+    declaration: *mut TypeDeclaration,
+    size: usize,
+    zeroed: bool,
+) -> Result<*mut c_void> {
+    // SAFETY: a live handle, and a type made by DURUM_TYPE, as the conventions say.
+    let (pool, id, align) = unsafe {
+        let pool = &handle(pool, "the pool")?.0;
+        let (id, align) = types::ensure(pool, declaration, size)?;
+        (pool, id, align)
+    };
+    let allocate = |tx: &Tx| {
+        let object = tx.alloc_bytes(pool, id, size, align)?;
+        if zeroed {
+            // SAFETY: just allocated, so nobody else touches its bytes.
+            unsafe { persist::line::zero(object, size) };
+        }
+        Ok::<_, Error>(object.cast())
+    };
+    Ok(if Tx::levels() > 0 {
+        Tx::with_running(allocate)?
+    } else {
+        pool.transaction(allocate)?
+    })
+}
+
+/// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes without
+/// pointers, aligned to 16. The bytes are whatever was there before.
+///
+/// In a transaction the object exists durably, with what the program stored in it, once the transaction has committed; it needs no
+/// DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is a transaction of its own:
+/// the object exists on return, and is lost room if the program dies before something durable points to it.
+///
+/// Returns NULL on failure; a transaction goes on:
+/// DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool had to grow and cannot; DURUM_E_TYPE a type declared in two ways;
+/// DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_malloc(
+    pool: *mut PoolHandle,
+    r#type: *mut TypeDeclaration,
+    size: usize,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    pointer(|| unsafe { allocate(pool, r#type, size, false) })
+}
+
+/// As durum_malloc, with all bytes zero.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_malloc_zeroed(
+    pool: *mut PoolHandle,
+    r#type: *mut TypeDeclaration,
+    size: usize,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    pointer(|| unsafe { allocate(pool, r#type, size, true) })
+}
+
+/// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
+/// until then; outside of one this is a transaction of its own.
+///
+/// DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, DURUM_E_MIXED_ENGINES,
+/// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_free(ptr: *mut c_void) -> c_int {
+    status(|| {
+        if ptr.is_null() {
+            return Ok(());
+        }
+        // SAFETY: nobody follows a pointer to the object after the commit, as the conventions say.
+        let free = |tx: &Tx| unsafe { tx.free(ptr) };
+        if Tx::levels() > 0 {
+            return Ok(Tx::with_running(free)?);
+        }
+        Ok(Pool::holding(ptr.expose_provenance())?.transaction(free)?)
+    })
+}
+
+/// Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after a crash before it
+/// returns, any part of the range may be old. No other thread may change the range meanwhile.
+///
+/// DURUM_E_NOT_IN_POOL, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_persist(ptr: *const c_void, len: usize) -> c_int {
+    status(|| {
+        if len == 0 {
+            return Ok(());
+        }
+        if ptr.is_null() {
+            return Err(Failure::argument("the address is NULL"));
+        }
+        let pool = Pool::holding(ptr.expose_provenance())?;
+        // SAFETY: no other thread changes the range, as the conventions say.
+        Ok(unsafe { pool.persist(ptr.cast::<u8>(), len) }?)
+    })
+}

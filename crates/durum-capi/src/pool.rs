@@ -1,0 +1,208 @@
+//! Pools: made, opened, closed, removed; and the root of each.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use client::{Engine, Pool, Tx};
+
+use crate::code;
+use crate::guard::{Failure, Result, handle, pointer, status, string};
+use crate::store::StoreHandle;
+use crate::types::{self, TypeDeclaration};
+
+/// The engine that new pools get by default.
+pub const DURUM_ENGINE_DEFAULT: u32 = 0;
+/// Undo and redo logs, changes in place.
+pub const DURUM_ENGINE_HYBRID: u32 = 1;
+/// Two copies, main and back.
+pub const DURUM_ENGINE_TWIN: u32 = 2;
+/// Private pages and one redo record for each commit.
+pub const DURUM_ENGINE_SHADOW: u32 = 3;
+
+/// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns DURUM_E_POISONED.
+pub const DURUM_POOL_SURVIVE_MEDIA_ERRORS: u32 = 1;
+/// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
+pub const DURUM_POOL_CHECK_STORES: u32 = 2;
+
+/// An open pool. Opaque.
+#[derive(Debug)]
+pub struct PoolHandle(pub(crate) Pool);
+
+/// How a pool is made, and how it is used while it is open. Start from DURUM_POOL_OPTIONS_INIT.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PoolOptions {
+    /// sizeof(durum_pool_options).
+    pub struct_size: u64,
+    /// Bytes of the puddle that holds the root, a multiple of 2 MiB; fixed when the pool is made. 0: 2 MiB.
+    pub root_puddle_size: u64,
+    /// One of DURUM_ENGINE_*; fixed when the pool is made.
+    pub engine: u32,
+    /// DURUM_POOL_* in any combination.
+    pub flags: u32,
+}
+
+impl PoolOptions {
+    /// # Safety
+    /// NULL, or readable options.
+    unsafe fn read(options: *const Self) -> Result<client::PoolOptions> {
+        let mut read = client::PoolOptions::new();
+        // SAFETY: as the caller promises.
+        let Some(options) = (unsafe { options.as_ref() }) else {
+            return Ok(read);
+        };
+        let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS | DURUM_POOL_CHECK_STORES;
+        if options.struct_size != size_of::<Self>() as u64 || options.flags & !flags != 0 {
+            return Err(Failure::argument(
+                "the pool options were not made with DURUM_POOL_OPTIONS_INIT of this version",
+            ));
+        }
+        match options.engine {
+            DURUM_ENGINE_DEFAULT => {}
+            number => match Engine::from_media(number) {
+                Some(engine) => read = read.engine(engine),
+                None => return Err(Failure::argument(format!("{number} is no DURUM_ENGINE_*"))),
+            },
+        }
+        if options.root_puddle_size != 0 {
+            read = read.root_puddle_size(options.root_puddle_size);
+        }
+        Ok(read
+            .survive_media_errors(options.flags & DURUM_POOL_SURVIVE_MEDIA_ERRORS != 0)
+            .check_stores(options.flags & DURUM_POOL_CHECK_STORES != 0))
+    }
+}
+
+type Open = fn(&client::Store, &str, client::PoolOptions) -> client::Result<Pool>;
+
+/// # Safety
+/// Arguments as the conventions say.
+unsafe fn open(
+    store: *mut StoreHandle,
+    name: *const c_char,
+    options: *const PoolOptions,
+    how: Open,
+) -> *mut PoolHandle {
+    pointer(|| {
+        // SAFETY: handle, string and options as the conventions say.
+        let (store, name, options) = unsafe {
+            (
+                handle(store, "the store")?,
+                string(name, "the pool's name")?,
+                PoolOptions::read(options)?,
+            )
+        };
+        let pool = how(&store.0, name, options)?;
+        Ok(Box::into_raw(Box::new(PoolHandle(pool))))
+    })
+}
+
+/// Opens a pool of the store. A pool that is open in this process already gives another handle to it. `options` may be NULL: the
+/// defaults. Close each handle with durum_pool_close.
+///
+/// Returns NULL on failure:
+/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_ENGINE_MISSING,
+/// DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_open(
+    store: *mut StoreHandle,
+    name: *const c_char,
+    options: *const PoolOptions,
+) -> *mut PoolHandle {
+    // SAFETY: as the caller promises.
+    unsafe { open(store, name, options, client::Store::open_pool) }
+}
+
+/// Makes a pool in the store and opens it. It exists durably on return.
+///
+/// Returns NULL on failure, and leaves nothing behind:
+/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of 2 MiB;
+/// DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_create(
+    store: *mut StoreHandle,
+    name: *const c_char,
+    options: *const PoolOptions,
+) -> *mut PoolHandle {
+    // SAFETY: as the caller promises.
+    unsafe { open(store, name, options, client::Store::create_pool) }
+}
+
+/// Opens a pool, or makes it if the store has none of this name. Returns NULL on failure, with the codes of durum_pool_open and
+/// durum_pool_create.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_open_or_create(
+    store: *mut StoreHandle,
+    name: *const c_char,
+    options: *const PoolOptions,
+) -> *mut PoolHandle {
+    // SAFETY: as the caller promises.
+    unsafe { open(store, name, options, client::Store::open_or_create_pool) }
+}
+
+/// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
+/// thread may be in a transaction on the pool.
+///
+/// DURUM_E_IN_TRANSACTION if this thread's transaction began on this handle; the handle stays valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_pool_close(pool: *mut PoolHandle) -> c_int {
+    status(|| {
+        if pool.is_null() {
+            return Ok(());
+        }
+        // SAFETY: a live handle, as the conventions say.
+        if Tx::began_on(&unsafe { handle(pool, "the pool")? }.0) {
+            return Err(Failure::new(
+                code::DURUM_E_IN_TRANSACTION,
+                "the pool cannot be closed while this thread's transaction on it runs",
+            ));
+        }
+        // SAFETY: made by `open`, and not used after this call, as the conventions say.
+        drop(unsafe { Box::from_raw(pool) });
+        Ok(())
+    })
+}
+
+/// Removes a pool and everything in it. It is durably gone on return.
+///
+/// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const c_char) -> c_int {
+    status(|| {
+        // SAFETY: handle and string as the conventions say.
+        let (store, name) = unsafe {
+            (
+                handle(store, "the store")?,
+                string(name, "the pool's name")?,
+            )
+        };
+        Ok(store.0.remove_pool(name)?)
+    })
+}
+
+/// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL: bytes without
+/// pointers. Inside a transaction the making is part of it.
+///
+/// Returns NULL on failure:
+/// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
+/// DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_root(
+    pool: *mut PoolHandle,
+    r#type: *mut TypeDeclaration,
+    size: usize,
+) -> *mut c_void {
+    pointer(|| {
+        // SAFETY: a live handle, and a type made by DURUM_TYPE, as the conventions say.
+        let (pool, id, align) = unsafe {
+            let pool = &handle(pool, "the pool")?.0;
+            let (id, align) = types::ensure(pool, r#type, size)?;
+            (pool, id, align)
+        };
+        Ok(pool.root_bytes(id, size, align)?.cast())
+    })
+}

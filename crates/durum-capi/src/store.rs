@@ -1,0 +1,170 @@
+//! Stores: made, opened, closed.
+
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use client::persist::domain::Delays;
+use client::{Domain, Store};
+
+use crate::guard::{Failure, Result, handle, pointer, status};
+
+/// The domain that the store's file system has.
+pub const DURUM_DOMAIN_DETECT: u32 = 0;
+/// Persistent memory: survives power loss.
+pub const DURUM_DOMAIN_DAX: u32 = 1;
+/// Memory (tmpfs): survives the end of the process only.
+pub const DURUM_DOMAIN_DRAM: u32 = 2;
+/// An ordinary file system, synced at each commit: survives power loss.
+pub const DURUM_DOMAIN_FILE: u32 = 3;
+/// Memory with the delays of STT-RAM, for measurements.
+pub const DURUM_DOMAIN_EMULATED_STT_RAM: u32 = 4;
+/// Memory with the delays of phase-change memory, for measurements.
+pub const DURUM_DOMAIN_EMULATED_PCM: u32 = 5;
+
+/// An open store. Opaque.
+#[derive(Debug)]
+pub struct StoreHandle(pub(crate) Store);
+
+/// How a store is made and opened. Start from DURUM_STORE_OPTIONS_INIT.
+#[derive(Debug)]
+#[repr(C)]
+pub struct StoreOptions {
+    /// sizeof(durum_store_options).
+    pub struct_size: u64,
+    /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. 0: durum's choice.
+    pub base: u64,
+    /// One of DURUM_DOMAIN_*. Claiming DAX for a file system that is not loses data.
+    pub domain: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl StoreOptions {
+    /// # Safety
+    /// NULL, or readable options.
+    unsafe fn read(options: *const Self) -> Result<client::StoreOptions> {
+        let defaults = client::StoreOptions::new();
+        // SAFETY: as the caller promises.
+        let Some(options) = (unsafe { options.as_ref() }) else {
+            return Ok(defaults);
+        };
+        if options.struct_size != size_of::<Self>() as u64 || options.reserved != 0 {
+            return Err(Failure::argument(
+                "the store options were not made with DURUM_STORE_OPTIONS_INIT of this version",
+            ));
+        }
+        let with_base = match options.base {
+            0 => defaults,
+            base => defaults.base(base),
+        };
+        Ok(match options.domain {
+            DURUM_DOMAIN_DETECT => with_base,
+            DURUM_DOMAIN_DAX => with_base.domain(Domain::Dax),
+            DURUM_DOMAIN_DRAM => with_base.domain(Domain::Dram),
+            DURUM_DOMAIN_FILE => with_base.domain(Domain::File),
+            DURUM_DOMAIN_EMULATED_STT_RAM => with_base.domain(Domain::Emulated(Delays::STT_RAM)),
+            DURUM_DOMAIN_EMULATED_PCM => with_base.domain(Domain::Emulated(Delays::PCM)),
+            other => return Err(Failure::argument(format!("{other} is no DURUM_DOMAIN_*"))),
+        })
+    }
+}
+
+/// # Safety
+/// NULL, or a string that ends with a NUL byte.
+unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path> {
+    if path.is_null() {
+        return Err(Failure::argument("the path is NULL"));
+    }
+    // SAFETY: as the caller promises. Paths are bytes here: any that the system knows can be opened.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+fn handed_out(store: Store) -> *mut StoreHandle {
+    Box::into_raw(Box::new(StoreHandle(store)))
+}
+
+/// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's code.
+///
+/// `options` may be NULL: the defaults. Close the store with durum_store_close.
+///
+/// Returns NULL on failure; the store is as before then:
+/// DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
+/// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_FORMAT it is of another version;
+/// DURUM_E_DAMAGED, DURUM_E_QUARANTINED what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_store_open(
+    path: *const c_char,
+    options: *const StoreOptions,
+) -> *mut StoreHandle {
+    pointer(|| {
+        // SAFETY: strings and options as the conventions say.
+        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
+        Ok(handed_out(Store::open(path, options)?))
+    })
+}
+
+/// Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
+///
+/// Returns NULL on failure, and leaves nothing behind:
+/// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
+/// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_store_create(
+    path: *const c_char,
+    options: *const StoreOptions,
+) -> *mut StoreHandle {
+    pointer(|| {
+        // SAFETY: strings and options as the conventions say.
+        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
+        Ok(handed_out(Store::create(path, options)?))
+    })
+}
+
+/// Opens the store in the directory `path`, or makes it if nothing is there. Returns NULL on failure, with the codes of
+/// durum_store_open and durum_store_create.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_store_open_or_create(
+    path: *const c_char,
+    options: *const StoreOptions,
+) -> *mut StoreHandle {
+    pointer(|| {
+        // SAFETY: strings and options as the conventions say.
+        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
+        Ok(handed_out(Store::open_or_create(path, options)?))
+    })
+}
+
+/// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_store_domain(store: *const StoreHandle) -> u32 {
+    // SAFETY: a live handle, as the conventions say.
+    match unsafe { handle(store, "the store") } {
+        Ok(store) => match store.0.info().domain {
+            Domain::Dax => DURUM_DOMAIN_DAX,
+            Domain::Dram => DURUM_DOMAIN_DRAM,
+            Domain::File => DURUM_DOMAIN_FILE,
+            Domain::Emulated(Delays::STT_RAM) => DURUM_DOMAIN_EMULATED_STT_RAM,
+            Domain::Emulated(_) => DURUM_DOMAIN_EMULATED_PCM,
+            _ => DURUM_DOMAIN_DETECT,
+        },
+        Err(_) => DURUM_DOMAIN_DETECT,
+    }
+}
+
+/// Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was committed is
+/// durable whether it is closed or not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_store_close(store: *mut StoreHandle) -> c_int {
+    status(|| {
+        if !store.is_null() {
+            // SAFETY: made by `handed_out`, and not used after this call, as the conventions say.
+            drop(unsafe { Box::from_raw(store) });
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,158 @@
+//! Transactions by plain calls: begin, announce, end. The macros of durum.h stand on these and on [`crate::block`].
+
+use std::ffi::{c_int, c_void};
+
+use client::{Announce, Tx};
+
+use crate::block;
+use crate::code;
+use crate::guard::{self, Failure, Result, handle, status};
+use crate::pool::PoolHandle;
+
+/// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
+/// durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
+///
+/// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
+    // SAFETY: a live handle, as the conventions say.
+    status(|| unsafe { begin(pool) })
+}
+
+/// # Safety
+/// A live handle or NULL; it stays open until the outermost level has ended.
+pub(crate) unsafe fn begin(pool: *mut PoolHandle) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let transaction = unsafe { handle(pool, "the pool")? }.0.begin()?;
+    // From here on the level is ended by `Tx::end_level`.
+    std::mem::forget(transaction);
+    Ok(())
+}
+
+/// Ends a level that durum_tx_begin began. On the outermost one, everything announced, allocated and freed is durable on return,
+/// all of it or, on failure, nothing.
+///
+/// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
+/// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
+/// DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn durum_tx_commit() -> c_int {
+    status(|| {
+        plain_level()?;
+        commit()
+    })
+}
+
+/// Commits one level.
+#[inline]
+pub(crate) fn commit() -> Result<()> {
+    Tx::end_level(true)?;
+    if Tx::levels() == 0 {
+        guard::forget();
+    }
+    Ok(())
+}
+
+/// Ends a level that durum_tx_begin began, without its changes: announced memory, allocations and registered volatile memory are as
+/// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
+///
+/// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
+#[unsafe(no_mangle)]
+pub extern "C" fn durum_tx_rollback() -> c_int {
+    status(|| {
+        plain_level()?;
+        Ok(Tx::end_level(false)?)
+    })
+}
+
+/// Refuses to end the level of a block, which its DURUM_TX_END would miss.
+fn plain_level() -> Result<()> {
+    match block::innermost() {
+        Some(block) if block.level() == Tx::levels() => Err(Failure::new(
+            code::DURUM_E_UNBALANCED,
+            format!("this transaction ends at the DURUM_TX_END of {block}, not by a call"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// How many levels of transaction run on this thread; 0: none.
+#[unsafe(no_mangle)]
+pub extern "C" fn durum_tx_level() -> u32 {
+    Tx::levels()
+}
+
+/// Announces that the program is about to change `len` bytes at `ptr`, in any open pool of the store.
+///
+/// On return the old contents are safe: whatever is stored there, an abort or a crash before the commit brings them back, exactly
+/// these bytes. Ranges may overlap and repeat. The new contents are durable once the transaction has committed.
+///
+/// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED;
+/// DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not store.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
+    // SAFETY: no other thread changes the range until the transaction has ended, as the conventions say.
+    status(|| unsafe { announce(ptr, len, Announce::Backup) })
+}
+
+/// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log entry.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_clobber(ptr: *const c_void, len: usize) -> c_int {
+    // SAFETY: as in `durum_tx_add`.
+    status(|| unsafe { announce(ptr, len, Announce::Clobber) })
+}
+
+/// # Safety
+/// As for [`Tx::add_bytes`].
+#[inline]
+unsafe fn announce(ptr: *const c_void, len: usize, announce: Announce) -> Result<()> {
+    // SAFETY: as the caller promises.
+    Ok(Tx::with_running(|tx| unsafe {
+        tx.add_bytes(ptr.cast(), len, announce)
+    })?)
+}
+
+/// Defers a store: `len` bytes at `ptr` become those at `source` when the transaction commits, and not before. Until then reading `ptr`
+/// gives the old contents. `source` is copied now. Costs no fence of its own.
+///
+/// The codes of durum_tx_add. Nothing is deferred then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_redo_set(
+    ptr: *mut c_void,
+    source: *const c_void,
+    len: usize,
+) -> c_int {
+    status(|| {
+        if source.is_null() && len > 0 {
+            return Err(Failure::argument("the source is NULL"));
+        }
+        // SAFETY: the source is readable, and no other thread changes the range, as the conventions say.
+        Ok(Tx::with_running(|tx| unsafe {
+            tx.set_bytes(ptr.cast(), source.cast(), len)
+        })?)
+    })
+}
+
+/// Remembers `len` bytes of volatile memory at `ptr`: if the transaction does not commit, they get back what they hold now. They must stay
+/// valid until it has ended. Recovery ignores them.
+///
+/// DURUM_E_NO_TRANSACTION, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_volatile(ptr: *mut c_void, len: usize) -> c_int {
+    status(|| {
+        if ptr.is_null() {
+            return Err(Failure::argument("the address is NULL"));
+        }
+        Ok(Tx::with_running(|tx| {
+            // SAFETY: valid and not shared until the transaction has ended, as the conventions say.
+            unsafe { tx.volatile_bytes(ptr.cast(), len) };
+            Ok(())
+        })?)
+    })
+}
