@@ -8,6 +8,7 @@ use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
+use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
 use crate::registry::contents::PuddleRecord;
@@ -157,6 +158,48 @@ pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
         source: Box::new(source),
         cure: RESTORE,
     })
+}
+
+/// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
+/// reserved and never used, and most of the time of a recovery would go into copying its zeros. Also tells behind which
+/// byte nothing was written.
+pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(Vec<u8>, usize)> {
+    let failed = |offset| {
+        move |source: io::Error| Error::Io {
+            operation: "reading a log",
+            path: file.path().to_owned(),
+            offset: Some(offset),
+            source,
+        }
+    };
+    let end = offset.saturating_add(length);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    let mut at = offset;
+    let mut used = 0;
+    while at < end {
+        let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // Nothing was written from here on.
+            Err(rustix::io::Errno::NXIO) => break,
+            // A file system that cannot tell: all of it is data.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
+            Err(errno) => return Err(failed(at)(errno.into())),
+        };
+        if data >= end {
+            break;
+        }
+        let hole = rustix::fs::seek(file, SeekFrom::Hole(data))
+            .unwrap_or(end)
+            .min(end);
+        let part = (data - offset) as usize..(hole - offset) as usize;
+        let Some(part) = bytes.get_mut(part) else {
+            break;
+        };
+        file.read_exact_at(part, data).map_err(failed(data))?;
+        used = (hole - offset) as usize;
+        at = hole;
+    }
+    Ok((bytes, used))
 }
 
 /// Removes a puddle's file after its registration is durably gone.

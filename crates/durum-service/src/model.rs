@@ -219,7 +219,7 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// The registry is repaired after an unclean end (steps are percent).
+    /// The old logs are retired in the registry, after they were replayed (one step).
     Registry,
     /// Logs are replayed (steps are logs).
     Logs,

@@ -49,10 +49,19 @@ impl Embedded {
         let lock = StoreLock::acquire(&path)?;
         let validated = validate(&path, &identity)?;
         let mut contents = validated.contents;
-        let plans = plan(&path, &contents, &options)?;
+        let progress = |stage, done, total| {
+            if let Some(progress) = &options.progress {
+                progress(Progress { stage, done, total });
+            }
+        };
+        let plans = plan(&path, &contents, &progress)?;
         // From here on the store is written.
         let mut registry = Registry::open(&path.join(REGISTRY_FILE))?;
+        let is_dirty = !contents.is_clean();
         let mut recovery = recover(&path, &identity, &mut registry, &mut contents, plans)?;
+        if is_dirty {
+            progress(Stage::Registry, 1, 1);
+        }
         if validated.catalog_sequence != contents.sequence {
             catalog::replace(&path, &identity, &contents)?;
         }
@@ -175,19 +184,11 @@ pub(crate) struct Plans {
 }
 
 /// Reads the logs of all clients. Writes nothing.
-fn plan(path: &Path, contents: &Contents, options: &OpenOptions) -> Result<Plans> {
+fn plan(path: &Path, contents: &Contents, progress: &dyn Fn(Stage, u64, u64)) -> Result<Plans> {
     let began = Instant::now();
     let mut clients = Vec::new();
     for &client in &contents.clients {
-        let mut step = |done, total| {
-            if let Some(progress) = &options.progress {
-                progress(Progress {
-                    stage: Stage::Logs,
-                    done,
-                    total,
-                });
-            }
-        };
+        let mut step = |done, total| progress(Stage::Logs, done, total);
         clients.push((client, plan_client(path, contents, client, &mut step)?));
     }
     Ok(Plans { began, clients })

@@ -7,7 +7,7 @@ use durum_format::Uuid;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
-use super::plan::{HomeWrite, WriteKind};
+use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::registry::contents::Contents;

@@ -6,20 +6,20 @@
 
 mod backend;
 pub(crate) mod contents;
+mod read;
 mod record;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use durum_persist::file::MediaFile;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Database, TableDefinition, WriteTransaction};
 
-use self::backend::{FileBackend, FullWatch, PrivateBackend};
+use self::backend::{FileBackend, FullWatch};
 use self::contents::{Change, Contents};
-use self::record::Refusal;
 use crate::error::{Error, Result};
 
 pub(crate) use self::backend::is_full;
+pub(crate) use self::read::read;
 
 /// The registry's file in the store directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.redb";
@@ -206,143 +206,6 @@ impl Registry {
         Ok(())
     }
 }
-
-/// Reads and validates the registry file on a private copy. Writes nothing.
-pub(crate) fn read(path: &Path) -> Result<Contents> {
-    let file = MediaFile::open(path, false).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::FileMissing {
-            file: path.to_owned(),
-            structure: "the registry",
-            cure: CURE,
-        },
-        _ => system("opening the registry", path, error),
-    })?;
-    let io = |error| system("reading the registry", path, error);
-    let length = usize::try_from(file.len().map_err(io)?).map_err(|_| {
-        system(
-            "reading the registry",
-            path,
-            std::io::ErrorKind::FileTooLarge.into(),
-        )
-    })?;
-    if length == 0 {
-        // redb would take an empty file for one to be made.
-        return Err(damaged(path, "the file is empty".to_owned()));
-    }
-    let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, 0).map_err(io)?;
-    // redb answers most damage with an error, but its assertions may find some of it first.
-    match catch_unwind(AssertUnwindSafe(|| read_copy(path, bytes))) {
-        Ok(contents) => contents,
-        Err(_) => Err(damaged(
-            path,
-            "the database contradicts itself (an assertion of its reader failed)".to_owned(),
-        )),
-    }
-}
-
-fn read_copy(path: &Path, bytes: Vec<u8>) -> Result<Contents> {
-    // The bytes are in memory: no error is the system's.
-    let refuse = |error: redb::Error| damaged(path, error.to_string());
-    let mut database = builder()
-        .create_with_backend(PrivateBackend::new(bytes))
-        .map_err(|error| refuse(error.into()))?;
-    // Every page's checksum: a database that was closed in order is otherwise taken at its word.
-    if !database
-        .check_integrity()
-        .map_err(|error| refuse(error.into()))?
-    {
-        return Err(damaged(
-            path,
-            "a checksum of the database is wrong".to_owned(),
-        ));
-    }
-    let transaction = database
-        .begin_read()
-        .map_err(|error| refuse(error.into()))?;
-    let mut contents = Contents::default();
-    let mut store = None;
-    let mut cursor = None;
-    let mut sequence = None;
-    let read = |table: Table, take: &mut TakeRow<'_>| -> Result<()> {
-        let open = transaction
-            .open_table(table)
-            .map_err(|error| refuse(error.into()))?;
-        for row in open.iter().map_err(|error| refuse(error.into()))? {
-            let (key, value) = row.map_err(|error| refuse(error.into()))?;
-            take(key.value(), value.value())
-                .map_err(|Refusal(problem)| damaged(path, format!("table {table}: {problem}")))?;
-        }
-        Ok(())
-    };
-    read(META, &mut |key, value| {
-        match key {
-            META_STORE => store = Some(record::decode_uuid(value)?),
-            META_CURSOR => cursor = Some(record::decode_number(value)?),
-            META_SEQUENCE => sequence = Some(record::decode_number(value)?),
-            other => {
-                return Err(Refusal(format!(
-                    "the entry {:?}, which this build does not know",
-                    String::from_utf8_lossy(other)
-                )));
-            }
-        }
-        Ok(())
-    })?;
-    read(POOLS, &mut |key, value| {
-        contents
-            .pools
-            .insert(record::uuid(key)?, record::decode_pool(value)?);
-        Ok(())
-    })?;
-    read(PUDDLES, &mut |key, value| {
-        contents
-            .puddles
-            .insert(record::uuid(key)?, record::decode_puddle(value)?);
-        Ok(())
-    })?;
-    read(CLIENTS, &mut |key, value| {
-        record::decode_present(value)?;
-        contents.clients.insert(record::uuid(key)?);
-        Ok(())
-    })?;
-    read(GRANTS, &mut |key, value| {
-        record::decode_present(value)?;
-        contents.grants.insert(record::uuid_pair(key)?);
-        Ok(())
-    })?;
-    read(LOG_SPACES, &mut |key, value| {
-        contents
-            .log_spaces
-            .insert(record::uuid(key)?, record::decode_uuid(value)?);
-        Ok(())
-    })?;
-    read(TYPES, &mut |key, value| {
-        contents
-            .types
-            .insert(record::type_id(key)?, record::decode_text(value)?);
-        Ok(())
-    })?;
-    read(QUARANTINE, &mut |key, value| {
-        contents
-            .quarantine
-            .insert(record::uuid(key)?, record::decode_log(value)?);
-        Ok(())
-    })?;
-    read(MARKS, &mut |key, value| {
-        record::decode_present(value)?;
-        contents.marks.insert(record::uuid_pair(key)?);
-        Ok(())
-    })?;
-    let missing = |name: &str| damaged(path, format!("table meta: no entry {name:?}"));
-    contents.store = store.ok_or_else(|| missing("store"))?;
-    contents.cursor = cursor.ok_or_else(|| missing("cursor"))?;
-    contents.sequence = sequence.ok_or_else(|| missing("sequence"))?;
-    Ok(contents)
-}
-
-/// Enters one row of a table.
-type TakeRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), Refusal> + 'a;
 
 fn builder() -> redb::Builder {
     let mut builder = Database::builder();

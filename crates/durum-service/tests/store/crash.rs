@@ -13,7 +13,7 @@ use durum_persist::simulate::{
 };
 use durum_service::{
     CloneOptions, Embedded, Error, PuddleKind, PuddleOwner, ReadOnlyStore, Service, check,
-    clone_store,
+    clone_store, repair,
 };
 
 use crate::recovery::{assert_recovered, interrupted};
@@ -368,12 +368,47 @@ fn a_clone_appears_whole_or_not_at_all() {
     report("clone", explore_clone(None, &plan));
 }
 
+fn explore_repair(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    create(&path).create_pool("a", &spec()).unwrap();
+    open(&path).close().unwrap();
+    let registry = path.join("registry.redb");
+    let mut bytes = std::fs::read(&registry).unwrap();
+    bytes[..9].fill(0);
+    std::fs::write(&registry, bytes).unwrap();
+    let recorder = Recorder::start(
+        directory.path(),
+        RecorderOptions {
+            skip,
+            ..RecorderOptions::default()
+        },
+    );
+    repair(&path).unwrap();
+    note("repaired", 1);
+    let trace = recorder.stop();
+    explore(&trace, plan, |image, point| {
+        let path = image.join("store");
+        if point.last_note("repaired").is_none() {
+            repair(&path).map_err(text)?;
+        }
+        let store = Embedded::open(&path, open_options()).map_err(text)?;
+        store.open_pool("a").map(drop).map_err(text)
+    })
+}
+
+#[test]
+fn a_repair_can_be_interrupted_and_begun_anew() {
+    let plan = plan(Rules::Sectors, 61);
+    report("repair", explore_repair(None, &plan));
+}
+
 /// Each sync of the service, left out: the exploration that must notice.
 #[test]
 fn every_sync_is_missed_when_it_is_left_out() {
     type Explore = fn(Option<Site>, &Plan) -> Result<Report, Failure>;
     let life: Explore = |skip, plan| explore_life(plan.rules, skip, plan);
-    let sites: [(&str, Explore); 13] = [
+    let sites: [(&str, Explore); 14] = [
         ("new puddle", life),
         ("new puddle's name", life),
         ("registry commit", life),
@@ -387,6 +422,7 @@ fn every_sync_is_missed_when_it_is_left_out() {
         ("quarantined log", explore_quarantine),
         ("cloned puddle", explore_clone),
         ("clone's place", explore_clone),
+        ("rebuilt registry", explore_repair),
     ];
     let quick = Plan {
         nested_one_in: 0,

@@ -8,7 +8,7 @@ use durum_service::{
 };
 
 use crate::support::{
-    Log, Space, create, heap, open, open_options, put, root, scratch, snapshot, spec, word,
+    Log, Space, create, heap, open, open_options, put, room, root, scratch, snapshot, spec, word,
 };
 
 /// Where the words of [`interrupted`] lie in the root puddle, and what recovery makes of them.
@@ -119,6 +119,7 @@ fn a_killed_client_is_recovered_without_its_code_and_only_once() {
         *seen.lock().unwrap(),
         (1..=6)
             .map(|done| (Stage::Logs, done, 6))
+            .chain([(Stage::Registry, 1, 1)])
             .collect::<Vec<_>>()
     );
     let pool = store.open_pool("words").unwrap();
@@ -219,6 +220,13 @@ fn a_log_space_that_was_never_registered_holds_nothing() {
 #[test]
 fn recovery_time_is_bounded_by_the_work_in_flight() {
     let directory = scratch();
+    if room(directory.path()) < 3 << 30 {
+        println!(
+            "skipped: needs 3 GiB of room in {}",
+            directory.path().display()
+        );
+        return;
+    }
     let path = directory.path().join("store");
     let store = create(&path);
     let pool = store.create_pool("words", &spec()).unwrap();
@@ -228,15 +236,17 @@ fn recovery_time_is_bounded_by_the_work_in_flight() {
     let mut log = Space::new(&store).log(&store, 1);
     log.undo(big.address + (512 << 20), &[7; 8]);
     drop(store);
+    let began = crate::support::cpu_time();
     let store = open(&path);
+    let whole = crate::support::cpu_time() - began;
     let report = store.recovery_report();
     assert_eq!(report.rolled_back, 1);
     println!(
-        "one transaction in a pool of 1 GiB: logs {:?}, registry {:?}",
+        "one transaction in a pool of 1 GiB: logs {:?}, registry {:?}, processor for the whole opening {whole:?}",
         report.log_time, report.registry_time
     );
-    // The goal is 1 ms; the bound leaves room for a loaded machine.
-    assert!(report.log_time.as_millis() < 50, "{:?}", report.log_time);
+    // The goal is 1 ms for the logs; processor time, because the machine may be busy.
+    assert!(whole.as_millis() < 30, "{whole:?}");
     let pool = store.open_pool("words").unwrap();
     let big = pool.puddles.iter().find(|p| p.uuid == big.uuid).unwrap();
     assert_eq!(word(big, 512 << 20), u64::from_le_bytes([7; 8]));
