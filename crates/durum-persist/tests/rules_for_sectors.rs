@@ -206,3 +206,53 @@ fn after_a_failed_sync_a_later_one_does_not_cover_what_was_dirty() {
         BTreeSet::from([[1]])
     );
 }
+
+#[test]
+fn a_length_that_was_pending_at_a_failed_sync_stays_uncertain() {
+    let fail_and_sync = |change_again: bool| {
+        record_in(|dir| {
+            let file = MediaFile::open(&dir.join("data"), true).unwrap();
+            file.set_len(10_000).unwrap();
+            let fault = inject::fail_after(inject::Operation::Sync, 0, dir);
+            assert!(file.sync(DATA).is_err());
+            drop(fault);
+            if change_again {
+                file.set_len(11_000).unwrap();
+            }
+            file.sync(DATA).unwrap();
+        })
+    };
+    let len = |dir: &Path| std::fs::metadata(dir.join("data")).unwrap().len();
+    let states = |trace| states_at_end(&trace, Rules::Sectors, len);
+    assert_eq!(states(fail_and_sync(false)), BTreeSet::from([8192, 10_000]));
+    assert_eq!(states(fail_and_sync(true)), BTreeSet::from([11_000]));
+}
+
+#[test]
+fn nothing_lies_past_the_end_of_a_file() {
+    let trace = record_file(|file| {
+        file.write_all_at(&[1; 8192], 0).unwrap();
+        file.sync(DATA).unwrap();
+        file.set_len(100).unwrap();
+    });
+    let past_end = |dir: &Path| {
+        let path = dir.join("data");
+        let len = std::fs::metadata(&path).unwrap().len();
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(20_000)
+            .unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(
+            bytes[len as usize..].iter().all(|byte| *byte == 0),
+            "length {len}"
+        );
+        len
+    };
+    assert_eq!(
+        states_at_end(&trace, Rules::Sectors, past_end),
+        BTreeSet::from([100, 8192])
+    );
+}

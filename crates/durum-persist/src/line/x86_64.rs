@@ -32,24 +32,37 @@ fn leaf_7_ebx() -> u32 {
     unsafe { __cpuid_count(7, 0) }.ebx
 }
 
+/// Runs one instruction on each line. No `nomem`: the compiler must finish earlier stores to memory before.
+macro_rules! each_line {
+    ($instruction:literal, $first:expr, $lines:expr) => {
+        for index in 0..$lines {
+            let line = $first.wrapping_add(index * LINE);
+            // SAFETY: the line is mapped by the caller's contract; the instruction changes no data and no flags.
+            unsafe { asm!($instruction, in(reg) line, options(nostack, preserves_flags)) }
+        }
+    };
+}
+
 /// # Safety
 /// The `lines` lines from `first` on are mapped, and the processor has the instruction.
 #[inline(always)]
 pub(super) unsafe fn write_back_lines(instruction: Instruction, first: *const u8, lines: usize) {
-    // No `nomem`: the compiler must finish earlier stores to memory before these instructions.
-    macro_rules! each_line {
-        ($instruction:literal) => {
-            for index in 0..lines {
-                let line = first.wrapping_add(index * LINE);
-                // SAFETY: the line is mapped by contract; the instruction changes no data and no flags.
-                unsafe { asm!($instruction, in(reg) line, options(nostack, preserves_flags)) }
-            }
-        };
-    }
     match instruction {
-        Instruction::Clwb => each_line!("clwb [{}]"),
-        Instruction::ClflushOpt => each_line!("clflushopt [{}]"),
-        Instruction::Clflush => each_line!("clflush [{}]"),
+        Instruction::Clwb => each_line!("clwb [{}]", first, lines),
+        // SAFETY: the same contract.
+        _ => unsafe { write_back_lines_otherwise(instruction, first, lines) },
+    }
+}
+
+/// Kept out of line, lest each caller grows by loops that recent processors do not need.
+///
+/// # Safety
+/// As for [`write_back_lines`].
+#[inline(never)]
+unsafe fn write_back_lines_otherwise(instruction: Instruction, first: *const u8, lines: usize) {
+    match instruction {
+        Instruction::ClflushOpt => each_line!("clflushopt [{}]", first, lines),
+        Instruction::Clflush => each_line!("clflush [{}]", first, lines),
         _ => {}
     }
 }

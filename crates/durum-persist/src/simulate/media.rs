@@ -201,7 +201,7 @@ impl<'t> Media<'t> {
         let old_len = self.file(id).len.current();
         // What is cut off reads as zeros if the file grows again: a write of zeros, without the bytes being kept.
         let mut page = len / 4096 * 4096;
-        while page < old_len {
+        while len < old_len && page < old_len {
             let start = page.max(len);
             let part = (page + 4096).min(old_len) - start;
             if self.file(id).current.has_page((page / 4096) as usize) {
@@ -218,7 +218,6 @@ impl<'t> Media<'t> {
             page += 4096;
         }
         let state = self.file(id);
-        state.current.cut(len);
         if len != old_len {
             state.len.newer.push(len);
         }
