@@ -120,8 +120,10 @@ pub fn run(
                     .map(|row| measured(suite.name, *row, sides)),
             );
             for round in 0..plan.rounds {
-                let open = |side: &Box<dyn Side>| workload.open(side.as_ref(), plan.dir);
-                let mut sessions = sides.iter().map(open).collect::<Result<Vec<_>>>()?;
+                let open = sides
+                    .iter()
+                    .map(|side| workload.open(side.as_ref(), plan.dir));
+                let mut sessions = open.collect::<Result<Vec<_>>>()?;
                 for (index, row) in workload.rows().iter().enumerate() {
                     for turn in 0..sides.len() {
                         let side = (turn + round + index) % sides.len();
@@ -144,7 +146,7 @@ pub fn run(
 }
 
 fn measured(suite: &'static str, row: Row, sides: &[Box<dyn Side>]) -> Measured {
-    let column = |side: &Box<dyn Side>| Column {
+    let column = |side: &dyn Side| Column {
         side: side.name().to_owned(),
         role: side.role(),
         domain: side.domain().to_owned(),
@@ -153,6 +155,6 @@ fn measured(suite: &'static str, row: Row, sides: &[Box<dyn Side>]) -> Measured 
     Measured {
         suite,
         row,
-        columns: sides.iter().map(column).collect(),
+        columns: sides.iter().map(|side| column(side.as_ref())).collect(),
     }
 }

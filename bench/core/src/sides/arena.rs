@@ -71,7 +71,7 @@ impl Arena {
     /// touches as few lines as it can.
     #[inline]
     pub fn alloc(&mut self, size: usize) -> Result<*mut u8> {
-        debug_assert!(size % WORD == 0 && size <= CLASS_SIZE_MAX);
+        debug_assert!(size.is_multiple_of(WORD) && size <= CLASS_SIZE_MAX);
         match self.free[size / WORD].pop() {
             Some(place) => Ok(place),
             None if size >= LINE => self.take(size),

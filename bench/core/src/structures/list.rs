@@ -56,10 +56,11 @@ impl<M: Memory> side::List for List<M> {
                 };
                 // SAFETY: the invariant of `ends`.
                 let tail = unsafe { (*ends).tail };
-                // SAFETY: the invariant of `ends`: a tail that is not null is a node.
                 let link = if tail.is_null() {
+                    // SAFETY: the invariant of `ends`.
                     unsafe { &raw mut (*ends).head }
                 } else {
+                    // SAFETY: the invariant of `ends`: a tail that is not null is a node.
                     unsafe { &raw mut (*tail).next }
                 };
                 // SAFETY: `link` is a field of the root or of a node; nothing is being edited.

@@ -83,9 +83,10 @@ impl<M: Memory> side::Map for Map<M> {
                 sum = sum.wrapping_add(unsafe { (*node).value.digest() });
             } else {
                 let value = Value::of(op.value);
-                // SAFETY: a field of a node of the map; nothing is being edited.
-                self.memory
-                    .update(|update| unsafe { update.store(&raw mut (*node).value, value) })?;
+                self.memory.update(|update| {
+                    // SAFETY: a field of a node of the map; nothing is being edited.
+                    unsafe { update.store(&raw mut (*node).value, value) }
+                })?;
             }
         }
         Ok(sum)

@@ -102,9 +102,10 @@ impl<M: Memory> side::Tree for Tree<M> {
     fn insert(&mut self, entries: &[Op]) -> Result<()> {
         let top = self.top;
         for entry in entries {
-            // SAFETY: the invariant of `top`.
-            self.memory
-                .update(|update| unsafe { insert(update, top, entry.key, entry.value) })?;
+            self.memory.update(|update| {
+                // SAFETY: the invariant of `top`.
+                unsafe { insert(update, top, entry.key, entry.value) }
+            })?;
         }
         Ok(())
     }

@@ -125,17 +125,12 @@ mod tests {
     fn the_changed_part_is_the_hull_of_what_changed() {
         let objects = [[1u64; 4], [2; 4], [3; 4]];
         let mut edits = Edits::new();
-        // SAFETY: live objects.
-        let copies: Vec<*mut u8> = objects
-            .iter()
-            .map(|object| unsafe { edits.copy_of(object.as_ptr().cast(), 32) })
-            .collect();
-        // SAFETY: as above.
-        assert_eq!(
-            unsafe { edits.copy_of(objects[1].as_ptr().cast(), 32) },
-            copies[1],
-            "the same copy again"
-        );
+        let mut copy_of = |object: &[u64; 4]| {
+            // SAFETY: a live object of 32 bytes.
+            unsafe { edits.copy_of(object.as_ptr().cast(), 32) }
+        };
+        let copies: Vec<*mut u8> = objects.iter().map(&mut copy_of).collect();
+        assert_eq!(copy_of(&objects[1]), copies[1], "the same copy again");
         edits.changed(copies[0].addr() + 24, 8);
         edits.changed(copies[0].addr() + 8, 8);
         edits.changed(copies[1].addr(), 0);

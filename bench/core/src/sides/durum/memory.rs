@@ -151,9 +151,10 @@ impl Update for DurumUpdate<'_> {
             return Ok(object);
         }
         match self.style {
-            // SAFETY: valid by contract.
             Style::Deferred => {
-                Ok(unsafe { self.edits.copy_of(object.cast(), size_of::<T>()) }.cast())
+                // SAFETY: valid by contract.
+                let copy = unsafe { self.edits.copy_of(object.cast(), size_of::<T>()) };
+                Ok(copy.cast())
             }
             Style::InPlace => {
                 // SAFETY: valid by contract; one thread.
