@@ -3,8 +3,8 @@
  *
  * 1. A handle owns one pool file; close() closes and removes it.
  * 2. Functions that change the pool return 0, or -1 with the cause in peer_error().
- * 3. Everything that a function changed is durable when it returns; each operation of a batch is one
- *    transaction of its own unless the comment says otherwise.
+ * 3. Everything that a function changed is durable when it returns; each operation of a batch is
+ * one transaction of its own unless the comment says otherwise.
  * 4. One thread at a time.
  */
 #ifndef DURUM_BENCH_PEER_H
@@ -13,17 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One key-value operation: a read where `value` is 0, else an update. The map stores 100 bytes derived from it. */
+/* One key-value operation: a read where `value` is 0, else an update. The map stores 100 bytes
+ * derived from it. */
 struct peer_op {
-	uint64_t key;
-	uint64_t value;
+    uint64_t key;
+    uint64_t value;
 };
 
 /* What a walk over a whole structure found. */
 struct peer_walk {
-	uint64_t count;
-	uint64_t sum;    /* of values (list), key xor value (tree), key xor digest of the value (map) */
-	uint64_t sorted; /* 1 where keys ascend strictly (structures with an order) */
+    uint64_t count;
+    uint64_t sum;    /* of values (list), key xor value (tree), key xor digest of the value (map) */
+    uint64_t sorted; /* 1 where keys ascend strictly (structures with an order) */
 };
 
 struct peer_cells;
@@ -37,20 +38,23 @@ const char *peer_version(void);
 const char *peer_error(void);
 
 /*
- * Cells: an area of `area_size` bytes (a power of two, on a line boundary) for floor and add, room for `objects_max` objects, and a chase ring of
- * `nodes` 64-byte nodes in which node i points to node next[i].
+ * Cells: an area of `area_size` bytes (a power of two, on a line boundary) for floor and add, room
+ * for `objects_max` objects, and a chase ring of `nodes` 64-byte nodes in which node i points to
+ * node next[i].
  */
-struct peer_cells *peer_cells_open(const char *path, size_t pool_size, size_t area_size, size_t objects_max,
-                                   const uint32_t *next, size_t nodes);
+struct peer_cells *peer_cells_open(const char *path, size_t pool_size, size_t area_size,
+                                   size_t objects_max, const uint32_t *next, size_t nodes);
 void peer_cells_close(struct peer_cells *cells);
 /* The area itself, for checks. */
 const uint8_t *peer_cells_area(const struct peer_cells *cells);
-/* count stores of 8 bytes, each made durable alone, no transaction; store i goes to (i * stride) mod area_size. */
+/* count stores of 8 bytes, each made durable alone, no transaction; store i goes to (i * stride)
+ * mod area_size. */
 int peer_cells_floor(struct peer_cells *cells, size_t stride, size_t count);
 int peer_cells_tx_empty(struct peer_cells *cells, size_t count);
-/* Transaction i snapshots and overwrites len bytes at (i * stride) mod area_size: the first word becomes i, the
- * other bytes those of `image`. */
-int peer_cells_add(struct peer_cells *cells, size_t len, size_t stride, const uint8_t *image, size_t count);
+/* Transaction i snapshots and overwrites len bytes at (i * stride) mod area_size: the first word
+ * becomes i, the other bytes those of `image`. */
+int peer_cells_add(struct peer_cells *cells, size_t len, size_t stride, const uint8_t *image,
+                   size_t count);
 /* Transaction i allocates one object of len bytes, `image` with i as its first word. */
 int peer_cells_alloc(struct peer_cells *cells, size_t len, const uint8_t *image, size_t count);
 /* Sum over all allocated objects (of one length) of first word ^ last word << 32. */
@@ -92,7 +96,8 @@ struct peer_map *peer_map_open(const char *path, size_t pool_size, unsigned buck
 void peer_map_close(struct peer_map *map);
 /* Inserts keys that are not there yet. */
 int peer_map_load(struct peer_map *map, const struct peer_op *entries, size_t count);
-/* Reads and updates of keys that are there; adds the digests of the values that were read to *sum. */
+/* Reads and updates of keys that are there; adds the digests of the values that were read to *sum.
+ */
 int peer_map_run(struct peer_map *map, const struct peer_op *ops, size_t count, uint64_t *sum);
 struct peer_walk peer_map_walk(struct peer_map *map);
 

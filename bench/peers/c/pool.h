@@ -21,8 +21,6 @@ struct map_root;
 struct map_node;
 struct map_buckets;
 
-/* The macros below come from libpmemobj and cannot be laid out by clang-format. */
-/* clang-format off */
 POBJ_LAYOUT_BEGIN(durum_bench);
 POBJ_LAYOUT_ROOT(durum_bench, struct cells_root);
 POBJ_LAYOUT_TOID(durum_bench, struct cell_object);
@@ -36,11 +34,10 @@ POBJ_LAYOUT_TOID(durum_bench, struct map_root);
 POBJ_LAYOUT_TOID(durum_bench, struct map_node);
 POBJ_LAYOUT_TOID(durum_bench, struct map_buckets);
 POBJ_LAYOUT_END(durum_bench);
-/* clang-format on */
 
 struct pool {
-	PMEMobjpool *pop;
-	char *path;
+    PMEMobjpool *pop;
+    char *path;
 };
 
 /* Creates the file (an older one of that name is removed); 0 or -1. */
