@@ -534,7 +534,13 @@ fn chains_that_loop_lead_nowhere_or_to_other_logs_are_refused() {
     head.chain(0x4000_0000);
     let mut looping = head.continuation(256);
     looping.chain(0x4000_0000);
-    let refused = log::parse(head.area(), |_| Ok::<_, Infallible>(looping.area())).unwrap_err();
+    let asked = RefCell::new(0);
+    let refused = log::parse(head.area(), |_| {
+        *asked.borrow_mut() += 1;
+        Ok::<_, Infallible>(looping.area())
+    })
+    .unwrap_err();
+    assert_eq!(asked.into_inner(), 1, "a puddle is read once");
     assert_eq!(
         refused,
         ParseError::Damage(Damage::ChainLoop {

@@ -101,6 +101,17 @@ impl LogHeader {
                 expected: MAGIC,
             });
         }
+        if media.version.get() == 0 {
+            // No durum writes this: a crash kept the word with the version off the media while the header was written. To
+            // call it another version would have a store refused for a log that was never used.
+            return Err(FormatError::Field {
+                structure: STRUCTURE,
+                field: "version",
+                offset: 8,
+                found: 0,
+                expected: "at least 1".into(),
+            });
+        }
         if media.version.get() != VERSION {
             let found = media.version.get();
             return Err(FormatError::Version {
