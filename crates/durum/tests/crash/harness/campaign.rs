@@ -1,0 +1,216 @@
+//! Recording a run and exploring its crashes.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use durum::{Domain, Pool, PoolOptions, Store, StoreOptions};
+use durum_persist::Site;
+use durum_persist::record::{Recorder, RecorderOptions, Trace};
+use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
+
+use super::arena::Arena;
+use super::judge::{Judge, POOL, recover};
+use super::lane::{Lane, Places, Step};
+use super::random;
+use super::state::{Owners, Root, State};
+
+/// A run to be recorded.
+pub struct Campaign {
+    /// The test's name.
+    pub name: &'static str,
+    pub domain: Domain,
+    pub plan: Plan,
+    pub owners: Owners,
+    /// Number of lanes.
+    pub lanes: usize,
+    /// Bytes of the large object; 0 for none.
+    pub large_size: usize,
+    pub root_puddle_size: u64,
+    /// A write-back, fence or sync that the run shall forget.
+    pub skip: Option<Site>,
+    /// Whether the end of the store is recorded, too.
+    pub record_close: bool,
+    pub used_one_in: u64,
+}
+
+/// An open pool and the lanes of a run.
+pub struct World {
+    pub lanes: Vec<Lane>,
+    pub pool: Pool,
+    pub store: Store,
+}
+
+impl World {
+    /// The only lane, or the first.
+    pub fn lane(&mut self) -> &mut Lane {
+        &mut self.lanes[0]
+    }
+}
+
+/// A run that was recorded.
+pub struct Recording {
+    pub trace: Trace,
+    pub judge: Judge,
+    pub plan: Plan,
+    pub name: &'static str,
+    // Dropped last: images open where the store was.
+    _arena: Arena,
+}
+
+impl Campaign {
+    /// A run on mapped memory, whose lines are torn at words.
+    pub fn lines(name: &'static str) -> Campaign {
+        Campaign::on(name, Domain::Dax, Rules::Lines)
+    }
+
+    /// A run on an ordinary file system, whose sectors are old or new at any time.
+    pub fn sectors(name: &'static str) -> Campaign {
+        Campaign::on(name, Domain::File, Rules::Sectors)
+    }
+
+    fn on(name: &'static str, domain: Domain, rules: Rules) -> Campaign {
+        let mut plan = Plan::new(rules, random::seed(0x6475_7275_6d01));
+        plan.keep_failed = std::env::var_os("DURUM_CRASH_KEEP").is_some();
+        plan.nested_points_max = Some(12);
+        Campaign {
+            name,
+            domain,
+            plan,
+            owners: Owners::one(),
+            lanes: 1,
+            large_size: 0,
+            root_puddle_size: 2 << 20,
+            skip: None,
+            record_close: false,
+            used_one_in: 4,
+        }
+    }
+
+    /// Changes the plan.
+    pub fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Campaign {
+        change(&mut self.plan);
+        self
+    }
+
+    /// Makes a store, runs `work` on it under a recorder, and closes it.
+    pub fn record(self, work: impl FnOnce(&mut World)) -> Recording {
+        self.record_after(|_| (), work)
+    }
+
+    /// As [`Campaign::record`], with something before the recording. It may use the first lane only; the others
+    /// find what it left.
+    pub fn record_after(
+        self,
+        before: impl FnOnce(&mut World),
+        work: impl FnOnce(&mut World),
+    ) -> Recording {
+        let arena = Arena::take();
+        let dir = tempfile::tempdir_in("/dev/shm").expect("a scratch directory");
+        let path = dir.path().join("store");
+        let mut world = self.prepare(&arena, &path);
+        before(&mut world);
+        let state = world.lane().state.clone();
+        for lane in &mut world.lanes {
+            lane.start_from(&state);
+        }
+        let options = RecorderOptions {
+            skip: self.skip,
+            ..RecorderOptions::default()
+        };
+        let recorder = Recorder::start(&path, options);
+        work(&mut world);
+        let World { lanes, pool, store } = world;
+        let steps: Vec<Vec<Step>> = lanes.into_iter().map(|lane| lane.steps).collect();
+        let trace = if self.record_close {
+            drop(pool);
+            drop(store);
+            recorder.stop()
+        } else {
+            let trace = recorder.stop();
+            drop(pool);
+            drop(store);
+            trace
+        };
+        let other_objects = 1 + u64::from(self.large_size > 0);
+        let mut judge = Judge::new(self.domain, self.owners, state, steps, other_objects);
+        judge.used_one_in = self.used_one_in;
+        Recording {
+            trace,
+            judge,
+            plan: self.plan,
+            name: self.name,
+            _arena: arena,
+        }
+    }
+
+    fn prepare(&self, arena: &Arena, path: &PathBuf) -> World {
+        let options = StoreOptions::new().domain(self.domain).base(arena.base);
+        let store = Store::create(path, options).expect("a store is made");
+        let pool_options = PoolOptions::new().root_puddle_size(self.root_puddle_size);
+        let pool = store
+            .create_pool(POOL, pool_options)
+            .expect("a pool is made");
+        let root = pool.root::<Root>().expect("the root is made");
+        let mut large = std::ptr::null_mut();
+        if self.large_size > 0 {
+            large = pool
+                .transaction(|tx| unsafe {
+                    let large = tx.alloc_bytes(&pool, 0, self.large_size, 8)?;
+                    large.write_bytes(0, self.large_size);
+                    tx.set(&raw mut (*root).large, large)?;
+                    tx.set(&raw mut (*root).large_size, self.large_size as u64)?;
+                    Ok::<_, durum::Error>(large)
+                })
+                .expect("the large object is made");
+        }
+        let places = Places {
+            root: root.expose_provenance(),
+            large: large.expose_provenance(),
+            large_size: self.large_size,
+        };
+        let state = State::new(self.large_size);
+        let lanes = (0..self.lanes)
+            .map(|number| Lane::new(pool.clone(), places, state.clone(), number))
+            .collect();
+        World { lanes, pool, store }
+    }
+}
+
+impl Recording {
+    /// Tries the crashes of the plan.
+    pub fn explore(&mut self) -> Result<Report, Failure> {
+        let domain = self.judge.domain;
+        let judge = &mut self.judge;
+        explore_with_recovery(
+            &self.trace,
+            &self.plan,
+            |image| recover(image, domain),
+            |image, point| judge.judge(image, point),
+        )
+    }
+
+    /// Tries the crashes of the plan, all of which have to be survived.
+    pub fn survives(mut self) -> Report {
+        let began = Instant::now();
+        match self.explore() {
+            Ok(report) => {
+                println!(
+                    "{}: seed {}, {} events, {} points, {} images, {} recoveries crashed in {} images, {:.1?}",
+                    self.name,
+                    self.plan.seed,
+                    self.trace.events().len(),
+                    report.points,
+                    report.images,
+                    report.recoveries,
+                    report.nested_images,
+                    began.elapsed(),
+                );
+                report
+            }
+            Err(failure) => panic!(
+                "{}: {failure}\n  (DURUM_CRASH_KEEP=1 keeps the image; identifiers are drawn anew in each run, so its number may shift)",
+                self.name
+            ),
+        }
+    }
+}

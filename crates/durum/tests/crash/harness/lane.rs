@@ -1,0 +1,346 @@
+//! A thread's transactions, each written down with what it may leave.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+
+use durum::persist::record;
+use durum::{Announce, Error, Pool, Transaction};
+
+use super::state::{ANY, BYTES, Blob, Root, State, pattern};
+
+/// Ends a transaction from inside: by an error of durum's or on purpose.
+#[derive(Debug)]
+pub enum Stop {
+    OnPurpose,
+    Durum(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Durum(error)
+    }
+}
+
+/// How a slot of the root changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// `add` and a store.
+    Add,
+    /// `set`.
+    Set,
+}
+
+/// One operation of a lane: what it leaves where it did not take effect, and where it did.
+#[derive(Clone)]
+pub struct Step {
+    pub undone: State,
+    pub done: State,
+}
+
+/// Where the root and the large object lie. Addresses, so that lanes can be sent to threads.
+#[derive(Clone, Copy)]
+pub struct Places {
+    pub root: usize,
+    pub large: usize,
+    pub large_size: usize,
+}
+
+impl Places {
+    fn root(&self) -> *mut Root {
+        ptr::with_exposed_provenance_mut(self.root)
+    }
+
+    /// The address of a byte of the model; `len` bytes from there are in one object.
+    fn at(&self, offset: usize, len: usize) -> *mut u8 {
+        if offset < BYTES {
+            assert!(offset + len <= BYTES, "the range is inside the root");
+            ptr::with_exposed_provenance_mut(self.root + offset)
+        } else {
+            assert!(
+                offset + len <= BYTES + self.large_size,
+                "the range is inside the large object"
+            );
+            ptr::with_exposed_provenance_mut(self.large + offset - BYTES)
+        }
+    }
+}
+
+const ACKNOWLEDGED: [&str; 8] = [
+    "lane 0", "lane 1", "lane 2", "lane 3", "lane 4", "lane 5", "lane 6", "lane 7",
+];
+
+/// The note by which a lane acknowledges its steps.
+pub fn note_of(lane: usize) -> &'static str {
+    ACKNOWLEDGED[lane]
+}
+
+/// The transactions of one thread.
+pub struct Lane {
+    pub pool: Pool,
+    pub places: Places,
+    pub state: State,
+    pub steps: Vec<Step>,
+    number: usize,
+}
+
+impl Lane {
+    pub fn new(pool: Pool, places: Places, state: State, number: usize) -> Lane {
+        Lane {
+            pool,
+            places,
+            state,
+            steps: Vec::new(),
+            number,
+        }
+    }
+
+    /// Forgets what was done so far.
+    pub fn start_from(&mut self, state: &State) {
+        self.state = state.clone();
+        self.steps.clear();
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Running<'_> {
+        Running {
+            tx: self.pool.begin().expect("a transaction begins"),
+            pool: &self.pool,
+            places: self.places,
+            undone: self.state.clone(),
+            next: self.state.clone(),
+        }
+    }
+
+    /// Runs a transaction that commits.
+    pub fn commits(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin();
+        body(&mut running).expect("the transaction goes on");
+        let step = running.commit();
+        self.took(step);
+    }
+
+    /// Runs a transaction that ends with an error.
+    pub fn aborts(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin();
+        body(&mut running).expect("the transaction goes on until it is aborted");
+        let step = running.abort();
+        self.took(step);
+    }
+
+    /// Runs a transaction that a panic ends.
+    pub fn panics(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut undone = None;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let mut running = self.begin();
+            body(&mut running).expect("the transaction goes on until the panic");
+            undone = Some(running.undone.clone());
+            // Unlike `panic!` this prints nothing.
+            resume_unwind(Box::new("on purpose"));
+        }));
+        assert!(ended.is_err());
+        let undone = undone.expect("the body came to its end");
+        self.took(Step {
+            done: undone.clone(),
+            undone,
+        });
+    }
+
+    /// Stores to a range without a transaction and makes it durable.
+    pub fn persists(&mut self, offset: usize, bytes: &[u8]) {
+        let mut step = Step {
+            undone: self.state.clone(),
+            done: self.state.clone(),
+        };
+        step.undone.bytes_mut()[offset..offset + bytes.len()].fill(ANY);
+        step.done.write(offset, bytes);
+        let target = self.places.at(offset, bytes.len());
+        unsafe {
+            target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            self.pool.persist(target, bytes.len()).expect("persist");
+        }
+        self.took(step);
+    }
+
+    /// An operation has returned: it is acknowledged.
+    pub fn took(&mut self, step: Step) {
+        self.state = step.done.clone();
+        self.steps.push(step);
+        record::note(note_of(self.number), self.steps.len() as u64);
+    }
+}
+
+/// A transaction under way, and what will be true after it.
+pub struct Running<'p> {
+    pub tx: Transaction<'p>,
+    pub pool: &'p Pool,
+    places: Places,
+    pub undone: State,
+    pub next: State,
+}
+
+impl Running<'_> {
+    /// Announces a range of bytes.
+    pub fn add(&mut self, offset: usize, len: usize) -> Result<(), Stop> {
+        let target = self.places.at(offset, len);
+        unsafe { self.tx.add_bytes(target, len, Announce::Backup)? };
+        Ok(())
+    }
+
+    /// Announces a range whose old bytes nobody needs.
+    pub fn clobber(&mut self, offset: usize, len: usize) -> Result<(), Stop> {
+        let target = self.places.at(offset, len);
+        unsafe { self.tx.add_bytes(target, len, Announce::Clobber)? };
+        self.undone.bytes_mut()[offset..offset + len].fill(ANY);
+        Ok(())
+    }
+
+    /// Stores to an announced range.
+    pub fn store(&mut self, offset: usize, bytes: &[u8]) {
+        let target = self.places.at(offset, bytes.len());
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        self.next.write(offset, bytes);
+    }
+
+    /// Announces a range and fills it.
+    pub fn change(&mut self, offset: usize, len: usize, tag: u64) -> Result<(), Stop> {
+        self.add(offset, len)?;
+        self.store(offset, &pattern(tag, len));
+        Ok(())
+    }
+
+    /// Defers a change of a range.
+    pub fn set(&mut self, offset: usize, len: usize, tag: u64) -> Result<(), Stop> {
+        let target = self.places.at(offset, len);
+        let bytes = pattern(tag, len);
+        unsafe { self.tx.set_bytes(target, bytes.as_ptr(), len)? };
+        self.next.write(offset, &bytes);
+        Ok(())
+    }
+
+    /// Allocates an object, fills it and enters it in a slot.
+    pub fn alloc(&mut self, slot: usize, size: usize, tag: u64, how: How) -> Result<(), Stop> {
+        self.alloc_aligned(slot, size, 8, tag, how)
+    }
+
+    pub fn alloc_aligned(
+        &mut self,
+        slot: usize,
+        size: usize,
+        align: usize,
+        tag: u64,
+        how: How,
+    ) -> Result<(), Stop> {
+        let object = self.tx.alloc_bytes(self.pool, 0, size, align)?;
+        assert_eq!(object.addr() % align, 0, "the object is aligned");
+        let bytes = pattern(tag, size);
+        unsafe { object.copy_from_nonoverlapping(bytes.as_ptr(), size) };
+        self.enter(slot, object, size, tag, how)
+    }
+
+    /// Allocates an object and fills it by `set`, which takes effect at commit.
+    pub fn alloc_and_set(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
+        let object = self.tx.alloc_bytes(self.pool, 0, size, 8)?;
+        let bytes = pattern(tag, size);
+        unsafe { self.tx.set_bytes(object, bytes.as_ptr(), size)? };
+        self.enter(slot, object, size, tag, How::Set)
+    }
+
+    /// Allocates an object of zeros.
+    pub fn alloc_zeroed(&mut self, slot: usize, how: How) -> Result<(), Stop> {
+        let object = self.tx.alloc_zeroed::<[u64; 12]>()?.cast::<u8>();
+        self.enter(slot, object, 96, 0, how)
+    }
+
+    fn enter(
+        &mut self,
+        slot: usize,
+        object: *mut u8,
+        size: usize,
+        tag: u64,
+        how: How,
+    ) -> Result<(), Stop> {
+        let value = super::state::Slot {
+            object,
+            size: size as u64,
+            tag,
+        };
+        self.put(slot, value, how)?;
+        self.next.slots[slot] = Some(Blob {
+            address: object.expose_provenance(),
+            size,
+            tag,
+        });
+        Ok(())
+    }
+
+    fn put(&mut self, slot: usize, value: super::state::Slot, how: How) -> Result<(), Stop> {
+        unsafe {
+            let target = &raw mut (*self.places.root()).slots[slot];
+            match how {
+                How::Add => {
+                    self.tx.add(target)?;
+                    target.write(value);
+                }
+                How::Set => self.tx.set(target, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the object of a slot.
+    pub fn free(&mut self, slot: usize, how: How) -> Result<(), Stop> {
+        let blob = self.next.slots[slot].expect("the slot holds an object");
+        unsafe {
+            self.tx
+                .free(ptr::with_exposed_provenance_mut::<u8>(blob.address))?;
+        }
+        let value = super::state::Slot {
+            object: ptr::null_mut(),
+            size: 0,
+            tag: 0,
+        };
+        self.put(slot, value, how)?;
+        self.next.slots[slot] = None;
+        Ok(())
+    }
+
+    /// Allocates an object that no slot holds, and frees it again.
+    pub fn alloc_and_free(&mut self, size: usize) -> Result<(), Stop> {
+        let object = self.tx.alloc_bytes(self.pool, 0, size, 8)?;
+        unsafe {
+            object.write_bytes(0x77, size);
+            self.tx.free(object)?;
+        }
+        Ok(())
+    }
+
+    /// Fills the object of a slot anew.
+    pub fn refill(&mut self, slot: usize, tag: u64) -> Result<(), Stop> {
+        let blob = self.next.slots[slot].expect("the slot holds an object");
+        let object = ptr::with_exposed_provenance_mut::<u8>(blob.address);
+        let bytes = pattern(tag, blob.size);
+        unsafe {
+            self.tx.add_bytes(object, blob.size, Announce::Backup)?;
+            object.copy_from_nonoverlapping(bytes.as_ptr(), blob.size);
+        }
+        self.enter(slot, object, blob.size, tag, How::Add)
+    }
+
+    /// Commits; what the transaction may have left.
+    pub fn commit(self) -> Step {
+        self.tx.commit().expect("the transaction commits");
+        Step {
+            undone: self.undone,
+            done: self.next,
+        }
+    }
+
+    /// Rolls back; what the transaction may have left.
+    pub fn abort(self) -> Step {
+        self.tx.abort();
+        Step {
+            done: self.undone.clone(),
+            undone: self.undone,
+        }
+    }
+}

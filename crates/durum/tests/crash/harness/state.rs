@@ -1,0 +1,131 @@
+//! The model: what the pool of a test holds, in plain memory.
+
+use std::sync::Arc;
+
+/// Bytes of the root that tests write.
+pub const BYTES: usize = 4096;
+/// Places of the root that hold an object or none.
+pub const SLOTS: usize = 24;
+/// A byte of the model that may hold anything: it was clobbered by a transaction that did not commit.
+pub const ANY: u16 = 256;
+
+/// An object and what it is filled with. All three change in one transaction.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub object: *mut u8,
+    pub size: u64,
+    pub tag: u64,
+}
+durum::describe!(Slot as "crash slot" { object, size, tag });
+
+/// The root object of every test's pool.
+#[repr(C)]
+pub struct Root {
+    pub bytes: [u8; BYTES],
+    pub slots: [Slot; SLOTS],
+    /// An object of bytes that some tests have, made before the recording.
+    pub large: *mut u8,
+    pub large_size: u64,
+}
+durum::describe!(Root as "crash root" { bytes, slots, large, large_size });
+
+/// An object that a slot holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blob {
+    pub address: usize,
+    pub size: usize,
+    pub tag: u64,
+}
+
+/// What a pool holds: the bytes of the root, then those of the large object, and the slots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct State {
+    pub bytes: Arc<Vec<u16>>,
+    pub slots: [Option<Blob>; SLOTS],
+}
+
+impl State {
+    pub fn new(large_size: usize) -> State {
+        State {
+            bytes: Arc::new(vec![0; BYTES + large_size]),
+            slots: [None; SLOTS],
+        }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u16] {
+        Arc::<Vec<u16>>::make_mut(&mut self.bytes)
+    }
+
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let target = &mut self.bytes_mut()[offset..offset + bytes.len()];
+        for (target, byte) in target.iter_mut().zip(bytes) {
+            *target = u16::from(*byte);
+        }
+    }
+}
+
+/// What a tag fills an object with; 0 stands for zeros.
+pub fn pattern(tag: u64, len: usize) -> Vec<u8> {
+    if tag == 0 {
+        return vec![0; len];
+    }
+    let mut random = super::Random::new(tag);
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&random.next().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Which lane changes which byte and slot. Lanes run in threads of their own and must not touch each other's.
+#[derive(Clone)]
+pub struct Owners {
+    pub bytes: fn(usize) -> usize,
+    pub slots: fn(usize) -> usize,
+}
+
+impl Owners {
+    /// Everything belongs to the only lane.
+    pub fn one() -> Owners {
+        Owners {
+            bytes: |_| 0,
+            slots: |_| 0,
+        }
+    }
+}
+
+/// What was found in an image.
+pub struct Found {
+    pub bytes: Vec<u8>,
+    pub slots: [Option<Blob>; SLOTS],
+}
+
+impl Found {
+    /// The first difference from a lane's share of `wanted`, or none.
+    pub fn differs(&self, wanted: &State, owners: &Owners, lane: usize) -> Option<String> {
+        if self.bytes.len() != wanted.bytes.len() {
+            return Some(format!(
+                "{} bytes instead of {}",
+                self.bytes.len(),
+                wanted.bytes.len()
+            ));
+        }
+        for (offset, (found, wanted)) in self.bytes.iter().zip(wanted.bytes.iter()).enumerate() {
+            if u16::from(*found) != *wanted && *wanted != ANY && (owners.bytes)(offset) == lane {
+                return Some(format!(
+                    "byte {offset} is {found:#04x} instead of {wanted:#04x}"
+                ));
+            }
+        }
+        for (index, (found, wanted)) in self.slots.iter().zip(&wanted.slots).enumerate() {
+            if found != wanted && (owners.slots)(index) == lane {
+                return Some(format!(
+                    "slot {index} holds {found:x?} instead of {wanted:x?}"
+                ));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs with a name, which tests, file-domain tests and canaries share.
+
+use durum_persist::Site;
+use durum_persist::simulate::Report;
+
+use super::campaign::{Campaign, Recording, World};
+
+/// A run with a name.
+#[derive(Clone, Copy)]
+pub struct Workload {
+    pub name: &'static str,
+    /// What it needs beside the defaults.
+    pub needs: fn(Campaign) -> Campaign,
+    /// Before the recording.
+    pub before: fn(&mut World),
+    /// What is recorded.
+    pub run: fn(&mut World),
+}
+
+/// A run without needs.
+pub const PLAIN: Workload = Workload {
+    name: "",
+    needs: |campaign| campaign,
+    before: |_| (),
+    run: |_| (),
+};
+
+/// The media of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    Lines,
+    Sectors,
+}
+
+impl Workload {
+    pub fn campaign(&self, medium: Medium) -> Campaign {
+        (self.needs)(match medium {
+            Medium::Lines => Campaign::lines(self.name),
+            Medium::Sectors => Campaign::sectors(self.name),
+        })
+    }
+
+    pub fn record(&self, medium: Medium, skip: Option<Site>) -> Recording {
+        let mut campaign = self.campaign(medium);
+        campaign.skip = skip;
+        campaign.record_after(self.before, self.run)
+    }
+
+    /// All crashes on mapped memory.
+    pub fn survives_on_lines(&self) -> Report {
+        self.record(Medium::Lines, None).survives()
+    }
+
+    /// All crashes on a file system.
+    pub fn survives_on_sectors(&self) -> Report {
+        self.record(Medium::Sectors, None).survives()
+    }
+}
