@@ -199,13 +199,13 @@ pub struct Demo {
     /// Texts to count, files or directories [default: /usr/share/common-licenses, ./README.md and ./docs]
     pub files: Vec<PathBuf>,
     /// How often to kill the worker process
-    #[arg(long, default_value_t = 12, value_name = "N")]
+    #[arg(long, default_value_t = 16, value_name = "N")]
     pub kills: u32,
     /// Worker threads
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
     /// Milliseconds between two kills, on average
-    #[arg(long, default_value_t = 1200, value_name = "MS")]
+    #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub pace: u64,
     /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
     #[arg(long, value_name = "DIR")]

@@ -22,19 +22,22 @@ pub fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
         let name = format!("durum-{}", subcommand.get_name());
         let usage = format!("durum {}", subcommand.get_name());
         // The page's name has a hyphen, as those of other tools; the command is written with a blank.
-        let subcommand = subcommand
-            .clone()
-            .version(env!("CARGO_PKG_VERSION"))
-            .bin_name(usage);
-        pages.push(page(&name, subcommand)?);
+        pages.push(page(&name, subcommand.clone().bin_name(usage))?);
     }
     Ok(pages)
 }
 
 fn page(name: &str, command: clap::Command) -> std::io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
-    Man::new(command.display_name(name.to_owned())).render(&mut bytes)?;
-    Ok((format!("{name}.1"), bytes))
+    let version = concat!("durum ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.display_name(name.to_owned()));
+    man.source(version)
+        .manual("durum")
+        .date("")
+        .render(&mut bytes)?;
+    // What stands below the options of `--help` is examples, mostly.
+    let text = String::from_utf8_lossy(&bytes).replace(".SH EXTRA\n", ".SH NOTES\n");
+    Ok((format!("{name}.1"), text.into_bytes()))
 }
 
 pub(crate) fn run(options: &Manual, out: &mut dyn Write) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 
 use super::random::Random;
 use super::report::{Report, print};
+use super::state::State;
 use super::text::{self, Text};
 use super::{interrupt, verify};
 use crate::args::Demo;
@@ -126,7 +127,9 @@ impl Killer<'_> {
         self.report.files = self.text.files as u64;
         self.report.text_bytes = self.text.bytes.len() as u64;
         self.report.plain_time = plain_time;
-        if !self.store.exists() {
+        if self.store.exists() {
+            self.check_text()?;
+        } else {
             Embedded::create(&self.store, &CreateOptions::default())?.close()?;
         }
         let delays = self.draw_delays();
@@ -146,6 +149,17 @@ impl Killer<'_> {
         let verdict = verify::passes(&self.store, &plain)?.into_result()?;
         self.report.verdict = verdict;
         Ok(())
+    }
+
+    /// Refuses a store that counts another text.
+    fn check_text(&self) -> Result<(), Failure> {
+        let Some((_store, state)) = State::open_existing(&self.store)? else {
+            return Ok(());
+        };
+        match state.checksum() {
+            Some(stored) if stored != text::checksum(&self.text.bytes) => Err(super::other_text()),
+            _ => Ok(()),
+        }
     }
 
     /// How long each worker may live: half to one and a half times the pace, and some only a moment.
@@ -408,10 +422,12 @@ impl Worker {
         let code = self.status.and_then(|status| status.code());
         Failure::Child {
             process: "worker process",
-            code: code
-                .and_then(|code| u8::try_from(code).ok())
-                .filter(|code| *code != 0)
-                .unwrap_or(failure::SYSTEM),
+            // A panic has a code of its own; for the user it is a failure like others.
+            code: match code {
+                Some(2) => failure::REFUSED,
+                Some(3) => failure::DAMAGED,
+                _ => failure::SYSTEM,
+            },
         }
     }
 

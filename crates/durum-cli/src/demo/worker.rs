@@ -171,13 +171,17 @@ fn count_piece(work: &Work<'_>, at: usize, passes: u64) -> Result<(), Failure> {
     if counted >= end {
         return Ok(());
     }
-    // Once a piece was counted to the end, its next turn is for the next pass.
-    debug_assert!(end - counted <= piece.words());
-    let mut rest = words(piece.text()).skip((counted % piece.words()) as usize);
+    // More than one pass, where another thread has the turn before this one and came later to the lock.
     while counted < end && !work.must_stop.load(Ordering::Relaxed) {
-        let batch: Vec<Word> = rest.by_ref().take(WORDS_PER_TRANSACTION).collect();
-        counted += batch.len() as u64;
-        count_batch(work, piece, &batch, counted)?;
+        let mut rest = words(piece.text()).skip((counted % piece.words()) as usize);
+        loop {
+            let batch: Vec<Word> = rest.by_ref().take(WORDS_PER_TRANSACTION).collect();
+            if batch.is_empty() || work.must_stop.load(Ordering::Relaxed) {
+                break;
+            }
+            counted += batch.len() as u64;
+            count_batch(work, piece, &batch, counted)?;
+        }
     }
     Ok(())
 }

@@ -9,7 +9,8 @@ use crate::failure::Failure;
 
 /// Elements read of an array, whatever is shown of it.
 const ELEMENTS_READ_MAX: usize = 1 << 16;
-/// Bytes shown where so many elements are.
+/// Bytes that are shown at least, and how many for each element.
+const BYTES_MIN: usize = 64;
 const BYTES_PER_ELEMENT: usize = 4;
 
 /// How much is followed and shown.
@@ -241,7 +242,9 @@ fn shorten(value: &mut Value, limit: usize) {
             elements.iter_mut().for_each(|value| shorten(value, limit));
         }
         Value::Bytes { bytes, omitted } => {
-            let len = bytes.len().min(limit.saturating_mul(BYTES_PER_ELEMENT));
+            let len = bytes
+                .len()
+                .min(limit.saturating_mul(BYTES_PER_ELEMENT).max(BYTES_MIN));
             *omitted += (bytes.len() - len) as u64;
             bytes.truncate(len);
         }

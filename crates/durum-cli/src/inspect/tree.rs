@@ -10,17 +10,16 @@ use crate::failure::Failure;
 use crate::output::{count, size};
 
 pub(super) fn print(graph: &Graph, options: &Inspect, out: &mut dyn Write) -> Result<(), Failure> {
-    let Some(root) = graph.nodes.first() else {
+    if graph.nodes.is_empty() {
         writeln!(out, "pool \"{}\" has no root object", options.pool)?;
         return Ok(());
-    };
+    }
     let mut printer = Printer {
         graph,
         out,
         printed: vec![false; graph.nodes.len()],
     };
     write!(printer.out, "root ")?;
-    debug_assert!(root.found.size > 0);
     printer.node(0, 0)?;
     writeln!(printer.out)?;
     if graph.cut > 0 {

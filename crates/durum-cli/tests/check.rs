@@ -1,0 +1,170 @@
+//! Damage in a copy of a store is found, named with its file, and left as it is.
+
+mod support;
+
+use std::path::Path;
+
+use durum::{PoolOptions, Store, StoreOptions};
+use support::*;
+
+/// Checks a store with damage in it: exit code 3, the file is named, no byte changes.
+fn finds(store: &Path, file: &str, what: &str) {
+    let before = contents(store);
+    let run = durum(&["check", text(store)]);
+    assert_eq!(run.code, 3, "{}{}", run.out, run.err);
+    let line = run
+        .out
+        .lines()
+        .find(|line| line.starts_with("damage: ") && line.contains(file));
+    assert!(
+        line.is_some_and(|line| line.contains(what)),
+        "{what:?} about {file:?} is not in:\n{}",
+        run.out
+    );
+    let json = durum(&["check", text(store), "--json"]);
+    assert_eq!(json.code, 3);
+    assert_eq!(json.json()["sound"], false);
+    assert_eq!(contents(store), before, "check changes nothing");
+}
+
+#[test]
+fn a_sound_store_is_sound() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let before = contents(&store);
+    let run = succeeds(&["check", text(&store)]);
+    assert!(
+        run.out.contains("pool \"things\": 8 objects") && run.out.ends_with("sound\n"),
+        "{}",
+        run.out
+    );
+    let json = succeeds(&["check", text(&store), "--json"]).json();
+    assert_eq!(json["sound"], true);
+    assert_eq!(json["pools"][0]["objects"], 8);
+    assert_eq!(json["findings"], serde_json::json!([]));
+    assert_eq!(contents(&store), before);
+}
+
+#[test]
+fn a_flipped_byte_in_each_structure_is_found() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let original = contents(&store);
+    let puddle = puddle_file(&store);
+    let name = text(Path::new(puddle.file_name().unwrap())).to_owned();
+    // The puddle's magic; its own name; the bitmap of extents; the header of the root object.
+    for (offset, what) in [(0, ""), (18, ""), (1024, ""), (4096 + 9, "")] {
+        let byte = original[&puddle][offset];
+        overwrite(&puddle, offset as u64, &[byte ^ 0x55]);
+        finds(&store, &name, what);
+        overwrite(&puddle, offset as u64, &[byte]);
+    }
+    assert_eq!(contents(&store), original);
+    succeeds(&["check", text(&store)]);
+}
+
+#[test]
+fn a_pointer_to_nowhere_is_found() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let puddle = puddle_file(&store);
+    // The first field of the root object, behind the extent's header: the list.
+    overwrite(&puddle, 4096 + 16, &0x2000_1234_5678u64.to_le_bytes());
+    let name = text(Path::new(puddle.file_name().unwrap())).to_owned();
+    finds(&store, &name, "leads to 0x200012345678");
+}
+
+#[test]
+fn a_truncated_puddle_is_found_and_so_is_a_missing_one() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let puddle = puddle_file(&store);
+    let name = text(Path::new(puddle.file_name().unwrap())).to_owned();
+    let bytes = std::fs::read(&puddle).unwrap();
+    std::fs::write(&puddle, &bytes[..1 << 20]).unwrap();
+    finds(&store, &name, "");
+    std::fs::remove_file(&puddle).unwrap();
+    finds(&store, &name, "missing");
+}
+
+#[test]
+fn a_damaged_catalog_is_found_and_repaired() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let catalog = store.join("catalog");
+    let byte = std::fs::read(&catalog).unwrap()[200];
+    overwrite(&catalog, 200, &[byte ^ 1]);
+    finds(&store, "catalog", "");
+    fails(&["ls", text(&store)], 3, "catalog");
+    let repaired = succeeds(&["check", text(&store), "--repair"]);
+    assert!(repaired.out.contains("repaired: "), "{}", repaired.out);
+    assert!(succeeds(&["ls", text(&store)]).out.contains("things"));
+    let again = succeeds(&["check", text(&store), "--repair", "--json"]).json();
+    assert_eq!(again["repaired"], serde_json::json!([]));
+    assert!(
+        succeeds(&["check", text(&store), "--repair"])
+            .out
+            .contains("nothing to repair")
+    );
+}
+
+#[test]
+fn a_lost_registry_comes_back_from_the_catalog() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    std::fs::write(store.join("registry.redb"), "not a registry").unwrap();
+    finds(&store, "registry.redb", "");
+    succeeds(&["check", text(&store), "--repair"]);
+    let opened = Store::open(&store, StoreOptions::new()).unwrap();
+    let pool = opened.open_pool("things", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    // SAFETY: the pool is open.
+    assert_eq!(unsafe { (*(*root).list).value }, 11);
+}
+
+#[test]
+fn objects_that_nothing_leads_to_are_leaks_and_no_damage() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    make_store(&path);
+    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let pool = store.open_pool("things", PoolOptions::new()).unwrap();
+    pool.transaction(|tx| tx.alloc_zeroed::<Leaf>().map(|_| ()))
+        .unwrap();
+    // Without the untyped object, what leads where is known.
+    let root = pool.root::<Root>().unwrap();
+    pool.transaction(|tx| {
+        // SAFETY: the object is live, nothing else leads to it, and there is one thread.
+        unsafe {
+            tx.free((*root).bytes)?;
+            tx.set(&raw mut (*root).bytes, std::ptr::null_mut())
+        }
+    })
+    .unwrap();
+    drop((pool, store));
+    let run = succeeds(&["check", text(&path)]);
+    assert!(run.out.contains("that nothing leads to"), "{}", run.out);
+    let json = succeeds(&["check", text(&path), "--json"]).json();
+    assert_eq!(json["pools"][0]["leaks"]["objects"], 1);
+}
+
+#[test]
+fn a_foreign_file_is_noted_and_left() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    std::fs::write(store.join("notes.txt"), "mine").unwrap();
+    let run = succeeds(&["check", text(&store), "--repair"]);
+    assert!(
+        run.out.contains("note: ") && run.out.contains("notes.txt"),
+        "{}",
+        run.out
+    );
+    assert!(store.join("notes.txt").exists());
+}

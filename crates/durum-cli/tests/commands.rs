@@ -1,0 +1,353 @@
+//! Each small subcommand does what it says, and its exit code tells whose turn it is.
+
+mod support;
+
+use durum::{PoolOptions, Store, StoreOptions};
+use support::*;
+
+#[test]
+fn init_makes_a_store_that_ls_and_stat_know() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let made = succeeds(&["init", text(&store)]);
+    assert!(made.out.contains("domain dram"), "{}", made.out);
+    assert_eq!(succeeds(&["ls", text(&store)]).out, "no pools\n");
+    let stat = succeeds(&["stat", text(&store), "--json"]).json();
+    assert_eq!(stat["domain"], "dram");
+    assert_eq!(stat["clean"], true);
+    assert_eq!(stat["base"], "0x200000000000");
+    assert_eq!(stat["pools"], 0);
+    assert_eq!(stat["format"]["store"], 1);
+    assert_eq!(stat["writer"], serde_json::Value::Null);
+}
+
+#[test]
+fn init_takes_a_base_and_refuses_what_is_no_place_for_a_store() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let made = succeeds(&["init", text(&store), "--base", "0x3000_0000_0000", "--json"]).json();
+    assert_eq!(made["base"], "0x300000000000");
+    fails(&["init", text(&store)], 2, "already exists");
+    let other = dir.path().join("other");
+    fails(&["init", text(&other), "--base", "0x1001"], 2, "base");
+    fails(
+        &["init", text(&other), "--base", "twelve"],
+        2,
+        "0x200000000000",
+    );
+    fails(
+        &["init", text(&other), "--domain", "dax"],
+        2,
+        "the domain here is dram",
+    );
+    fails(
+        &["init", text(&other), "--domain", "tape"],
+        2,
+        "no such domain",
+    );
+    assert!(!other.exists());
+    succeeds(&["init", text(&other), "--domain", "dram"]);
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    let dir = scratch();
+    let nothing = dir.path().join("nothing");
+    for command in ["ls", "stat", "check", "recover", "rm"] {
+        fails(&[command, text(&nothing)], 2, "no durum store here");
+        fails(&[command, text(dir.path())], 2, "no durum store here");
+    }
+    fails(
+        &["inspect", text(&nothing), "pool"],
+        2,
+        "no durum store here",
+    );
+    fails(
+        &["clone", text(&nothing), text(&dir.path().join("copy"))],
+        2,
+        "no durum store here",
+    );
+}
+
+#[test]
+fn unknown_arguments_are_refused_and_help_is_not() {
+    assert_eq!(durum(&["frobnicate"]).code, 2);
+    assert_eq!(durum(&["ls"]).code, 2);
+    assert_eq!(durum::<&str>(&[]).code, 2);
+    for command in [
+        "init", "ls", "stat", "inspect", "check", "recover", "clone", "rm", "demo",
+    ] {
+        let help = succeeds(&[command, "--help"]);
+        assert!(
+            help.out.contains("Example"),
+            "{command} --help has an example"
+        );
+    }
+    assert!(succeeds(&["--version"]).out.starts_with("durum "));
+}
+
+#[test]
+fn ls_shows_pools_with_engine_and_size() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let listed = succeeds(&["ls", text(&store)]).out;
+    let line = listed.lines().nth(1).unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["things", "hybrid", "2.0", "MiB", "1", "ok"]
+    );
+    let pools = succeeds(&["ls", text(&store), "--json"]).json();
+    assert_eq!(pools["pools"][0]["name"], "things");
+    assert_eq!(pools["pools"][0]["bytes"], 2 << 20);
+    assert_eq!(pools["pools"][0]["quarantine"], serde_json::Value::Null);
+}
+
+#[test]
+fn stat_tells_the_domain_of_any_directory() {
+    let dir = scratch();
+    assert_eq!(
+        succeeds(&["stat", "--domain", text(dir.path())]).out,
+        "dram\n"
+    );
+    let json = succeeds(&["stat", "--domain", text(dir.path()), "--json"]).json();
+    assert_eq!(json["domain"], "dram");
+    fails(
+        &["stat", "--domain", text(&dir.path().join("absent"))],
+        2,
+        "no directory",
+    );
+}
+
+#[test]
+fn stat_tells_who_has_a_store_open_and_others_keep_off() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    make_store(&path);
+    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let _pool = store.open_pool("things", PoolOptions::new()).unwrap();
+    let stat = succeeds(&["stat", text(&path), "--json"]).json();
+    assert_eq!(stat["writer"], std::process::id());
+    assert!(
+        succeeds(&["stat", text(&path)])
+            .out
+            .contains(&format!("process {}", std::process::id()))
+    );
+    succeeds(&["ls", text(&path)]);
+    let copy = dir.path().join("copy");
+    for arguments in [
+        &["check", text(&path)][..],
+        &["check", text(&path), "--repair"],
+        &["recover", text(&path)],
+        &["inspect", text(&path), "things"],
+        &["clone", text(&path), text(&copy)],
+        &["rm", text(&path), "things", "--yes"],
+        &["rm", text(&path), "--yes"],
+    ] {
+        fails(arguments, 2, "in use by process");
+    }
+    assert!(!copy.exists() && path.exists());
+}
+
+#[test]
+fn recover_reports_what_a_killed_program_left() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_dirty_store(&store);
+    let stat = succeeds(&["stat", text(&store), "--json"]).json();
+    assert_eq!(stat["clean"], false);
+    let pending = &stat["pending"];
+    let recovered = succeeds(&["recover", text(&store), "--json"]).json();
+    assert_eq!(recovered["was_clean"], false);
+    assert!(recovered["logs"].as_u64().unwrap() > 0);
+    for key in ["rolled_back", "rolled_forward", "entries", "bytes"] {
+        assert_eq!(
+            recovered[key], pending[key],
+            "{key}: what was announced is what was done"
+        );
+    }
+    assert!(
+        succeeds(&["recover", text(&store)])
+            .out
+            .contains("nothing to do")
+    );
+    succeeds(&["check", text(&store)]);
+    fails(
+        &["recover", text(&store), "--accept-quarantined", "nobody"],
+        2,
+        "no pool \"nobody\"",
+    );
+    let accepted = succeeds(&["recover", text(&store), "--accept-quarantined", "words"]);
+    assert!(accepted.out.contains("was not in quarantine"));
+}
+
+#[test]
+fn a_damaged_log_is_quarantined_until_it_is_accepted() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_dirty_store(&store);
+    // The magic of each log's header; the word of a log at rest alone would not be missed.
+    for file in contents(&store)
+        .into_iter()
+        .filter(|(_, bytes)| bytes.get(4096..4104) == Some(b"DURUMLOG"))
+    {
+        overwrite(&file.0, 4096, b"DAMAGED!");
+    }
+    let before = contents(&store);
+    let check = fails(&["check", text(&store)], 3, "damage");
+    assert!(
+        check.out.contains("recovery will quarantine it"),
+        "{}",
+        check.out
+    );
+    assert_eq!(contents(&store), before, "check changes nothing");
+    fails(&["recover", text(&store)], 3, "--accept-quarantined words");
+    let listed = succeeds(&["ls", text(&store)]).out;
+    assert!(listed.contains("quarantined"), "{listed}");
+    let listed = succeeds(&["ls", text(&store), "--json"]).json();
+    assert!(listed["pools"][0]["quarantine"]["reason"].is_string());
+    let shown = succeeds(&["inspect", text(&store), "words", "--depth", "0"]).out;
+    assert!(shown.contains("in quarantine"), "{shown}");
+    let demo = durum(&["demo", "--verify-only", "--store", text(&store)]);
+    assert_eq!(demo.code, 3, "{}", demo.err);
+    let accepted = succeeds(&[
+        "recover",
+        text(&store),
+        "--accept-quarantined",
+        "words",
+        "--json",
+    ])
+    .json();
+    assert_eq!(accepted["accepted"], "words");
+    assert_eq!(accepted["pools_in_quarantine"], serde_json::json!([]));
+    assert!(succeeds(&["ls", text(&store)]).out.contains("ok"));
+}
+
+#[test]
+fn a_clone_opens_beside_its_source() {
+    let dir = scratch();
+    let [source, copy] = ["source", "copy"].map(|name| dir.path().join(name));
+    make_store(&source);
+    let before = contents(&source);
+    let report = succeeds(&["clone", text(&source), text(&copy), "--json"]).json();
+    assert_eq!(
+        (report["puddles"].as_u64(), report["objects"].as_u64()),
+        (Some(1), Some(8))
+    );
+    // Seven in the root, four in the nodes; nulls do not count.
+    assert_eq!(report["pointers"], 11);
+    assert_eq!(report["untyped_objects"], 1);
+    assert_eq!(contents(&source), before, "the source is not changed");
+    succeeds(&["check", text(&copy)]);
+    let open = |path| {
+        let store = Store::open(path, StoreOptions::new()).unwrap();
+        let pool = store.open_pool("things", PoolOptions::new()).unwrap();
+        (pool.root::<Root>().unwrap(), pool, store)
+    };
+    let [first, second] = [open(&source), open(&copy)];
+    assert_ne!(first.0, second.0);
+    // SAFETY: both pools are open.
+    let values = unsafe {
+        [
+            (*(*(*first.0).list).next).value,
+            (*(*(*second.0).list).next).value,
+        ]
+    };
+    assert_eq!(values, [22, 22]);
+    fails(&["clone", text(&source), text(&copy)], 2, "");
+}
+
+#[test]
+fn a_clone_goes_to_another_base_and_not_over_what_is_there() {
+    let dir = scratch();
+    let [source, copy] = ["source", "copy"].map(|name| dir.path().join(name));
+    make_store(&source);
+    assert!(
+        succeeds(&[
+            "clone",
+            text(&source),
+            text(&copy),
+            "--base",
+            "0x300000000000"
+        ])
+        .out
+        .contains("translated")
+    );
+    assert_eq!(
+        succeeds(&["stat", text(&copy), "--json"]).json()["base"],
+        "0x300000000000"
+    );
+    fails(&["clone", text(&source), text(&copy)], 2, "already exists");
+    let dirty = dir.path().join("dirty");
+    make_dirty_store(&dirty);
+    fails(
+        &["clone", text(&dirty), text(&dir.path().join("other"))],
+        2,
+        "durum recover",
+    );
+}
+
+#[test]
+fn rm_asks_and_without_an_answer_removes_nothing() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    fails(&["rm", text(&store), "things"], 2, "--yes");
+    fails(&["rm", text(&store)], 2, "--yes");
+    fails(
+        &["rm", text(&store), "nobody", "--yes"],
+        2,
+        "no pool \"nobody\"",
+    );
+    assert!(succeeds(&["ls", text(&store)]).out.contains("things"));
+    assert!(
+        succeeds(&["rm", text(&store), "things", "--yes"])
+            .out
+            .contains("removed pool")
+    );
+    assert_eq!(succeeds(&["ls", text(&store)]).out, "no pools\n");
+    succeeds(&["rm", text(&store), "--yes"]);
+    assert!(!store.exists());
+}
+
+#[test]
+fn rm_spares_what_is_not_the_stores() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let mine = store.join("notes.txt");
+    std::fs::write(&mine, "mine").unwrap();
+    fails(
+        &["rm", text(&store), "--yes"],
+        2,
+        "notes.txt is no part of the store",
+    );
+    assert!(mine.exists() && store.join("durum.store").exists());
+    std::fs::remove_file(mine).unwrap();
+    succeeds(&["rm", text(&store), "--yes"]);
+}
+
+#[test]
+fn a_damaged_store_can_be_removed() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    std::fs::write(store.join("catalog"), "rubbish").unwrap();
+    std::fs::write(store.join("registry.redb"), "rubbish").unwrap();
+    succeeds(&["rm", text(&store), "--yes"]);
+    assert!(!store.exists());
+}
+
+#[test]
+fn output_that_nobody_reads_to_the_end_is_no_failure() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_durum"))
+        .args(["inspect", text(&store), "things"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
