@@ -17,7 +17,7 @@ use crate::embedded::open::{absolute, check_catalog};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::identity;
-use crate::lock;
+use crate::lock::{self, Holder};
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
 use crate::recovery::{HomeWrite, plan_client};
 use crate::registry::contents::Contents;
@@ -61,7 +61,7 @@ impl ReadOnlyStore {
         check_catalog(&path, &identity, &found)?;
         let contents = catalog::to_contents(&path, &identity, &found)?;
         contents.validate(&catalog::path(&path), identity.base, identity.size)?;
-        let is_live = lock::current_holder(&path)?.is_some();
+        let is_live = lock::current_holder(&path)? != Holder::Nobody;
         ReadOnlyStore::over(path, identity, contents, is_live)
     }
 
@@ -125,12 +125,16 @@ impl ReadOnlyStore {
         self.contents.is_clean()
     }
 
-    /// The process that has the store open for writing at this moment.
+    /// The process that has the store open for writing at this moment; 0 where the system does not tell which it is
+    /// (a process of another container).
     ///
     /// # Errors
     /// `Io`.
     pub fn writer(&self) -> Result<Option<u32>> {
-        lock::current_holder(&self.path)
+        Ok(match lock::current_holder(&self.path)? {
+            Holder::Nobody => None,
+            Holder::Process(pid) => Some(pid.unwrap_or(0)),
+        })
     }
 
     /// The pools, in order of name.
@@ -166,10 +170,10 @@ impl ReadOnlyStore {
     /// # Errors
     /// `PuddleUnknown`; `StoreBusy` beside a live writer; `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
-        if let Some(pid) = self.writer()? {
+        if let Holder::Process(pid) = lock::current_holder(&self.path)? {
             return Err(Error::StoreBusy {
                 path: self.path.clone(),
-                pid: Some(pid),
+                pid,
             });
         }
         self.puddle_unguarded(uuid)

@@ -80,7 +80,11 @@ impl StoreLock {
                 })
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
-                Err(busy(store, holder(&descriptor)))
+                // It may have ended in the meantime, or be invisible from here.
+                match holder(&descriptor) {
+                    Ok(Holder::Process(pid)) => Err(busy(store, pid)),
+                    _ => Err(busy(store, None)),
+                }
             }
             Err(errno) => Err(Error::io("locking", &path, errno.into())),
         }
@@ -103,17 +107,25 @@ impl Drop for StoreLock {
     }
 }
 
-/// Who holds the store at the moment, if anybody: for tools that only read. Never opens the lock file of a
-/// store that this process holds.
-pub(crate) fn current_holder(store: &Path) -> Result<Option<u32>> {
+/// Who holds a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Nobody,
+    /// A process, where the system tells which: it does not across containers.
+    Process(Option<u32>),
+}
+
+/// Who holds the store at the moment, for tools that only read. Never opens the lock file of a store that this process
+/// holds.
+pub(crate) fn current_holder(store: &Path) -> Result<Holder> {
     let path = store.join(LOCK_FILE);
     let owner = std::process::id();
     let held = held();
     let Some(identity) = identity(&path)? else {
-        return Ok(None);
+        return Ok(Holder::Nobody);
     };
     if held.get(&identity) == Some(&owner) {
-        return Ok(Some(owner));
+        return Ok(Holder::Process(Some(owner)));
     }
     let descriptor = rustix::fs::open(
         &path,
@@ -121,14 +133,19 @@ pub(crate) fn current_holder(store: &Path) -> Result<Option<u32>> {
         Mode::empty(),
     )
     .map_err(|errno| Error::io("opening the lock file", &path, errno.into()))?;
-    Ok(holder(&descriptor))
+    holder(&descriptor).map_err(|errno| Error::io("asking for the lock", &path, errno.into()))
 }
 
-/// The process that holds a record lock on the file, where the system tells.
-fn holder(descriptor: &OwnedFd) -> Option<u32> {
+/// Who holds a record lock on the file.
+fn holder(descriptor: &OwnedFd) -> rustix::io::Result<Holder> {
     let wanted = Flock::from(FlockType::WriteLock);
-    let found = rustix::process::fcntl_getlk(descriptor, &wanted).ok()??;
-    u32::try_from(found.pid?.as_raw_nonzero().get()).ok()
+    Ok(match rustix::process::fcntl_getlk(descriptor, &wanted)? {
+        None => Holder::Nobody,
+        Some(found) => {
+            let pid = found.pid.map(|pid| pid.as_raw_nonzero().get());
+            Holder::Process(pid.and_then(|pid| u32::try_from(pid).ok()))
+        }
+    })
 }
 
 fn identity(path: &Path) -> Result<Option<(u64, u64)>> {
@@ -167,10 +184,10 @@ mod tests {
         }
         assert_eq!(
             current_holder(directory.path()).unwrap(),
-            Some(std::process::id())
+            Holder::Process(Some(std::process::id()))
         );
         drop(lock);
-        assert_eq!(current_holder(directory.path()).unwrap(), None);
+        assert_eq!(current_holder(directory.path()).unwrap(), Holder::Nobody);
         drop(StoreLock::acquire(directory.path()).unwrap());
     }
 }

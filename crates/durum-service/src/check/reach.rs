@@ -29,6 +29,7 @@ pub(super) fn check(reader: &ReadOnlyStore, all: &Objects, report: &mut CheckRep
         types: &types,
         edges: Vec::with_capacity(all.objects.len()),
         opaque: BTreeMap::new(),
+        unregistered: BTreeMap::new(),
         dangling: 0,
     };
     for index in 0..all.objects.len() {
@@ -40,6 +41,12 @@ pub(super) fn check(reader: &ReadOnlyStore, all: &Objects, report: &mut CheckRep
             graph.dangling - FINDINGS_MAX
         );
         report.add(Severity::Damage, reader.path(), None, text);
+    }
+    for (id, objects) in &graph.unregistered {
+        let text = format!(
+            "type {id:#018x} of {objects} object(s) is not registered: their pointers cannot be followed"
+        );
+        report.add(Severity::Note, reader.path(), None, text);
     }
     let reached = graph.reach();
     graph.judge(&reached, report);
@@ -54,6 +61,8 @@ struct Graph<'a> {
     edges: Vec<Vec<u32>>,
     /// Objects whose pointers are not known, with the reason.
     opaque: BTreeMap<usize, &'static str>,
+    /// Type ids that objects have and the store does not know, with the number of objects.
+    unregistered: BTreeMap<u64, u64>,
     dangling: u64,
 }
 
@@ -83,9 +92,11 @@ impl Graph<'_> {
         report: &mut CheckReport,
     ) -> Result<Option<Vec<(PointerAt, u64)>>> {
         let Some(descriptor) = self.types.by_id(object.type_id) else {
-            let reason = match object.type_id {
-                UNTYPED => "objects without a type",
-                _ => "objects of a type that is not registered",
+            let reason = if object.type_id == UNTYPED {
+                "objects without a type"
+            } else {
+                *self.unregistered.entry(object.type_id).or_default() += 1;
+                "objects of a type that is not registered"
             };
             self.opaque.insert(index, reason);
             return Ok(None);

@@ -62,7 +62,8 @@ impl Embedded {
         if is_dirty {
             progress(Stage::Registry, 1, 1);
         }
-        if validated.catalog_sequence != contents.sequence {
+        // Recovery has replaced it; otherwise a crash may have come between a commit and its catalog.
+        if recovery.was_clean && validated.catalog_sequence != contents.sequence {
             catalog::replace(&path, &identity, &contents)?;
         }
         clear_up(&path, &contents, &mut recovery)?;
@@ -120,6 +121,16 @@ pub(crate) struct Validated {
 
 /// Reads registry and catalog and checks that they belong together. Writes nothing.
 pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Validated> {
+    for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
+        let directory = path.join(name);
+        if !directory.is_dir() {
+            return Err(Error::FileMissing {
+                file: directory,
+                structure: "a directory of the store",
+                cure: "restore a copy of the store",
+            });
+        }
+    }
     let registry_path = path.join(REGISTRY_FILE);
     let contents = registry::read(&registry_path)?;
     if contents.store != identity.uuid {
@@ -314,13 +325,11 @@ fn clear_up(path: &Path, contents: &Contents, report: &mut RecoveryReport) -> Re
         }
     }
     if moved {
-        for name in [QUARANTINE_DIRECTORY, PUDDLE_DIRECTORY] {
-            let directory = path.join(name);
-            // ORDER: the new name is durable before the old one goes; else a crash may lose the log that a person is to
-            // inspect.
-            file::sync_dir(&directory, QUARANTINE)
-                .map_err(|error| Error::io("syncing the directory", &directory, error))?;
-        }
+        let directory = path.join(QUARANTINE_DIRECTORY);
+        // ORDER: the new names are durable before anybody is told of them; else a crash may lose the log that a person
+        // is to inspect. (Should an old name come back, the next opener moves or removes it.)
+        file::sync_dir(&directory, QUARANTINE)
+            .map_err(|error| Error::io("syncing the directory", &directory, error))?;
     }
     for leftover in catalog::leftovers(path)
         .into_iter()

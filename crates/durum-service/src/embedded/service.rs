@@ -372,6 +372,7 @@ impl Embedded {
                 max: self.identity.size,
             });
         }
+        names::ensure_descriptors(&self.path, 1)?;
         let uuid = names::random_uuid()?;
         let before = open.space.clone();
         let Some(address) = open.space.place(size) else {

@@ -189,6 +189,24 @@ fn damage_of_the_heap_is_found_with_its_offset() {
 }
 
 #[test]
+fn types_that_are_not_registered_are_told() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    for granule in [16, 17] {
+        place_object(&list.more, granule, 0xabcd, &[7; 24]);
+    }
+    let report = checked_after(&path, list);
+    assert!(report.is_sound());
+    let notes = findings(&report, Severity::Note);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].contains("2 object") && notes[0].contains("abcd"),
+        "{notes:?}"
+    );
+}
+
+#[test]
 fn files_that_nothing_names_are_told_apart() {
     let directory = scratch();
     let path = directory.path().join("store");

@@ -127,6 +127,12 @@ fn damage_of_the_registry_is_found_before_anything_is_written() {
     assert_refused(&path, "registry.redb", "of something else");
     std::fs::remove_file(&file).unwrap();
     assert_refused(&path, "registry.redb", "missing");
+    std::fs::write(&file, &whole).unwrap();
+    for name in ["puddles", "quarantine"] {
+        std::fs::remove_dir(path.join(name)).unwrap();
+        assert_refused(&path, name, "missing");
+        std::fs::create_dir(path.join(name)).unwrap();
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use durum_service::{Embedded, Error, Service, check};
+use durum_service::{Embedded, Error, ReadOnlyStore, Service, check};
 
 use crate::support::{create, open, open_options, scratch, spec};
 
@@ -142,7 +142,15 @@ fn a_killed_holder_leaves_the_store_free_and_is_no_corruption() {
         }
         other => panic!("{other:?}"),
     }
+    let reader = ReadOnlyStore::open(&path).unwrap();
+    assert_eq!(reader.writer().unwrap(), Some(second.child.id()));
+    let root = reader.pools()[0].root_puddle;
+    assert!(matches!(
+        reader.puddle_bytes(root),
+        Err(Error::StoreBusy { .. })
+    ));
     second.kill();
+    assert_eq!(reader.writer().unwrap(), None);
     let report = check(&path, &Default::default()).unwrap();
     assert!(
         report.is_sound() && report.findings.is_empty(),

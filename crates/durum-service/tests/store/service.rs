@@ -296,3 +296,24 @@ fn a_path_that_is_no_store_or_is_taken_is_refused_by_name() {
     }
     assert!(!directory.path().join("options").exists());
 }
+
+#[test]
+fn a_store_on_a_disk_detects_its_domain_and_recovers() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("store");
+    let store = Embedded::create(&path, &CreateOptions::default()).unwrap();
+    let domain = durum_persist::domain::detect(directory.path()).unwrap();
+    assert_eq!(store.info().domain, domain);
+    let pool = store.create_pool("a", &spec()).unwrap();
+    let root = crate::support::root(&pool);
+    let mut log = crate::support::Space::new(&store).log(&store, 1);
+    log.undo(root.address + 8192, &[1; 8]);
+    crate::support::put(root, 8192, &[2; 8]);
+    drop(store);
+    let store = Embedded::open(&path, Default::default()).unwrap();
+    assert_eq!(store.recovery_report().rolled_back, 1);
+    let pool = store.open_pool("a").unwrap();
+    let found = crate::support::word(crate::support::root(&pool), 8192);
+    assert_eq!(found, u64::from_le_bytes([1; 8]));
+    store.close().unwrap();
+}
