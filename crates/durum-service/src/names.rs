@@ -64,21 +64,33 @@ pub(crate) fn check_pool_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Raises this process's soft limit of open files, where it must be, so that `count` puddles can be open at a time: the usual
-/// soft limit of 1,024 is kept low for the sake of programs that use `select`, and the hard limit is what is meant.
+/// Makes room for `count` more open files.
+///
+/// Raises this process's soft limit where it must: the usual 1,024 is kept low for the sake of programs that use
+/// `select`, and the hard limit is what is meant. And has the kernel enlarge the table of descriptors at once: by itself it
+/// doubles the table again and again, and a process with threads waits for all its readers each time (measured:
+/// opening 1,000 puddles took 33 ms without this and 23 with it, 10 of them processor time).
 pub(crate) fn ensure_descriptors(store: &Path, count: usize) -> Result<()> {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let Some(current) = limit.current else {
-        return Ok(());
-    };
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
     let wanted = open + count as u64 + DESCRIPTORS_SPARE;
-    if wanted <= current {
-        return Ok(());
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| wanted > current) {
+        raise_limit(store, wanted, limit.maximum)?;
     }
+    if count as u64 > DESCRIPTORS_SPARE
+        && let Ok(lowest) = i32::try_from(wanted - 1)
+        && let Ok(file) = std::fs::File::open(store)
+    {
+        // Only for its effect on the table. Where it fails, opening the files is slower, or says why.
+        let _ = rustix::io::fcntl_dupfd_cloexec(&file, lowest);
+    }
+    Ok(())
+}
+
+fn raise_limit(store: &Path, wanted: u64, maximum: Option<u64>) -> Result<()> {
     // Room for growth, so that this is not asked for each pool.
     let raised = wanted.saturating_mul(2);
-    let raised = limit.maximum.map_or(raised, |most| raised.min(most));
+    let raised = maximum.map_or(raised, |most| raised.min(most));
     if raised < wanted {
         return Err(Error::io(
             "opening the puddles of a pool (raise the limit of open files: `ulimit -n`)",
@@ -86,14 +98,12 @@ pub(crate) fn ensure_descriptors(store: &Path, count: usize) -> Result<()> {
             rustix::io::Errno::MFILE.into(),
         ));
     }
-    rustix::process::setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(raised),
-            maximum: limit.maximum,
-        },
-    )
-    .map_err(|errno| Error::io("raising the limit of open files", store, errno.into()))
+    let limit = Rlimit {
+        current: Some(raised),
+        maximum,
+    };
+    rustix::process::setrlimit(Resource::Nofile, limit)
+        .map_err(|errno| Error::io("raising the limit of open files", store, errno.into()))
 }
 
 #[cfg(test)]
