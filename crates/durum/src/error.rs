@@ -77,6 +77,12 @@ pub enum Error {
     /// No transaction is running on this thread.
     #[error("no transaction is running on this thread")]
     NoTransaction,
+    /// `Store::close` was called while other handles to the store or its pools were held.
+    #[error("{store}: other handles to the store or its pools are still held, so it stays open until they are dropped", store = .store.display())]
+    StillOpen {
+        /// The store directory.
+        store: PathBuf,
+    },
     /// A handle that was made before a fork was used in the child.
     #[error(
         "this process was forked after the store was opened; open the store again in the child"

@@ -51,6 +51,9 @@ const KEPT_SEGMENTS: usize = 4;
 pub(crate) trait MoreLog {
     /// A log puddle with the header of a continuation of `log_id`, durable.
     fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>>;
+
+    /// Takes a continuation back that no durable entry leads to any more.
+    fn give_back(&self, puddle: Arc<Puddle>);
 }
 
 /// The writing end of one log.
@@ -412,10 +415,19 @@ impl LogWriter {
 
     /// Forgets entries that never reached the media.
     pub(crate) fn reset(&mut self) {
-        self.segments.truncate(KEPT_SEGMENTS.max(1));
         self.move_to(0);
         self.entries = 0;
         self.undo.clear();
+    }
+
+    /// Gives puddles back that only an unusually long transaction needed. To be called after the fence behind `retire`.
+    #[inline]
+    pub(crate) fn trim(&mut self, more: &dyn MoreLog) {
+        while self.segments.len() > KEPT_SEGMENTS {
+            if let Some(puddle) = self.segments.pop() {
+                more.give_back(puddle);
+            }
+        }
     }
 
     /// Moves the log between stages within this generation, for the low-level interface.

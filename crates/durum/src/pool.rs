@@ -27,6 +27,8 @@ pub struct PoolOptions {
     pub engine: EngineKind,
     /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made. Default: 2 MiB.
     pub root_puddle_size: u64,
+    /// A pool doubles when it grows, but by at most this many bytes, unless one object needs more. Default: 256 MiB.
+    pub growth_max: u64,
     /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
     /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
     pub survive_media_errors: bool,
@@ -39,6 +41,7 @@ impl Default for PoolOptions {
         Self {
             engine: EngineKind::Hybrid,
             root_puddle_size: durum_format::UNIT,
+            growth_max: 256 << 20,
             survive_media_errors: false,
             check_stores: false,
         }
@@ -62,6 +65,13 @@ impl PoolOptions {
     #[must_use]
     pub fn root_puddle_size(mut self, bytes: u64) -> Self {
         self.root_puddle_size = bytes;
+        self
+    }
+
+    /// Sets [`PoolOptions::growth_max`].
+    #[must_use]
+    pub fn growth_max(mut self, bytes: u64) -> Self {
+        self.growth_max = bytes;
         self
     }
 
@@ -93,6 +103,7 @@ pub(crate) struct PoolInner {
     pub(crate) poison: Arc<Poison>,
     pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
     pub(crate) heap: PoolHeap,
+    pub(crate) growth_max: u64,
     root: Mutex<()>,
     this: std::sync::Weak<PoolInner>,
     checker: Option<Mutex<Checker>>,
@@ -123,6 +134,7 @@ impl PoolInner {
             poison,
             puddles: RwLock::new(Vec::new()),
             heap: PoolHeap::default(),
+            growth_max: options.growth_max,
             root: Mutex::new(()),
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),
@@ -250,6 +262,7 @@ impl Drop for PoolInner {
             // The next opener finds the grant and recovers, which changes nothing in a drained pool.
             tracing::warn!(pool = %self.name, %error, "the pool could not be closed in order");
         }
+        self.store.pool_is_closed(self);
     }
 }
 

@@ -288,8 +288,9 @@ impl Drop for RawLog {
     fn drop(&mut self) {
         let clean = self.entries.is_empty() && self.range == (0, 2);
         if (clean || self.reset().is_ok())
-            && let Some(log) = self.log.take()
+            && let Some(mut log) = self.log.take()
         {
+            log.trim(&*self.store);
             self.store.release_log(log);
         }
     }

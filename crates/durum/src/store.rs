@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
+use durum_format::UNIT;
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{heap_offset, heap_size};
-use durum_format::{UNIT, Uuid};
 use durum_persist::domain::Domain;
 use durum_persist::{Site, line};
 use durum_service::{
@@ -47,6 +48,13 @@ struct LogSpace {
     next: u64,
 }
 
+/// A pool that is open, or whose last handle is just going.
+#[derive(Debug)]
+struct OpenPool {
+    key: u64,
+    pool: Weak<PoolInner>,
+}
+
 #[derive(Debug, Default)]
 struct Logs {
     space: Option<LogSpace>,
@@ -65,8 +73,15 @@ pub(crate) struct StoreInner {
     pub(crate) poison: Arc<Poison>,
     /// Puddles that were given back: their structs stay for late lookups.
     pub(crate) retired: Mutex<Vec<Arc<Puddle>>>,
-    pools: Mutex<HashMap<Uuid, Weak<PoolInner>>>,
+    /// Open pools by name, and those whose last handle is just going: they leave when they are closed.
+    pools: Mutex<HashMap<String, OpenPool>>,
+    pool_closed: Condvar,
+    /// Held while a pool is opened or made.
+    opening: Mutex<()>,
     logs: Mutex<Logs>,
+    /// Every log puddle, to unmap at the end: threads that live on still know theirs.
+    log_puddles: Mutex<Vec<Weak<Puddle>>>,
+    closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
 }
@@ -95,17 +110,53 @@ impl StoreInner {
             poison: Arc::new(Poison::default()),
             retired: Mutex::new(Vec::new()),
             pools: Mutex::new(HashMap::new()),
+            pool_closed: Condvar::new(),
+            opening: Mutex::new(()),
             logs: Mutex::new(Logs::default()),
+            log_puddles: Mutex::new(Vec::new()),
+            closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
         }))
     }
 
+    fn open_pools(&self) -> MutexGuard<'_, HashMap<String, OpenPool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pool has been closed: whoever waits to open it again may.
+    pub(crate) fn pool_is_closed(&self, pool: &PoolInner) {
+        let mut pools = self.open_pools();
+        if pools
+            .get(&pool.name)
+            .is_some_and(|open| open.key == pool.key)
+        {
+            pools.remove(&pool.name);
+        }
+        self.pool_closed.notify_all();
+    }
+
+    /// The open pool of this name, after any that is just being closed is.
+    fn find_open_pool(&self, name: &str) -> Option<Arc<PoolInner>> {
+        let mut pools = self.open_pools();
+        loop {
+            match pools.get(name).map(|open| open.pool.upgrade()) {
+                None => return None,
+                Some(Some(pool)) => return Some(pool),
+                Some(None) => {
+                    pools = self
+                        .pool_closed
+                        .wait(pools)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+            }
+        }
+    }
+
     pub(crate) fn open_pool_by_key(&self, key: u64) -> Option<Arc<PoolInner>> {
-        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools
-            .values()
-            .find_map(|pool| pool.upgrade().filter(|pool| pool.key == key))
+        // Only the one asked for is upgraded: the last handle must not go while the lock is held.
+        let pools = self.open_pools();
+        pools.values().find(|pool| pool.key == key)?.pool.upgrade()
     }
 
     /// The id of a Rust type, registered with the store.
@@ -183,7 +234,14 @@ impl StoreInner {
             pool: Weak::new(),
             poison: self.poison.clone(),
         };
-        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
+        let puddle = Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)?;
+        let mut known = self
+            .log_puddles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.retain(|puddle| puddle.strong_count() > 0);
+        known.push(Arc::downgrade(&puddle));
+        Ok(puddle)
     }
 
     /// A log for this thread: armed, and named in the log space.
@@ -260,23 +318,66 @@ impl MoreLog for StoreInner {
         LogWriter::create_continuation(&puddle, log_id, self.info.client, &mut Barrier::default())?;
         Ok(puddle)
     }
+
+    fn give_back(&self, puddle: Arc<Puddle>) {
+        puddle.unmap();
+        if let Err(error) = self.service.remove_puddle(puddle.uuid) {
+            // It goes with the client, when the store is closed.
+            tracing::warn!(puddle = %puddle.uuid, %error, "a log puddle could not be given back");
+        }
+    }
 }
 
 impl Drop for StoreInner {
     fn drop(&mut self) {
         // No pool is open any more, so no transaction runs and every log is drained.
-        let logs = self.logs.get_mut().unwrap_or_else(PoisonError::into_inner);
-        logs.idle.clear();
-        logs.space = None;
-        if space::forked() || self.poison.check().is_err() {
-            // The next opener recovers.
-            return;
+        for puddle in self
+            .log_puddles
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            if let Some(puddle) = puddle.upgrade() {
+                puddle.unmap();
+            }
         }
-        if let Err(error) = self.service.close() {
-            tracing::warn!(store = %self.info.path.display(), %error, "the store could not be closed in order; the next opener recovers it");
+        // After a fork the parent goes on; after a failed sync the next opener recovers.
+        if !space::forked() && self.poison.check().is_ok() {
+            let result = self.service.close();
+            self.closed.set(result);
+        } else {
+            self.closed.set(Ok(()));
         }
     }
 }
+
+/// Tells whoever waits that the last handle is gone, and how closing went.
+#[derive(Debug, Default)]
+struct Closed {
+    result: Mutex<Option<durum_service::Result<()>>>,
+    changed: Condvar,
+}
+
+impl Closed {
+    fn set(&self, result: durum_service::Result<()>) {
+        if let Err(error) = &result {
+            tracing::warn!(%error, "a store could not be closed in order; the next opener recovers it");
+        }
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, timeout: Duration) -> Option<durum_service::Result<()>> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut result, _) = self
+            .changed
+            .wait_timeout_while(result, timeout, |result| result.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        result.take()
+    }
+}
+
+/// How long `Store::close` waits for threads that are just ending and give their logs back.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
@@ -368,6 +469,22 @@ impl Store {
         }
     }
 
+    /// Closes the store, and tells whether that went well. When it returns, the store can be opened again.
+    ///
+    /// Dropping the last handle closes the store too, but a thread that ends at the same moment may hold it a little longer.
+    ///
+    /// # Errors
+    /// `StillOpen` when other handles to the store or to its pools remain: it closes with the last of them. Store errors
+    /// when the end could not be recorded: nothing is lost, the next opener recovers.
+    pub fn close(self) -> Result<()> {
+        let (closed, path) = (self.inner.closed.clone(), self.inner.info.path.clone());
+        drop(self);
+        match closed.wait(CLOSE_WAIT) {
+            Some(result) => Ok(result?),
+            None => Err(Error::StillOpen { store: path }),
+        }
+    }
+
     /// What this store is.
     pub fn info(&self) -> &StoreInfo {
         &self.inner.info
@@ -400,13 +517,10 @@ impl Store {
         }
         let mut spec = PoolSpec::new(options.engine);
         spec.root_puddle_size = options.root_puddle_size;
-        let mut pools = self
-            .inner
-            .pools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.opening();
+        self.inner.find_open_pool(name);
         let grant = self.inner.service.create_pool(name, &spec)?;
-        self.enter(&mut pools, grant, &options)
+        self.enter(grant, &options)
     }
 
     /// Opens a pool; a pool that is open in this process gives another handle to it.
@@ -415,20 +529,12 @@ impl Store {
     /// `PoolMissing`, `PoolQuarantined`, `AddressConflict`, `EngineMissing` and others, with what to do.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
-        let mut pools = self
-            .inner
-            .pools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(pool) = pools
-            .values()
-            .filter_map(Weak::upgrade)
-            .find(|pool| pool.name == name)
-        {
-            return Ok(Pool { inner: pool });
+        let _one_at_a_time = self.opening();
+        if let Some(inner) = self.inner.find_open_pool(name) {
+            return Ok(Pool { inner });
         }
         let grant = self.inner.service.open_pool(name)?;
-        self.enter(&mut pools, grant, &options)
+        self.enter(grant, &options)
     }
 
     /// Opens a pool, or makes it if the store has none of this name.
@@ -450,20 +556,27 @@ impl Store {
     /// `PoolMissing`, `PoolOpen`.
     pub fn remove_pool(&self, name: &str) -> Result<()> {
         self.check()?;
+        let _one_at_a_time = self.opening();
+        // A pool whose last handle is just going is waited for; an open one is refused by the service.
+        self.inner.find_open_pool(name);
         Ok(self.inner.service.remove_pool(name)?)
     }
 
-    fn enter(
-        &self,
-        pools: &mut HashMap<Uuid, Weak<PoolInner>>,
-        grant: durum_service::PoolGrant,
-        options: &PoolOptions,
-    ) -> Result<Pool> {
-        let uuid = grant.uuid;
+    fn enter(&self, grant: durum_service::PoolGrant, options: &PoolOptions) -> Result<Pool> {
         let inner = PoolInner::open(self.inner.clone(), grant, options)?;
-        pools.retain(|_, pool| pool.strong_count() > 0);
-        pools.insert(uuid, Arc::downgrade(&inner));
+        let open = OpenPool {
+            key: inner.key,
+            pool: Arc::downgrade(&inner),
+        };
+        self.inner.open_pools().insert(inner.name.clone(), open);
         Ok(Pool { inner })
+    }
+
+    fn opening(&self) -> MutexGuard<'_, ()> {
+        self.inner
+            .opening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self) -> Result<()> {

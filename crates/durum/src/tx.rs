@@ -215,6 +215,9 @@ impl TxState {
     }
 
     fn clear(&mut self) {
+        if let (Some(log), Some(pool)) = (&mut self.log, self.pools.first()) {
+            log.trim(&*pool.store);
+        }
         self.announced.clear();
         if !self.sets.is_empty() {
             self.sets.clear();

@@ -252,6 +252,10 @@ fn misuse_is_an_error() {
             tx.free(node.cast::<u8>().add(8)),
             Err(Error::NotAllocated { .. })
         ));
+        assert!(
+            matches!(tx.free(root), Err(Error::NotAllocated { .. })),
+            "the root lives as long as its pool"
+        );
         tx.volatile(&raw mut volatile);
         Ok(())
     });

@@ -17,6 +17,8 @@ use crate::fault::guarded;
 use crate::puddle::Puddle;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
+/// Extents above this (1 MiB) may get a puddle of their own.
+pub(super) const LARGE_GRANULES: usize = (1 << 20) / GRANULE_SIZE;
 
 /// One object extent.
 #[derive(Debug)]
@@ -210,19 +212,47 @@ impl PuddleHeap {
         self.occupied.load(Ordering::Relaxed) == 0
     }
 
-    fn take(&self, inner: &mut Inner, granules: usize, align_granules: usize) -> Option<usize> {
+    fn take(
+        &self,
+        puddle: &Puddle,
+        inner: &mut Inner,
+        granules: usize,
+        align_granules: usize,
+    ) -> Option<usize> {
         if inner.closed || self.awaits_root.load(Ordering::Relaxed) {
             return None;
         }
-        let position = inner.buddy.take(granules, align_granules)?;
+        let position = match inner.buddy.take(granules, align_granules) {
+            Some(position) => position,
+            // A large run may fit although no aligned block does: it goes to the front of an empty puddle.
+            None if granules > LARGE_GRANULES => {
+                let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
+                let position = first.next_multiple_of(align_granules);
+                inner
+                    .buddy
+                    .take_at(position, granules)
+                    .then_some(position)?
+            }
+            None => return None,
+        };
         self.recount(inner);
         Some(position)
     }
 
     /// Reserves an extent for one object; the position of its first granule.
-    pub(super) fn reserve_object(&self, granules: usize, data_offset: usize) -> Option<usize> {
+    pub(super) fn reserve_object(
+        &self,
+        puddle: &Puddle,
+        granules: usize,
+        data_offset: usize,
+    ) -> Option<usize> {
         let mut inner = self.lock();
-        let position = self.take(&mut inner, granules, (data_offset / GRANULE_SIZE).max(1))?;
+        let position = self.take(
+            puddle,
+            &mut inner,
+            granules,
+            (data_offset / GRANULE_SIZE).max(1),
+        )?;
         let object = ObjectExtent {
             granules: granules as u32,
             data_offset: data_offset as u32,
@@ -264,12 +294,18 @@ impl PuddleHeap {
         self.awaits_root.store(true, Ordering::Relaxed);
     }
 
-    /// Reserves an extent for a new slab, which nobody else can see until it is published.
-    pub(super) fn reserve_slab(&self, puddle: &Puddle, class: Class) -> Option<Arc<Slab>> {
+    /// Reserves an extent for a new slab, which nobody else can see until it is published, and its first element: without one,
+    /// the puddle could count as unused and be given back under the new owner.
+    pub(super) fn reserve_slab(&self, puddle: &Puddle, class: Class) -> Option<(Arc<Slab>, usize)> {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = geometry.extent_size as usize / GRANULE_SIZE;
         let mut inner = self.lock();
-        let position = self.take(&mut inner, granules, SLAB_ALIGN as usize / GRANULE_SIZE)?;
+        let position = self.take(
+            puddle,
+            &mut inner,
+            granules,
+            SLAB_ALIGN as usize / GRANULE_SIZE,
+        )?;
         let slab = Slab::new(
             puddle.address + position * GRANULE_SIZE,
             class,
@@ -278,8 +314,11 @@ impl PuddleHeap {
             false,
         );
         enter(&self.pages, puddle, &slab, Arc::as_ptr(&slab).cast_mut());
+        slab.owned.store(true, Ordering::SeqCst);
+        let (index, _) = slab.reserve()?;
+        self.occupied.fetch_add(1, Ordering::Relaxed);
         inner.slabs.insert(slab.address, slab.clone());
-        Some(slab)
+        Some((slab, index))
     }
 
     /// Gives the extent of an object back.
@@ -355,6 +394,17 @@ impl PuddleHeap {
         if let Some(object) = self.lock().objects.get_mut(&(position as u32)) {
             object.live = true;
         }
+    }
+
+    /// Whether the root object of the pool starts at this address. It lives as long as its pool.
+    pub(super) fn is_root_object(&self, puddle: &Puddle, address: usize) -> bool {
+        let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
+        self.lock()
+            .objects
+            .get(&(first as u32))
+            .is_some_and(|root| {
+                puddle.address + first * GRANULE_SIZE + root.data_offset as usize == address
+            })
     }
 
     pub(super) fn is_live_object(&self, position: usize) -> bool {

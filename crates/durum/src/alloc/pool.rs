@@ -9,7 +9,7 @@ use durum_format::puddle::{self, PuddleKind};
 use durum_format::{GRANULE, UNIT, extent};
 use durum_service::PuddleOwner;
 
-use super::heap::PuddleHeap;
+use super::heap::{LARGE_GRANULES, PuddleHeap};
 use super::slab::{Class, Slab};
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
@@ -17,8 +17,6 @@ use crate::puddle::Puddle;
 
 /// Alignments up to this one can be asked for.
 pub(crate) const ALIGN_MAX: usize = 64 << 10;
-/// A pool never grows by more than this at once, but for a single larger object.
-const GROWTH_MAX: u64 = 256 << 20;
 
 /// What the threads of a pool share to allocate.
 #[derive(Debug, Default)]
@@ -162,34 +160,38 @@ impl PoolInner {
             let (_, slab) = cache.slabs.swap_remove(at);
             self.disown(slab);
         }
-        loop {
-            let slab = match self.take_listed(class) {
-                Some(slab) => slab,
-                None => {
-                    self.load_all_known(class)?;
-                    match self.take_listed(class) {
-                        Some(slab) => slab,
-                        None => self.new_slab(class)?,
-                    }
+        let (slab, index) = match self.listed_element(class) {
+            Some(found) => found,
+            None => {
+                self.load_one_more()?;
+                match self.listed_element(class) {
+                    Some(found) => found,
+                    None => self.new_slab(class)?,
                 }
-            };
+            }
+        };
+        let pointer = NonNull::from(&*slab);
+        cache.slabs.push((class, slab));
+        Ok(Element {
+            slab: pointer,
+            index,
+        })
+    }
+
+    /// An element of a slab that has room and had no owner; its owner is the caller now.
+    fn listed_element(&self, class: Class) -> Option<(Arc<Slab>, usize)> {
+        loop {
+            let slab = self.take_listed(class)?;
             slab.owned.store(true, Ordering::SeqCst);
             slab.listed.store(false, Ordering::SeqCst);
-            let reserved = slab.reserve();
-            let Some((index, first)) = reserved else {
-                // Filled or retired since it was listed.
-                slab.owned.store(false, Ordering::SeqCst);
-                continue;
-            };
-            let pointer = NonNull::from(&*slab);
-            if first {
-                self.note_occupied(pointer, true);
+            if let Some((index, first)) = slab.reserve() {
+                if first {
+                    self.note_occupied(NonNull::from(&*slab), true);
+                }
+                return Some((slab, index));
             }
-            cache.slabs.push((class, slab));
-            return Ok(Element {
-                slab: pointer,
-                index,
-            });
+            // Filled or retired since it was listed.
+            slab.owned.store(false, Ordering::SeqCst);
         }
     }
 
@@ -214,7 +216,7 @@ impl PoolInner {
     }
 
     /// Loads one more puddle that was not looked at yet: it may hold slabs with room of this class.
-    fn load_all_known(&self, _class: Class) -> Result<()> {
+    fn load_one_more(&self) -> Result<()> {
         let unloaded = {
             let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
             puddles
@@ -228,13 +230,13 @@ impl PoolInner {
         Ok(())
     }
 
-    fn new_slab(&self, class: Class) -> Result<Arc<Slab>> {
+    fn new_slab(&self, class: Class) -> Result<(Arc<Slab>, usize)> {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = (geometry.extent_size / GRANULE) as usize;
-        let (puddle, slab) =
+        let (puddle, found) =
             self.place(granules, |puddle, heap| heap.reserve_slab(puddle, class))?;
-        write_slab_header(&puddle, &slab);
-        Ok(slab)
+        write_slab_header(&puddle, &found.0);
+        Ok(found)
     }
 
     /// The volatile heap of a puddle, rebuilt from the media at the first call.
@@ -319,10 +321,13 @@ impl PoolInner {
             .iter()
             .map(|puddle| puddle.size as u64)
             .sum();
-        // A buddy block of the size is certain to exist once the heap is twice as large, aligned or not.
-        let wanted = (granules as u64).next_power_of_two() * GRANULE;
-        let needed = puddle::size_for_heap(wanted + wanted / 2).unwrap_or(u64::MAX);
-        let doubled = total.clamp(UNIT, GROWTH_MAX) / UNIT * UNIT;
+        // An empty unit holds an aligned block of 1 MiB; what is larger goes to the front of an empty puddle.
+        let needed = match granules > LARGE_GRANULES {
+            true => puddle::size_for_heap(granules as u64 * GRANULE + ALIGN_MAX as u64),
+            false => Some(UNIT),
+        };
+        let needed = needed.unwrap_or(u64::MAX);
+        let doubled = total.clamp(UNIT, self.growth_max.max(UNIT)) / UNIT * UNIT;
         let mut size = doubled.max(needed);
         let grant = loop {
             match self.store.service.create_puddle(

@@ -124,9 +124,9 @@ impl Allocation {
             return Ok(address);
         }
         let (data_offset, granules) = PoolInner::object_extent(size, align)?;
-        let fits = granules.next_power_of_two().max(data_offset / GRANULE_SIZE);
-        let (puddle, position) =
-            pool.place(fits, |_, heap| heap.reserve_object(granules, data_offset))?;
+        let (puddle, position) = pool.place(granules, |puddle, heap| {
+            heap.reserve_object(puddle, granules, data_offset)
+        })?;
         self.reserved.push(Place {
             puddle: NonNull::from(&*puddle),
             what: What::Object(position),
@@ -199,6 +199,7 @@ impl Allocation {
                 }
                 What::Element(NonNull::from(slab), index)
             }
+            None if owner.is_root && heap.is_root_object(owner, address) => return Err(refused()),
             None => What::Object(heap.begin_free_object(owner, address).ok_or_else(refused)?),
         };
         let (word, mask) = match what {

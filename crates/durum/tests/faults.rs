@@ -1,0 +1,315 @@
+//! Full disks, failing syncs, vanished media and forks: an error that says what happened, and nothing lost.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+
+use durum::persist::inject::{self, Operation};
+use durum::{Domain, Error, Pool, PoolOptions, Store, StoreOptions};
+
+#[repr(C)]
+struct Root {
+    count: u64,
+    blocks: [*mut u8; 512],
+}
+durum::describe!(Root as "faults root" { count, blocks });
+
+fn open(dir: &Path, options: StoreOptions, pool: PoolOptions) -> (Store, Pool, &'static mut Root) {
+    let store = Store::open_or_create(dir.join("store"), options).unwrap();
+    let pool = store.open_or_create_pool("pool", pool).unwrap();
+    let root = unsafe { &mut *pool.root::<Root>().unwrap() };
+    (store, pool, root)
+}
+
+fn increment(pool: &Pool, root: &mut Root) -> Result<(), Error> {
+    pool.transaction(|tx| {
+        unsafe { tx.add(&raw const root.count)? };
+        root.count += 1;
+        Ok(())
+    })
+}
+
+/// Fills the pool with blocks until it cannot grow; the number of blocks.
+fn fill(pool: &Pool, root: &mut Root) -> (usize, Error) {
+    for at in 0..root.blocks.len() {
+        let result = pool.transaction(|tx| unsafe {
+            let block = tx.alloc_bytes(pool, 0, 100_000, 8)?;
+            block.write_bytes(7, 100_000);
+            tx.set(&raw mut root.blocks[at], block)
+        });
+        if let Err(error) = result {
+            return (at, error);
+        }
+    }
+    panic!("the disk was never full");
+}
+
+fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
+    let (store, pool, root) = open(dir, StoreOptions::new(), PoolOptions::new());
+    increment(&pool, root).unwrap();
+    let fault = limit();
+    let (filled, error) = fill(&pool, root);
+    assert!(
+        matches!(
+            error,
+            Error::Store(durum::service::Error::StorageFull { .. })
+        ),
+        "{error}"
+    );
+    assert!(filled > 5);
+    // The pool is usable: what needs no room works, deletes work, and what they free can be used.
+    increment(&pool, root).unwrap();
+    for at in 0..filled / 2 {
+        pool.transaction(|tx| unsafe {
+            tx.free(root.blocks[at])?;
+            tx.set(&raw mut root.blocks[at], std::ptr::null_mut())
+        })
+        .unwrap();
+    }
+    let again = pool.transaction(|tx| unsafe {
+        let block = tx.alloc_bytes(&pool, 0, 100_000, 8)?;
+        tx.set(&raw mut root.blocks[0], block)
+    });
+    again.unwrap();
+    // Another thread needs a log of its own, for which there may be no room: an error, and nothing breaks.
+    let other = std::thread::scope(|scope| {
+        let (pool, count) = (&pool, (&raw mut root.count).expose_provenance());
+        scope
+            .spawn(move || {
+                pool.transaction(|tx| unsafe {
+                    tx.set(std::ptr::with_exposed_provenance_mut::<u64>(count), 2)
+                })
+            })
+            .join()
+            .unwrap()
+    });
+    assert!(
+        matches!(
+            other,
+            Ok(()) | Err(Error::Store(durum::service::Error::StorageFull { .. }))
+        ),
+        "{other:?}"
+    );
+    assert_eq!(root.count, 2);
+    drop(fault);
+    drop(pool);
+    drop(store);
+    let (_store, _pool, root) = open(dir, StoreOptions::new(), PoolOptions::new());
+    assert_eq!(root.count, 2);
+    let blocks = root.blocks.iter().filter(|block| !block.is_null()).count();
+    assert_eq!(blocks, filled - filled / 2 + 1);
+}
+
+#[test]
+fn a_full_file_system_leaves_the_pool_usable() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = |arguments: &[&str]| {
+        std::process::Command::new(arguments[0])
+            .args(&arguments[1..])
+            .status()
+            .unwrap()
+            .success()
+    };
+    let path = dir.path().to_str().unwrap();
+    if !mount(&["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", path]) {
+        println!("skipped: mounting a small tmpfs needs root");
+        return;
+    }
+    let result = std::panic::catch_unwind(|| full_disk(Path::new(path), || None));
+    assert!(mount(&["umount", "-l", path]));
+    result.unwrap();
+}
+
+#[test]
+fn any_growth_can_fail_and_leaves_the_pool_usable() {
+    for successes in 4..14 {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = dir.path().to_owned();
+        full_disk(dir.path(), || {
+            Some(inject::fail_after(Operation::Grow, successes, &store))
+        });
+    }
+}
+
+#[test]
+fn a_failed_sync_poisons_the_pool_until_it_is_opened_again() {
+    for syncs in 0..3 {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StoreOptions::new().domain(Domain::File);
+        let (store, pool, root) = open(dir.path(), options.clone(), PoolOptions::new());
+        increment(&pool, root).unwrap();
+        increment(&pool, root).unwrap();
+        let fault = inject::fail_after(Operation::Sync, syncs, dir.path());
+        let error = increment(&pool, root).unwrap_err();
+        assert!(error.to_string().contains("sync"), "{error}");
+        drop(fault);
+        let error = increment(&pool, root).unwrap_err();
+        assert!(matches!(error, Error::Poisoned { .. }), "{error}");
+        drop(pool);
+        drop(store);
+        let (_store, pool, root) = open(dir.path(), options, PoolOptions::new());
+        assert!(
+            root.count == 2 || root.count == 3,
+            "{} of 2 or 3",
+            root.count
+        );
+        increment(&pool, root).unwrap();
+    }
+}
+
+#[test]
+fn a_failed_write_rolls_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions::new().domain(Domain::File);
+    let (store, pool, root) = open(dir.path(), options.clone(), PoolOptions::new());
+    increment(&pool, root).unwrap();
+    {
+        let _fault = inject::fail_after(Operation::Write, 1, dir.path());
+        increment(&pool, root).unwrap_err();
+    }
+    drop(pool);
+    drop(store);
+    let (_store, _pool, root) = open(dir.path(), options, PoolOptions::new());
+    assert_eq!(root.count, 1);
+}
+
+/// The file of the puddle at this address.
+fn puddle_file(dir: &Path, address: usize) -> PathBuf {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let line = maps
+        .lines()
+        .find(|line| {
+            let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let parse = |text| usize::from_str_radix(text, 16).unwrap();
+            (parse(start)..parse(end)).contains(&address)
+        })
+        .unwrap();
+    let path = PathBuf::from(line.split_whitespace().last().unwrap());
+    assert!(path.starts_with(dir.canonicalize().unwrap()));
+    path
+}
+
+fn truncate_under(dir: &Path, options: PoolOptions) -> (Store, Pool, *mut u8, PathBuf) {
+    let (store, pool, root) = open(dir, StoreOptions::new(), options);
+    let block = pool
+        .transaction(|tx| unsafe {
+            let block = tx.alloc_bytes(&pool, 0, 3 << 20, 8)?;
+            block.write_bytes(7, 3 << 20);
+            tx.set(&raw mut root.blocks[0], block)?;
+            Ok::<_, Error>(block)
+        })
+        .unwrap();
+    let path = puddle_file(dir, block.addr());
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() - (2 << 20))
+        .unwrap();
+    (store, pool, block, path)
+}
+
+#[test]
+fn with_the_option_a_vanished_page_reads_as_zeros_and_the_next_commit_says_so() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (_store, pool, block, path) =
+        truncate_under(dir.path(), PoolOptions::new().survive_media_errors(true));
+    let lost = unsafe { block.add((3 << 20) - 8) };
+    let result = pool.transaction(|_| {
+        assert_eq!(
+            unsafe { lost.read_volatile() },
+            0,
+            "a private page took the place of the lost one"
+        );
+        assert_eq!(
+            unsafe { block.read_volatile() },
+            7,
+            "other pages are as they were"
+        );
+        Ok::<_, Error>(())
+    });
+    // A transaction that announced nothing has nothing to lose; the next one that begins is refused.
+    result.unwrap();
+    match pool.transaction(|_| Ok::<_, Error>(())) {
+        Err(Error::Poisoned { file, offset, .. }) => {
+            assert_eq!(file, path);
+            assert!(offset >= 2 << 20, "{offset}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn durums_own_reads_of_a_vanished_page_are_errors_without_any_option() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (_store, pool, block, path) = truncate_under(dir.path(), PoolOptions::new());
+    let lost = unsafe { block.add((3 << 20) - 8) };
+    let result = pool.transaction(|tx| unsafe { tx.add(lost) });
+    match result {
+        Err(Error::Poisoned { file, .. }) => assert_eq!(file, path),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        pool.transaction(|_| Ok::<_, Error>(())),
+        Err(Error::Poisoned { .. })
+    ));
+}
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn reads_a_vanished_page() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let (_store, _pool, block, _) = truncate_under(&dir, PoolOptions::new());
+    // SAFETY: mapped memory; that its page is gone is what this is about.
+    std::hint::black_box(unsafe { block.add((3 << 20) - 8).read_volatile() });
+}
+
+#[test]
+fn without_the_option_the_programs_own_read_ends_it_as_ever() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let status = support::start("reads_a_vanished_page", dir.path())
+        .wait()
+        .unwrap();
+    assert_eq!(status.signal(), Some(7), "SIGBUS: {status}");
+}
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn forks_and_uses_the_pool_in_the_child() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let (store, pool, root) = open(&dir, StoreOptions::new(), PoolOptions::new());
+    increment(&pool, root).unwrap();
+    // SAFETY: this process has one thread that matters; the child only tries the handles and exits.
+    match unsafe { libc::fork() } {
+        0 => {
+            let pool_refuses =
+                matches!(pool.transaction(|_| Ok::<_, Error>(())), Err(Error::Forked));
+            let store_refuses = matches!(
+                store.open_pool("pool", PoolOptions::new()),
+                Err(Error::Forked)
+            );
+            std::process::exit(if pool_refuses && store_refuses { 0 } else { 1 });
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: waits for the child just forked.
+            unsafe { libc::waitpid(child, &mut status, 0) };
+            increment(&pool, root).unwrap();
+            drop((pool, store));
+            std::process::exit(if status == 0 { 0 } else { 2 });
+        }
+    }
+}
+
+#[test]
+fn a_forked_child_is_refused_and_the_parent_goes_on() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let status = support::start("forks_and_uses_the_pool_in_the_child", dir.path())
+        .wait()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), PoolOptions::new());
+    assert_eq!(root.count, 2);
+}
