@@ -490,5 +490,6 @@ fn write_header(
     let offset = heap_offset(puddle.size as u64) as usize;
     // SAFETY: the header's place in a fresh puddle that only this thread knows.
     unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
+    // ORDER: durable with the caller's fence, before anything names this puddle as a log.
     barrier.write_back(puddle, puddle.address + offset, bytes.len(), CREATE_WRITE)
 }

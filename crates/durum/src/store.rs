@@ -187,23 +187,6 @@ impl StoreInner {
         Ok(description.id)
     }
 
-    /// Records a type that was described elsewhere (from C).
-    pub(crate) fn register_type(&self, id: u64, text: &str) -> Result<()> {
-        if !self
-            .types
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&id)
-        {
-            self.service.register_type(id, text)?;
-            self.types
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(id);
-        }
-        Ok(())
-    }
-
     pub(crate) fn type_name(&self, id: u64) -> String {
         if id == 0 {
             return "untyped bytes".into();
@@ -226,6 +209,8 @@ impl StoreInner {
             let zeros = vec![0u8; heap_size(UNIT) as usize];
             let failed = |source| Error::system("zeroing a log puddle", source);
             grant.file.write_all_at(&zeros, start).map_err(failed)?;
+            // ORDER: nothing depends on the zeros, which a fresh file reads as anyway; synced now, because a block that is allocated
+            // at a commit would cost that commit a journal entry.
             grant.file.sync(ZERO_SYNC).map_err(failed)?;
         }
         let owner = Owner {
@@ -432,11 +417,12 @@ impl Store {
     /// # Errors
     /// `StoreExists`, I/O errors; nothing is left behind.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
-        let mut create = CreateOptions::default();
-        create.domain = options.domain;
-        if let Some(base) = options.base {
-            create.base = base;
-        }
+        let defaults = CreateOptions::default();
+        let create = CreateOptions {
+            domain: options.domain,
+            base: options.base.unwrap_or(defaults.base),
+            ..defaults
+        };
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
             inner: StoreInner::new(Box::new(service), None)?,
@@ -448,8 +434,10 @@ impl Store {
     /// # Errors
     /// `StoreMissing`, `StoreBusy`, `Version`, `Damaged` and others, with what to do; the store is as before.
     pub fn open(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
-        let mut open = OpenOptions::default();
-        open.domain = options.domain;
+        let open = OpenOptions {
+            domain: options.domain,
+            ..OpenOptions::default()
+        };
         let service = Embedded::open(path.as_ref(), open)?;
         let report = service.recovery_report().clone();
         Ok(Self {

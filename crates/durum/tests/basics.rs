@@ -1,5 +1,10 @@
 //! What a program may count on in one process: transactions, roots, allocation, nesting, errors.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
 use durum::{
     Announce, Domain, Error, Pool, PoolOptions, Store, StoreOptions, all_counters, thread_counters,
 };

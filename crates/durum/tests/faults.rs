@@ -1,5 +1,10 @@
 //! Full disks, failing syncs, vanished media and forks: an error that says what happened, and nothing lost.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
 mod support;
 
 use std::os::unix::process::ExitStatusExt;

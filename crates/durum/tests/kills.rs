@@ -3,6 +3,11 @@
 //! The crash: SIGKILL at any instruction, with up to 16 transactions in flight. The page cache survives it, so this tests rollback, roll-forward
 //! and the allocator under real concurrency, not missing flushes (`tests/crash` does).
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
 mod support;
 
 use std::path::Path;

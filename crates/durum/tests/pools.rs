@@ -1,5 +1,10 @@
 //! Several pools, many threads, large pools, and the checker for stores that nobody announced.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
 mod support;
 
 use std::time::{Duration, Instant};

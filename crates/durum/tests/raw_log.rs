@@ -3,6 +3,11 @@
 //! The transaction moves 10 from one account to another: the first by undo, the second by redo. Whatever recovery finds, the sum
 //! is 100.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
 use std::path::Path;
 
 use durum::persist::record::{Recorder, RecorderOptions};

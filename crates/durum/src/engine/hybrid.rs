@@ -220,10 +220,8 @@ fn commit_redo(tx: &mut TxState, undo: bool) -> Result<()> {
             let mut contents = log.salt().crc();
             for &(address, len) in ranges {
                 // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
-                guarded(|| {
-                    contents
-                        .update(unsafe { std::slice::from_raw_parts(address as *const u8, len) })
-                });
+                let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+                guarded(|| contents.update(bytes));
             }
             log.append_seal(false, ranges, contents.value(), more, barrier)?;
             log.write_back(barrier, SEAL_WRITE)?;
@@ -245,7 +243,7 @@ fn commit_redo(tx: &mut TxState, undo: bool) -> Result<()> {
     retire(tx, RETIRE_WRITE, RETIRE_FENCE)
 }
 
-/// Makes the redo entries' changes at their home places, from volatile memory.
+/// Makes the redo entries' changes at their home places, from volatile memory; the caller fences.
 fn apply(tx: &mut TxState) -> Result<()> {
     let TxState {
         bitmaps,
@@ -258,10 +256,12 @@ fn apply(tx: &mut TxState) -> Result<()> {
     for bitmap in bitmaps.iter() {
         let len = bitmap.len * 8;
         // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
-        unsafe {
+        let puddle = unsafe {
             line::copy(bitmap.address as *mut u8, bitmap.words.as_ptr().cast(), len);
-            barrier.write_back(bitmap.puddle.as_ref(), bitmap.address, len, HOME_WRITE)?;
-        }
+            bitmap.puddle.as_ref()
+        };
+        // ORDER: here and below: durable with the caller's fence, before the entries that could write it again are retired.
+        barrier.write_back(puddle, bitmap.address, len, HOME_WRITE)?;
     }
     for (at, change) in bits.iter().enumerate() {
         let word = change.word as *mut u64;
@@ -296,6 +296,7 @@ fn apply(tx: &mut TxState) -> Result<()> {
                 .get(at + 1)
                 .is_some_and(|next| one_line(next) && next.target / 64 == set.target / 64);
         if !same_line || puddle.private {
+            // ORDER: as for the bitmaps above.
             barrier.write_back(puddle, set.target, set.len, HOME_WRITE)?;
         }
     }
@@ -386,12 +387,9 @@ fn roll_back(tx: &mut TxState) -> Result<()> {
                 && let Some(puddle) = puddle_at(target)
             {
                 // SAFETY: puddles live while their store is open.
-                result = barrier.write_back(
-                    unsafe { puddle.as_ref() },
-                    target,
-                    saved.len(),
-                    ABORT_WRITE,
-                );
+                let puddle = unsafe { puddle.as_ref() };
+                // ORDER: durable with the fence below, before the entry that holds these bytes is retired.
+                result = barrier.write_back(puddle, target, saved.len(), ABORT_WRITE);
             }
         });
     });

@@ -1,0 +1,268 @@
+//! What one thread's running transaction has gathered, for its engine to work on.
+
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use super::Tx;
+use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
+use crate::announced::Announced;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::log::LogWriter;
+use crate::media::Barrier;
+use crate::pool::PoolInner;
+use crate::puddle::Puddle;
+use crate::space::puddle_at;
+
+/// A change that `set` deferred to the commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Set {
+    pub(crate) puddle: NonNull<Puddle>,
+    pub(crate) target: usize,
+    pub(crate) len: usize,
+    /// Where the bytes start in `TxState::set_bytes`.
+    pub(crate) from: usize,
+}
+
+/// Volatile memory to put back on abort.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Volatile {
+    pub(super) target: usize,
+    pub(super) len: usize,
+    pub(super) from: usize,
+}
+
+/// A pool that the running transaction uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolRef(NonNull<PoolInner>);
+
+impl Deref for PoolRef {
+    type Target = PoolInner;
+
+    #[inline]
+    fn deref(&self) -> &PoolInner {
+        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`; references
+        // of this type are dropped by `TxState::clear` when it ends.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The part of a transaction that its engine works on.
+#[derive(Debug)]
+pub(crate) struct TxState {
+    /// The pools that it touched; they stay open until it ends.
+    pub(crate) pools: Vec<PoolRef>,
+    /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references would cost
+    /// an atomic operation right behind the commit's last fence, which waits for it.
+    kept: Vec<Arc<PoolInner>>,
+    pub(crate) announced: Announced,
+    pub(crate) sets: Vec<Set>,
+    pub(crate) set_bytes: Vec<u8>,
+    pub(super) set_index: Announced,
+    pub(crate) allocation: Allocation,
+    pub(crate) bits: Vec<BitChange>,
+    pub(crate) bitmaps: Vec<Bitmap>,
+    pub(crate) log: Option<LogWriter>,
+    pub(crate) barrier: Barrier,
+    pub(super) volatile: Vec<Volatile>,
+    pub(super) volatile_bytes: Vec<u8>,
+    pub(super) caches: Vec<ThreadCache>,
+}
+
+impl TxState {
+    pub(super) fn new() -> Self {
+        Self {
+            pools: Vec::new(),
+            kept: Vec::new(),
+            announced: Announced::default(),
+            sets: Vec::new(),
+            set_bytes: Vec::new(),
+            set_index: Announced::default(),
+            allocation: Allocation::default(),
+            bits: Vec::new(),
+            bitmaps: Vec::new(),
+            log: None,
+            barrier: Barrier::default(),
+            volatile: Vec::new(),
+            volatile_bytes: Vec::new(),
+            caches: Vec::new(),
+        }
+    }
+
+    /// The thread's log, taken from the store at the first need.
+    pub(crate) fn log(&mut self) -> Result<&mut LogWriter> {
+        if self.log.is_none() {
+            let store = &self.pools[0].store;
+            self.log = Some(store.acquire_log(&mut self.barrier)?);
+        }
+        // The line above has filled it.
+        self.log.as_mut().ok_or(Error::NoTransaction)
+    }
+
+    /// Whether a `set` changes announced bytes.
+    pub(crate) fn sets_overlap_announced(&self) -> bool {
+        self.sets
+            .iter()
+            .any(|set| self.announced.overlaps(set.target, set.len))
+    }
+
+    pub(super) fn engine(&self) -> Option<&'static dyn Engine> {
+        self.pools.first().map(|pool| pool.engine)
+    }
+
+    /// Checks that a range lies in an open pool which this transaction may touch.
+    #[inline]
+    pub(super) fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Result<NonNull<Puddle>> {
+        let refused = || Error::NotInPool { address, len };
+        let pointer = puddle_at(address).ok_or_else(refused)?;
+        // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and for
+        // another store's puddle only plain fields are read.
+        let puddle = unsafe { pointer.as_ref() };
+        if puddle.store_key != tx.store_key
+            || puddle.pool_key == 0
+            || !puddle.contains(address, len)
+        {
+            return Err(refused());
+        }
+        if self
+            .pools
+            .first()
+            .is_none_or(|pool| pool.key != puddle.pool_key)
+        {
+            self.touch_pool(tx, puddle)?;
+        }
+        Ok(pointer)
+    }
+
+    #[cold]
+    fn touch_pool(&mut self, tx: &Tx, puddle: &Puddle) -> Result<()> {
+        if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
+            return Ok(());
+        }
+        if tx.depth.get() == 0 {
+            return Err(Error::NoTransaction);
+        }
+        // SAFETY: as in `home`.
+        if let Some(home) = unsafe { tx.home.get().as_ref() }
+            && home.key == puddle.pool_key
+        {
+            return self.join(tx, home);
+        }
+        let pool = puddle.pool.upgrade().ok_or(Error::NotInPool {
+            address: puddle.address,
+            len: puddle.size,
+        })?;
+        self.join(tx, &pool)
+    }
+
+    /// Makes a pool part of the transaction.
+    pub(super) fn join(&mut self, tx: &Tx, pool: &Arc<PoolInner>) -> Result<()> {
+        pool.check_usable()?;
+        if let Some(first) = self.pools.first()
+            && !(first.engine.commits_with_others() && first.kind == pool.kind)
+        {
+            return Err(Error::MixedEngines {
+                first: first.name.clone(),
+                first_engine: first.kind.name(),
+                second: pool.name.clone(),
+                second_engine: pool.kind.name(),
+            });
+        }
+        // SAFETY: as in `home`.
+        if unsafe { tx.home.get().as_ref() }.is_none_or(|home| home.key != pool.key) {
+            self.kept.push(pool.clone());
+        }
+        self.pools.push(PoolRef(NonNull::from(&**pool)));
+        Ok(())
+    }
+
+    /// The pool with this key.
+    pub(crate) fn pool_of(pools: &[PoolRef], key: u64) -> Option<PoolRef> {
+        pools.iter().find(|pool| pool.key == key).copied()
+    }
+
+    pub(super) fn cache(caches: &mut Vec<ThreadCache>, pool_key: u64) -> &mut ThreadCache {
+        let at = match caches.iter().position(|cache| cache.pool_key == pool_key) {
+            Some(at) => at,
+            None => {
+                caches.push(ThreadCache::new(pool_key));
+                caches.len() - 1
+            }
+        };
+        &mut caches[at]
+    }
+
+    fn clear(&mut self) {
+        if let (Some(log), Some(pool)) = (&mut self.log, self.pools.first()) {
+            log.trim(&*pool.store);
+        }
+        self.announced.clear();
+        if !self.sets.is_empty() {
+            self.sets.clear();
+            self.set_bytes.clear();
+            self.set_index.clear();
+        }
+        self.bits.clear();
+        self.bitmaps.clear();
+        self.volatile.clear();
+        self.volatile_bytes.clear();
+        self.pools.clear();
+        if !self.kept.is_empty() {
+            self.kept.clear();
+        }
+    }
+
+    fn restore_volatile(&mut self) {
+        for entry in self.volatile.iter().rev() {
+            let saved = &self.volatile_bytes[entry.from..entry.from + entry.len];
+            // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the
+            // transaction ends.
+            unsafe { ptr::copy_nonoverlapping(saved.as_ptr(), entry.target as *mut u8, entry.len) };
+        }
+    }
+
+    pub(super) fn commit(&mut self) -> Result<()> {
+        let Some(engine) = self.engine() else {
+            // Volatile memory only: there is nothing to make durable.
+            self.clear();
+            return Ok(());
+        };
+        if !self.allocation.is_empty() {
+            self.allocation
+                .changes(&self.pools, &mut self.bits, &mut self.bitmaps);
+        }
+        let checked = self
+            .pools
+            .iter()
+            .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets));
+        match checked.and_then(|()| engine.commit(self)) {
+            Ok(()) => {
+                let pools = &self.pools;
+                self.allocation.committed(|key| Self::pool_of(pools, key));
+                for pool in pools {
+                    pool.after_commit();
+                }
+                self.clear();
+                Ok(())
+            }
+            Err(error) => {
+                self.abort();
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn abort(&mut self) {
+        if let Some(engine) = self.engine() {
+            engine.abort(self);
+        }
+        let pools = &self.pools;
+        self.allocation.aborted(|key| Self::pool_of(pools, key));
+        self.restore_volatile();
+        for pool in &self.pools {
+            pool.after_commit();
+        }
+        self.clear();
+    }
+}
