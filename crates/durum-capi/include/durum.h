@@ -500,8 +500,8 @@ void *durum_malloc_zeroed(struct durum_pool *pool,
 // Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
 // until then; outside of one this is a transaction of its own.
 //
-// DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, DURUM_E_MIXED_ENGINES,
-// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
+// DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
+// puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
 int durum_free(void *ptr);
 
 // Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after a crash before it

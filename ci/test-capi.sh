@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# The C interface as its users meet it: installed, found by pkg-config and CMake, compiled by every compiler at hand;
+# the tests in C; the examples, killed again and again; what must not compile. ROUNDS_CAPI: kills per program.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ci/deps.sh build capi
+need_cargo
+KILLS=${ROUNDS_CAPI:-30}
+work=$(mktemp -d /dev/shm/durum-capi.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+capi=crates/durum-capi
+passed=0 failed=0
+
+check() { # check NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        warn "$name: FAILED"
+        sed 's/^/    /' "$work/log" | tail -n 40 >&2
+    fi
+}
+
+# Dependencies are built as `cargo test` builds them, so that nothing is built twice.
+PREFIX=$prefix ci/install.sh --profile test
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+read -ra cflags <<<"$(pkg-config --cflags durum)"
+read -ra libs <<<"$(pkg-config --libs durum)"
+read -ra static_libs <<<"$(pkg-config --static --libs durum | sed 's/-ldurum/-l:libdurum.a/')"
+# Locals that a block may clobber are a finding; so is everything else.
+warnings=(-Wall -Wextra -Werror -pedantic)
+run_path=("-Wl,-rpath,$prefix/lib")
+
+# name, compiler, options; those that are not installed are left out.
+compilers() {
+    cat <<'TABLE'
+gcc-c99        gcc      -std=c99 -D_GNU_SOURCE
+gcc-c11        gcc      -std=c11 -D_GNU_SOURCE -O2
+gcc-asan       gcc      -std=c11 -D_GNU_SOURCE -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+gxx-c++17      g++      -x c++ -std=c++17 -O2
+gxx-c++11      g++      -x c++ -std=c++11
+clang-c11      clang    -std=c11 -D_GNU_SOURCE -O2
+clangxx-c++17  clang++  -x c++ -std=c++17
+TABLE
+}
+
+compile() { # compile COMPILER OUTPUT OPTIONS... SOURCES...
+    local compiler=$1 output=$2
+    shift 2
+    "$compiler" -g "${warnings[@]}" "${cflags[@]}" "$@" -o "$output" -x none "${run_path[@]}" "${libs[@]}" -lpthread
+}
+
+test_in() { # test_in NAME: the tests in C, in an empty directory
+    mkdir "$work/$1.dir"
+    # A leak checker would have to stop the process, which it cannot where processes may not be traced; the parent holds no store.
+    ASAN_OPTIONS=detect_leaks=0 "$work/$1" "$work/$1.dir" || return 1
+    rm -rf "$work/$1.dir"
+}
+
+while read -r name compiler options; do
+    if ! command -v "$compiler" >/dev/null; then
+        say "$name: skipped, there is no $compiler"
+        continue
+    fi
+    read -ra options <<<"$options"
+    check "compile $name" compile "$compiler" "$work/$name" "${options[@]}" $capi/tests/c/*.c
+    [ -x "$work/$name" ] || continue
+    say "$name: the tests in C"
+    check "$name" test_in "$name"
+    grep -E '^[0-9]+ passed' "$work/log" || true
+    for example in examples/c/*.c; do
+        check "compile $example with $name" compile "$compiler" "$work/example" "${options[@]}" "$example"
+    done
+done < <(compilers)
+
+# Mistakes that do not compile: the file without a case does.
+refuses() { # refuses COMPILER CASE OPTIONS...
+    local compiler=$1 number=$2
+    shift 2
+    ! "$compiler" "${warnings[@]}" "${cflags[@]}" "$@" -DCASE="$number" -c -o /dev/null $capi/tests/programs/refused.c
+}
+for compiler in gcc g++ clang clang++; do
+    command -v $compiler >/dev/null || continue
+    language=(-std=c11)
+    [[ $compiler != *++ ]] || language=(-x c++ -std=c++17)
+    check "$compiler: no mistake" "$compiler" "${warnings[@]}" "${cflags[@]}" "${language[@]}" -DCASE=0 -c -o /dev/null \
+        $capi/tests/programs/refused.c
+    for number in 1 2 3 4 5 6 7 8; do
+        check "$compiler refuses case $number" refuses $compiler "$number" "${language[@]}"
+    done
+done
+
+# The examples through pkg-config, static through pkg-config, and through CMake.
+mkdir "$work/bin"
+for example in counter list_append list_hybrid; do
+    check "pkg-config $example" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" examples/c/$example.c \
+        -o "$work/bin/$example" "${run_path[@]}" "${libs[@]}"
+    check "static $example" gcc -std=c11 -O2 "${cflags[@]}" examples/c/$example.c -o "$work/bin/$example-static" "${static_libs[@]}"
+done
+cmake_builds() {
+    cmake -S $capi/tests/cmake -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLES="$TOP/examples/c" &&
+        cmake --build "$work/cmake"
+}
+check "cmake" cmake_builds
+
+counts_to() { # counts_to PROGRAM STORE NUMBER
+    [ "$("$1" "$2")" = "run $3" ]
+}
+number=0
+for program in "$work/bin/counter" "$work/bin/counter-static" "$work/cmake/counter" "$work/cmake/counter_static"; do
+    number=$((number + 1))
+    check "counter, run $number" counts_to "$program" "$work/counter.store" $number
+done
+
+# Kills: a list program appends and says each length once it is durable. It is killed at a random moment; another process
+# recovers and checks the list, which must be as long as last said, or one longer.
+killed_and_checked() { # killed_and_checked PROGRAM STORE
+    local program=$1 store=$2 said length pid
+    : >"$work/said"
+    "$program" "$store" append 100000000 >>"$work/said" 2>"$work/said.errors" &
+    pid=$!
+    sleep "0.$(printf '%03d' $((RANDOM % 120)))"
+    kill -KILL $pid
+    wait $pid 2>/dev/null || true
+    # Each line is one small write, which a kill does not cut.
+    said=$(tail -n 1 "$work/said")
+    length=$("$program" "$store" check) || return 1
+    said=${said:-$previous}
+    if [ "$length" -ne "$said" ] && [ "$length" -ne $((said + 1)) ]; then
+        say "said $said, found $length"
+        return 1
+    fi
+    previous=$length
+}
+for program in list_append list_hybrid; do
+    say "$program: $KILLS kills"
+    previous=0 before=$failed
+    for kill in $(seq "$KILLS"); do
+        check "$program, kill $kill" killed_and_checked "$work/bin/$program" "$work/$program.store"
+        [ "$failed" = "$before" ] || break
+    done
+    say "$program: $previous nodes after $KILLS kills"
+done
+check "list_append clears" "$work/bin/list_append" "$work/list_append.store" clear
+emptied() { [ "$("$work/bin/list_append" "$work/list_append.store" check)" = 0 ]; }
+check "list_append is empty" emptied
+
+say "$passed passed, $failed failed"
+[ "$failed" = 0 ]

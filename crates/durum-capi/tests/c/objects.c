@@ -1,0 +1,139 @@
+/* Objects: root, allocation, freeing, persist. */
+#include "check.h"
+
+static void a_root_is_zeroed_kept_and_typed(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    CHECK(root != NULL && root->value == 0 && root->other == 0 && root->next == NULL);
+    CHECK(DURUM_ROOT(f.pool, cell) == root);
+    CHECK_NULL(durum_root(f.pool, NULL, sizeof(cell)), DURUM_E_ROOT_TYPE);
+    CHECK_NULL(durum_root(f.pool, DURUM_TYPE_OF(cell), 2 * sizeof(cell)), DURUM_E_ROOT_TYPE);
+    CHECK_NULL(durum_root(f.pool, DURUM_TYPE_OF(cell), 4), DURUM_E_ARGUMENT);
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_ADD(root);
+        root->value = 7;
+    }
+    DURUM_TX_END
+    fixture_close(&f);
+
+    f.store = durum_store_open(scratch("store"), NULL);
+    f.pool = durum_pool_open(f.store, "pool", NULL);
+    CHECK(DURUM_ROOT(f.pool, cell) == root && root->value == 7);
+    fixture_close(&f);
+    CHECK_NULL(durum_root(NULL, DURUM_TYPE_OF(cell), sizeof(cell)), DURUM_E_ARGUMENT);
+}
+
+static void a_root_that_does_not_fit_is_refused(void) {
+    fixture f = fixture_new();
+    CHECK_NULL(durum_root(f.pool, NULL, 3 << 20), DURUM_E_OBJECT_SIZE);
+    CHECK(durum_root(f.pool, NULL, 1 << 20) != NULL);
+    fixture_close(&f);
+}
+
+static void a_root_made_in_an_aborted_transaction_was_never_made(void) {
+    fixture f = fixture_new();
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK(DURUM_ROOT(f.pool, cell) != NULL);
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(durum_root(f.pool, NULL, 64) != NULL);
+    fixture_close(&f);
+}
+
+static void objects_outside_of_transactions_exist_at_once(void) {
+    fixture f = fixture_new();
+    static const size_t sizes[] = {1, 8, 24, 255, 256, 257, 4096, 100000, 3 << 20};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        unsigned char *object = (unsigned char *)durum_malloc(f.pool, NULL, sizes[i]);
+        CHECK(object != NULL && (uintptr_t)object % 16 == 0);
+        memset(object, 0xab, sizes[i]);
+        CHECK_CODE(durum_persist(object, sizes[i]), DURUM_OK);
+        CHECK_CODE(durum_free(object), DURUM_OK);
+        object = (unsigned char *)durum_malloc_zeroed(f.pool, NULL, sizes[i]);
+        CHECK(object != NULL);
+        for (size_t at = 0; at < sizes[i]; at++) {
+            CHECK(object[at] == 0);
+        }
+        CHECK_CODE(durum_free(object), DURUM_OK);
+        /* An empty puddle is given back, and the address is in no pool then. */
+        int again = durum_free(object);
+        CHECK(again == DURUM_E_NOT_ALLOCATED || again == DURUM_E_NOT_IN_POOL);
+    }
+    CHECK(durum_tx_level() == 0);
+    CHECK_CODE(durum_free(NULL), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void impossible_objects_are_refused(void) {
+    fixture f = fixture_new();
+    CHECK_NULL(durum_malloc(f.pool, NULL, (size_t)1 << 60), DURUM_E_OBJECT_SIZE);
+    CHECK_NULL(durum_malloc(f.pool, DURUM_TYPE_OF(cell), sizeof(cell) - 1), DURUM_E_ARGUMENT);
+    CHECK(durum_malloc(f.pool, DURUM_TYPE_OF(cell), 10 * sizeof(cell)) != NULL);
+    int local = 0;
+    CHECK_CODE(durum_free(&local), DURUM_E_NOT_IN_POOL);
+    cell *object = DURUM_NEW(f.pool, cell);
+    CHECK(object != NULL);
+    CHECK_CODE(durum_free(&object->other), DURUM_E_NOT_ALLOCATED);
+    CHECK_CODE(durum_free(object), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void a_full_address_range_refuses_and_the_transaction_goes_on(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_ADD(root);
+        root->value = 1;
+        CHECK_NULL(durum_malloc(f.pool, NULL, (size_t)1 << 50), DURUM_E_OBJECT_SIZE);
+        root->other = 2;
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+    CHECK(root->value == 1 && root->other == 2);
+    fixture_close(&f);
+}
+
+static void persist_wants_pool_memory(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    root->value = 9;
+    CHECK_CODE(durum_persist(&root->value, sizeof(root->value)), DURUM_OK);
+    CHECK_CODE(durum_persist(root, 0), DURUM_OK);
+    CHECK_CODE(durum_persist(NULL, 8), DURUM_E_ARGUMENT);
+    int local = 0;
+    CHECK_CODE(durum_persist(&local, sizeof(local)), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_persist(root, (size_t)1 << 40), DURUM_E_NOT_IN_POOL);
+    fixture_close(&f);
+}
+
+static void a_pool_grows_and_many_objects_keep_their_contents(void) {
+    enum { COUNT = 20000 };
+    fixture f = fixture_new();
+    cell **objects = (cell **)malloc(COUNT * sizeof(*objects));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        objects[i] = (cell *)durum_malloc(f.pool, DURUM_TYPE_OF(cell), 16 * sizeof(cell));
+        CHECK(objects[i] != NULL);
+        objects[i]->value = i;
+    }
+    for (uint64_t i = 0; i < COUNT; i++) {
+        CHECK(objects[i]->value == i);
+        CHECK_CODE(durum_free(objects[i]), DURUM_OK);
+    }
+    free(objects);
+    fixture_close(&f);
+}
+
+const test object_tests[] = {
+    {"a_root_is_zeroed_kept_and_typed", a_root_is_zeroed_kept_and_typed},
+    {"a_root_that_does_not_fit_is_refused", a_root_that_does_not_fit_is_refused},
+    {"a_root_made_in_an_aborted_transaction_was_never_made",
+     a_root_made_in_an_aborted_transaction_was_never_made},
+    {"objects_outside_of_transactions_exist_at_once",
+     objects_outside_of_transactions_exist_at_once},
+    {"impossible_objects_are_refused", impossible_objects_are_refused},
+    {"a_full_address_range_refuses_and_the_transaction_goes_on",
+     a_full_address_range_refuses_and_the_transaction_goes_on},
+    {"persist_wants_pool_memory", persist_wants_pool_memory},
+    {"a_pool_grows_and_many_objects_keep_their_contents",
+     a_pool_grows_and_many_objects_keep_their_contents},
+    {NULL, NULL},
+};

@@ -1,0 +1,208 @@
+/* Stores and pools: made, opened, closed, and refused. */
+#include "check.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+static void a_store_is_made_once_and_opened_again(void) {
+    CHECK_NULL(durum_store_open(scratch("store"), NULL), DURUM_E_STORE_MISSING);
+    durum_store *store = durum_store_create(scratch("store"), NULL);
+    CHECK(store != NULL);
+    CHECK_NULL(durum_store_create(scratch("store"), NULL), DURUM_E_STORE_EXISTS);
+    CHECK_NULL(durum_store_open(scratch("store"), NULL), DURUM_E_STORE_BUSY);
+    CHECK_NULL(durum_store_open_or_create(scratch("store"), NULL), DURUM_E_STORE_BUSY);
+    CHECK(strstr(durum_errormsg(), "store") != NULL);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    store = durum_store_open_or_create(scratch("store"), NULL);
+    CHECK(store != NULL);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    store = durum_store_open_or_create(scratch("other"), NULL);
+    CHECK(store != NULL);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    CHECK_CODE(durum_store_close(NULL), DURUM_OK);
+}
+
+static void null_and_bad_options_are_refused(void) {
+    CHECK(durum_errorcode() == DURUM_OK && durum_errormsg()[0] == '\0');
+    CHECK_NULL(durum_store_open(NULL, NULL), DURUM_E_ARGUMENT);
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    options.domain = 99;
+    CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
+    options.domain = DURUM_DOMAIN_DETECT;
+    options.struct_size -= 8;
+    CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
+    options.struct_size += 8;
+    options.base = 12345;
+    CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_OPTIONS);
+    CHECK_NULL(durum_store_create(scratch("missing/store"), NULL), DURUM_E_IO);
+    CHECK(DURUM_E_GROUP(durum_errorcode()) == 4);
+
+    fixture f = fixture_new();
+    CHECK_NULL(durum_pool_open(f.store, NULL, NULL), DURUM_E_ARGUMENT);
+    CHECK_NULL(durum_pool_open(f.store, "\xff\xfe", NULL), DURUM_E_ARGUMENT);
+    durum_pool_options pool = DURUM_POOL_OPTIONS_INIT;
+    pool.engine = 77;
+    CHECK_NULL(durum_pool_create(f.store, "x", &pool), DURUM_E_ARGUMENT);
+    pool.engine = DURUM_ENGINE_DEFAULT;
+    pool.flags = 1u << 31;
+    CHECK_NULL(durum_pool_create(f.store, "x", &pool), DURUM_E_ARGUMENT);
+    pool.flags = 0;
+    pool.root_puddle_size = 12345;
+    CHECK_NULL(durum_pool_create(f.store, "x", &pool), DURUM_E_OPTIONS);
+    CHECK_NULL(durum_pool_open(f.store, "x", NULL), DURUM_E_POOL_MISSING);
+    fixture_close(&f);
+}
+
+static void a_null_handle_keeps_the_first_failure(void) {
+    durum_store *store = durum_store_open(scratch("none"), NULL);
+    durum_pool *pool = durum_pool_open_or_create(store, "pool", NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root == NULL);
+    CHECK_CODE(durum_errorcode(), DURUM_E_STORE_MISSING);
+    CHECK(strstr(durum_errormsg(), "none") != NULL);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    CHECK_CODE(durum_errorcode(), DURUM_E_STORE_MISSING);
+}
+
+static void a_null_handle_alone_is_an_argument_error(void) {
+    CHECK_NULL(durum_pool_open(NULL, "pool", NULL), DURUM_E_ARGUMENT);
+}
+
+static void the_domain_is_told_and_can_be_chosen(void) {
+    CHECK(durum_store_domain(NULL) == DURUM_DOMAIN_DETECT);
+    static const uint32_t domains[] = {DURUM_DOMAIN_DRAM, DURUM_DOMAIN_FILE,
+                                       DURUM_DOMAIN_EMULATED_STT_RAM, DURUM_DOMAIN_EMULATED_PCM};
+    for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "domain%u", (unsigned)domains[i]);
+        durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+        options.domain = domains[i];
+        durum_store *store = durum_store_create(scratch(name), &options);
+        CHECK(store != NULL);
+        CHECK(durum_store_domain(store) == domains[i]);
+        durum_pool *pool = durum_pool_create(store, "pool", NULL);
+        cell *root = DURUM_ROOT(pool, cell);
+        CHECK(root != NULL);
+        DURUM_TX_BEGIN(pool) {
+            DURUM_TX_ADD(root);
+            root->value = 40 + domains[i];
+        }
+        DURUM_TX_END
+        CHECK_CODE(durum_errorcode(), DURUM_OK);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+        CHECK_CODE(durum_store_close(store), DURUM_OK);
+
+        store = durum_store_open(scratch(name), &options);
+        pool = durum_pool_open(store, "pool", NULL);
+        root = DURUM_ROOT(pool, cell);
+        CHECK(root != NULL && root->value == 40 + domains[i]);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+        CHECK_CODE(durum_store_close(store), DURUM_OK);
+    }
+}
+
+static void pools_are_made_opened_and_removed(void) {
+    fixture f = fixture_new();
+    CHECK_NULL(durum_pool_create(f.store, "pool", NULL), DURUM_E_POOL_EXISTS);
+    CHECK_NULL(durum_pool_create(f.store, "", NULL), DURUM_E_POOL_NAME);
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.engine = DURUM_ENGINE_HYBRID;
+    options.root_puddle_size = 8 << 20;
+    durum_pool *large = durum_pool_open_or_create(f.store, "large", &options);
+    CHECK(large != NULL);
+    CHECK(durum_root(large, NULL, 5 << 20) != NULL);
+    durum_pool *again = durum_pool_open(f.store, "large", NULL);
+    CHECK(again != NULL && again != large);
+    CHECK_CODE(durum_pool_remove(f.store, "large"), DURUM_E_POOL_OPEN);
+    CHECK_CODE(durum_pool_close(large), DURUM_OK);
+    CHECK_CODE(durum_pool_remove(f.store, "large"), DURUM_E_POOL_OPEN);
+    CHECK_CODE(durum_pool_close(again), DURUM_OK);
+    CHECK_CODE(durum_pool_remove(f.store, "large"), DURUM_OK);
+    CHECK_CODE(durum_pool_remove(f.store, "large"), DURUM_E_POOL_MISSING);
+    CHECK_CODE(durum_pool_remove(f.store, NULL), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_close(NULL), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void a_pool_outlives_its_stores_handle(void) {
+    fixture f = fixture_new();
+    CHECK_CODE(durum_store_close(f.store), DURUM_OK);
+    cell *root = DURUM_ROOT(f.pool, cell);
+    CHECK(root != NULL);
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_ADD(root);
+        root->value = 3;
+    }
+    DURUM_TX_END
+    CHECK_NULL(durum_store_open(scratch("store"), NULL), DURUM_E_STORE_BUSY);
+    CHECK_CODE(durum_pool_close(f.pool), DURUM_OK);
+    durum_store *store = durum_store_open(scratch("store"), NULL);
+    CHECK(store != NULL);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+}
+
+static void an_engine_that_is_not_there_is_refused(void) {
+    fixture f = fixture_new();
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.engine = DURUM_ENGINE_TWIN;
+    durum_pool *twin = durum_pool_create(f.store, "twin", &options);
+    if (twin == NULL) {
+        CHECK_CODE(durum_errorcode(), DURUM_E_ENGINE_MISSING);
+        CHECK(DURUM_E_GROUP(durum_errorcode()) == 2);
+    }
+    CHECK_CODE(durum_pool_close(twin), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void two_stores_are_open_beside_each_other_or_say_why_not(void) {
+    fixture f = fixture_new();
+    durum_store *other = durum_store_create(scratch("other"), NULL);
+    CHECK(other != NULL);
+    durum_pool *pool = durum_pool_create(other, "pool", NULL);
+    CHECK(pool != NULL || durum_errorcode() == DURUM_E_ADDRESS_CONFLICT);
+    if (pool != NULL) {
+        cell *mine = DURUM_ROOT(f.pool, cell);
+        cell *theirs = DURUM_ROOT(pool, cell);
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_begin(pool), DURUM_E_OTHER_STORE);
+        CHECK_CODE(durum_tx_add(theirs, sizeof(*theirs)), DURUM_E_NOT_IN_POOL);
+        CHECK_CODE(durum_tx_add(mine, sizeof(*mine)), DURUM_OK);
+        CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    }
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(other), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void a_foreign_and_a_damaged_store_are_refused(void) {
+    fixture f = fixture_new();
+    fixture_close(&f);
+    int file = open(scratch("store/durum.store"), O_WRONLY | O_TRUNC);
+    CHECK(file >= 0);
+    CHECK(write(file, "not a store at all, whatever it says\n", 37) == 37);
+    close(file);
+    durum_store *store = durum_store_open(scratch("store"), NULL);
+    CHECK(store == NULL);
+    CHECK(durum_errorcode() == DURUM_E_FORMAT || durum_errorcode() == DURUM_E_DAMAGED);
+    CHECK(strstr(durum_errormsg(), "durum.store") != NULL);
+}
+
+static void the_version_is_a_string(void) {
+    CHECK(strchr(durum_version(), '.') != NULL);
+}
+
+const test store_tests[] = {
+    {"a_store_is_made_once_and_opened_again", a_store_is_made_once_and_opened_again},
+    {"null_and_bad_options_are_refused", null_and_bad_options_are_refused},
+    {"a_null_handle_keeps_the_first_failure", a_null_handle_keeps_the_first_failure},
+    {"a_null_handle_alone_is_an_argument_error", a_null_handle_alone_is_an_argument_error},
+    {"the_domain_is_told_and_can_be_chosen", the_domain_is_told_and_can_be_chosen},
+    {"pools_are_made_opened_and_removed", pools_are_made_opened_and_removed},
+    {"a_pool_outlives_its_stores_handle", a_pool_outlives_its_stores_handle},
+    {"an_engine_that_is_not_there_is_refused", an_engine_that_is_not_there_is_refused},
+    {"two_stores_are_open_beside_each_other_or_say_why_not",
+     two_stores_are_open_beside_each_other_or_say_why_not},
+    {"a_foreign_and_a_damaged_store_are_refused", a_foreign_and_a_damaged_store_are_refused},
+    {"the_version_is_a_string", the_version_is_a_string},
+    {NULL, NULL},
+};

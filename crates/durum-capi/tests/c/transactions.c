@@ -1,0 +1,214 @@
+/* Transactions by plain calls. */
+#include "check.h"
+
+static void nothing_works_without_a_transaction(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    uint64_t value = 1;
+    CHECK(durum_tx_level() == 0);
+    CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_E_NO_TRANSACTION);
+    CHECK_CODE(durum_tx_clobber(root, sizeof(*root)), DURUM_E_NO_TRANSACTION);
+    CHECK_CODE(durum_tx_redo_set(root, &value, sizeof(value)), DURUM_E_NO_TRANSACTION);
+    CHECK_CODE(durum_tx_volatile(&value, sizeof(value)), DURUM_E_NO_TRANSACTION);
+    CHECK_CODE(durum_tx_commit(), DURUM_E_NO_TRANSACTION);
+    CHECK_CODE(durum_tx_rollback(), DURUM_E_NO_TRANSACTION);
+    CHECK_CODE(durum_tx_abort(), DURUM_E_NO_TRANSACTION);
+    fixture_close(&f);
+}
+
+static void a_commit_keeps_and_a_rollback_restores(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK(durum_tx_level() == 1);
+    CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_OK);
+    root->value = 1;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK(durum_tx_level() == 0 && root->value == 1);
+
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+    root->value = 2;
+    root->other = 2;
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(root->value == 1 && root->other == 0);
+    fixture_close(&f);
+}
+
+static void redo_sets_show_after_the_commit_only(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    uint64_t value = 5;
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_redo_set(&root->value, &value, sizeof(value)), DURUM_OK);
+    value = 6; /* copied before */
+    CHECK(root->value == 0);
+    CHECK_CODE(durum_tx_add(&root->value, sizeof(value)), DURUM_E_PENDING_SET);
+    CHECK_CODE(durum_tx_redo_set(&root->value, NULL, 8), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_tx_redo_set(&value, &value, 8), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK(root->value == 5);
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_redo_set(&root->value, &value, sizeof(value)), DURUM_OK);
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(root->value == 5);
+    fixture_close(&f);
+}
+
+static void clobbered_ranges_are_kept_by_a_commit(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_clobber(&root->value, sizeof(root->value)), DURUM_OK);
+    root->value = 8;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK(root->value == 8);
+    fixture_close(&f);
+}
+
+static void volatile_memory_comes_back_on_abort_only(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    uint64_t cached = 1;
+    /* Alone in its transaction, and beside a change. */
+    for (int with_change = 0; with_change < 2; with_change++) {
+        cached = 1;
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_volatile(&cached, sizeof(cached)), DURUM_OK);
+        cached = 2;
+        if (with_change) {
+            CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+        }
+        CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+        CHECK(cached == 1);
+
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_volatile(&cached, sizeof(cached)), DURUM_OK);
+        cached = 3;
+        if (with_change) {
+            CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+        }
+        CHECK_CODE(durum_tx_commit(), DURUM_OK);
+        CHECK(cached == 3);
+
+        /* What was registered before the commit is forgotten. */
+        CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+        CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+        CHECK(cached == 3);
+    }
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_volatile(NULL, 8), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void levels_are_one_transaction(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+    root->value = 1;
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK(durum_tx_level() == 2);
+    root->other = 1;
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(durum_tx_level() == 1);
+    CHECK_CODE(durum_tx_commit(), DURUM_E_ABORTED);
+    CHECK(durum_tx_level() == 0 && root->value == 0 && root->other == 0);
+    fixture_close(&f);
+}
+
+static void an_abort_without_a_block_dooms_the_transaction(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+    root->value = 1;
+    CHECK_CODE(durum_tx_abort(), DURUM_E_ABORTED);
+    CHECK(durum_tx_level() == 1);
+    CHECK_CODE(durum_tx_commit(), DURUM_E_ABORTED);
+    CHECK(durum_tx_level() == 0 && root->value == 0);
+    fixture_close(&f);
+}
+
+static void addresses_outside_of_pools_are_refused(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    int local = 0;
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(&local, sizeof(local)), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_tx_add(NULL, 8), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_tx_add(root, (size_t)1 << 40), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_tx_clobber(&local, sizeof(local)), DURUM_E_NOT_IN_POOL);
+    CHECK_CODE(durum_tx_add(root, 0), DURUM_OK);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK_CODE(durum_tx_begin(NULL), DURUM_E_ARGUMENT);
+    fixture_close(&f);
+}
+
+static void a_pool_is_not_closed_under_its_transaction(void) {
+    fixture f = fixture_new();
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_pool_close(f.pool), DURUM_E_IN_TRANSACTION);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void one_transaction_changes_several_pools(void) {
+    fixture f = fixture_new();
+    durum_pool *second = durum_pool_create(f.store, "second", NULL);
+    cell *one = DURUM_ROOT(f.pool, cell);
+    cell *two = DURUM_ROOT(second, cell);
+    CHECK(one != NULL && two != NULL);
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(one, sizeof(*one)), DURUM_OK);
+    CHECK_CODE(durum_tx_add(two, sizeof(*two)), DURUM_OK);
+    one->value = two->value = 1;
+    two->next = (cell *)durum_malloc_zeroed(second, DURUM_TYPE_OF(cell), sizeof(cell));
+    CHECK(two->next != NULL);
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(one->value == 0 && two->value == 0 && two->next == NULL);
+    CHECK_CODE(durum_tx_begin(second), DURUM_OK);
+    CHECK_CODE(durum_tx_add(one, sizeof(*one)), DURUM_OK);
+    CHECK_CODE(durum_tx_add(two, sizeof(*two)), DURUM_OK);
+    one->value = two->value = 2;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK(one->value == 2 && two->value == 2);
+    CHECK_CODE(durum_pool_close(second), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void the_checker_finds_stores_that_nobody_announced(void) {
+    durum_store *store = durum_store_create(scratch("store"), NULL);
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.flags = DURUM_POOL_CHECK_STORES;
+    durum_pool *pool = durum_pool_create(store, "pool", &options);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL);
+    CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
+    CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_OK);
+    root->value = 1;
+    root->other = 1;
+    CHECK_CODE(durum_tx_commit(), DURUM_E_UNANNOUNCED);
+    CHECK(strstr(durum_errormsg(), "other") != NULL);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+}
+
+const test transaction_tests[] = {
+    {"nothing_works_without_a_transaction", nothing_works_without_a_transaction},
+    {"a_commit_keeps_and_a_rollback_restores", a_commit_keeps_and_a_rollback_restores},
+    {"redo_sets_show_after_the_commit_only", redo_sets_show_after_the_commit_only},
+    {"clobbered_ranges_are_kept_by_a_commit", clobbered_ranges_are_kept_by_a_commit},
+    {"volatile_memory_comes_back_on_abort_only", volatile_memory_comes_back_on_abort_only},
+    {"levels_are_one_transaction", levels_are_one_transaction},
+    {"an_abort_without_a_block_dooms_the_transaction",
+     an_abort_without_a_block_dooms_the_transaction},
+    {"addresses_outside_of_pools_are_refused", addresses_outside_of_pools_are_refused},
+    {"a_pool_is_not_closed_under_its_transaction", a_pool_is_not_closed_under_its_transaction},
+    {"one_transaction_changes_several_pools", one_transaction_changes_several_pools},
+    {"the_checker_finds_stores_that_nobody_announced",
+     the_checker_finds_stores_that_nobody_announced},
+    {NULL, NULL},
+};
