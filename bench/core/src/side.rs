@@ -44,6 +44,20 @@ pub trait Side {
 /// Bytes of the area that `floor` and `add` write to: it stays in the second-level cache, as a hot object would.
 pub const AREA_SIZE: usize = 256 << 10;
 
+/// Bytes to allocate so that the area has room at [`area_in`].
+pub const AREA_ROOM: usize = AREA_SIZE + 2 * PAGE;
+
+const PAGE: usize = 4096;
+
+/// Where in [`AREA_ROOM`] bytes the area lies: a line behind the first page boundary, on every side.
+///
+/// Found by measurement: going round exactly 64 whole pages, each write-back takes 15 % longer than with any other
+/// start in a page, on some machines. An allocator's choice of addresses should not decide a row.
+pub fn area_in(room: *mut u8) -> *mut u8 {
+    let offset = room.addr().next_multiple_of(PAGE) + 64 - room.addr();
+    room.wrapping_add(offset)
+}
+
 /// Single operations.
 pub trait Cells {
     /// The area of [`AREA_SIZE`] bytes.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::memory::DurumMemory;
 use crate::error::Result;
-use crate::side::{self, AREA_SIZE};
+use crate::side::{self, AREA_ROOM, AREA_SIZE, area_in};
 use crate::sides::plain::cells::{RingNode, chase_raw, deref_raw};
 use crate::structures::{Memory, Stored};
 
@@ -35,7 +35,7 @@ object!(Object4096, "bench object of 4096 bytes", 512);
 /// An area, a ring and some objects in a pool.
 pub(super) struct DurumCells {
     memory: DurumMemory,
-    // INVARIANT: AREA_SIZE bytes in the pool, on a line boundary.
+    // INVARIANT: AREA_SIZE bytes in the pool.
     area: *mut u8,
     // INVARIANT: the root object; `first` is node 0 of a ring in the pool.
     root: *mut Root,
@@ -46,7 +46,7 @@ pub(super) struct DurumCells {
 
 impl DurumCells {
     pub(super) fn new(mut memory: DurumMemory, ring: &[u32]) -> Result<Self> {
-        let area = memory.zeroed(AREA_SIZE)?;
+        let area = area_in(memory.zeroed(AREA_ROOM)?);
         let root = memory.root::<Root>()?;
         let pool = &memory.temp.pool;
         let built = pool.transaction(|tx| {

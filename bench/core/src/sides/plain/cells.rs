@@ -7,7 +7,7 @@ use durum_persist::{Site, line};
 
 use super::PlainMemory;
 use crate::error::Result;
-use crate::side::{self, AREA_SIZE};
+use crate::side::{self, AREA_ROOM, AREA_SIZE, area_in};
 use crate::structures::Memory;
 
 /// Exactly one line, so that the ring has the same footprint on all sides however wide their pointers are.
@@ -67,7 +67,7 @@ pub(super) struct PlainCells<const FLUSH: bool> {
 
 impl<const FLUSH: bool> PlainCells<FLUSH> {
     pub(super) fn new(mut memory: PlainMemory<FLUSH>, ring: &[u32]) -> Result<Self> {
-        let area = memory.zeroed_array::<u64>(AREA_SIZE / 8)?.cast();
+        let area = area_in(memory.zeroed_array::<u64>(AREA_ROOM / 8)?.cast());
         let nodes = memory.zeroed_array::<RingNode>(ring.len())?;
         for (index, next) in ring.iter().enumerate() {
             // SAFETY: both are inside the array.
