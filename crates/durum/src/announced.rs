@@ -89,6 +89,11 @@ impl Announced {
         self.lines.is_empty() && self.large.is_empty()
     }
 
+    /// Bytes inserted so far; a byte that lies in several ranges counts for each.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Every range that was inserted, if they are few: at most 16 ranges and 256 bytes in sum.
     pub(crate) fn few(&self) -> Option<&[(usize, usize)]> {
         let complete = self.few.iter().map(|(_, len)| len).sum::<usize>() == self.bytes;

@@ -44,6 +44,7 @@ mod media;
 mod pool;
 mod puddle;
 mod rawlog;
+mod saved;
 mod space;
 mod store;
 mod tx;
@@ -65,5 +66,11 @@ pub use tx::{Announce, Transaction, Tx};
 
 /// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
 pub fn sites() -> Vec<Site> {
-    [engine::SITES, log::SITES, rawlog::SITES, store::SITES].concat()
+    [
+        &engine::SITES.concat()[..],
+        log::SITES,
+        rawlog::SITES,
+        store::SITES,
+    ]
+    .concat()
 }

@@ -152,7 +152,8 @@ impl LogWriter {
         !self.undo.is_empty()
     }
 
-    /// Appends an undo entry with what `[target, target + len)` holds now; at most [`ENTRY_DATA_MAX`] bytes.
+    /// Appends an undo entry with what `[target, target + len)` holds now; at most [`ENTRY_DATA_MAX`] bytes. The caller fences
+    /// before it appends anything else.
     ///
     /// # Safety
     /// The range is readable, and nobody changes it meanwhile.
@@ -164,12 +165,7 @@ impl LogWriter {
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        // On `file` one sync covers all entries, so none has a fence of its own.
-        let flags = if self.private() {
-            EntryFlags::NONE
-        } else {
-            EntryFlags::FENCED
-        };
+        let flags = EntryFlags::FENCED;
         // SAFETY: as the caller promises.
         let data = unsafe { std::slice::from_raw_parts(target as *const u8, len) };
         let at = self.append(

@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::pool::{Pool, PoolInner};
 use crate::space::forked;
 use crate::store::StoreInner;
-use state::Volatile;
 
 pub use scope::Transaction;
 pub(crate) use state::{PoolRef, Set, TxState};
@@ -423,15 +422,8 @@ impl Tx {
     pub unsafe fn volatile_bytes(&self, target: *mut u8, len: usize) {
         let mut state = self.state.borrow_mut();
         self.touched.set(true);
-        let from = state.volatile_bytes.len();
-        // SAFETY: readable, as the caller promises.
-        let bytes = unsafe { std::slice::from_raw_parts(target, len) };
-        state.volatile_bytes.extend_from_slice(bytes);
-        state.volatile.push(Volatile {
-            target: target as usize,
-            len,
-            from,
-        });
+        // SAFETY: readable and unshared, as the caller promises.
+        unsafe { state.volatile.save(target as usize, len) };
     }
 
     /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls back.

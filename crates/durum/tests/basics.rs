@@ -210,6 +210,53 @@ fn fences_are_as_documented() {
 }
 
 #[test]
+fn syncs_of_the_file_domain_do_not_grow_with_the_transaction() {
+    let fixture = Fixture::with(StoreOptions::new().domain(Domain::File), PoolOptions::new());
+    let other = fixture
+        .store
+        .as_ref()
+        .unwrap()
+        .create_pool("other", PoolOptions::new())
+        .unwrap();
+    let roots = [
+        fixture.pool().root::<Root>().unwrap(),
+        other.root::<Root>().unwrap(),
+    ];
+    push(fixture.pool(), roots[0], 1);
+    for (files, ranges) in [(1u64, 1usize), (1, 3), (1, 60), (2, 2), (2, 30)] {
+        let before = thread_counters();
+        fixture
+            .pool()
+            .transaction(|tx| unsafe {
+                for root in &roots[..files as usize] {
+                    for at in 0..ranges {
+                        tx.add(&raw const (**root).table[at * 8])?;
+                        (**root).table[at * 8] += 1;
+                    }
+                    tx.set(&raw mut (**root).count, 3)?;
+                }
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        assert_eq!(
+            (thread_counters() - before).syncs,
+            files + 2,
+            "{files} files, {ranges} ranges"
+        );
+    }
+    let before = thread_counters();
+    fixture
+        .pool()
+        .transaction(|tx| tx.alloc_bytes(fixture.pool(), 0, 500_000, 8).map(drop))
+        .unwrap();
+    assert_eq!(
+        (thread_counters() - before).syncs,
+        4,
+        "a large fresh object costs one more"
+    );
+}
+
+#[test]
 fn nested_transactions_are_one() {
     let fixture = Fixture::new();
     let root = fixture.root() as *mut Root;

@@ -7,13 +7,17 @@
 //! both, small  entry | ...  data, redo entries, seal | home |    word |      n + 3
 //! ```
 //!
-//! `|` is a fence; on `file`, where stores stay private until they are written back, undo entries need no fence of their own. *Small*: all
-//! announced ranges together are at most 256 bytes, so the seal carries a checksum of their contents and proves by itself
-//! that they reached the media. That is also how fresh objects cost an allocation no fence.
+//! `|` is a fence. *Small*: all announced ranges together are at most 256 bytes, so the seal carries a checksum of their contents
+//! and proves by itself that they reached the media. That is also how fresh objects cost an allocation no fence.
+//!
+//! On `file`, stores stay private to the process until they are written back: see [`private`].
+
+mod private;
 
 use durum_persist::{Site, line};
 
 use super::Engine;
+use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::log::{ENTRY_DATA_MAX, LogWriter, MoreLog};
@@ -22,10 +26,10 @@ use crate::puddle::Puddle;
 use crate::space::puddle_at;
 use crate::tx::{Announce, PoolRef, TxState};
 
+pub(super) use private::SITES as PRIVATE_SITES;
+
 const ADD_WRITE: Site = Site("hybrid.add: write back the undo entry");
 const ADD_FENCE: Site = Site("hybrid.add: fence after the undo entry");
-const UNDO_LOG_WRITE: Site = Site("hybrid.commit: write the undo entries (file domain)");
-const UNDO_LOG_FENCE: Site = Site("hybrid.commit: sync the undo entries (file domain)");
 const DATA_WRITE: Site = Site("hybrid.commit: write back announced ranges");
 const DATA_FENCE: Site = Site("hybrid.commit: fence after announced ranges");
 const REDO_WRITE: Site = Site("hybrid.commit: write back redo entries");
@@ -46,8 +50,6 @@ const PERSIST_FENCE: Site = Site("persist: fence");
 pub(crate) const SITES: &[Site] = &[
     ADD_WRITE,
     ADD_FENCE,
-    UNDO_LOG_WRITE,
-    UNDO_LOG_FENCE,
     DATA_WRITE,
     DATA_FENCE,
     REDO_WRITE,
@@ -82,6 +84,9 @@ impl Engine for Hybrid {
         if announce == Announce::Clobber {
             return Ok(());
         }
+        if puddle.private {
+            return private::announce(tx, puddle, address, len);
+        }
         tx.log()?;
         let TxState {
             pools,
@@ -99,31 +104,29 @@ impl Engine for Hybrid {
             let piece = (end - at).min(ENTRY_DATA_MAX);
             // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
             guarded(|| unsafe { log.append_undo(at, piece, more, barrier) })?;
-            if !puddle.private {
-                log.write_back(barrier, ADD_WRITE)?;
-                // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
-                // time; a crash in between would find new bytes and nothing to undo them with.
-                barrier.fence(false, ADD_FENCE)?;
-            }
+            log.write_back(barrier, ADD_WRITE)?;
+            // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
+            // time; a crash in between would find new bytes and nothing to undo them with.
+            barrier.fence(false, ADD_FENCE)?;
             at += piece;
         }
         puddle.check_failed()
     }
 
     fn commit(&self, tx: &mut TxState) -> Result<()> {
+        if tx.pools[0].store.private {
+            return private::commit(tx);
+        }
         let redo = !tx.sets.is_empty() || !tx.bits.is_empty() || !tx.bitmaps.is_empty();
         let undo = tx.log.as_ref().is_some_and(LogWriter::has_undo);
         if redo {
             tx.log()?;
-            return commit_redo(tx, undo);
-        }
-        if undo && tx.log.as_ref().is_some_and(LogWriter::private) {
-            flush_undo_log(tx)?;
+            return commit_redo(tx);
         }
         if !tx.announced.is_empty() {
-            write_back_announced(tx, DATA_WRITE)?;
+            write_back_announced(&tx.announced, DATA_WRITE);
             // ORDER: the new contents are durable before the undo entries that protect them lose their effect.
-            tx.barrier.fence(private(tx), DATA_FENCE)?;
+            tx.barrier.fence(false, DATA_FENCE)?;
         }
         check_media(&tx.pools)?;
         if undo {
@@ -134,8 +137,22 @@ impl Engine for Hybrid {
     }
 
     fn abort(&self, tx: &mut TxState) {
-        // An error here is one of `file`, and has poisoned the pool.
-        let _ = roll_back(tx);
+        let result = match tx.pools[0].store.private {
+            true => private::roll_back(tx),
+            false => roll_back(tx),
+        };
+        if let Err(error) = result {
+            // Nobody can be told here. The log keeps its undo entries, so the next opener rolls back; until then the pools are closed
+            // to everybody.
+            tracing::error!(%error, "a transaction could not be rolled back");
+            for pool in &tx.pools {
+                pool.poison.set(
+                    &pool.store.info.path,
+                    0,
+                    "a transaction could not be rolled back",
+                );
+            }
+        }
     }
 
     fn persist(&self, puddle: &Puddle, address: usize, len: usize) -> Result<()> {
@@ -151,35 +168,55 @@ impl Engine for Hybrid {
     }
 }
 
-fn private(tx: &TxState) -> bool {
-    tx.pools[0].store.private
-}
-
-/// On `file`: the undo entries reach the log before any announced byte reaches its puddle.
-fn flush_undo_log(tx: &mut TxState) -> Result<()> {
-    let TxState {
-        log: Some(log),
-        barrier,
-        ..
-    } = tx
-    else {
-        return Ok(());
-    };
-    log.write_back(barrier, UNDO_LOG_WRITE)?;
-    // ORDER: undo entries are durable before the ranges are written to their files, which the kernel may write out at any time.
-    barrier.fence(true, UNDO_LOG_FENCE)
-}
-
-fn commit_redo(tx: &mut TxState, undo: bool) -> Result<()> {
-    let private = private(tx);
-    if undo && private {
-        flush_undo_log(tx)?;
-    }
+fn commit_redo(tx: &mut TxState) -> Result<()> {
     // A seal may vouch for ranges only if nothing changes them between seal and word: a `set` on them would.
     let coverable = !tx.sets_overlap_announced();
     if !tx.announced.is_empty() {
-        write_back_announced_with(&tx.announced, &mut tx.barrier, private, DATA_WRITE)?;
+        write_back_announced(&tx.announced, DATA_WRITE);
     }
+    // Before the seal, because nothing may fail after it.
+    check_media(&tx.pools)?;
+    append_changes(tx)?;
+    let TxState {
+        pools,
+        log: Some(log),
+        barrier,
+        announced,
+        ..
+    } = &mut *tx
+    else {
+        return Err(Error::NoTransaction);
+    };
+    let more: &dyn MoreLog = &*pools[0].store;
+    match announced.few().filter(|_| coverable) {
+        Some(ranges) => {
+            let mut contents = log.salt().crc();
+            for &(address, len) in ranges {
+                // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+                let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+                guarded(|| contents.update(bytes));
+            }
+            log.append_seal(false, ranges, contents.value(), more, barrier)?;
+        }
+        None => {
+            log.write_back(barrier, REDO_WRITE)?;
+            // ORDER: announced ranges and redo entries are durable before the seal that declares them so.
+            barrier.fence(false, DATA_FENCE)?;
+            log.append_seal(true, &[], log.salt().crc().value(), more, barrier)?;
+        }
+    }
+    log.write_back(barrier, SEAL_WRITE)?;
+    // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every redo
+    // entry; before, it rolls back, and needs home places untouched.
+    barrier.fence(false, SEAL_FENCE)?;
+    apply(tx, HOME_WRITE)?;
+    // ORDER: home places are durable before the entries that could write them again lose their effect.
+    tx.barrier.fence(false, HOME_FENCE)?;
+    retire(tx, RETIRE_WRITE, RETIRE_FENCE)
+}
+
+/// Appends the entries for what changes at the commit only: allocation bits and `set`s.
+fn append_changes(tx: &mut TxState) -> Result<()> {
     let TxState {
         pools,
         log: Some(log),
@@ -188,15 +225,12 @@ fn commit_redo(tx: &mut TxState, undo: bool) -> Result<()> {
         bits,
         sets,
         set_bytes,
-        announced,
         ..
-    } = &mut *tx
+    } = tx
     else {
         return Err(Error::NoTransaction);
     };
     let more: &dyn MoreLog = &*pools[0].store;
-    // Before the seal, because nothing may fail after it.
-    check_media(pools)?;
     for bitmap in bitmaps.iter() {
         let mut bytes = [0; 64];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(bitmap.words) {
@@ -215,36 +249,11 @@ fn commit_redo(tx: &mut TxState, undo: bool) -> Result<()> {
             barrier,
         )?;
     }
-    match announced.few().filter(|_| coverable) {
-        Some(ranges) => {
-            let mut contents = log.salt().crc();
-            for &(address, len) in ranges {
-                // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
-                let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
-                guarded(|| contents.update(bytes));
-            }
-            log.append_seal(false, ranges, contents.value(), more, barrier)?;
-            log.write_back(barrier, SEAL_WRITE)?;
-        }
-        None => {
-            log.write_back(barrier, REDO_WRITE)?;
-            // ORDER: announced ranges and redo entries are durable before the seal that declares them so.
-            barrier.fence(private, DATA_FENCE)?;
-            log.append_seal(true, &[], log.salt().crc().value(), more, barrier)?;
-            log.write_back(barrier, SEAL_WRITE)?;
-        }
-    }
-    // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every redo
-    // entry; before, it rolls back, and needs home places untouched.
-    barrier.fence(private, SEAL_FENCE)?;
-    apply(tx)?;
-    // ORDER: home places are durable before the entries that could write them again lose their effect.
-    tx.barrier.fence(private, HOME_FENCE)?;
-    retire(tx, RETIRE_WRITE, RETIRE_FENCE)
+    Ok(())
 }
 
 /// Makes the redo entries' changes at their home places, from volatile memory; the caller fences.
-fn apply(tx: &mut TxState) -> Result<()> {
+fn apply(tx: &mut TxState, site: Site) -> Result<()> {
     let TxState {
         bitmaps,
         bits,
@@ -261,7 +270,7 @@ fn apply(tx: &mut TxState) -> Result<()> {
             bitmap.puddle.as_ref()
         };
         // ORDER: here and below: durable with the caller's fence, before the entries that could write it again are retired.
-        barrier.write_back(puddle, bitmap.address, len, HOME_WRITE)?;
+        barrier.write_back(puddle, bitmap.address, len, site)?;
     }
     for (at, change) in bits.iter().enumerate() {
         let word = change.word as *mut u64;
@@ -280,7 +289,7 @@ fn apply(tx: &mut TxState) -> Result<()> {
         // SAFETY: as above.
         let puddle = unsafe { change.puddle.as_ref() };
         if !same_line || puddle.private {
-            barrier.write_back_word(puddle, change.word, HOME_WRITE)?;
+            barrier.write_back_word(puddle, change.word, site)?;
         }
     }
     for (at, set) in sets.iter().enumerate() {
@@ -297,7 +306,7 @@ fn apply(tx: &mut TxState) -> Result<()> {
                 .is_some_and(|next| one_line(next) && next.target / 64 == set.target / 64);
         if !same_line || puddle.private {
             // ORDER: as for the bitmaps above.
-            barrier.write_back(puddle, set.target, set.len, HOME_WRITE)?;
+            barrier.write_back(puddle, set.target, set.len, site)?;
         }
     }
     Ok(())
@@ -318,37 +327,14 @@ fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
     barrier.fence(log.private(), fence)
 }
 
-fn write_back_announced(tx: &mut TxState, site: Site) -> Result<()> {
-    let private = private(tx);
-    write_back_announced_with(&tx.announced, &mut tx.barrier, private, site)
-}
-
-fn write_back_announced_with(
-    announced: &crate::announced::Announced,
-    barrier: &mut Barrier,
-    private: bool,
-    site: Site,
-) -> Result<()> {
-    if !private {
-        guarded(|| {
-            // SAFETY: whole lines around announced ranges, inside mapped puddles.
-            announced.for_each(true, |address, len| unsafe {
-                line::write_back(address as *const u8, len, site)
-            });
+/// Writes back every line with an announced byte, each once.
+fn write_back_announced(announced: &Announced, site: Site) {
+    guarded(|| {
+        // SAFETY: whole lines around announced ranges, inside mapped puddles.
+        announced.for_each(true, |address, len| unsafe {
+            line::write_back(address as *const u8, len, site)
         });
-        return Ok(());
-    }
-    // Exactly the announced bytes: a neighbour may belong to a transaction that is not committed.
-    let mut result = Ok(());
-    announced.for_each(false, |address, len| {
-        if result.is_ok()
-            && let Some(puddle) = puddle_at(address)
-        {
-            // SAFETY: puddles live while their store is open.
-            result = guarded(|| barrier.write_back(unsafe { puddle.as_ref() }, address, len, site));
-        }
     });
-    result
 }
 
 /// The error of a page that failed since the transaction began, if any.
@@ -362,7 +348,6 @@ fn check_media(pools: &[PoolRef]) -> Result<()> {
 
 fn roll_back(tx: &mut TxState) -> Result<()> {
     let TxState {
-        pools,
         log: Some(log),
         barrier,
         ..
@@ -373,17 +358,12 @@ fn roll_back(tx: &mut TxState) -> Result<()> {
     if log.entries() == 0 {
         return Ok(());
     }
-    let private = log.private();
-    // Without a write that reached the media, or without knowing what did (poison), memory is all there is to restore.
-    let media =
-        !private || log.reached_media() && pools.iter().all(|pool| pool.check_usable().is_ok());
     let mut result = Ok(());
     guarded(|| {
         log.undo_in_reverse(|target, saved| {
             // SAFETY: the entry was made from this range, which is still mapped; nobody else changes it.
             unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
-            if media
-                && result.is_ok()
+            if result.is_ok()
                 && let Some(puddle) = puddle_at(target)
             {
                 // SAFETY: puddles live while their store is open.
@@ -393,16 +373,10 @@ fn roll_back(tx: &mut TxState) -> Result<()> {
             }
         });
     });
-    if !media {
-        log.reset();
-        return Ok(());
-    }
     result?;
     if log.has_undo() {
         // ORDER: the old contents are durable before the entries that hold them lose their effect.
-        barrier.fence(private, ABORT_FENCE)?;
+        barrier.fence(false, ABORT_FENCE)?;
     }
-    log.retire(barrier, ABORT_RETIRE_WRITE)?;
-    // ORDER: the entries are out of effect before the ranges are free for other transactions to change.
-    barrier.fence(private, ABORT_RETIRE_FENCE)
+    retire(tx, ABORT_RETIRE_WRITE, ABORT_RETIRE_FENCE)
 }

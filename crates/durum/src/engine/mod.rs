@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
 
-pub(crate) use hybrid::SITES;
+/// The sites of all engines.
+pub(crate) const SITES: &[&[durum_persist::Site]] = &[hybrid::SITES, hybrid::PRIVATE_SITES];
 
 /// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
 ///

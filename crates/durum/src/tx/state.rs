@@ -13,6 +13,7 @@ use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
+use crate::saved::Saved;
 use crate::space::puddle_at;
 
 /// A change that `set` deferred to the commit.
@@ -23,14 +24,6 @@ pub(crate) struct Set {
     pub(crate) len: usize,
     /// Where the bytes start in `TxState::set_bytes`.
     pub(crate) from: usize,
-}
-
-/// Volatile memory to put back on abort.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Volatile {
-    pub(super) target: usize,
-    pub(super) len: usize,
-    pub(super) from: usize,
 }
 
 /// A pool that the running transaction uses.
@@ -65,8 +58,12 @@ pub(crate) struct TxState {
     pub(crate) bitmaps: Vec<Bitmap>,
     pub(crate) log: Option<LogWriter>,
     pub(crate) barrier: Barrier,
-    pub(super) volatile: Vec<Volatile>,
-    pub(super) volatile_bytes: Vec<u8>,
+    /// Old contents of announced ranges, where they are not kept in the log (`file` domain).
+    pub(crate) backups: Saved,
+    /// The ranges in `backups`.
+    pub(crate) backed: Announced,
+    /// Old contents of volatile memory.
+    pub(super) volatile: Saved,
     pub(super) caches: Vec<ThreadCache>,
 }
 
@@ -84,8 +81,9 @@ impl TxState {
             bitmaps: Vec::new(),
             log: None,
             barrier: Barrier::default(),
-            volatile: Vec::new(),
-            volatile_bytes: Vec::new(),
+            backups: Saved::default(),
+            backed: Announced::default(),
+            volatile: Saved::default(),
             caches: Vec::new(),
         }
     }
@@ -205,20 +203,14 @@ impl TxState {
         }
         self.bits.clear();
         self.bitmaps.clear();
+        if !self.backed.is_empty() {
+            self.backups.clear();
+            self.backed.clear();
+        }
         self.volatile.clear();
-        self.volatile_bytes.clear();
         self.pools.clear();
         if !self.kept.is_empty() {
             self.kept.clear();
-        }
-    }
-
-    fn restore_volatile(&mut self) {
-        for entry in self.volatile.iter().rev() {
-            let saved = &self.volatile_bytes[entry.from..entry.from + entry.len];
-            // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the
-            // transaction ends.
-            unsafe { ptr::copy_nonoverlapping(saved.as_ptr(), entry.target as *mut u8, entry.len) };
         }
     }
 
@@ -259,7 +251,12 @@ impl TxState {
         }
         let pools = &self.pools;
         self.allocation.aborted(|key| Self::pool_of(pools, key));
-        self.restore_volatile();
+        // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the transaction ends.
+        unsafe {
+            self.volatile.restore(|target, saved| {
+                ptr::copy_nonoverlapping(saved.as_ptr(), target as *mut u8, saved.len())
+            })
+        };
         for pool in &self.pools {
             pool.after_commit();
         }

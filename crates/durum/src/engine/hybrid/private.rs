@@ -1,0 +1,177 @@
+//! Hybrid on the `file` domain, where a store reaches no media before it is written back.
+//!
+//! Nothing can leak to the disk before the commit, so nothing has to be undone after a crash: the log gets the *new* contents of
+//! announced ranges, and abort restores memory from volatile copies. With k puddle files changed, a transaction of any
+//! size takes k + 2 syncs:
+//!
+//! ```text
+//! redo entries of all that changed, seal |   home places, k files |   word |
+//! ```
+//!
+//! Large fresh objects do not go through the log: they are written home and synced before the seal.
+
+use durum_persist::Site;
+
+use super::{append_changes, apply, check_media, retire};
+use crate::error::{Error, Result};
+use crate::fault::guarded;
+use crate::log::MoreLog;
+use crate::media::Barrier;
+use crate::puddle::Puddle;
+use crate::space::puddle_at;
+use crate::tx::TxState;
+
+const FRESH_WRITE: Site = Site("hybrid.file: write large fresh ranges home");
+const FRESH_SYNC: Site = Site("hybrid.file: sync large fresh ranges");
+const LOG_WRITE: Site = Site("hybrid.file: write entries and seal");
+const LOG_SYNC: Site = Site("hybrid.file: sync entries and seal");
+const HOME_WRITE: Site = Site("hybrid.file: write home places");
+const HOME_SYNC: Site = Site("hybrid.file: sync home places");
+const RETIRE_WRITE: Site = Site("hybrid.file: write the range word");
+const RETIRE_SYNC: Site = Site("hybrid.file: sync the range word");
+const ABORT_WRITE: Site = Site("hybrid.file, abort: write the range word");
+const ABORT_SYNC: Site = Site("hybrid.file, abort: sync the range word");
+
+/// The sites of this module.
+pub(in crate::engine) const SITES: &[Site] = &[
+    FRESH_WRITE,
+    FRESH_SYNC,
+    LOG_WRITE,
+    LOG_SYNC,
+    HOME_WRITE,
+    HOME_SYNC,
+    RETIRE_WRITE,
+    RETIRE_SYNC,
+    ABORT_WRITE,
+    ABORT_SYNC,
+];
+
+/// Up to this many announced bytes all go through the log, which saves a sync; above, fresh ones do not.
+const LOGGED_MAX: usize = 64 << 10;
+
+/// Keeps the old contents in volatile memory.
+pub(super) fn announce(
+    tx: &mut TxState,
+    puddle: &Puddle,
+    address: usize,
+    len: usize,
+) -> Result<()> {
+    // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+    guarded(|| unsafe { tx.backups.save(address, len) });
+    tx.backed.insert(address, len);
+    puddle.check_failed()
+}
+
+pub(super) fn commit(tx: &mut TxState) -> Result<()> {
+    if tx.announced.is_empty() && tx.sets.is_empty() && tx.bits.is_empty() && tx.bitmaps.is_empty()
+    {
+        return Ok(());
+    }
+    tx.log()?;
+    let through_log_all = tx.announced.bytes() <= LOGGED_MAX;
+    let mut fresh_home = false;
+    {
+        let TxState {
+            pools,
+            log: Some(log),
+            barrier,
+            announced,
+            backed,
+            ..
+        } = &mut *tx
+        else {
+            return Err(Error::NoTransaction);
+        };
+        let more: &dyn MoreLog = &*pools[0].store;
+        let mut result = Ok(());
+        announced.for_each(false, |address, len| {
+            if result.is_err() {
+                return;
+            }
+            if through_log_all || backed.overlaps(address, len) {
+                // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+                let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+                result = guarded(|| log.append_redo(address, bytes, more, barrier));
+            } else {
+                fresh_home = true;
+                result = write_home(barrier, address, len, FRESH_WRITE);
+            }
+        });
+        result?;
+    }
+    append_changes(tx)?;
+    check_media(&tx.pools)?;
+    if fresh_home {
+        // ORDER: fresh objects are durable before the seal that makes them exist.
+        tx.barrier.fence(true, FRESH_SYNC)?;
+    }
+    {
+        let TxState {
+            pools,
+            log: Some(log),
+            barrier,
+            ..
+        } = &mut *tx
+        else {
+            return Err(Error::NoTransaction);
+        };
+        let contents = log.salt().crc().value();
+        log.append_seal(false, &[], contents, &*pools[0].store, barrier)?;
+        log.write_back(barrier, LOG_WRITE)?;
+        // ORDER: entries and seal are durable before any home place is written: from here on a crash rolls forward.
+        barrier.fence(true, LOG_SYNC)?;
+    }
+    let mut result = Ok(());
+    let TxState {
+        announced,
+        backed,
+        barrier,
+        ..
+    } = &mut *tx;
+    announced.for_each(false, |address, len| {
+        if result.is_ok() && (through_log_all || backed.overlaps(address, len)) {
+            result = write_home(barrier, address, len, HOME_WRITE);
+        }
+    });
+    result?;
+    apply(tx, HOME_WRITE)?;
+    // ORDER: home places are durable before the entries that could write them again lose their effect.
+    tx.barrier.fence(true, HOME_SYNC)?;
+    retire(tx, RETIRE_WRITE, RETIRE_SYNC)
+}
+
+/// Writes exactly these bytes to their file: a neighbour may belong to a transaction that is not committed.
+fn write_home(barrier: &mut Barrier, address: usize, len: usize, site: Site) -> Result<()> {
+    let Some(puddle) = puddle_at(address) else {
+        return Ok(());
+    };
+    // SAFETY: puddles live while their store is open.
+    let puddle = unsafe { puddle.as_ref() };
+    // ORDER: durable with the caller's next sync; the caller says why.
+    guarded(|| barrier.write_back(puddle, address, len, site))
+}
+
+pub(super) fn roll_back(tx: &mut TxState) -> Result<()> {
+    guarded(|| {
+        tx.backups.restore(|target, saved| {
+            // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
+            unsafe {
+                std::ptr::copy_nonoverlapping(saved.as_ptr(), target as *mut u8, saved.len())
+            };
+        });
+    });
+    let usable = tx.pools.iter().all(|pool| pool.check_usable().is_ok());
+    let Some(log) = &mut tx.log else {
+        return Ok(());
+    };
+    if log.entries() == 0 {
+        return Ok(());
+    }
+    if !usable || !log.reached_media() {
+        // Nothing of this generation is on the media, or a failed write or sync left nobody knowing what is.
+        log.reset();
+        return Ok(());
+    }
+    // ORDER: entries that reached the log are out of effect before the next transaction writes others of their generation.
+    retire(tx, ABORT_WRITE, ABORT_SYNC)
+}

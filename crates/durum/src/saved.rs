@@ -1,0 +1,34 @@
+//! Old contents of memory, kept until a transaction has ended.
+
+/// Ranges and what they held.
+#[derive(Debug, Default)]
+pub(crate) struct Saved {
+    /// Address, length, and where the bytes start in `bytes`.
+    ranges: Vec<(usize, usize, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Saved {
+    /// Keeps what `[address, address + len)` holds now.
+    ///
+    /// # Safety
+    /// The range is readable, and nobody changes it meanwhile.
+    pub(crate) unsafe fn save(&mut self, address: usize, len: usize) {
+        self.ranges.push((address, len, self.bytes.len()));
+        // SAFETY: as the caller promises.
+        let now = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+        self.bytes.extend_from_slice(now);
+    }
+
+    /// Visits the ranges, last saved first: address and the bytes to put back.
+    pub(crate) fn restore(&self, mut put_back: impl FnMut(usize, &[u8])) {
+        for &(address, len, from) in self.ranges.iter().rev() {
+            put_back(address, &self.bytes[from..from + len]);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+        self.bytes.clear();
+    }
+}
