@@ -118,12 +118,13 @@ done
 
 # Kills: a list program appends and says each length once it is durable. It is killed at a random moment; another process
 # recovers and checks the list, which must be as long as last said, or one longer.
-killed_and_checked() { # killed_and_checked PROGRAM STORE
-    local program=$1 store=$2 said length pid
+killed_and_checked() { # killed_and_checked PROGRAM STORE WAIT_MS_MAX
+    local program=$1 store=$2 wait_ms_max=$3 ms said length pid
     : >"$work/said"
     "$program" "$store" append 100000000 >>"$work/said" 2>"$work/said.errors" &
     pid=$!
-    sleep "0.$(printf '%03d' $((RANDOM % 120)))"
+    ms=$((RANDOM % wait_ms_max))
+    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
     kill -KILL $pid
     wait $pid 2>/dev/null || true
     # Each line is one small write, which a kill does not cut.
@@ -136,15 +137,23 @@ killed_and_checked() { # killed_and_checked PROGRAM STORE
     fi
     previous=$length
 }
-for program in list_append list_hybrid; do
-    say "$program: $KILLS kills"
-    previous=0 before=$failed
-    for kill in $(seq "$KILLS"); do
-        check "$program, kill $kill" killed_and_checked "$work/bin/$program" "$work/$program.store"
+kill_again_and_again() { # kill_again_and_again PROGRAM STORE KILLS WAIT_MS_MAX
+    local program=$1 store=$2 kills=$3 wait_ms_max=$4 before=$failed round
+    previous=0
+    for round in $(seq "$kills"); do
+        check "$program, kill $round" killed_and_checked "$work/bin/$program" "$store" "$wait_ms_max"
         [ "$failed" = "$before" ] || break
     done
-    say "$program: $previous nodes after $KILLS kills"
+    say "$program: $previous nodes after $kills kills in $(dirname "$store")"
+}
+# On a disk each commit syncs: fewer kills, and more time before each.
+disk=$CARGO_TARGET_DIR/ci/capi
+rm -rf "$disk" && mkdir -p "$disk"
+for program in list_append list_hybrid; do
+    kill_again_and_again $program "$work/$program.store" "$KILLS" 120
+    kill_again_and_again $program "$disk/$program.store" $((KILLS / 3)) 1500
 done
+rm -rf "$disk"
 check "list_append clears" "$work/bin/list_append" "$work/list_append.store" clear
 emptied() { [ "$("$work/bin/list_append" "$work/list_append.store" check)" = 0 ]; }
 check "list_append is empty" emptied

@@ -93,7 +93,8 @@ pub unsafe extern "C" fn durum_log_append(
             volatile: flags & DURUM_LOG_VOLATILE != 0,
         };
         // SAFETY: the source is readable and unchanged during the call, as the conventions say.
-        Ok(unsafe { log.append(target.cast(), source.cast(), len, entry)? })
+        unsafe { log.append(target.cast(), source.cast(), len, entry) }?;
+        Ok(())
     })
 }
 
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn durum_log_set_range(log: *mut LogHandle, lo: u8, hi: u8
 #[must_use]
 pub unsafe extern "C" fn durum_log_apply(log: *mut LogHandle) -> c_int {
     // SAFETY: a live handle that one thread uses, and valid targets, as the conventions say.
-    status(|| Ok(unsafe { self::log(log)?.apply()? }))
+    status(|| Ok(unsafe { self::log(log)?.apply() }?))
 }
 
 /// Empties the log: no entry counts any more, and the range is (0, 2) again. Durable on return: one fence.
