@@ -205,7 +205,7 @@ pub struct Demo {
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
     /// Milliseconds between two kills, on average
-    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    #[arg(long, default_value_t = 1200, value_name = "MS")]
     pub pace: u64,
     /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
     #[arg(long, value_name = "DIR")]

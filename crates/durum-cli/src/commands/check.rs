@@ -16,8 +16,9 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         true => repair(&options.store)?.actions,
         false => Vec::new(),
     };
-    let mut how = CheckOptions::default();
-    how.progress = Some(progress::stages());
+    let how = CheckOptions {
+        progress: Some(progress::stages()),
+    };
     let report = check(&options.store, &how)?;
     drop(how);
     if options.json {
@@ -100,7 +101,12 @@ fn print(
         )?;
     }
     for finding in &report.findings {
-        writeln!(out, "{}: {finding}", name(finding.severity))?;
+        // An error that became a finding names its file already.
+        let text = match finding.text.starts_with(&*finding.file.to_string_lossy()) {
+            true => finding.text.clone(),
+            false => finding.to_string(),
+        };
+        writeln!(out, "{}: {text}", name(finding.severity))?;
     }
     if report.is_sound() {
         writeln!(out, "sound")?;

@@ -11,9 +11,11 @@ use crate::output::{self, count, size};
 use crate::progress;
 
 pub(crate) fn run(options: &Clone, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut clone = CloneOptions::default();
-    clone.base = options.base;
-    clone.progress = Some(progress::stages());
+    let clone = CloneOptions {
+        base: options.base,
+        progress: Some(progress::stages()),
+        ..CloneOptions::default()
+    };
     let report = clone_store(&options.source, &options.target, &clone)?;
     drop(clone);
     let unknown: u64 = report.unknown_types.values().sum();

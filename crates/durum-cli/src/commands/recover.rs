@@ -11,8 +11,10 @@ use crate::output::{self, count, millis, size, time};
 use crate::progress;
 
 pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut open = OpenOptions::default();
-    open.progress = Some(progress::stages());
+    let open = OpenOptions {
+        progress: Some(progress::stages()),
+        ..OpenOptions::default()
+    };
     let store = Embedded::open(&options.store, open)?;
     let report = store.recovery_report().clone();
     let accepted = match &options.accept_quarantined {

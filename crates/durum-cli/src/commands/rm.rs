@@ -82,15 +82,18 @@ fn hold(path: &Path) -> Result<Option<Embedded>, Failure> {
 
 /// Refuses a directory with files that are not the store's: they would go with it.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    const OURS: [&str; 8] = [
+    const OURS: [&str; 11] = [
         "catalog",
         "catalog.new",
         "durum.store",
+        "durum.store.new",
         "lock",
         "puddles",
         "quarantine",
         "registry.redb",
         "registry.redb.damaged",
+        "registry.redb.new",
+        "unfinished",
     ];
     let failed = |error| Failure::file("listing", path, error);
     for entry in fs::read_dir(path).map_err(failed)? {

@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     demo.bar.finish_and_clear();
     match &result {
         Ok(()) => print(&demo.report, options.json, place.is_kept, out)?,
-        Err(_) => place.tell_kept(),
+        Err(failure) => place.leave(failure),
     }
     result?;
     place.finish()
@@ -97,8 +97,12 @@ impl Place {
     }
 
     /// After a failure the store stays, to be looked at.
-    fn tell_kept(&self) {
-        if self.store.exists() {
+    fn leave(&self, failure: &Failure) {
+        if !self.store.exists() {
+            if let Some(scratch) = &self.scratch {
+                let _ = std::fs::remove_dir(scratch);
+            }
+        } else if !matches!(failure, Failure::Interrupted(_)) {
             eprintln!("durum: the store is kept: {}", self.store.display());
         }
     }

@@ -6,6 +6,9 @@
 //! Transactions are atomic and durable, not isolated: two threads that change the same bytes would undo each other's work.
 //! So each bucket belongs to a lock ([`Locks`]), and whoever changes the map holds the locks of its buckets until the transaction
 //! has *returned*. The locks are ordinary ones in ordinary memory: after a crash nobody holds them.
+//!
+//! A few words make up much of any text, and threads would wait for each other's "the". So the map has several *lanes*, each a hash table of
+//! its own, and a count is the sum over them: threads in different lanes do not meet.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,9 +16,10 @@ use durum::{Tx, describe};
 
 /// Bytes of the longest word.
 pub(crate) const WORD_MAX: usize = 48;
-const BUCKETS: usize = 8192;
-/// Two threads with eight words each seldom want the same of so many.
-const STRIPES: usize = 1024;
+const LANES: usize = 8;
+const BUCKETS: usize = 1024;
+/// Locks; each lane has its own share of them.
+const STRIPES: usize = LANES * 128;
 
 /// A word, filled up with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +35,7 @@ impl Word {
         Self(word)
     }
 
-    /// Where the map keeps it. FNV-1a and not the hasher of `std`: where an entry lies on the media must never change.
+    /// Where a lane keeps it. FNV-1a and not the hasher of `std`: where an entry lies on the media must never change.
     fn bucket(&self) -> usize {
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in self.0.iter().take_while(|byte| **byte != 0) {
@@ -52,6 +56,29 @@ impl std::fmt::Display for Word {
     }
 }
 
+/// A word and its place: what a thread wants to count.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed {
+    word: Word,
+    lane: usize,
+    bucket: usize,
+}
+
+impl Placed {
+    /// The place of a word for a thread, by the thread's number.
+    pub(crate) fn new(word: Word, thread: usize) -> Self {
+        Self {
+            word,
+            lane: thread % LANES,
+            bucket: word.bucket(),
+        }
+    }
+
+    fn stripe(&self) -> usize {
+        self.lane * (STRIPES / LANES) + self.bucket % (STRIPES / LANES)
+    }
+}
+
 /// A word of the map.
 #[repr(C)]
 pub(crate) struct Entry {
@@ -62,32 +89,32 @@ pub(crate) struct Entry {
 }
 describe!(Entry as "word_count" { next, count, word });
 
-/// The map: a list of entries for each bucket. All zeros is an empty one.
+/// The map: for each lane a list of entries for each bucket. All zeros is an empty one.
 #[repr(C)]
 pub(crate) struct WordMap {
-    buckets: [*mut Entry; BUCKETS],
+    lanes: [[*mut Entry; BUCKETS]; LANES],
 }
-describe!(WordMap as "word_map" { buckets });
+describe!(WordMap as "word_map" { lanes });
 
 impl WordMap {
-    /// Counts `word` once more.
+    /// Counts a word once more.
     ///
     /// # Safety
     /// `map` is in an open pool, the one that `tx` began on; the lock of the word's bucket is held until the transaction has returned.
-    pub(crate) unsafe fn increment(map: *mut WordMap, tx: &Tx, word: &Word) -> durum::Result<()> {
+    pub(crate) unsafe fn increment(
+        map: *mut WordMap,
+        tx: &Tx,
+        placed: &Placed,
+    ) -> durum::Result<()> {
         // SAFETY: the map is mapped as long as its pool is open.
-        let bucket = unsafe { &raw mut (*map).buckets[word.bucket()] };
+        let bucket = unsafe { &raw mut (*map).lanes[placed.lane][placed.bucket] };
         // SAFETY: as above; the lock keeps others from changing the bucket.
         let first = unsafe { *bucket };
         let mut entry = first;
         while !entry.is_null() {
             // SAFETY: entries are never freed, and this one's bucket is locked.
-            let Entry {
-                next,
-                count,
-                word: found,
-            } = unsafe { &mut *entry };
-            if *found == word.0 {
+            let Entry { next, count, word } = unsafe { &mut *entry };
+            if *word == placed.word.0 {
                 // SAFETY: the lock keeps others from the entry until the transaction has returned.
                 unsafe { tx.add(count)? };
                 *count += 1;
@@ -101,7 +128,7 @@ impl WordMap {
             entry.write(Entry {
                 next: first,
                 count: 1,
-                word: word.0,
+                word: placed.word.0,
             });
         }
         // SAFETY: as for the entry's count.
@@ -111,14 +138,15 @@ impl WordMap {
         Ok(())
     }
 
-    /// All words and their counts, bucket by bucket.
+    /// All entries, bucket by bucket: a word comes once for each lane that has it.
     ///
     /// # Safety
     /// `map` is in an open pool, which nobody changes meanwhile.
     pub(crate) unsafe fn for_each(map: *const WordMap, mut see: impl FnMut(Word, u64)) {
-        for at in 0..BUCKETS {
-            // SAFETY: mapped as long as the pool is open.
-            let mut entry = unsafe { (*map).buckets[at] };
+        // SAFETY: mapped as long as the pool is open, and nobody changes it.
+        let lanes = unsafe { &(*map).lanes };
+        for first in lanes.iter().flatten() {
+            let mut entry = *first;
             while !entry.is_null() {
                 // SAFETY: entries are never freed and nobody changes them.
                 let Entry { next, count, word } = unsafe { &*entry };
@@ -138,8 +166,8 @@ impl Locks {
     }
 
     /// Locks the buckets of all the words, in one order for all threads, so that none waits for another in a circle.
-    pub(crate) fn lock(&self, words: &[Word]) -> Vec<MutexGuard<'_, ()>> {
-        let mut stripes: Vec<usize> = words.iter().map(|word| word.bucket() % STRIPES).collect();
+    pub(crate) fn lock(&self, words: &[Placed]) -> Vec<MutexGuard<'_, ()>> {
+        let mut stripes: Vec<usize> = words.iter().map(Placed::stripe).collect();
         stripes.sort_unstable();
         stripes.dedup();
         let lock = |stripe| {

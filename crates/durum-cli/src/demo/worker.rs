@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::map::{Locks, Word, WordMap};
+use super::map::{Locks, Placed, WordMap};
 use super::state::{PieceRef, State};
 use super::text::{self, words};
 use crate::args::Demo;
@@ -66,8 +66,8 @@ pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(
     };
     let result = thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = (0..options.threads)
-            .map(|_| scope.spawn(|| count_turns(work)))
+        let threads: Vec<_> = (0..options.threads as usize)
+            .map(|thread| scope.spawn(move || count_turns(work, thread)))
             .collect();
         let mut reported = Ok(());
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
@@ -141,7 +141,7 @@ fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// Takes turns until all passes are done. A thread that fails stops the others.
-fn count_turns(work: &Work<'_>) -> Result<(), Failure> {
+fn count_turns(work: &Work<'_>, thread: usize) -> Result<(), Failure> {
     let result = (|| {
         let count = work.pieces.len() as u64;
         while !work.must_stop.load(Ordering::Relaxed) && count > 0 {
@@ -150,7 +150,7 @@ fn count_turns(work: &Work<'_>) -> Result<(), Failure> {
             if pass >= work.end_pass {
                 break;
             }
-            count_piece(work, (turn % count) as usize, pass + 1)?;
+            count_piece(work, thread, (turn % count) as usize, pass + 1)?;
         }
         Ok(())
     })();
@@ -161,7 +161,7 @@ fn count_turns(work: &Work<'_>) -> Result<(), Failure> {
 }
 
 /// Counts a piece up to the end of a pass, from where it durably stands.
-fn count_piece(work: &Work<'_>, at: usize, passes: u64) -> Result<(), Failure> {
+fn count_piece(work: &Work<'_>, thread: usize, at: usize, passes: u64) -> Result<(), Failure> {
     let piece = &work.pieces[at];
     let _one_thread = work.piece_locks[at]
         .lock()
@@ -171,16 +171,18 @@ fn count_piece(work: &Work<'_>, at: usize, passes: u64) -> Result<(), Failure> {
     if counted >= end {
         return Ok(());
     }
+    let all: Vec<Placed> = words(piece.text())
+        .map(|word| Placed::new(word, thread))
+        .collect();
     // More than one pass, where another thread has the turn before this one and came later to the lock.
-    while counted < end && !work.must_stop.load(Ordering::Relaxed) {
-        let mut rest = words(piece.text()).skip((counted % piece.words()) as usize);
-        loop {
-            let batch: Vec<Word> = rest.by_ref().take(WORDS_PER_TRANSACTION).collect();
-            if batch.is_empty() || work.must_stop.load(Ordering::Relaxed) {
-                break;
+    while counted < end {
+        let done = (counted % piece.words()) as usize;
+        for batch in all[done..].chunks(WORDS_PER_TRANSACTION) {
+            if work.must_stop.load(Ordering::Relaxed) {
+                return Ok(());
             }
             counted += batch.len() as u64;
-            count_batch(work, piece, &batch, counted)?;
+            count_batch(work, piece, batch, counted)?;
         }
     }
     Ok(())
@@ -190,16 +192,16 @@ fn count_piece(work: &Work<'_>, at: usize, passes: u64) -> Result<(), Failure> {
 fn count_batch(
     work: &Work<'_>,
     piece: &PieceRef,
-    batch: &[Word],
+    batch: &[Placed],
     counted: u64,
 ) -> Result<(), Failure> {
     let map = work.state.map();
     // Held until the transaction has returned: before that, its changes may yet be rolled back.
     let _guards = work.locks.lock(batch);
     work.state.pool.transaction(|tx| {
-        for word in batch {
+        for placed in batch {
             // SAFETY: the map is in this pool, and the buckets are locked.
-            unsafe { WordMap::increment(map, tx, word)? };
+            unsafe { WordMap::increment(map, tx, placed)? };
         }
         // SAFETY: this thread has the lock of the piece.
         unsafe { piece.set_counted(tx, counted) }

@@ -1,0 +1,24 @@
+// Counts its runs, durably.
+use durum::{PoolOptions, Store, StoreOptions};
+
+#[repr(C)]
+struct Counter {
+    value: u64,
+}
+durum::describe!(Counter as "counter" { value });
+
+fn main() -> durum::Result<()> {
+    let path = std::env::args().nth(1).unwrap_or("counter.store".into());
+    let store = Store::open_or_create(path, StoreOptions::new())?;
+    let pool = store.open_or_create_pool("numbers", PoolOptions::new())?;
+    let runs = pool.root::<Counter>()?;
+    pool.transaction(|tx| {
+        // SAFETY: the root lives as long as its pool is open, and this program has one thread.
+        unsafe {
+            tx.add(runs)?; // from here on, all of it or nothing
+            (*runs).value += 1;
+            println!("run {}", (*runs).value);
+        }
+        Ok(())
+    })
+}
