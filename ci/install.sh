@@ -52,6 +52,11 @@ if [ "$profile" = release ] && [ -x "$built/durum" ]; then
     install -d "$DESTDIR$PREFIX/bin"
     install -m 755 "$built/durum" "$DESTDIR$PREFIX/bin/durum"
 fi
+# Debug information is nine tenths of a release build; who debugs durum has the sources.
+if [ "$profile" = release ] && command -v strip >/dev/null; then
+    strip --strip-debug "$lib/libdurum.a" "$lib/libdurum.so.$version"
+    [ ! -e "$DESTDIR$PREFIX/bin/durum" ] || strip --strip-debug "$DESTDIR$PREFIX/bin/durum"
+fi
 if compgen -G 'docs/man/*.1' >/dev/null; then
     install -d "$DESTDIR$PREFIX/share/man/man1"
     install -m 644 docs/man/*.1 "$DESTDIR$PREFIX/share/man/man1/"
