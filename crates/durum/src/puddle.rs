@@ -195,6 +195,21 @@ impl Puddle {
         Ok(puddle)
     }
 
+    /// Makes the page tables of a fresh puddle in one go: the pool grew because it is about to be filled, and page by page this takes
+    /// three times as long.
+    pub(crate) fn populate(&self) {
+        if !self.private {
+            // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
+            let _ = unsafe {
+                rustix::mm::madvise(
+                    self.address as *mut _,
+                    self.size,
+                    Advice::LinuxPopulateWrite,
+                )
+            };
+        }
+    }
+
     /// Takes the puddle out of the address space. Pointers into it are dead from here on.
     pub(crate) fn unmap(&self) {
         if !self.mapped.swap(false, Ordering::AcqRel) {

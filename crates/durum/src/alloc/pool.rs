@@ -343,6 +343,7 @@ impl PoolInner {
             }
         };
         let puddle = self.map(grant)?;
+        puddle.populate();
         self.load_heap(&puddle)?;
         self.puddles
             .write()

@@ -5,10 +5,14 @@
 //! redo only    entries, fresh, seal |   home |                   word |      3
 //! both         entry | ...  data, redo entries | seal | home |   word |      n + 4
 //! both, small  entry | ...  data, redo entries, seal | home |    word |      n + 3
+//! one word     fresh | home |                                                2, without fresh objects 1
 //! ```
 //!
 //! `|` is a fence. *Small*: all announced ranges together are at most 256 bytes, so the seal carries a checksum of their contents
 //! and proves by itself that they reached the media. That is also how fresh objects cost an allocation no fence.
+//!
+//! *One word*: all that changes at the commit is one aligned 8-byte word, as when one object is allocated or freed, or one pointer
+//! is set. The media change such a word whole or not at all, so no log is needed.
 //!
 //! On `file`, stores stay private to the process until they are written back: see [`private`].
 
@@ -37,6 +41,10 @@ const SEAL_WRITE: Site = Site("hybrid.commit: write back the seal");
 const SEAL_FENCE: Site = Site("hybrid.commit: fence after the seal");
 const HOME_WRITE: Site = Site("hybrid.commit: write back home places of redo entries");
 const HOME_FENCE: Site = Site("hybrid.commit: fence after home places");
+const WORD_DATA_WRITE: Site = Site("hybrid.word: write back fresh ranges");
+const WORD_DATA_FENCE: Site = Site("hybrid.word: fence after fresh ranges");
+const WORD_WRITE: Site = Site("hybrid.word: write back the word");
+const WORD_FENCE: Site = Site("hybrid.word: fence after the word");
 const RETIRE_WRITE: Site = Site("hybrid.commit: write back the range word");
 const RETIRE_FENCE: Site = Site("hybrid.commit: fence after the range word");
 const ABORT_WRITE: Site = Site("hybrid.abort: write back restored ranges");
@@ -57,6 +65,10 @@ pub(crate) const SITES: &[Site] = &[
     SEAL_FENCE,
     HOME_WRITE,
     HOME_FENCE,
+    WORD_DATA_WRITE,
+    WORD_DATA_FENCE,
+    WORD_WRITE,
+    WORD_FENCE,
     RETIRE_WRITE,
     RETIRE_FENCE,
     ABORT_WRITE,
@@ -119,6 +131,9 @@ impl Engine for Hybrid {
         }
         let redo = !tx.sets.is_empty() || !tx.bits.is_empty() || !tx.bitmaps.is_empty();
         let undo = tx.log.as_ref().is_some_and(LogWriter::has_undo);
+        if redo && !undo && changes_one_word(tx) {
+            return commit_word(tx);
+        }
         if redo {
             tx.log()?;
             return commit_redo(tx);
@@ -166,6 +181,29 @@ impl Engine for Hybrid {
     fn commits_with_others(&self) -> bool {
         true
     }
+}
+
+/// Whether all that changes at the commit is one aligned 8-byte word.
+#[inline]
+fn changes_one_word(tx: &TxState) -> bool {
+    match (&tx.bits[..], &tx.sets[..]) {
+        ([_], []) => tx.bitmaps.is_empty(),
+        ([], [set]) => tx.bitmaps.is_empty() && set.len == 8 && set.target.is_multiple_of(8),
+        _ => false,
+    }
+}
+
+fn commit_word(tx: &mut TxState) -> Result<()> {
+    if !tx.announced.is_empty() {
+        write_back_announced(&tx.announced, WORD_DATA_WRITE);
+        // ORDER: fresh objects are durable before the word that makes them exist.
+        tx.barrier.fence(false, WORD_DATA_FENCE)?;
+    }
+    check_media(&tx.pools)?;
+    apply(tx, WORD_WRITE)?;
+    // ORDER: the word is durable before the commit returns. The media hold its old or its new value, so a crash before leaves
+    // the transaction done or not begun.
+    tx.barrier.fence(false, WORD_FENCE)
 }
 
 fn commit_redo(tx: &mut TxState) -> Result<()> {
@@ -296,7 +334,13 @@ fn apply(tx: &mut TxState, site: Site) -> Result<()> {
         let source = &set_bytes[set.from..set.from + set.len];
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
         let puddle = unsafe {
-            line::copy(set.target as *mut u8, source.as_ptr(), set.len);
+            match source.first_chunk::<8>() {
+                // One store, so that no crash finds a part of it: `commit_word` relies on that.
+                Some(word) if set.len == 8 && set.target.is_multiple_of(8) => {
+                    line::store_u64(set.target as *mut u64, u64::from_ne_bytes(*word));
+                }
+                _ => line::copy(set.target as *mut u8, source.as_ptr(), set.len),
+            }
             set.puddle.as_ref()
         };
         let one_line = |set: &crate::tx::Set| set.target / 64 == (set.target + set.len - 1) / 64;

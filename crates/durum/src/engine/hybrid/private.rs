@@ -8,11 +8,11 @@
 //! redo entries of all that changed, seal |   home places, k files |   word |
 //! ```
 //!
-//! Large fresh objects do not go through the log: they are written home and synced before the seal.
+//! A transaction whose commit changes one aligned word takes no log: one sync, and one before it for fresh objects. Otherwise large fresh objects do not go through the log: they are written home and synced before the seal.
 
 use durum_persist::Site;
 
-use super::{append_changes, apply, check_media, retire};
+use super::{append_changes, apply, changes_one_word, check_media, retire};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;
@@ -29,6 +29,8 @@ const HOME_WRITE: Site = Site("hybrid.file: write home places");
 const HOME_SYNC: Site = Site("hybrid.file: sync home places");
 const RETIRE_WRITE: Site = Site("hybrid.file: write the range word");
 const RETIRE_SYNC: Site = Site("hybrid.file: sync the range word");
+const WORD_WRITE: Site = Site("hybrid.file, one word: write it home");
+const WORD_SYNC: Site = Site("hybrid.file, one word: sync it");
 const ABORT_WRITE: Site = Site("hybrid.file, abort: write the range word");
 const ABORT_SYNC: Site = Site("hybrid.file, abort: sync the range word");
 
@@ -42,6 +44,8 @@ pub(in crate::engine) const SITES: &[Site] = &[
     HOME_SYNC,
     RETIRE_WRITE,
     RETIRE_SYNC,
+    WORD_WRITE,
+    WORD_SYNC,
     ABORT_WRITE,
     ABORT_SYNC,
 ];
@@ -66,6 +70,26 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     if tx.announced.is_empty() && tx.sets.is_empty() && tx.bits.is_empty() && tx.bitmaps.is_empty()
     {
         return Ok(());
+    }
+    if tx.backed.is_empty() && changes_one_word(tx) {
+        if !tx.announced.is_empty() {
+            let TxState {
+                announced, barrier, ..
+            } = &mut *tx;
+            let mut result = Ok(());
+            announced.for_each(false, |address, len| {
+                if result.is_ok() {
+                    result = write_home(barrier, address, len, FRESH_WRITE);
+                }
+            });
+            result?;
+            // ORDER: fresh objects are durable before the word that makes them exist.
+            tx.barrier.fence(true, FRESH_SYNC)?;
+        }
+        check_media(&tx.pools)?;
+        apply(tx, WORD_WRITE)?;
+        // ORDER: durable before the commit returns. A sector is old or new, so the word is.
+        return tx.barrier.fence(true, WORD_SYNC);
     }
     tx.log()?;
     let through_log_all = tx.announced.bytes() <= LOGGED_MAX;
