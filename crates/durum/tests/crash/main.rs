@@ -13,5 +13,12 @@
 mod harness;
 
 mod allocator;
+mod canaries;
+mod chaining;
+mod life_cycle;
+mod model;
+mod raw_log;
+mod recovery;
 mod redo;
+mod sectors;
 mod undo;

@@ -51,7 +51,7 @@ impl Places {
     }
 
     /// The address of a byte of the model; `len` bytes from there are in one object.
-    fn at(&self, offset: usize, len: usize) -> *mut u8 {
+    pub fn at(&self, offset: usize, len: usize) -> *mut u8 {
         if offset < BYTES {
             assert!(offset + len <= BYTES, "the range is inside the root");
             ptr::with_exposed_provenance_mut(self.root + offset)
@@ -287,6 +287,15 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Whether a deferred store waits on a slot; tried out by announcing it.
+    pub fn slot_is_pending(&self, slot: usize) -> bool {
+        let target = unsafe { &raw const (*self.places.root()).slots[slot] };
+        matches!(
+            unsafe { self.tx.add(target) },
+            Err(Error::PendingSet { .. })
+        )
+    }
+
     /// Frees the object of a slot.
     pub fn free(&mut self, slot: usize, how: How) -> Result<(), Stop> {
         let blob = self.next.slots[slot].expect("the slot holds an object");
@@ -332,6 +341,22 @@ impl Running<'_> {
         Step {
             undone: self.undone,
             done: self.next,
+        }
+    }
+
+    /// Tries to commit, which has to fail and to leave nothing.
+    pub fn fails(self) -> Step {
+        let error = self.tx.commit().expect_err("the commit fails");
+        assert!(
+            matches!(
+                error,
+                Error::Store(durum::service::Error::StorageFull { .. })
+            ),
+            "{error}"
+        );
+        Step {
+            done: self.undone.clone(),
+            undone: self.undone,
         }
     }
 

@@ -14,9 +14,9 @@ mod workload;
 
 pub use arena::Arena;
 pub use campaign::{Campaign, Recording, World};
-pub use judge::{POOL, check_structures, recover};
-pub use lane::{How, Lane, Running, Stop};
+pub use judge::{Judge, check_structures, recover};
+pub use lane::{How, Lane, Running, Step, Stop};
 pub use random::{Random, seed};
-pub use state::{BYTES, Root, SLOTS, pattern};
+pub use state::{ANY, BYTES, SLOTS, pattern};
 pub use turns::{Helper, Turns, in_turns};
 pub use workload::{Medium, PLAIN, Workload};

@@ -1,0 +1,138 @@
+//! Each write-back, fence and sync of the product is left out in turn: some crash has to be noticed.
+//!
+//! That shows two things: that these tests would notice a forgotten one, and that none is redundant. A site that is never reached, one
+//! whose absence nobody notices, and one that is explained here and is noticed after all, fail the test.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use durum_persist::Site;
+use durum_persist::record::{Event, EventKind, Trace};
+use durum_persist::simulate::Failure;
+
+use crate::harness::{Medium, Workload};
+use crate::{allocator, chaining, life_cycle, raw_log, recovery, redo, undo};
+
+/// Runs that together reach every site, short ones first.
+const RUNS: &[&Workload] = &[
+    &undo::ONE_RANGE,
+    &undo::PERSIST,
+    &redo::SETS,
+    &redo::MIXED_SMALL,
+    &redo::MIXED_LARGE,
+    &redo::SET_ON_FRESH,
+    &allocator::ONE,
+    &undo::ABORTS,
+    &undo::SHAPES,
+    &undo::STREAMED,
+    &undo::SHARED_WORDS,
+    &allocator::FREE_THEN_ALLOC,
+    &allocator::OTHER_THREAD,
+    &recovery::FOUR_LOGS,
+    &allocator::GROWTH,
+    &allocator::SHRINKING,
+    &raw_log::PROTOCOLS,
+    &chaining::UNDO,
+    &chaining::REDO,
+    &chaining::FULL,
+];
+
+/// Sites whose absence no crash can show, and why.
+const UNOBSERVABLE_ON_LINES: &[(&str, &str)] = &[];
+const UNOBSERVABLE_ON_SECTORS: &[(&str, &str)] = &[(
+    "log: sync the zeros of a new log puddle (file domain)",
+    "the zeros are there without it; it has the file system convert the blocks once, so that later syncs need write no metadata",
+)];
+
+/// The sites of write-backs, fences and syncs in a trace: what can be left out. A name may also stand for an operation that is
+/// done in any case, such as a removal.
+fn sites_of(trace: &Trace) -> BTreeSet<Site> {
+    let ordering = trace.events().iter().filter(|event| {
+        matches!(
+            event.kind,
+            EventKind::WriteBack { .. }
+                | EventKind::Fence { .. }
+                | EventKind::Synced { .. }
+                | EventKind::DirSynced { .. }
+        )
+    });
+    ordering.filter_map(Event::site).collect()
+}
+
+/// Whether a failure comes from the crash, and not from the way it was tried.
+fn is_about_the_crash(failure: &Failure) -> bool {
+    !failure.message.contains("in this process")
+}
+
+/// Leaves out a site from one run after the other until a crash is noticed.
+fn notices(medium: Medium, site: Site, runs: &[&Workload]) -> bool {
+    for run in runs {
+        let mut recording = run.record(medium, Some(site));
+        recording.plan.nested_one_in = 0;
+        recording.plan.keep_failed = false;
+        if let Err(failure) = recording.explore() {
+            assert!(is_about_the_crash(&failure), "{failure}");
+            let line = failure.message.lines().next().unwrap_or_default();
+            println!("{medium:?} without {:?}: {}: {line}", site.0, run.name);
+            return true;
+        }
+    }
+    let (_, life) = life_cycle::without(medium, Some(site));
+    if let Err(failure) = life {
+        assert!(is_about_the_crash(&failure), "{failure}");
+        let line = failure.message.lines().next().unwrap_or_default();
+        println!("{medium:?} without {:?}: life cycle: {line}", site.0);
+        return true;
+    }
+    false
+}
+
+/// Leaves each site out in turn; those that were reached.
+fn leave_each_out(medium: Medium, unobservable: &[(&str, &str)]) -> BTreeSet<Site> {
+    // By site, the runs that reach it.
+    let mut reached: BTreeMap<Site, Vec<&Workload>> = BTreeMap::new();
+    for run in RUNS {
+        for site in sites_of(&run.record(medium, None).trace) {
+            reached.entry(site).or_default().push(run);
+        }
+    }
+    for site in sites_of(&life_cycle::without(medium, None).0) {
+        reached.entry(site).or_default();
+    }
+    let unnoticed: Vec<&str> = reached
+        .iter()
+        .filter(|(site, runs)| !notices(medium, **site, runs))
+        .map(|(site, _)| site.0)
+        .collect();
+    let explained: Vec<&str> = unobservable.iter().map(|(site, _)| *site).collect();
+    assert_eq!(
+        unnoticed, explained,
+        "{medium:?}: sites whose absence nobody notices"
+    );
+    reached.into_keys().collect()
+}
+
+#[test]
+fn no_write_back_or_fence_is_redundant_on_mapped_memory() {
+    let reached = leave_each_out(Medium::Lines, UNOBSERVABLE_ON_LINES);
+    for site in durum::sites() {
+        assert!(
+            reached.contains(&site) || site.0.contains("(file domain)"),
+            "no run reaches {:?}",
+            site.0
+        );
+    }
+}
+
+#[test]
+fn no_sync_is_redundant_on_a_file_system() {
+    let reached = leave_each_out(Medium::Sectors, UNOBSERVABLE_ON_SECTORS);
+    for site in durum::sites() {
+        // On a file system a write-back is a file write; what makes it durable is the sync of the fence after it.
+        let orders = ["fence", "sync"].iter().any(|word| site.0.contains(word));
+        assert!(
+            reached.contains(&site) || !orders || site.0.starts_with("hybrid.add"),
+            "no run reaches {:?}",
+            site.0
+        );
+    }
+}
