@@ -168,3 +168,74 @@ fn a_foreign_file_is_noted_and_left() {
     );
     assert!(store.join("notes.txt").exists());
 }
+
+/// Whatever byte is wrong: the tools end with an exit code that they promise, and change nothing.
+#[test]
+fn tools_that_read_survive_any_flipped_byte() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_dirty_store(&store);
+    let original = contents(&store);
+    let files: Vec<_> = original
+        .iter()
+        .filter(|(_, bytes)| !bytes.is_empty())
+        .collect();
+    let mut random: u64 = 0x5eed;
+    let mut draw = |end: usize| {
+        random = random
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (random >> 33) as usize % end
+    };
+    let mut found = 0;
+    for round in 0..200 {
+        let (file, bytes) = files[round % files.len()];
+        // Where something is written; most of a puddle is zero.
+        let written: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+        let at = if written.is_empty() {
+            draw(bytes.len())
+        } else {
+            written[draw(written.len())]
+        };
+        let byte = bytes[at] ^ (1 << draw(8));
+        overwrite(file, at as u64, &[byte]);
+        let damaged = contents(&store);
+        for arguments in [
+            &["check", text(&store)][..],
+            &["inspect", text(&store), "words"],
+            &[
+                "inspect",
+                text(&store),
+                "words",
+                "--heap",
+                "--log",
+                "--json",
+            ],
+            &["ls", text(&store)],
+            &["stat", text(&store)],
+        ] {
+            let run = durum(arguments);
+            let place = format!(
+                "{} with byte {at:#x} of {} wrong",
+                arguments[0],
+                file.display()
+            );
+            assert!(
+                matches!(run.code, 0 | 2 | 3),
+                "{place}: exit code {}: {}",
+                run.code,
+                run.err
+            );
+            assert!(!run.err.contains("panicked"), "{place}: {}", run.err);
+            found += u32::from(arguments[0] == "check" && run.code != 0);
+        }
+        assert!(
+            contents(&store) == damaged,
+            "byte {at:#x} of {}: something was written",
+            file.display()
+        );
+        overwrite(file, at as u64, &[bytes[at]]);
+    }
+    // Numbers and texts of the program are its own: nobody can tell that they are wrong.
+    assert!(found > 60, "only {found} of 200 flipped bytes were found");
+}
