@@ -312,7 +312,12 @@ impl Pool {
             .unwrap_or_else(PoisonError::into_inner);
         if let Some((address, found, found_size)) = self.inner.existing_root()? {
             if found != type_id || found_size != size.max(1) as u64 {
-                let name = |id, size| format!("{} ({size} bytes)", self.inner.store.type_name(id));
+                let name = |id, size| {
+                    format!(
+                        "{} ({size} bytes, id {id:#018x})",
+                        self.inner.store.type_name(id)
+                    )
+                };
                 return Err(Error::RootType {
                     pool: self.inner.name.clone(),
                     expected: name(type_id, size as u64),

@@ -113,6 +113,9 @@ impl RawLog {
         entry: RawEntry,
     ) -> Result<()> {
         let address = target.expose_provenance();
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
         if entry.sequence == 0 {
             return Err(Error::LogMisuse {
                 reason: "sequence number 0 is the log's own",

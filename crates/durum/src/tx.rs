@@ -221,6 +221,9 @@ impl Tx {
         if len == 0 {
             return Ok(());
         }
+        if forked() {
+            return Err(Error::Forked);
+        }
         let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
         let state = &mut *state;
         if state.announced.covers(address, len) {
