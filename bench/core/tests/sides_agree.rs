@@ -86,7 +86,7 @@ fn every_side_gives_the_right_answers_in_every_row() {
 }
 
 #[test]
-fn hybrid_fences_as_often_as_promised() {
+fn hybrid_fences_no_oftener_than_promised() {
     let sides: Vec<Box<dyn Side>> = vec![Box::new(Durum::hybrid())];
     let promised = [
         ("floor", 1.0),
@@ -97,6 +97,8 @@ fn hybrid_fences_as_often_as_promised() {
         ("list_append", 3.0),
         ("list_pop", 3.0),
         ("btree_insert", 3.0),
+        ("alloc_8", 2.0),
+        ("free_8", 1.0),
         ("deref", 0.0),
     ];
     for measured in run_core(&sides, &promised.map(|(row, _)| row), 1).unwrap() {
@@ -107,8 +109,8 @@ fn hybrid_fences_as_often_as_promised() {
             .unwrap();
         // Now and then a pool grows or a log space is set up, with fences of their own.
         assert!(
-            (*most..=most + 0.25).contains(&fences),
-            "{}: {fences}, promised {most}",
+            fences <= most + 0.25,
+            "{}: {fences} fences, promised {most}",
             measured.row.name
         );
     }
