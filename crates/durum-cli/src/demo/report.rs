@@ -8,7 +8,7 @@ use durum::RecoveryReport;
 use durum::persist::domain;
 use serde_json::{Value, json};
 
-use super::killer::{Latest, Stopped};
+use super::process::{Latest, Stopped};
 use super::verify::Verdict;
 use crate::failure::Failure;
 use crate::output::{self, count, domain_name, grouped, millis, time};
