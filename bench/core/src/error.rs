@@ -60,11 +60,11 @@ impl Error {
 
     /// For `map_err` on what a side says.
     pub fn side<E: std::error::Error + Send + Sync + 'static>(
-        side: &str,
+        side: &'static str,
     ) -> impl FnOnce(E) -> Error {
-        let side = side.to_owned();
+        // The name is copied in the error case only: this closure is made in timed loops.
         move |source| Error::Side {
-            side,
+            side: side.to_owned(),
             source: Box::new(source),
         }
     }

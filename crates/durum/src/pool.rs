@@ -29,6 +29,9 @@ pub struct PoolOptions {
     pub root_puddle_size: u64,
     /// A pool doubles when it grows, but by at most this many bytes, unless one object needs more. Default: 256 MiB.
     pub growth_max: u64,
+    /// So many bytes of unused puddles are kept for when the pool grows again; more are given back to the file system at once, and all
+    /// when the pool closes. Default: 64 MiB.
+    pub spare_max: u64,
     /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
     /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
     pub survive_media_errors: bool,
@@ -42,6 +45,7 @@ impl Default for PoolOptions {
             engine: EngineKind::Hybrid,
             root_puddle_size: durum_format::UNIT,
             growth_max: 256 << 20,
+            spare_max: 64 << 20,
             survive_media_errors: false,
             check_stores: false,
         }
@@ -75,6 +79,13 @@ impl PoolOptions {
         self
     }
 
+    /// Sets [`PoolOptions::spare_max`].
+    #[must_use]
+    pub fn spare_max(mut self, bytes: u64) -> Self {
+        self.spare_max = bytes;
+        self
+    }
+
     /// Sets [`PoolOptions::survive_media_errors`].
     #[must_use]
     pub fn survive_media_errors(mut self, survive: bool) -> Self {
@@ -104,6 +115,7 @@ pub(crate) struct PoolInner {
     pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
     pub(crate) heap: PoolHeap,
     pub(crate) growth_max: u64,
+    pub(crate) spare_max: u64,
     root: Mutex<()>,
     this: std::sync::Weak<PoolInner>,
     checker: Option<Mutex<Checker>>,
@@ -135,6 +147,7 @@ impl PoolInner {
             puddles: RwLock::new(Vec::new()),
             heap: PoolHeap::default(),
             growth_max: options.growth_max,
+            spare_max: options.spare_max,
             root: Mutex::new(()),
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),
@@ -250,6 +263,9 @@ impl PoolInner {
 
 impl Drop for PoolInner {
     fn drop(&mut self) {
+        if !crate::space::forked() && self.check_usable().is_ok() {
+            self.give_back_beyond(0);
+        }
         for puddle in self
             .puddles
             .get_mut()
@@ -351,6 +367,7 @@ impl Pool {
     ///
     /// # Errors
     /// `NotInPool`, `Poisoned`.
+    #[inline]
     pub unsafe fn persist<T>(&self, address: *const T, len: usize) -> Result<()> {
         durum_persist::record::api("persist");
         let address = address.expose_provenance();
@@ -361,14 +378,12 @@ impl Pool {
             return Err(Error::Forked);
         }
         self.inner.check_usable()?;
-        let refused = Error::NotInPool { address, len };
-        let Some(puddle) = puddle_at(address) else {
-            return Err(refused);
-        };
+        let refused = || Error::NotInPool { address, len };
+        let puddle = puddle_at(address).ok_or_else(refused)?;
         // SAFETY: puddles live while their store is open.
         let puddle = unsafe { puddle.as_ref() };
         if puddle.pool_key != self.inner.key || !puddle.contains(address, len) {
-            return Err(refused);
+            return Err(refused());
         }
         self.inner.engine.persist(puddle, address, len)
     }

@@ -48,8 +48,6 @@ pub(crate) struct PuddleHeap {
     /// whoever still holds an element of it.
     pages: Box<[AtomicPtr<Slab>]>,
     free_granules: AtomicUsize,
-    /// Granules that extents cover, of the whole pool.
-    pool_granules: Arc<AtomicUsize>,
     /// Object extents, and slabs with at least one busy element. Zero: the puddle could be given back.
     occupied: AtomicIsize,
     /// Nothing but the root may be placed here yet.
@@ -100,11 +98,7 @@ impl PuddleHeap {
     ///
     /// # Errors
     /// `DamagedHeap` where the extents contradict each other, `Poisoned` where they cannot be read.
-    pub(super) fn load(
-        puddle: &Puddle,
-        pool_granules: Arc<AtomicUsize>,
-        mut with_room: impl FnMut(Arc<Slab>),
-    ) -> Result<Self> {
+    pub(super) fn load(puddle: &Puddle, mut with_room: impl FnMut(Arc<Slab>)) -> Result<Self> {
         let total = puddle.size / GRANULE_SIZE;
         let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
         let mut inner = Inner {
@@ -171,13 +165,8 @@ impl PuddleHeap {
             // The root never goes away, so its puddle never counts as empty.
             occupied += 1;
         }
-        pool_granules.fetch_add(
-            total - first - inner.buddy.free_granules(),
-            Ordering::Relaxed,
-        );
         Ok(Self {
             free_granules: AtomicUsize::new(inner.buddy.free_granules()),
-            pool_granules,
             inner: Mutex::new(inner),
             pages,
             occupied: AtomicIsize::new(occupied),
@@ -197,15 +186,8 @@ impl PuddleHeap {
 
     /// After the buddy changed: what others see of it without the lock.
     fn recount(&self, inner: &Inner) {
-        let free = inner.buddy.free_granules();
-        let before = self.free_granules.swap(free, Ordering::Relaxed);
-        if before >= free {
-            self.pool_granules
-                .fetch_add(before - free, Ordering::Relaxed);
-        } else {
-            self.pool_granules
-                .fetch_sub(free - before, Ordering::Relaxed);
-        }
+        self.free_granules
+            .store(inner.buddy.free_granules(), Ordering::Relaxed);
     }
 
     pub(super) fn is_unused(&self) -> bool {
@@ -429,13 +411,6 @@ impl PuddleHeap {
             retired.push(slab);
         }
         inner.closed = true;
-        let in_slabs: u64 = inner
-            .slabs
-            .values()
-            .map(|slab| slab.geometry.extent_size / GRANULE)
-            .sum();
-        self.pool_granules
-            .fetch_sub(in_slabs as usize, Ordering::Relaxed);
         self.free_granules.store(0, Ordering::Relaxed);
         true
     }

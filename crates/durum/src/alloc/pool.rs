@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use durum_format::puddle::{self, PuddleKind};
@@ -27,10 +27,6 @@ pub(crate) struct PoolHeap {
     empty: Mutex<Vec<Arc<Slab>>>,
     /// Whether `empty` is worth a look.
     has_empty: AtomicBool,
-    /// Granules that extents cover, in the puddles that were looked at.
-    granules: Arc<AtomicUsize>,
-    /// Bytes of the largest unused puddle that is kept; 0 if there is none.
-    spare: AtomicUsize,
     /// Held while the pool grows or shrinks, so that it does so once.
     resize: Mutex<()>,
 }
@@ -257,9 +253,7 @@ impl PoolInner {
             return Ok(heap);
         }
         let mut with_room = Vec::new();
-        let heap = PuddleHeap::load(puddle, self.heap.granules.clone(), |slab| {
-            with_room.push(slab)
-        })?;
+        let heap = PuddleHeap::load(puddle, |slab| with_room.push(slab))?;
         let heap = puddle.heap.get_or_init(|| heap);
         for slab in with_room {
             if slab.wants_listing() {
@@ -352,44 +346,40 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Whether an unused puddle of this size is too large to be kept. A spare that is small beside what lives saves
-    /// a pool at a size boundary from growing and shrinking in turn.
-    fn is_too_large_a_spare(&self, bytes: usize) -> bool {
-        bytes * 4 > self.heap.granules.load(Ordering::Relaxed) * GRANULE as usize
+    /// Gives unused puddles back to the file system, after extents of `puddle` were given back. Up to `spare_max` bytes of them are kept:
+    /// a pool that shrinks and grows again should not have to ask for files, and for pages, each time.
+    pub(super) fn shrink(&self, puddle: &Puddle) {
+        if puddle.heap.get().is_some_and(PuddleHeap::is_unused) {
+            self.give_back_beyond(self.spare_max);
+        }
     }
 
-    /// Gives unused puddles back to the file system, after extents were given back.
-    pub(super) fn shrink(&self, puddle: &Puddle) {
-        let unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
-        let spare = self.heap.spare.load(Ordering::Relaxed);
-        if !unused && (spare == 0 || !self.is_too_large_a_spare(spare)) {
-            return;
-        }
+    /// Gives unused puddles back, the largest first, until at most `spare` bytes of them are left.
+    pub(crate) fn give_back_beyond(&self, spare: u64) {
         let _once = self
             .heap
             .resize
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let puddles = self
+        let mut unused = self
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let mut spare = 0;
-        for puddle in puddles {
-            let Some(heap) = puddle.heap.get() else {
-                continue;
-            };
-            if puddle.is_root || !heap.is_unused() {
-                continue;
+        unused.retain(|puddle| {
+            !puddle.is_root && puddle.heap.get().is_some_and(PuddleHeap::is_unused)
+        });
+        unused.sort_by_key(|puddle| std::cmp::Reverse(puddle.size));
+        let mut bytes: u64 = unused.iter().map(|puddle| puddle.size as u64).sum();
+        for puddle in unused {
+            if bytes <= spare {
+                break;
             }
-            if self.is_too_large_a_spare(puddle.size) && heap.close_if_unused() {
+            if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {
+                bytes -= puddle.size as u64;
                 self.give_back(&puddle);
-            } else {
-                spare = spare.max(puddle.size);
             }
         }
-        self.heap.spare.store(spare, Ordering::Relaxed);
     }
 
     /// Removes a closed puddle.

@@ -172,8 +172,8 @@ impl Engine for Hybrid {
 
     fn persist(&self, puddle: &Puddle, address: usize, len: usize) -> Result<()> {
         let mut barrier = Barrier::default();
-        guarded(|| barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
         // ORDER: durable on return; that is what the caller asked for.
+        guarded(|| barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
         barrier.fence(puddle.private, PERSIST_FENCE)?;
         puddle.check_failed()
     }
