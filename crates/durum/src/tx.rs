@@ -176,6 +176,10 @@ impl Tx {
         let Some(store) = self.store.upgrade() else {
             return;
         };
+        if self.depth.get() > 0 {
+            // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets it.
+            let _ = self.finish(false);
+        }
         let Ok(mut state) = self.state.try_borrow_mut() else {
             return;
         };
@@ -226,14 +230,15 @@ impl Tx {
         }
         let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
         let state = &mut *state;
+        // Also where the range was announced before: the `set` would overwrite at commit what is stored there after it.
+        if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
+            return Err(Error::PendingSet { address, len });
+        }
         if state.announced.covers(address, len) {
             return Ok(());
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);
-        if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
-            return Err(Error::PendingSet { address, len });
-        }
         // SAFETY: as in `touch`.
         let puddle = unsafe { puddle.as_ref() };
         let engine = state.engine().ok_or(Error::NoTransaction)?;
