@@ -44,6 +44,43 @@ fn an_object_exists_with_the_slot_that_holds_it() {
     ONE.survives_on_lines();
 }
 
+/// One bit is all that changes: no log. The object is entered in a slot by the next transaction.
+pub const ONE_WORD: Workload = Workload {
+    name: "one object and nothing else",
+    before: |world| world.lane().commits(|tx| tx.alloc(5, 40, 1, How::Set)),
+    run: |world| {
+        for (slot, size) in [(0, 40), (1, 400), (2, 136), (3, 5000)] {
+            world
+                .lane()
+                .commits(|tx| tx.alloc_only(size, 10 + slot as u64));
+            world.lane().commits(|tx| tx.enter_only(slot));
+        }
+        world.lane().aborts(|tx| tx.alloc_only(40, 20));
+        for slot in [0, 1, 5] {
+            world.lane().commits(|tx| tx.unlink(slot));
+            world.lane().aborts(|tx| tx.free_only());
+            world.lane().commits(|tx| tx.free_only());
+        }
+        // Two bits of one word, and of two words.
+        world.lane().commits(|tx| {
+            tx.alloc_only(40, 30)?;
+            tx.alloc_only(40, 31)
+        });
+        world.lane().commits(|tx| {
+            tx.alloc_only(40, 32)?;
+            tx.free_only()
+        });
+        world.lane().commits(|tx| tx.free_only());
+        world.lane().commits(|tx| tx.free_only());
+    },
+    ..PLAIN
+};
+
+#[test]
+fn a_single_object_comes_and_goes_without_a_log() {
+    ONE_WORD.survives_on_lines();
+}
+
 pub const EXTENTS: Workload = Workload {
     name: "extents of several sizes",
     needs: |campaign| campaign.plan(|plan| plan.points_max = Some(60)),

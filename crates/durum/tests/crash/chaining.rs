@@ -6,15 +6,13 @@
 use durum_persist::inject::{self, Operation};
 use durum_persist::record::EventKind;
 
-use crate::harness::{BYTES, Campaign, How, Lane, Medium, PLAIN, Workload, pattern};
-
-const LARGE: usize = 5_000_000;
+use crate::harness::{BYTES, Campaign, How, Medium, PLAIN, Running, Stop, Workload, pattern};
 
 fn large_images(mut campaign: Campaign) -> Campaign {
-    campaign.large_size = LARGE;
+    campaign.large_size = 2_200_000;
     campaign.used_one_in = 16;
     campaign.plan(|plan| {
-        plan.points_max = Some(50);
+        plan.points_max = Some(80);
         plan.single_units_max = 2;
         plan.random_images = 2;
         plan.nested_one_in = 100;
@@ -23,59 +21,57 @@ fn large_images(mut campaign: Campaign) -> Campaign {
 }
 
 /// Announces enough for `puddles` log puddles, in pieces.
-fn fill(
-    tx: &mut crate::harness::Running<'_>,
-    puddles: usize,
-    tag: u64,
-) -> Result<(), crate::harness::Stop> {
+fn fill(tx: &mut Running<'_>, puddles: usize, tag: u64) -> Result<(), Stop> {
     for at in 0..2 * puddles {
         tx.change(BYTES + at * 900_000 + 3, 800_000, tag + at as u64)?;
     }
     Ok(())
 }
 
-/// All but the last few hundred bytes of the first log puddle is used up by one large entry and a filler, so that what follows, small
-/// and exhaustively crashed, meets the end of the puddle.
-fn nearly_full(
-    lane: &mut Lane,
-    end: impl FnOnce(&mut crate::harness::Running<'_>) -> Result<(), crate::harness::Stop>,
-    commits: bool,
-) {
-    let body = |tx: &mut crate::harness::Running<'_>| {
-        tx.change(BYTES, 1_000_000, 1)?;
-        tx.change(BYTES + 1_000_000, 1_000_000, 2)?;
-        // 2 MiB less the headers of puddle and log; each entry has a header of its own.
-        let room = (2 << 20) - 4096 - 2048 - 2 * (1_000_000 + 64) - 400;
-        tx.change(BYTES + 2_000_000, room, 3)?;
-        end(tx)
-    };
-    match commits {
-        true => lane.commits(body),
-        false => lane.aborts(body),
-    }
+/// Announces so much that a few hundred bytes are left in the log's first puddle: what follows, small and crashed everywhere, meets
+/// its end.
+fn nearly_full(tx: &mut Running<'_>) -> Result<(), Stop> {
+    tx.change(BYTES, 1_000_000, 1)?;
+    tx.change(BYTES + 1_000_000, 1_000_000, 2)?;
+    // 2 MiB less the headers of puddle and log; each entry has a header of its own.
+    let room = (2 << 20) - 4096 - 2048 - 2 * (1_000_000 + 64) - 400;
+    tx.change(BYTES + 2_000_000, room, 3)
+}
+
+/// The crash points after the three large ranges of [`nearly_full`] have been stored to.
+fn at_the_end(campaign: Campaign) -> Campaign {
+    large_images(campaign).plan(|plan| {
+        plan.from_api = 4;
+        plan.points_max = None;
+    })
+}
+
+fn several(tx: &mut Running<'_>, tag: u64) -> Result<(), Stop> {
+    nearly_full(tx)?;
+    (0..8).try_for_each(|at| tx.change(at * 100, 40, tag + at as u64))
 }
 
 pub const UNDO: Workload = Workload {
     name: "undo entries over two puddles",
-    needs: large_images,
+    needs: at_the_end,
     run: |world| {
-        nearly_full(
-            world.lane(),
-            |tx| (0..8).try_for_each(|at| tx.change(at * 100, 40, 10 + at as u64)),
-            true,
-        );
-        nearly_full(
-            world.lane(),
-            |tx| (0..8).try_for_each(|at| tx.change(at * 100, 40, 20 + at as u64)),
-            false,
-        );
+        world.lane().commits(|tx| several(tx, 10));
+        world.lane().commits(|tx| tx.change(0, 64, 30));
+    },
+    ..PLAIN
+};
+
+pub const UNDO_ABORT: Workload = Workload {
+    name: "a rollback over two puddles",
+    needs: at_the_end,
+    run: |world| {
+        world.lane().aborts(|tx| several(tx, 20));
         // Right after the rollback, on the same bytes, and without a word to the log.
         world.lane().commits(|tx| {
             tx.clobber(0, 64)?;
             tx.store(0, &pattern(29, 64));
             Ok(())
         });
-        world.lane().commits(|tx| tx.change(0, 64, 30));
     },
     ..PLAIN
 };
@@ -85,13 +81,18 @@ fn undo_entries_go_on_in_another_puddle() {
     UNDO.survives_on_lines();
 }
 
+#[test]
+fn a_rollback_reads_undo_entries_of_two_puddles() {
+    UNDO_ABORT.survives_on_lines();
+}
+
 pub const REDO: Workload = Workload {
     name: "redo entries over two puddles",
     needs: large_images,
     run: |world| {
         world.lane().commits(|tx| {
-            tx.set(BYTES + 11, 1_500_000, 1)?;
-            tx.set(BYTES + 1_600_000, 700_000, 2)?;
+            tx.set(BYTES + 11, 1_400_000, 1)?;
+            tx.set(BYTES + 1_500_000, 700_000, 2)?;
             tx.alloc(0, 40, 3, How::Set)
         });
         world.lane().commits(|tx| tx.set(0, 64, 4));
@@ -107,15 +108,12 @@ fn redo_entries_go_on_in_another_puddle() {
 /// The seal itself is the entry that does not fit, and counts the chain entry before it.
 pub const SEAL: Workload = Workload {
     name: "a seal in the second puddle",
-    needs: large_images,
+    needs: at_the_end,
     run: |world| {
-        for sets in [1, 4, 6, 9] {
-            nearly_full(
-                world.lane(),
-                |tx| (0..sets).try_for_each(|at| tx.set(at * 50, 24, 40 + at as u64)),
-                true,
-            );
-        }
+        world.lane().commits(|tx| {
+            nearly_full(tx)?;
+            (0..6).try_for_each(|at| tx.set(at * 50, 24, 40 + at as u64))
+        });
     },
     ..PLAIN
 };
@@ -128,7 +126,11 @@ fn a_seal_counts_over_puddles() {
 /// Stale entries of the first long transaction stand in the continuation puddle when the second one comes to it.
 pub const AGAIN: Workload = Workload {
     name: "continuation puddles used again",
-    needs: large_images,
+    needs: |campaign| {
+        let mut campaign = large_images(campaign);
+        campaign.large_size = 4_000_000;
+        campaign.plan(|plan| plan.points_max = Some(40))
+    },
     before: |world| world.lane().commits(|tx| fill(tx, 2, 1)),
     run: |world| {
         world.lane().aborts(|tx| fill(tx, 2, 50));
@@ -166,11 +168,11 @@ pub const FULL: Workload = Workload {
             let step = {
                 let mut running = lane.begin();
                 running.change(0, 300, tag).expect("announced");
-                // More than any puddle that the log has kept.
-                let sets = if commits { 1 } else { 6 };
+                // Three go on in a second puddle, which the log keeps; sixteen need more than it has kept.
+                let sets = if commits { 3 } else { 16 };
                 for at in 0..sets {
                     running
-                        .set(BYTES + at * 800_000, 800_000, tag + 1 + at as u64)
+                        .set(BYTES + at * 90_000, 800_000, tag + 1 + at as u64)
                         .expect("set");
                 }
                 match commits {
@@ -226,7 +228,7 @@ fn a_very_long_log_is_shortened_after_its_transaction() {
 #[test]
 #[ignore = "a campaign of some minutes: every crash point of transactions over several log puddles"]
 fn campaign_of_long_logs() {
-    for workload in [UNDO, REDO, SEAL, AGAIN, FULL, LONG] {
+    for workload in [UNDO, UNDO_ABORT, REDO, SEAL, AGAIN, FULL, LONG] {
         for medium in [Medium::Lines, Medium::Sectors] {
             let mut recording = workload.record(medium, None);
             recording.plan.points_max = None;

@@ -3,9 +3,10 @@
 //! The crashes: before the seal is whole (nothing happened), between seal and range word (everything happens again in recovery), and
 //! where the seal vouches for announced ranges whose lines have not all arrived.
 
+use durum::Error;
 use durum_persist::record::EventKind;
 
-use crate::harness::{How, Medium, PLAIN, Running, Workload, in_turns};
+use crate::harness::{How, Medium, PLAIN, Running, Stop, Workload, in_turns, pattern};
 
 pub const SETS: Workload = Workload {
     name: "sets",
@@ -32,7 +33,39 @@ fn sets_happen_all_at_once() {
     SETS.survives_on_lines();
 }
 
-fn mixed(tx: &mut Running<'_>, base: usize, len: usize) -> Result<(), crate::harness::Stop> {
+/// One aligned word is all that changes: no log.
+pub const ONE_WORD: Workload = Workload {
+    name: "one word set",
+    run: |world| {
+        world.lane().commits(|tx| tx.set(64, 8, 1));
+        world.lane().commits(|tx| {
+            // Not the old bytes of this range are needed, but the new ones when the word has changed.
+            tx.clobber(200, 100)?;
+            tx.store(200, &pattern(2, 100));
+            tx.set(64, 8, 3)
+        });
+        // Neither a word nor aligned; two words; and a word beside an announced range: these take a log.
+        world.lane().commits(|tx| tx.set(65, 8, 4));
+        world.lane().commits(|tx| {
+            tx.set(64, 8, 5)?;
+            tx.set(64, 8, 6)
+        });
+        world.lane().commits(|tx| {
+            tx.change(400, 30, 7)?;
+            tx.set(64, 8, 8)
+        });
+        world.lane().aborts(|tx| tx.set(64, 8, 9));
+        world.lane().commits(|tx| tx.set(72, 8, 10));
+    },
+    ..PLAIN
+};
+
+#[test]
+fn a_single_word_is_set_without_a_log() {
+    ONE_WORD.survives_on_lines();
+}
+
+fn mixed(tx: &mut Running<'_>, base: usize, len: usize) -> Result<(), Stop> {
     tx.change(base, len, 1)?;
     tx.set(base + 1000, 24, 2)?;
     tx.change(base + 700, 8, 3)?;
@@ -42,6 +75,8 @@ fn mixed(tx: &mut Running<'_>, base: usize, len: usize) -> Result<(), crate::har
 /// All announced ranges together are small: the seal covers their contents.
 pub const MIXED_SMALL: Workload = Workload {
     name: "add and set, sealed with the contents",
+    // Now the thread has a log.
+    before: |world| world.lane().commits(|tx| tx.change(3000, 8, 9)),
     run: |world| {
         world.lane().commits(|tx| mixed(tx, 0, 64));
         world.lane().aborts(|tx| mixed(tx, 2000, 64));
@@ -52,6 +87,8 @@ pub const MIXED_SMALL: Workload = Workload {
 /// The announced ranges are large: a fence before the seal.
 pub const MIXED_LARGE: Workload = Workload {
     name: "add and set, with a fence before the seal",
+    // Now the thread has a log.
+    before: |world| world.lane().commits(|tx| tx.change(3000, 8, 9)),
     run: |world| {
         world.lane().commits(|tx| mixed(tx, 0, 500));
         world.lane().aborts(|tx| mixed(tx, 2000, 500));
@@ -105,6 +142,31 @@ pub const SET_ON_ANNOUNCED: Workload = Workload {
 #[test]
 fn a_set_may_change_what_was_announced() {
     SET_ON_ANNOUNCED.survives_on_lines();
+}
+
+/// Whatever is stored there after the `set`, the `set` would overwrite at commit: `add` refuses, also where nothing is left to announce.
+#[test]
+fn a_range_that_waits_for_the_commit_cannot_be_announced() {
+    let workload = Workload {
+        name: "add after set",
+        run: |world| {
+            world.lane().commits(|tx| {
+                tx.change(0, 600, 1)?;
+                tx.change(1000, 16, 2)?;
+                tx.set(8, 8, 3)?;
+                tx.set(1000, 8, 4)?;
+                tx.set(2000, 8, 5)?;
+                for offset in [8, 0, 15, 1000, 1001, 2000] {
+                    let refused = tx.add(offset, 1);
+                    let pending = matches!(refused, Err(Stop::Durum(Error::PendingSet { .. })));
+                    assert_eq!(pending, offset != 0, "{offset}: {refused:?}");
+                }
+                Ok(())
+            });
+        },
+        ..PLAIN
+    };
+    workload.survives_on_lines();
 }
 
 pub const SET_ON_FRESH: Workload = Workload {

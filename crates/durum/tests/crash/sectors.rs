@@ -26,7 +26,9 @@ pub const ALL: &[&Workload] = &[
     &redo::SET_ON_ANNOUNCED,
     &redo::SET_ON_FRESH,
     &redo::SHARED_LINES,
+    &redo::ONE_WORD,
     &allocator::ONE,
+    &allocator::ONE_WORD,
     &allocator::TOGETHER,
     &allocator::FREE_THEN_ALLOC,
     &allocator::ALLOC_THEN_FREE,
@@ -63,22 +65,25 @@ fn ranges_are_old_or_new_as_a_whole() {
 
 #[test]
 fn sets_happen_all_at_once() {
-    survive(&ALL[8..14], 60);
+    survive(&ALL[8..15], 60);
 }
 
 #[test]
 fn objects_come_and_go_with_their_transactions() {
-    survive(&ALL[14..23], 50);
+    survive(&ALL[15..25], 50);
 }
 
 #[test]
 fn pools_grow_and_shrink() {
-    survive(&ALL[23..], 40);
+    survive(&ALL[25..], 40);
 }
 
 #[test]
 fn logs_go_on_in_another_puddle() {
-    survive(&[&chaining::UNDO, &chaining::SEAL], 25);
+    survive(
+        &[&chaining::UNDO, &chaining::UNDO_ABORT, &chaining::SEAL],
+        40,
+    );
 }
 
 /// When a commit returns, no file holds a write that was not synced: what the log retires with, too.

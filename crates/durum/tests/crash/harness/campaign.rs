@@ -12,7 +12,7 @@ use super::arena::Arena;
 use super::judge::{Judge, POOL, recover};
 use super::lane::{Lane, Places, Step};
 use super::random;
-use super::state::{Owners, Root, State};
+use super::state::{Owners, Root, State, byte_type};
 
 /// A run to be recorded.
 pub struct Campaign {
@@ -155,7 +155,7 @@ impl Campaign {
         if self.large_size > 0 {
             large = pool
                 .transaction(|tx| unsafe {
-                    let large = tx.alloc_bytes(&pool, 0, self.large_size, 8)?;
+                    let large = tx.alloc_bytes(&pool, byte_type(), self.large_size, 8)?;
                     large.write_bytes(0, self.large_size);
                     tx.set(&raw mut (*root).large, large)?;
                     tx.set(&raw mut (*root).large_size, self.large_size as u64)?;

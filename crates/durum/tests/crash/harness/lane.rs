@@ -6,7 +6,7 @@ use std::ptr;
 use durum::persist::record;
 use durum::{Announce, Error, Pool, Transaction};
 
-use super::state::{ANY, BYTES, Blob, Root, State, pattern};
+use super::state::{ANY, BYTES, Blob, Root, Slot, State, byte_type, pattern};
 
 /// Ends a transaction from inside: by an error of durum's or on purpose.
 #[derive(Debug)]
@@ -29,6 +29,12 @@ pub enum How {
     /// `set`.
     Set,
 }
+
+const EMPTY: Slot = Slot {
+    object: ptr::null_mut(),
+    size: 0,
+    tag: 0,
+};
 
 /// One operation of a lane: what it leaves where it did not take effect, and where it did.
 #[derive(Clone)]
@@ -230,7 +236,7 @@ impl Running<'_> {
         tag: u64,
         how: How,
     ) -> Result<(), Stop> {
-        let object = self.tx.alloc_bytes(self.pool, 0, size, align)?;
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, align)?;
         assert_eq!(object.addr() % align, 0, "the object is aligned");
         let bytes = pattern(tag, size);
         unsafe { object.copy_from_nonoverlapping(bytes.as_ptr(), size) };
@@ -239,7 +245,7 @@ impl Running<'_> {
 
     /// Allocates an object and fills it by `set`, which takes effect at commit.
     pub fn alloc_and_set(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
-        let object = self.tx.alloc_bytes(self.pool, 0, size, 8)?;
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
         let bytes = pattern(tag, size);
         unsafe { self.tx.set_bytes(object, bytes.as_ptr(), size)? };
         self.enter(slot, object, size, tag, How::Set)
@@ -259,7 +265,7 @@ impl Running<'_> {
         tag: u64,
         how: How,
     ) -> Result<(), Stop> {
-        let value = super::state::Slot {
+        let value = Slot {
             object,
             size: size as u64,
             tag,
@@ -273,7 +279,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn put(&mut self, slot: usize, value: super::state::Slot, how: How) -> Result<(), Stop> {
+    fn put(&mut self, slot: usize, value: Slot, how: How) -> Result<(), Stop> {
         unsafe {
             let target = &raw mut (*self.places.root()).slots[slot];
             match how {
@@ -303,19 +309,53 @@ impl Running<'_> {
             self.tx
                 .free(ptr::with_exposed_provenance_mut::<u8>(blob.address))?;
         }
-        let value = super::state::Slot {
-            object: ptr::null_mut(),
-            size: 0,
-            tag: 0,
-        };
-        self.put(slot, value, how)?;
+        self.put(slot, EMPTY, how)?;
         self.next.slots[slot] = None;
+        Ok(())
+    }
+
+    /// Allocates an object that no slot holds yet.
+    pub fn alloc_only(&mut self, size: usize, tag: u64) -> Result<(), Stop> {
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
+        let bytes = pattern(tag, size);
+        unsafe { object.copy_from_nonoverlapping(bytes.as_ptr(), size) };
+        self.next.loose.push(Blob {
+            address: object.expose_provenance(),
+            size,
+            tag,
+        });
+        Ok(())
+    }
+
+    /// Enters the oldest object that no slot holds.
+    pub fn enter_only(&mut self, slot: usize) -> Result<(), Stop> {
+        let blob = self.next.loose.remove(0);
+        let object = ptr::with_exposed_provenance_mut(blob.address);
+        self.enter(slot, object, blob.size, blob.tag, How::Set)
+    }
+
+    /// Takes an object out of its slot.
+    pub fn unlink(&mut self, slot: usize) -> Result<(), Stop> {
+        let blob = self.next.slots[slot]
+            .take()
+            .expect("the slot holds an object");
+        self.next.loose.push(blob);
+        self.put(slot, EMPTY, How::Set)
+    }
+
+    /// Frees the oldest object that no slot holds.
+    pub fn free_only(&mut self) -> Result<(), Stop> {
+        let blob = self.next.loose.remove(0);
+        unsafe {
+            self.tx
+                .free(ptr::with_exposed_provenance_mut::<u8>(blob.address))?;
+        }
         Ok(())
     }
 
     /// Allocates an object that no slot holds, and frees it again.
     pub fn alloc_and_free(&mut self, size: usize) -> Result<(), Stop> {
-        let object = self.tx.alloc_bytes(self.pool, 0, size, 8)?;
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
         unsafe {
             object.write_bytes(0x77, size);
             self.tx.free(object)?;

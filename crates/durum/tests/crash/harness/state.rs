@@ -30,6 +30,12 @@ pub struct Root {
 }
 durum::describe!(Root as "crash root" { bytes, slots, large, large_size });
 
+/// The type of all objects but the root. Without pointers, so that a check can tell a leak for sure; registered with the root, whose
+/// pointers lead to it.
+pub fn byte_type() -> u64 {
+    <u8 as durum::Described>::description().id()
+}
+
 /// An object that a slot holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blob {
@@ -43,6 +49,8 @@ pub struct Blob {
 pub struct State {
     pub bytes: Arc<Vec<u16>>,
     pub slots: [Option<Blob>; SLOTS],
+    /// Objects that are allocated and that no slot holds.
+    pub loose: Vec<Blob>,
 }
 
 impl State {
@@ -50,6 +58,7 @@ impl State {
         State {
             bytes: Arc::new(vec![0; BYTES + large_size]),
             slots: [None; SLOTS],
+            loose: Vec::new(),
         }
     }
 
