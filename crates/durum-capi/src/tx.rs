@@ -24,7 +24,9 @@ pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
 /// A live handle or NULL; it stays open until the outermost level has ended.
 pub(crate) unsafe fn begin(pool: *mut PoolHandle) -> Result<()> {
     // SAFETY: as the caller promises.
-    let transaction = unsafe { handle(pool, "the pool")? }.0.begin()?;
+    let pool = unsafe { handle(pool, "the pool")? };
+    // SAFETY: levels are ended in reverse order by `Tx::end_level`, and the handle stays open until the outermost is.
+    let transaction = unsafe { pool.0.begin()? };
     // From here on the level is ended by `Tx::end_level`.
     std::mem::forget(transaction);
     Ok(())

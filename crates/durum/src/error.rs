@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// A handle that was made before a fork was used in the child.
     #[error(
-        "this process was forked after the store was opened; open the store again in the child"
+        "this process was forked after a store was opened, and the store's memory was left behind; fork first, or exec, and open stores then"
     )]
     Forked,
     /// An allocation that no puddle can hold.

@@ -74,7 +74,7 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     if let Some(puddle) = puddle_at(address) {
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
-        if GUARDED.with(Cell::get) > 0 || puddle.poison.survive.load(Ordering::Relaxed) {
+        if GUARDED.with(Cell::get) > 0 || puddle.survive {
             let page = address & !0xfff;
             // SAFETY: the page lies inside a puddle mapping of ours and cannot be read any more; a private zero page
             // in its place takes no data away.

@@ -4,7 +4,7 @@
 //! is one `pwrite` of exactly the range, and a fence syncs each file that was written since the last one. Engines
 //! are written once, against this.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
@@ -17,7 +17,7 @@ use crate::puddle::{Poison, Puddle};
 #[derive(Debug, Default)]
 pub(crate) struct Barrier {
     /// Files written since the last fence, on `file` only.
-    written: Vec<(MediaFile, Arc<Poison>)>,
+    written: Vec<(MediaFile, Arc<Poison>, Arc<Mutex<()>>)>,
 }
 
 impl Barrier {
@@ -46,18 +46,28 @@ impl Barrier {
         let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
         let offset = (address - puddle.address) as u64;
         puddle.file.write_all_at(bytes, offset).map_err(|source| {
+            tracing::error!(file = %puddle.file.path().display(), %source, "a write failed");
+            puddle.poison.set(
+                puddle.file.path(),
+                offset,
+                "a write failed, so what is on the media is unknown",
+            );
             puddle
                 .poison
-                .set(puddle.file.path(), offset, "a write failed");
-            Error::system("writing a puddle file", source)
+                .check()
+                .err()
+                .unwrap_or_else(|| Error::system("writing a puddle file", source))
         })?;
         if !self
             .written
             .iter()
-            .any(|(file, _)| file.path() == puddle.file.path())
+            .any(|(file, _, _)| file.path() == puddle.file.path())
         {
-            self.written
-                .push((puddle.file.clone(), puddle.poison.clone()));
+            self.written.push((
+                puddle.file.clone(),
+                puddle.poison.clone(),
+                puddle.syncing.clone(),
+            ));
         }
         Ok(())
     }
@@ -95,15 +105,18 @@ impl Barrier {
 
     #[cold]
     fn sync(&mut self, site: Site) -> Result<()> {
-        for (file, poison) in self.written.drain(..) {
+        for (file, poison, syncing) in std::mem::take(&mut self.written) {
+            // The kernel tells a lost write to one of those who sync. Under the lock, whoever syncs next finds the poison.
+            let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(source) = file.sync(site) {
+                tracing::error!(file = %file.path().display(), %source, "a sync failed");
                 poison.set(
                     file.path(),
                     0,
                     "a sync failed, so what is on the media is unknown",
                 );
-                return Err(Error::system("syncing a puddle file", source));
             }
+            poison.check()?;
         }
         Ok(())
     }

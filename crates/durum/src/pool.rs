@@ -112,6 +112,7 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     pub(crate) store: Arc<StoreInner>,
     pub(crate) poison: Arc<Poison>,
+    survive: bool,
     pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
     pub(crate) heap: PoolHeap,
     pub(crate) growth_max: u64,
@@ -131,11 +132,8 @@ impl PoolInner {
             pool: grant.name.clone(),
             engine: grant.engine.name(),
         })?;
-        let poison = Arc::new(Poison::default());
-        poison.survive.store(
-            options.survive_media_errors,
-            std::sync::atomic::Ordering::Relaxed,
-        );
+        // One for the whole store: a transaction may span its pools, and what one failed write means for the others nobody knows.
+        let poison = store.poison.clone();
         let pool = Arc::new_cyclic(|this| Self {
             key: crate::store::next_key(),
             uuid: grant.uuid,
@@ -144,6 +142,7 @@ impl PoolInner {
             engine,
             store,
             poison,
+            survive: options.survive_media_errors,
             puddles: RwLock::new(Vec::new()),
             heap: PoolHeap::default(),
             growth_max: options.growth_max,
@@ -167,6 +166,7 @@ impl PoolInner {
             pool_key: self.key,
             pool: self.this.clone(),
             poison: self.poison.clone(),
+            survive: self.survive,
         };
         Puddle::map(
             grant,
@@ -180,7 +180,6 @@ impl PoolInner {
     #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
         self.poison.check()?;
-        self.store.poison.check()?;
         if media_failed() {
             self.check_media()
         } else {
@@ -195,7 +194,8 @@ impl PoolInner {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
-            .try_for_each(|puddle| puddle.check_failed())
+            .try_for_each(|puddle| puddle.check_failed())?;
+        self.store.check_logs()
     }
 
     pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
@@ -266,15 +266,25 @@ impl Drop for PoolInner {
         if !crate::space::forked() && self.check_usable().is_ok() {
             self.give_back_beyond(0);
         }
-        for puddle in self
-            .puddles
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain(..)
-        {
+        let puddles = std::mem::take(
+            self.puddles
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for puddle in &puddles {
             puddle.unmap();
         }
-        if let Err(error) = self.store.service.close_pool(self.uuid) {
+        // A late lookup may still hold one: the structs stay until the store closes.
+        self.store
+            .retired
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(puddles);
+        // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
+        if self.poison.check().is_ok()
+            && !crate::space::forked()
+            && let Err(error) = self.store.service.close_pool(self.uuid)
+        {
             // The next opener finds the grant and recovers, which changes nothing in a drained pool.
             tracing::warn!(pool = %self.name, %error, "the pool could not be closed in order");
         }
@@ -321,6 +331,9 @@ impl Pool {
     /// # Errors
     /// As for [`Pool::root`].
     pub fn root_bytes(&self, type_id: u64, size: usize, align: usize) -> Result<*mut u8> {
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
         let _once = self
             .inner
             .root

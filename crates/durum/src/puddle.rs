@@ -21,8 +21,6 @@ use crate::space::Space;
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
     set: AtomicBool,
-    /// The program's own accesses to bad pages are survived too.
-    pub(crate) survive: AtomicBool,
     what: Mutex<Option<(std::path::PathBuf, u64, &'static str)>>,
 }
 
@@ -73,6 +71,10 @@ pub(crate) struct Puddle {
     pub(crate) pool_key: u64,
     pub(crate) pool: Weak<PoolInner>,
     pub(crate) poison: Arc<Poison>,
+    /// The program's own accesses to bad pages are survived too.
+    pub(crate) survive: bool,
+    /// Held while the file is synced: an error that one sync consumes must be known before another one succeeds.
+    pub(crate) syncing: Arc<Mutex<()>>,
     /// Offset of the first page that failed, set by the signal handler.
     failed: AtomicU64,
     /// On `file`: one writer of shared words at a time, so that the newest value reaches the file last.
@@ -88,6 +90,7 @@ pub(crate) struct Owner {
     pub(crate) pool_key: u64,
     pub(crate) pool: Weak<PoolInner>,
     pub(crate) poison: Arc<Poison>,
+    pub(crate) survive: bool,
 }
 
 impl Puddle {
@@ -112,6 +115,8 @@ impl Puddle {
         if !space.contains(address, size) {
             return Err(conflict(None));
         }
+        // From the check to the entry in the table nobody else may map, or unmap, there.
+        let _changing = space.changing();
         if let Some(other) = space.occupant(address, size) {
             // SAFETY: a puddle in the table is alive while mapped.
             let path = unsafe { other.as_ref() }
@@ -185,6 +190,8 @@ impl Puddle {
             pool_key: owner.pool_key,
             pool: owner.pool,
             poison: owner.poison,
+            survive: owner.survive,
+            syncing: Arc::default(),
             failed: AtomicU64::new(NO_FAILURE),
             word_writer: Mutex::new(()),
             heap: OnceLock::new(),
@@ -215,6 +222,7 @@ impl Puddle {
         if !self.mapped.swap(false, Ordering::AcqRel) {
             return;
         }
+        let _changing = self.space.changing();
         self.space.enter(self.address, self.size, ptr::null_mut());
         if !self.private {
             durum_persist::record::unmapped(self.address as *const u8, self.size);

@@ -113,9 +113,7 @@ impl RawLog {
         entry: RawEntry,
     ) -> Result<()> {
         let address = target.expose_provenance();
-        if crate::space::forked() {
-            return Err(Error::Forked);
-        }
+        self.check()?;
         if entry.sequence == 0 {
             return Err(Error::LogMisuse {
                 reason: "sequence number 0 is the log's own",
@@ -167,11 +165,21 @@ impl RawLog {
         Ok(())
     }
 
+    /// Refuses to go on after a fork, or after a write or a sync failed.
+    fn check(&self) -> Result<()> {
+        if crate::space::forked() {
+            Err(Error::Forked)
+        } else {
+            self.store.poison.check()
+        }
+    }
+
     /// Makes the entries appended so far durable: one fence.
     ///
     /// # Errors
     /// On the `file` domain a failed write or sync, which poisons the store.
     pub fn flush(&mut self) -> Result<()> {
+        self.check()?;
         let Self {
             log: Some(log),
             barrier,
@@ -190,6 +198,7 @@ impl RawLog {
     /// # Errors
     /// As for [`RawLog::flush`]; `LogMisuse` if `lo > hi`.
     pub fn set_range(&mut self, lo: u8, hi: u8) -> Result<()> {
+        self.check()?;
         if lo > hi {
             return Err(Error::LogMisuse {
                 reason: "a range begins at or below its end",
@@ -218,6 +227,7 @@ impl RawLog {
     /// # Errors
     /// As for [`RawLog::flush`].
     pub unsafe fn apply(&mut self) -> Result<()> {
+        self.check()?;
         let Self {
             log: Some(log),
             barrier,
@@ -270,6 +280,7 @@ impl RawLog {
     /// # Errors
     /// As for [`RawLog::flush`].
     pub fn reset(&mut self) -> Result<()> {
+        self.check()?;
         let Self {
             log: Some(log),
             barrier,

@@ -22,6 +22,8 @@ pub(crate) struct Space {
     size: usize,
     /// `size >> UNIT_LOG2` entries; null where no puddle is mapped.
     table: NonNull<AtomicPtr<Puddle>>,
+    /// Held while puddles are mapped or unmapped.
+    change: Mutex<()>,
 }
 
 // SAFETY: the table is a leaked mapping of atomics that is never unmapped.
@@ -87,10 +89,20 @@ impl Space {
         }
         .map_err(|error| Error::system("reserving the address table", error))?;
         let table = NonNull::new(table.cast()).ok_or_else(conflict)?;
-        let space = Box::leak(Box::new(Space { base, size, table }));
+        let space = Box::leak(Box::new(Space {
+            base,
+            size,
+            table,
+            change: Mutex::new(()),
+        }));
         SPACES[count].store(space, Ordering::Release);
         SPACE_COUNT.store(count + 1, Ordering::Release);
         Ok(space)
+    }
+
+    /// Keeps others from mapping and unmapping.
+    pub(crate) fn changing(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]

@@ -218,6 +218,7 @@ impl StoreInner {
             pool_key: 0,
             pool: Weak::new(),
             poison: self.poison.clone(),
+            survive: false,
         };
         let puddle = Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)?;
         let mut known = self
@@ -227,6 +228,17 @@ impl StoreInner {
         known.retain(|puddle| puddle.strong_count() > 0);
         known.push(Arc::downgrade(&puddle));
         Ok(puddle)
+    }
+
+    /// The error of a log page that failed, if any.
+    pub(crate) fn check_logs(&self) -> Result<()> {
+        let logs = self
+            .log_puddles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        logs.iter()
+            .filter_map(Weak::upgrade)
+            .try_for_each(|puddle| puddle.check_failed())
     }
 
     /// A log for this thread: armed, and named in the log space.

@@ -85,7 +85,7 @@ impl Tx {
 
     #[cold]
     fn find(pool: &PoolInner) -> Result<NonNull<Tx>> {
-        THREAD.with(|thread| {
+        let found = THREAD.try_with(|thread| {
             let mut known = thread.0.borrow_mut();
             if let Some(running) = known
                 .iter()
@@ -121,7 +121,9 @@ impl Tx {
             };
             CURRENT.with(|current| current.set(tx.as_ptr()));
             Ok(tx)
-        })
+        });
+        // Thread-local destructors run in any order: one that uses a pool may come after ours.
+        found.unwrap_or(Err(Error::NoTransaction))
     }
 
     /// The running transaction of this thread, for interfaces that have no closure.

@@ -163,20 +163,71 @@ fn a_failed_sync_poisons_the_pool_until_it_is_opened_again() {
     }
 }
 
+/// Changes two places, pages apart, in one transaction.
+fn change_both(pool: &Pool, root: &mut Root) -> Result<(), Error> {
+    pool.transaction(|tx| {
+        let last = &raw mut root.blocks[511];
+        unsafe {
+            tx.add(&raw const root.count)?;
+            root.count += 1;
+            tx.add(last)?;
+            *last = std::ptr::without_provenance_mut(root.count as usize);
+        }
+        Ok(())
+    })
+}
+
 #[test]
-fn a_failed_write_rolls_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = StoreOptions::new().domain(Domain::File);
-    let (store, pool, root) = open(dir.path(), options.clone(), PoolOptions::new());
-    increment(&pool, root).unwrap();
-    {
-        let _fault = inject::fail_after(Operation::Write, 1, dir.path());
-        increment(&pool, root).unwrap_err();
+fn after_a_failed_write_or_sync_the_next_opener_finds_all_of_the_transaction_or_nothing() {
+    for operation in [Operation::Write, Operation::Sync] {
+        for successes in 0..5 {
+            let dir = tempfile::tempdir().unwrap();
+            let options = StoreOptions::new().domain(Domain::File);
+            let (store, pool, root) = open(dir.path(), options.clone(), PoolOptions::new());
+            change_both(&pool, root).unwrap();
+            let fault = inject::fail_after(operation, successes, dir.path());
+            let result = change_both(&pool, root);
+            drop(fault);
+            if let Err(error) = &result {
+                assert!(matches!(error, Error::Poisoned { .. }), "{error}");
+                let again = change_both(&pool, root).unwrap_err();
+                assert!(matches!(again, Error::Poisoned { .. }), "{again}");
+            }
+            drop(pool);
+            drop(store);
+            let (store, _pool, root) = open(dir.path(), options, PoolOptions::new());
+            assert_eq!(store.recovery().unwrap().was_clean, result.is_ok());
+            assert_eq!(
+                root.blocks[511].addr() as u64,
+                root.count,
+                "{operation:?} {successes}"
+            );
+            assert!(root.count == 2 || result.is_err() && root.count == 1);
+        }
     }
-    drop(pool);
-    drop(store);
-    let (_store, _pool, root) = open(dir.path(), options, PoolOptions::new());
-    assert_eq!(root.count, 1);
+}
+
+#[test]
+fn a_vanished_page_of_a_log_is_noticed() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (_store, pool, root) = open(dir.path(), StoreOptions::new(), PoolOptions::new());
+    increment(&pool, root).unwrap();
+    increment(&pool, root).unwrap();
+    let puddles = dir.path().join("store/puddles");
+    for entry in std::fs::read_dir(puddles).unwrap() {
+        let path = entry.unwrap().path();
+        // The kind of a puddle is at offset 12 of its header: 2 is a log.
+        if std::fs::read(&path).unwrap()[12] == 2 {
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_len(4096)
+                .unwrap();
+        }
+    }
+    let error = increment(&pool, root).unwrap_err();
+    assert!(matches!(error, Error::Poisoned { .. }), "{error}");
 }
 
 /// The file of the puddle at this address.

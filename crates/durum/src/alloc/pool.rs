@@ -73,15 +73,18 @@ impl PoolInner {
 
     fn disown(&self, slab: Arc<Slab>) {
         if !slab.published.load(Ordering::Relaxed) {
-            // Nobody else can know this slab. Empty, because no transaction of its owner runs.
-            if slab.retire()
-                && let Some(puddle) = crate::space::puddle_at(slab.address)
-            {
-                // SAFETY: puddles live while their store is open, and the pool is.
-                let puddle = unsafe { puddle.as_ref() };
-                if let Some(heap) = puddle.heap.get() {
-                    heap.release_slab(puddle, &slab);
+            // Nobody else can know this slab.
+            if slab.retire() {
+                if let Some(puddle) = crate::space::puddle_at(slab.address) {
+                    // SAFETY: puddles live while their store is open, and the pool is.
+                    let puddle = unsafe { puddle.as_ref() };
+                    if let Some(heap) = puddle.heap.get() {
+                        heap.release_slab(puddle, &slab);
+                    }
                 }
+            } else {
+                // Filled by the running transaction. Whether that commits or not, whoever gives an element back offers the slab.
+                slab.owned.store(false, Ordering::SeqCst);
             }
         } else if slab.disown() {
             self.list(slab);
@@ -187,7 +190,9 @@ impl PoolInner {
                 return Some((slab, index));
             }
             // Filled or retired since it was listed.
-            slab.owned.store(false, Ordering::SeqCst);
+            if slab.disown() {
+                self.list(slab);
+            }
         }
     }
 
@@ -336,7 +341,11 @@ impl PoolInner {
                 other => break other?,
             }
         };
-        let puddle = self.map(grant)?;
+        let uuid = grant.uuid;
+        let puddle = self.map(grant).inspect_err(|_| {
+            // A puddle that nobody can use must not stay behind.
+            let _ = self.store.service.remove_puddle(uuid);
+        })?;
         puddle.populate();
         self.load_heap(&puddle)?;
         self.puddles

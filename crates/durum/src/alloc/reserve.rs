@@ -440,8 +440,9 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
         }
         What::Object(position) => heap.release_object(position),
         What::Root(position) => {
-            heap.release_object(position);
+            // First nothing else may be placed here, then the place is free.
             heap.cancel_root();
+            heap.release_object(position);
         }
     }
 }

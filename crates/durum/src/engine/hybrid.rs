@@ -122,7 +122,8 @@ impl Engine for Hybrid {
             barrier.fence(false, ADD_FENCE)?;
             at += piece;
         }
-        puddle.check_failed()
+        // A page of the log may have failed as well as one of the range.
+        check_media(pools)
     }
 
     fn commit(&self, tx: &mut TxState) -> Result<()> {
@@ -200,10 +201,11 @@ fn commit_word(tx: &mut TxState) -> Result<()> {
         tx.barrier.fence(false, WORD_DATA_FENCE)?;
     }
     check_media(&tx.pools)?;
-    apply(tx, WORD_WRITE)?;
+    guarded(|| apply(tx, WORD_WRITE))?;
     // ORDER: the word is durable before the commit returns. The media hold its old or its new value, so a crash before leaves
     // the transaction done or not begun.
-    tx.barrier.fence(false, WORD_FENCE)
+    tx.barrier.fence(false, WORD_FENCE)?;
+    check_media(&tx.pools)
 }
 
 fn commit_redo(tx: &mut TxState) -> Result<()> {
@@ -247,9 +249,11 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
     // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every redo
     // entry; before, it rolls back, and needs home places untouched.
     barrier.fence(false, SEAL_FENCE)?;
-    apply(tx, HOME_WRITE)?;
+    guarded(|| apply(tx, HOME_WRITE))?;
     // ORDER: home places are durable before the entries that could write them again lose their effect.
     tx.barrier.fence(false, HOME_FENCE)?;
+    // A page that failed keeps its entries: they are not retired, and the store is poisoned.
+    check_media(&tx.pools)?;
     retire(tx, RETIRE_WRITE, RETIRE_FENCE)
 }
 
@@ -392,6 +396,7 @@ fn check_media(pools: &[PoolRef]) -> Result<()> {
 
 fn roll_back(tx: &mut TxState) -> Result<()> {
     let TxState {
+        pools,
         log: Some(log),
         barrier,
         ..
@@ -400,6 +405,10 @@ fn roll_back(tx: &mut TxState) -> Result<()> {
         return Ok(());
     };
     if log.entries() == 0 {
+        return Ok(());
+    }
+    if pools.iter().any(|pool| pool.poison.check().is_err()) {
+        // The log may hold a seal, and pages may be gone: the next opener decides, from what is on the media.
         return Ok(());
     }
     let mut result = Ok(());
@@ -418,6 +427,7 @@ fn roll_back(tx: &mut TxState) -> Result<()> {
         });
     });
     result?;
+    check_media(pools)?;
     if log.has_undo() {
         // ORDER: the old contents are durable before the entries that hold them lose their effect.
         barrier.fence(false, ABORT_FENCE)?;

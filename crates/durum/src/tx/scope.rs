@@ -73,12 +73,16 @@ impl Drop for Transaction<'_> {
 }
 
 impl Pool {
-    /// Begins a transaction on this thread, or joins the one that is running.
+    /// Begins a transaction on this thread, or joins the one that is running. [`Pool::transaction`] is the safe form.
+    ///
+    /// # Safety
+    /// The guards of one thread end in the reverse order of their beginnings, and none is leaked: the outermost one borrows
+    /// its pool for all of them.
     ///
     /// # Errors
     /// `Forked`, `OtherStore`, `Poisoned`.
     #[inline]
-    pub fn begin(&self) -> Result<Transaction<'_>> {
+    pub unsafe fn begin(&self) -> Result<Transaction<'_>> {
         Transaction::begin(self)
     }
 
@@ -97,7 +101,7 @@ impl Pool {
         &self,
         body: impl FnOnce(&Tx) -> Result<R, E>,
     ) -> Result<R, E> {
-        let transaction = self.begin()?;
+        let transaction = Transaction::begin(self)?;
         let value = body(&transaction)?;
         transaction.commit()?;
         Ok(value)

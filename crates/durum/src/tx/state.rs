@@ -193,7 +193,10 @@ impl TxState {
 
     fn clear(&mut self) {
         if let (Some(log), Some(pool)) = (&mut self.log, self.pools.first()) {
-            log.trim(&*pool.store);
+            // What a failed transaction left in its log is for the next opener.
+            if pool.poison.check().is_ok() {
+                log.trim(&*pool.store);
+            }
         }
         self.announced.clear();
         if !self.sets.is_empty() {
@@ -239,8 +242,13 @@ impl TxState {
                 Ok(())
             }
             Err(error) => {
+                // After a write or a sync failed nobody knows what is on the media; poison says that, and what failed.
+                let unknown = self
+                    .pools
+                    .first()
+                    .and_then(|pool| pool.poison.check().err());
                 self.abort();
-                Err(error)
+                Err(unknown.unwrap_or(error))
             }
         }
     }

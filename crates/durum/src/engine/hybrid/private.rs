@@ -191,8 +191,11 @@ pub(super) fn roll_back(tx: &mut TxState) -> Result<()> {
     if log.entries() == 0 {
         return Ok(());
     }
-    if !usable || !log.reached_media() {
-        // Nothing of this generation is on the media, or a failed write or sync left nobody knowing what is.
+    if !usable {
+        // What a failed write or sync left on the media nobody knows. The log stays as it is for the next opener.
+        return Ok(());
+    }
+    if !log.reached_media() {
         log.reset();
         return Ok(());
     }
