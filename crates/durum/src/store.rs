@@ -263,6 +263,23 @@ impl StoreInner {
         Ok(log)
     }
 
+    /// Sees to it that a first log is at hand: on a full disk, what needs a log but no room (a delete) then still works.
+    fn prepare_log(&self) {
+        if self
+            .logs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .space
+            .is_some()
+        {
+            return;
+        }
+        // Without room the first transaction that needs a log reports it.
+        if let Ok(log) = self.acquire_log(&mut Barrier::default()) {
+            self.release_log(log);
+        }
+    }
+
     pub(crate) fn release_log(&self, log: LogWriter) {
         self.logs
             .lock()
@@ -569,6 +586,7 @@ impl Store {
             pool: Arc::downgrade(&inner),
         };
         self.inner.open_pools().insert(inner.name.clone(), open);
+        self.inner.prepare_log();
         Ok(Pool { inner })
     }
 
