@@ -9,6 +9,14 @@
 
 // Every test follows raw pointers into pools that it has just opened; the harness says once why that holds.
 #![allow(clippy::undocumented_unsafe_blocks)]
+#![allow(
+    dead_code,
+    clippy::needless_update,
+    clippy::field_reassign_with_default,
+    clippy::result_large_err,
+    clippy::match_overlapping_arm,
+    reason = "workloads are written as tables, which stay alike when one of them names every field or a harness part waits for its next user"
+)]
 
 mod harness;
 
