@@ -337,7 +337,7 @@ pub const SHARED_BITS: Workload = Workload {
         campaign.lanes = 2;
         campaign.owners.bytes = |_| 0;
         campaign.owners.slots = |slot| slot % 2;
-        campaign.plan(|plan| plan.points_max = Some(150))
+        campaign.plan(|plan| plan.points_max = Some(80))
     },
     run: |world| {
         let order: Vec<usize> = [0, 1, 1, 0].repeat(20);

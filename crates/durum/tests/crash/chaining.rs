@@ -129,7 +129,7 @@ pub const AGAIN: Workload = Workload {
     needs: |campaign| {
         let mut campaign = large_images(campaign);
         campaign.large_size = 4_000_000;
-        campaign.plan(|plan| plan.points_max = Some(40))
+        campaign.plan(|plan| plan.points_max = Some(30))
     },
     before: |world| world.lane().commits(|tx| fill(tx, 2, 1)),
     run: |world| {
@@ -209,7 +209,7 @@ pub const LONG: Workload = Workload {
         let mut campaign = large_images(campaign);
         campaign.large_size = 11_000_000;
         campaign.plan(|plan| {
-            plan.points_max = Some(40);
+            plan.points_max = Some(16);
             plan.nested_one_in = 0;
         })
     },

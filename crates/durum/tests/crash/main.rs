@@ -23,6 +23,7 @@ mod harness;
 mod allocator;
 mod canaries;
 mod chaining;
+mod failing_disk;
 mod life_cycle;
 mod model;
 mod raw_log;

@@ -375,12 +375,12 @@ fn exhaust(medium: Medium, lengths: std::ops::RangeInclusive<usize>, points_max:
 
 #[test]
 fn all_sequences_of_two_operations_survive_on_mapped_memory() {
-    exhaust(Medium::Lines, 1..=2, Some(700));
+    exhaust(Medium::Lines, 1..=2, Some(450));
 }
 
 #[test]
 fn all_sequences_of_two_operations_survive_on_a_file_system() {
-    exhaust(Medium::Sectors, 1..=2, Some(500));
+    exhaust(Medium::Sectors, 1..=2, Some(250));
 }
 
 #[test]

@@ -21,10 +21,10 @@ fn four_lanes(mut campaign: Campaign) -> Campaign {
     campaign.owners.bytes = |offset| offset / 8 % 4;
     campaign.owners.slots = |slot| slot % 4;
     campaign.plan(|plan| {
-        plan.points_max = Some(60);
+        plan.points_max = Some(50);
         plan.single_units_max = 3;
         plan.random_images = 3;
-        plan.nested_one_in = 12;
+        plan.nested_one_in = 15;
         plan.nested_depth = 3;
         plan.nested_points_max = Some(10);
     })
@@ -87,7 +87,7 @@ pub const FORWARD: Workload = Workload {
     name: "recovery of one of each",
     needs: |campaign| {
         campaign.plan(|plan| {
-            plan.points_max = Some(20);
+            plan.points_max = Some(12);
             plan.nested_one_in = 2;
             plan.nested_depth = 2;
             plan.nested_points_max = Some(16);

@@ -75,8 +75,6 @@ fn mixed(tx: &mut Running<'_>, base: usize, len: usize) -> Result<(), Stop> {
 /// All announced ranges together are small: the seal covers their contents.
 pub const MIXED_SMALL: Workload = Workload {
     name: "add and set, sealed with the contents",
-    // Now the thread has a log.
-    before: |world| world.lane().commits(|tx| tx.change(3000, 8, 9)),
     run: |world| {
         world.lane().commits(|tx| mixed(tx, 0, 64));
         world.lane().aborts(|tx| mixed(tx, 2000, 64));
@@ -87,8 +85,6 @@ pub const MIXED_SMALL: Workload = Workload {
 /// The announced ranges are large: a fence before the seal.
 pub const MIXED_LARGE: Workload = Workload {
     name: "add and set, with a fence before the seal",
-    // Now the thread has a log.
-    before: |world| world.lane().commits(|tx| tx.change(3000, 8, 9)),
     run: |world| {
         world.lane().commits(|tx| mixed(tx, 0, 500));
         world.lane().aborts(|tx| mixed(tx, 2000, 500));

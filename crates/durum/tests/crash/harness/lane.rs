@@ -8,10 +8,10 @@ use durum::{Announce, Error, Pool, Transaction};
 
 use super::state::{ANY, BYTES, Blob, Root, Slot, State, byte_type, pattern};
 
-/// Ends a transaction from inside: by an error of durum's or on purpose.
+/// Ends a transaction from inside.
 #[derive(Debug)]
 pub enum Stop {
-    OnPurpose,
+    /// An error of durum's.
     Durum(Error),
 }
 
@@ -398,6 +398,19 @@ impl Running<'_> {
         Step {
             done: self.undone.clone(),
             undone: self.undone,
+        }
+    }
+
+    /// Tries to commit; what the transaction may have left, and the error if it failed.
+    pub fn commit_or_not(self) -> Result<Step, (Step, Error)> {
+        let result = self.tx.commit();
+        let step = Step {
+            undone: self.undone,
+            done: self.next,
+        };
+        match result {
+            Ok(()) => Ok(step),
+            Err(error) => Err((step, error)),
         }
     }
 
