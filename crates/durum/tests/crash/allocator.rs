@@ -459,7 +459,12 @@ fn a_pool_grows_inside_a_transaction() {
 /// The last object of a puddle goes: the puddle is given back after the commit, while the logs name it no more.
 pub const SHRINKING: Workload = Workload {
     name: "a puddle is given back",
-    needs: large_images,
+    needs: |campaign| {
+        let mut campaign = large_images(campaign);
+        // What an open pool keeps for the next growth goes when it closes.
+        campaign.record_close = true;
+        campaign
+    },
     before: |world| {
         world.lane().commits(|tx| {
             tx.alloc(0, HALF, 1, How::Set)?;

@@ -26,6 +26,7 @@ mod chaining;
 mod failing_disk;
 mod life_cycle;
 mod model;
+mod pools;
 mod raw_log;
 mod recovery;
 mod redo;

@@ -3,8 +3,11 @@
 //! The crashes: all of them, in sequences that nobody thought of. What a sequence is made of follows from its seed, so that a failure's seed
 //! brings the same sequence back.
 
+use std::ops::{Range, RangeInclusive};
+
 use crate::harness::{
-    ANY, BYTES, Campaign, How, Lane, Medium, Random, Running, SLOTS, Stop, World, pattern, seed,
+    ANY, BYTES, Campaign, How, Lane, Medium, Random, Running, SLOTS, Stop, World, in_turns,
+    pattern, seed,
 };
 
 /// Small ones twice, so that slabs fill up.
@@ -37,7 +40,23 @@ impl Pending {
     }
 }
 
-fn range(random: &mut Random) -> (usize, usize) {
+/// What a lane may change.
+#[derive(Clone, Copy)]
+struct Share {
+    lane: usize,
+    lanes: usize,
+}
+
+impl Share {
+    /// Everything.
+    const ALL: Share = Share { lane: 0, lanes: 1 };
+
+    fn slot(self, random: &mut Random) -> usize {
+        random.below(SLOTS / self.lanes) * self.lanes + self.lane
+    }
+}
+
+fn range(random: &mut Random, share: Share) -> (usize, usize) {
     let len = match random.below(12) {
         0 => 1 + random.below(1500),
         1..=3 => 1 + random.below(100),
@@ -45,17 +64,24 @@ fn range(random: &mut Random) -> (usize, usize) {
     };
     // Mostly near the start, so that ranges meet.
     let room = if random.one_in(3) { BYTES } else { 1600 };
-    (random.below(room.max(len + 1) - len), len)
+    let (room, len) = (room / share.lanes, len.min(BYTES / share.lanes));
+    let from = BYTES / share.lanes * share.lane;
+    (from + random.below(room.max(len + 1) - len), len)
 }
 
 /// One operation inside a transaction.
-fn operation(tx: &mut Running<'_>, random: &mut Random, pending: &mut Pending) -> Result<(), Stop> {
+fn operation(
+    tx: &mut Running<'_>,
+    random: &mut Random,
+    pending: &mut Pending,
+    share: Share,
+) -> Result<(), Stop> {
     pending.tag += 1;
     let tag = pending.tag;
-    let slot = random.below(SLOTS);
+    let slot = share.slot(random);
     match random.below(10) {
         0..=2 => {
-            let (offset, len) = range(random);
+            let (offset, len) = range(random, share);
             if pending.overlaps(offset, len) {
                 let refused = tx.add(offset, len);
                 assert!(
@@ -70,12 +96,12 @@ fn operation(tx: &mut Running<'_>, random: &mut Random, pending: &mut Pending) -
             tx.change(offset, len, tag)
         }
         3 | 4 => {
-            let (offset, len) = range(random);
+            let (offset, len) = range(random, share);
             pending.sets.push((offset, len));
             tx.set(offset, len, tag)
         }
         5 => {
-            let (offset, len) = range(random);
+            let (offset, len) = range(random, share);
             // Not where old bytes are to come back, nor where a `set` waits.
             if pending.overlaps(offset, len) {
                 return Ok(());
@@ -101,7 +127,12 @@ fn operation(tx: &mut Running<'_>, random: &mut Random, pending: &mut Pending) -
     }
 }
 
-fn operations(tx: &mut Running<'_>, random: &mut Random, tag: u64) -> Result<(), Stop> {
+fn operations(
+    tx: &mut Running<'_>,
+    random: &mut Random,
+    tag: u64,
+    share: Share,
+) -> Result<(), Stop> {
     let mut pending = Pending {
         tag,
         ..Pending::default()
@@ -109,24 +140,24 @@ fn operations(tx: &mut Running<'_>, random: &mut Random, tag: u64) -> Result<(),
     for _ in 0..1 + random.below(6) {
         if random.one_in(8) {
             let pool = tx.pool;
-            pool.transaction(|_| operation(tx, random, &mut pending))?;
+            pool.transaction(|_| operation(tx, random, &mut pending, share))?;
         } else {
-            operation(tx, random, &mut pending)?;
+            operation(tx, random, &mut pending, share)?;
         }
     }
     Ok(())
 }
 
 /// Runs transactions with the numbers in `which`; what each does follows from seed and number.
-fn transactions(lane: &mut Lane, seed: u64, which: std::ops::Range<u64>) {
+fn transactions(lane: &mut Lane, seed: u64, which: Range<u64>, share: Share) {
     for number in which {
         let mut random = Random::new(seed ^ number.wrapping_mul(0x9e37_79b9));
         // A byte that an aborted clobber left must not be relied on by later ones: nothing reads it, so nothing to do.
         let tag = (number + 1) * 1000;
         match random.below(10) {
-            0 | 1 => lane.aborts(|tx| operations(tx, &mut random, tag)),
-            2 => lane.panics(|tx| operations(tx, &mut random, tag)),
-            _ => lane.commits(|tx| operations(tx, &mut random, tag)),
+            0 | 1 => lane.aborts(|tx| operations(tx, &mut random, tag, share)),
+            2 => lane.panics(|tx| operations(tx, &mut random, tag, share)),
+            _ => lane.commits(|tx| operations(tx, &mut random, tag, share)),
         }
     }
 }
@@ -156,10 +187,64 @@ fn random_run(medium: Medium, seed: u64, scale: &Scale) {
     let ends = scale.before + scale.recorded;
     campaign
         .record_after(
-            |world: &mut World| transactions(world.lane(), seed, 0..scale.before),
-            |world| transactions(world.lane(), seed, scale.before..ends),
+            |world: &mut World| transactions(world.lane(), seed, 0..scale.before, Share::ALL),
+            |world| transactions(world.lane(), seed, scale.before..ends, Share::ALL),
         )
         .survives();
+}
+
+/// Threads that run as the scheduler likes, each with bytes and slots of its own. Slabs, puddles, bitmap words and the lines at the
+/// borders are everybody's.
+fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize>) {
+    const LANES: usize = 4;
+    let mut campaign = match medium {
+        Medium::Lines => Campaign::lines("random transactions of four threads"),
+        Medium::Sectors => Campaign::sectors("random transactions of four threads"),
+    };
+    campaign.lanes = LANES;
+    campaign.used_one_in = 10;
+    campaign.owners.bytes = |offset| offset / (BYTES / LANES);
+    campaign.owners.slots = |slot| slot % LANES;
+    println!("seed of the transactions: {seed}; their order is the scheduler's");
+    campaign
+        .plan(|plan| {
+            plan.seed = seed;
+            plan.points_max = points;
+            plan.single_units_max = 3;
+            plan.random_images = 2;
+            plan.nested_one_in = 100;
+            plan.nested_points_max = Some(6);
+        })
+        .record(|world| {
+            in_turns(world, &[], |lane, number, _| {
+                let share = Share {
+                    lane: number,
+                    lanes: LANES,
+                };
+                // Tags differ from lane to lane.
+                let first = 1_000_000 * (number as u64 + 1);
+                transactions(lane, seed, first..first + recorded, share);
+            });
+        })
+        .survives();
+}
+
+#[test]
+fn random_transactions_of_four_threads_equal_their_models() {
+    for round in 0..2 {
+        concurrent_run(Medium::Lines, seed(0x4_0000) + round, 12, Some(80));
+        concurrent_run(Medium::Sectors, seed(0x4_f000) + round, 12, Some(40));
+    }
+}
+
+#[test]
+#[ignore = "a campaign of some ten minutes: threads that run freely, from many seeds"]
+fn campaign_of_four_threads() {
+    for round in 0..30 {
+        for medium in [Medium::Lines, Medium::Sectors] {
+            concurrent_run(medium, seed(0x4_ca00_0000) + round, 40, Some(250));
+        }
+    }
 }
 
 /// Some thousand operations go before the crash: slabs are partly filled, puddles came and went.
@@ -210,7 +295,7 @@ fn ten_thousand_random_transactions_leave_what_the_model_says() {
     let report = campaign
         .record_after(
             |world| {
-                transactions(world.lane(), seed, 0..10_000);
+                transactions(world.lane(), seed, 0..10_000, Share::ALL);
                 let usage = world.pool.usage().expect("usage");
                 // 24 slots of at most 70 KB each.
                 assert!(usage.puddles <= 4, "{usage:?}");
@@ -323,7 +408,7 @@ fn sequences(length: usize) -> Vec<Vec<Letter>> {
 }
 
 /// Runs each sequence as a transaction that commits, and as one that aborts, and crashes all of them.
-fn exhaust(medium: Medium, lengths: std::ops::RangeInclusive<usize>, points_max: Option<usize>) {
+fn exhaust(medium: Medium, lengths: RangeInclusive<usize>, points_max: Option<usize>) {
     let all: Vec<Vec<Letter>> = lengths.flat_map(sequences).collect();
     for (chunk, some) in all.chunks(44).enumerate() {
         let mut campaign = match medium {
