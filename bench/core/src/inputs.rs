@@ -61,8 +61,11 @@ pub struct Walk {
 /// How much work each row does in one round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Elements of the list, the tree, the map and the chase ring.
+    /// Elements of the list, the tree and the map.
     pub elements: usize,
+    /// Nodes of the chase ring, a line each: few enough for the second-level cache. A ring that has to come from memory measures which
+    /// of its lines the last-level cache happens to keep, not what following a pointer costs.
+    pub ring: usize,
     /// Operations of each YCSB workload.
     pub requests: usize,
     /// Integers that the swap rows draw from.
@@ -82,6 +85,7 @@ impl Scale {
     pub fn full() -> Scale {
         Scale {
             elements: 1_000_000,
+            ring: 10_000,
             requests: 1_000_000,
             integers: 10_000,
             swaps: 200_000,
@@ -95,6 +99,7 @@ impl Scale {
     pub fn tiny() -> Scale {
         Scale {
             elements: 200,
+            ring: 200,
             requests: 200,
             integers: 10_000,
             swaps: 1024,
@@ -108,6 +113,7 @@ impl Scale {
     pub fn quick() -> Scale {
         Scale {
             elements: 20_000,
+            ring: 10_000,
             requests: 20_000,
             integers: 10_000,
             swaps: 10_240,
@@ -120,7 +126,7 @@ impl Scale {
 
 /// Successors in the chase ring.
 pub fn ring(scale: &Scale) -> Vec<u32> {
-    single_cycle(scale.elements, &mut Random::new(1))
+    single_cycle(scale.ring, &mut Random::new(1))
 }
 
 /// Pairs of indices to be swapped; the two of a pair differ.

@@ -26,7 +26,7 @@ const SEAL: &str = "
     0000000000000000300000000000040007000000fac5bbce0300000002000000
     0020004000200000080000000000000000300040002000000300000000000000
     2f001e9a00000000";
-const CHAIN: &str = "0000204000200000000000000000050207000000eff48781";
+const CHAIN: &str = "0000204000200000000000000000050007000000b72ba5f1";
 
 fn read(writer: &LogWriter) -> Result<ParsedLog<'_>, Damage> {
     log::parse(writer.area(), |_| -> Result<LogArea<'_>, Infallible> {
@@ -381,10 +381,10 @@ fn entries_that_no_writer_makes_are_damage_although_their_checksums_are_right() 
     assert_eq!(field(header(12, 3, 0, 2, 0, &[0; 8])), "target");
     assert_eq!(field(header(8, 3, 0, 2, 0, &[0; 7])), "size");
     assert_eq!(field(header(8, 3, 0, 3, 0, &[0; 16])), "size");
-    assert_eq!(field(header(8, 0, 0, 5, 0, &[])), "flags");
-    assert_eq!(field(header(8, 0, 0, 5, 3, &[])), "flags");
-    assert_eq!(field(header(8, 1, 0, 5, 2, &[])), "sequence");
-    assert_eq!(field(header(8, 0, 0, 5, 2, &[1])), "size");
+    assert_eq!(field(header(8, 0, 0, 5, 2, &[])), "flags");
+    assert_eq!(field(header(8, 0, 0, 5, 1, &[])), "flags");
+    assert_eq!(field(header(8, 1, 0, 5, 0, &[])), "sequence");
+    assert_eq!(field(header(8, 0, 0, 5, 0, &[1])), "size");
     assert_eq!(field(header(8, 0, 0, 4, 0, &[0; 16])), "target");
     assert_eq!(field(header(0, 0, 0, 4, 0, &[0; 12])), "range count");
     assert_eq!(

@@ -114,6 +114,14 @@ pub enum Error {
         /// The type found.
         found: String,
     },
+    /// Another transaction is making the pool's root.
+    #[error(
+        "pool \"{pool}\": its root is being made by a transaction that has not ended; ask for it after that one, or make it before other threads begin"
+    )]
+    RootPending {
+        /// The pool's name.
+        pool: String,
+    },
     /// The engine is not built into this version.
     #[error(
         "pool \"{pool}\": the {engine} engine is not available in this version; open it with one that has it"

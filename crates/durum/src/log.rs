@@ -21,22 +21,11 @@ use crate::puddle::Puddle;
 const CREATE_WRITE: Site = Site("log.create: write back header and range word");
 /// A new log is whole before the log space names it.
 const CREATE_FENCE: Site = Site("log.create: fence");
-/// What a full puddle of the log holds is durable before the entry that leads on.
-const CHAIN_BEFORE_WRITE: Site = Site("log.chain: write back the entries before");
-const CHAIN_BEFORE_FENCE: Site = Site("log.chain: fence after the entries before");
-/// The entry that leads to the next puddle.
-const CHAIN_WRITE: Site = Site("log.chain: write back the chain entry");
-const CHAIN_FENCE: Site = Site("log.chain: fence after the chain entry");
+/// What a full puddle of the log holds, and the entry that leads on.
+const CHAIN_WRITE: Site = Site("log.chain: write back a full puddle");
 
 /// The sites of this module.
-pub(crate) const SITES: &[Site] = &[
-    CREATE_WRITE,
-    CREATE_FENCE,
-    CHAIN_BEFORE_WRITE,
-    CHAIN_BEFORE_FENCE,
-    CHAIN_WRITE,
-    CHAIN_FENCE,
-];
+pub(crate) const SITES: &[Site] = &[CREATE_WRITE, CREATE_FENCE, CHAIN_WRITE];
 
 const LINE_SIZE: usize = LINE as usize;
 /// From this many bytes on, data goes to the log by non-temporal stores: it is not read again, and a cached copy costs
@@ -44,6 +33,8 @@ const LINE_SIZE: usize = LINE as usize;
 const STREAM_MIN: usize = 512;
 /// Data of one entry; longer ranges are split.
 pub(crate) const ENTRY_DATA_MAX: usize = 1 << 20;
+/// A range is split at the end of a puddle too, if so many bytes of it fit there.
+const PIECE_MIN: usize = 64 << 10;
 /// Puddles that a log keeps for its next long transaction.
 const KEPT_SEGMENTS: usize = 4;
 
@@ -70,6 +61,8 @@ pub(crate) struct LogWriter {
     end: usize,
     /// From here to `cursor` nothing was written back.
     dirty_from: usize,
+    /// Entries were written that no fence has made durable.
+    pending: bool,
     entries: u32,
     /// Addresses of the undo entries of this generation.
     undo: Vec<usize>,
@@ -97,6 +90,7 @@ impl LogWriter {
             cursor,
             end: puddle.address + puddle.size,
             dirty_from: cursor,
+            pending: false,
             segments: vec![puddle],
             current: 0,
             entries: 0,
@@ -152,8 +146,7 @@ impl LogWriter {
         !self.undo.is_empty()
     }
 
-    /// Appends an undo entry with what `[target, target + len)` holds now; at most [`ENTRY_DATA_MAX`] bytes. The caller fences
-    /// before it appends anything else.
+    /// Appends undo entries with what `[target, target + len)` holds now. The caller makes them durable before it appends anything else.
     ///
     /// # Safety
     /// The range is readable, and nobody changes it meanwhile.
@@ -165,45 +158,70 @@ impl LogWriter {
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        let flags = EntryFlags::FENCED;
-        // SAFETY: as the caller promises.
-        let data = unsafe { std::slice::from_raw_parts(target as *const u8, len) };
-        let at = self.append(
-            EntryKind::Copy,
-            Order::Reverse,
-            flags,
-            SEQUENCE_UNDO,
-            target as u64,
-            data,
-            more,
-            barrier,
-        )?;
-        self.undo.push(at);
+        let mut at = 0;
+        while at < len {
+            let piece = self.begin_piece(len - at, more, barrier)?;
+            // Pieces of one range share a fence, and so does an entry in a new puddle with the one that leads there.
+            let flags = match piece == len && !self.pending {
+                true => EntryFlags::FENCED,
+                false => EntryFlags::NONE,
+            };
+            // SAFETY: as the caller promises.
+            let data = unsafe { std::slice::from_raw_parts((target + at) as *const u8, piece) };
+            let entry = self.put(
+                EntryKind::Copy,
+                Order::Reverse,
+                flags,
+                SEQUENCE_UNDO,
+                (target + at) as u64,
+                data,
+            );
+            self.undo.push(entry);
+            at += piece;
+        }
         Ok(())
     }
 
-    /// Appends a redo entry that copies `data` to `target`.
+    /// Appends redo entries that copy `data` to `target`.
     pub(crate) fn append_redo(
         &mut self,
         target: usize,
-        data: &[u8],
+        mut data: &[u8],
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        for (piece, data) in data.chunks(ENTRY_DATA_MAX).enumerate() {
-            let target = (target + piece * ENTRY_DATA_MAX) as u64;
-            self.append(
+        let mut target = target as u64;
+        while !data.is_empty() {
+            let len = self.begin_piece(data.len(), more, barrier)?;
+            let (piece, rest) = data.split_at(len);
+            self.put(
                 EntryKind::Copy,
                 Order::Forward,
                 EntryFlags::NONE,
                 SEQUENCE_REDO,
                 target,
-                data,
-                more,
-                barrier,
-            )?;
+                piece,
+            );
+            (target, data) = (target + len as u64, rest);
         }
         Ok(())
+    }
+
+    /// How many of the next `len` bytes go into one entry; there is room for it.
+    #[inline]
+    fn begin_piece(
+        &mut self,
+        len: usize,
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+    ) -> Result<usize> {
+        let mut piece = len.min(ENTRY_DATA_MAX);
+        let room = (self.end - self.cursor).saturating_sub(log::ENTRY_HEADER_SIZE + LINE_SIZE) & !7;
+        if piece > room && room >= PIECE_MIN {
+            piece = room;
+        }
+        self.make_room(log::entry_size(piece), more, barrier)?;
+        Ok(piece)
     }
 
     /// Appends a redo entry that sets or clears the bits of `mask` in the word at `target`.
@@ -345,6 +363,7 @@ impl LogWriter {
             self.dirty_from = self.cursor;
         }
         self.entries += 1;
+        self.pending = true;
         at
     }
 
@@ -355,22 +374,18 @@ impl LogWriter {
             let puddle = more.continuation(self.log_id)?;
             self.segments.push(puddle);
         }
-        self.write_back(barrier, CHAIN_BEFORE_WRITE)?;
-        // ORDER: the entries before are durable before the chain entry, which claims so by its flag; else a torn
-        // entry before it would look like damage.
-        barrier.fence(self.private(), CHAIN_BEFORE_FENCE)?;
         let next = self.segments[self.current + 1].address;
+        // Not fenced: the fence that makes the entries behind it durable takes it along. They do not claim that it was durable before.
         self.put(
             EntryKind::Chain,
             Order::Forward,
-            EntryFlags::FENCED,
+            EntryFlags::NONE,
             0,
             next as u64,
             &[],
         );
+        // ORDER: durable with the next fence, before anything relies on the entries of this puddle or of those behind it.
         self.write_back(barrier, CHAIN_WRITE)?;
-        // ORDER: the way to the next puddle is durable before an entry there counts on being found.
-        barrier.fence(self.private(), CHAIN_FENCE)?;
         self.current += 1;
         self.move_to(self.current);
         Ok(())
@@ -384,9 +399,9 @@ impl LogWriter {
         self.end = puddle.address + puddle.size;
     }
 
-    /// Starts making the entries written so far durable.
+    /// Starts making the entries of this puddle durable that were written so far.
     #[inline]
-    pub(crate) fn write_back(&mut self, barrier: &mut Barrier, site: Site) -> Result<()> {
+    fn write_back(&mut self, barrier: &mut Barrier, site: Site) -> Result<()> {
         if self.cursor > self.dirty_from {
             let segment = &self.segments[self.current];
             // The next entry may begin in the last line; it is written back again with that one.
@@ -398,6 +413,21 @@ impl LogWriter {
             )?;
             self.dirty_from = self.cursor;
         }
+        Ok(())
+    }
+
+    /// Makes the entries written so far durable: one fence. The caller says what waits for it.
+    #[inline]
+    pub(crate) fn make_durable(
+        &mut self,
+        barrier: &mut Barrier,
+        write: Site,
+        fence: Site,
+    ) -> Result<()> {
+        self.write_back(barrier, write)?;
+        // ORDER: the entries are durable on return.
+        barrier.fence(self.private(), fence)?;
+        self.pending = false;
         Ok(())
     }
 
@@ -413,6 +443,7 @@ impl LogWriter {
     pub(crate) fn reset(&mut self) {
         self.move_to(0);
         self.entries = 0;
+        self.pending = false;
         self.undo.clear();
     }
 

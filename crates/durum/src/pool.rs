@@ -17,7 +17,7 @@ use crate::fault::{guarded, media_failed};
 use crate::puddle::{Owner, Poison, Puddle};
 use crate::space::puddle_at;
 use crate::store::StoreInner;
-use crate::tx::Set;
+use crate::tx::{Set, Tx};
 
 /// How a pool is made, and how it is used while it is open.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ pub struct PoolOptions {
     pub root_puddle_size: u64,
     /// A pool doubles when it grows, but by at most this many bytes, unless one object needs more. Default: 256 MiB.
     pub growth_max: u64,
-    /// So many bytes of unused puddles are kept for when the pool grows again; more are given back to the file system at once, and all
-    /// when the pool closes. Default: 64 MiB.
+    /// So many bytes of unused puddles are kept for when the pool grows again, or as many as the puddles in use have, if that is more;
+    /// the rest is given back to the file system at once, and all of it when the pool closes. 0 keeps none. Default: 64 MiB.
     pub spare_max: u64,
     /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
     /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
@@ -128,10 +128,13 @@ impl PoolInner {
         grant: durum_service::PoolGrant,
         options: &PoolOptions,
     ) -> Result<Arc<Self>> {
-        let engine = engine::engine(grant.engine).ok_or_else(|| Error::EngineMissing {
-            pool: grant.name.clone(),
-            engine: grant.engine.name(),
-        })?;
+        let Some(engine) = engine::engine(grant.engine) else {
+            let _ = store.service.close_pool(grant.uuid);
+            return Err(Error::EngineMissing {
+                pool: grant.name,
+                engine: grant.engine.name(),
+            });
+        };
         // One for the whole store: a transaction may span its pools, and what one failed write means for the others nobody knows.
         let poison = store.poison.clone();
         let pool = Arc::new_cyclic(|this| Self {
@@ -210,7 +213,7 @@ impl PoolInner {
             })
     }
 
-    /// The root object, if it was made: address, type and size.
+    /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and size.
     fn existing_root(&self) -> Result<Option<(usize, u64, u64)>> {
         let puddle = self.root_puddle()?;
         let start = heap_offset(puddle.size as u64) as usize;
@@ -220,8 +223,13 @@ impl PoolInner {
             (bitmap, puddle.at(start).cast::<[u64; 2]>().read())
         });
         puddle.check_failed()?;
-        if bitmap & 1 == 0 {
-            return Ok(None);
+        if bitmap & 1 == 0 && !Tx::makes_root_of(&puddle) {
+            return match self.heap_of(&puddle)?.awaits_root() {
+                true => Ok(None),
+                false => Err(Error::RootPending {
+                    pool: self.name.clone(),
+                }),
+            };
         }
         let damaged = |reason: String| Error::DamagedHeap {
             file: puddle.file.path().to_owned(),
@@ -264,7 +272,7 @@ impl PoolInner {
 impl Drop for PoolInner {
     fn drop(&mut self) {
         if !crate::space::forked() && self.check_usable().is_ok() {
-            self.give_back_beyond(0);
+            self.give_back_unused(0);
         }
         let puddles = std::mem::take(
             self.puddles
@@ -314,11 +322,12 @@ impl Pool {
         self.inner.kind
     }
 
-    /// The root object: made now, zeroed and durable, if the pool has none yet.
+    /// The root object: made now, zeroed, if the pool has none yet. It is durable when this returns, or, inside a transaction, when that
+    /// one has committed.
     ///
     /// # Errors
     /// `RootType` if the pool's root is of another type; `ObjectSize` if it does not fit into the root puddle
-    /// (see [`PoolOptions::root_puddle_size`]).
+    /// (see [`PoolOptions::root_puddle_size`]); `RootPending` while the transaction of another thread is making it.
     pub fn root<T: Described>(&self) -> Result<*mut T> {
         let type_id = self.inner.store.ensure_type::<T>()?;
         Ok(self
@@ -368,7 +377,11 @@ impl Pool {
     /// # Errors
     /// `DamagedHeap`, `Poisoned`.
     pub fn root_type(&self) -> Result<Option<u64>> {
-        Ok(self.inner.existing_root()?.map(|(_, type_id, _)| type_id))
+        match self.inner.existing_root() {
+            Ok(root) => Ok(root.map(|(_, type_id, _)| type_id)),
+            Err(Error::RootPending { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes `[address, address + len)` durable as it is now, outside of any transaction.
@@ -428,6 +441,9 @@ impl Pool {
     /// # Errors
     /// `DamagedHeap`, `Poisoned` when a puddle is read for the first time.
     pub fn usage(&self) -> Result<Usage> {
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
         let puddles = self
             .inner
             .puddles

@@ -188,9 +188,8 @@ impl RawLog {
         else {
             return Ok(());
         };
-        log.write_back(barrier, FLUSH_WRITE)?;
         // ORDER: the entries are durable on return, before the caller stores what they protect or admits them.
-        barrier.fence(log.private(), FLUSH_FENCE)
+        log.make_durable(barrier, FLUSH_WRITE, FLUSH_FENCE)
     }
 
     /// Changes which entries count, by one atomic 8-byte store; durable on return: one fence.

@@ -13,8 +13,8 @@ use durum_format::puddle::{heap_offset, heap_size};
 use durum_persist::domain::Domain;
 use durum_persist::{Site, line};
 use durum_service::{
-    CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, PuddleOwner, RecoveryReport,
-    Service, StoreInfo,
+    CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
+    RecoveryReport, Service, StoreInfo,
 };
 
 use crate::described::{Described, Description};
@@ -203,6 +203,21 @@ impl StoreInner {
         let grant = self
             .service
             .create_puddle(PuddleOwner::Client, kind, UNIT)?;
+        let uuid = grant.uuid;
+        let puddle = self.map_log(grant).inspect_err(|_| {
+            // Nothing names it yet.
+            let _ = self.service.remove_puddle(uuid);
+        })?;
+        let mut known = self
+            .log_puddles
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.retain(|puddle| puddle.strong_count() > 0);
+        known.push(Arc::downgrade(&puddle));
+        Ok(puddle)
+    }
+
+    fn map_log(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
         if self.private {
             // Written once with zeros, a log is overwritten in place: a sync then costs no file system metadata.
             let start = heap_offset(UNIT);
@@ -220,14 +235,7 @@ impl StoreInner {
             poison: self.poison.clone(),
             survive: false,
         };
-        let puddle = Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)?;
-        let mut known = self
-            .log_puddles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        known.retain(|puddle| puddle.strong_count() > 0);
-        known.push(Arc::downgrade(&puddle));
-        Ok(puddle)
+        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
     }
 
     /// The error of a log page that failed, if any.
@@ -251,16 +259,15 @@ impl StoreInner {
             logs.space = Some(self.create_log_space(barrier)?);
         }
         let log_id = u64::from_le_bytes(random_bytes()?);
-        let log = LogWriter::create(
-            self.log_puddle(PuddleKind::Log)?,
-            log_id,
-            self.info.client,
-            barrier,
-        )?;
-        if let Some(space) = &mut logs.space {
-            self.name_log(space, &log, barrier)?;
-        }
-        Ok(log)
+        let puddle = self.log_puddle(PuddleKind::Log)?;
+        let made =
+            LogWriter::create(puddle.clone(), log_id, self.info.client, barrier).and_then(|log| {
+                match &mut logs.space {
+                    Some(space) => self.name_log(space, log, barrier),
+                    None => Ok(log),
+                }
+            });
+        made.inspect_err(|_| self.abandon(puddle))
     }
 
     /// Sees to it that a first log is at hand: on a full disk, what needs a log but no room (a delete) then still works.
@@ -290,18 +297,40 @@ impl StoreInner {
 
     fn create_log_space(&self, barrier: &mut Barrier) -> Result<LogSpace> {
         let puddle = self.log_puddle(PuddleKind::LogSpace)?;
+        match self.register_log_space(&puddle, barrier) {
+            Ok(()) => Ok(LogSpace { puddle, next: 0 }),
+            Err(error) => {
+                self.abandon(puddle);
+                Err(error)
+            }
+        }
+    }
+
+    fn register_log_space(&self, puddle: &Puddle, barrier: &mut Barrier) -> Result<()> {
         let header = log_space::encode_header(self.info.client);
         let offset = heap_offset(puddle.size as u64) as usize;
         // SAFETY: the header's place in a fresh puddle that only this thread knows.
         unsafe { line::copy(puddle.at(offset).as_ptr(), header.as_ptr(), header.len()) };
-        barrier.write_back(&puddle, puddle.address + offset, header.len(), SPACE_WRITE)?;
+        barrier.write_back(puddle, puddle.address + offset, header.len(), SPACE_WRITE)?;
         // ORDER: the header is durable before the service is told to read this log space in recovery.
         barrier.fence(self.private, SPACE_FENCE)?;
-        self.service.register_log_space(puddle.uuid)?;
-        Ok(LogSpace { puddle, next: 0 })
+        Ok(self.service.register_log_space(puddle.uuid)?)
     }
 
-    fn name_log(&self, space: &mut LogSpace, log: &LogWriter, barrier: &mut Barrier) -> Result<()> {
+    /// Takes a log puddle back that nothing names, because what was to name it failed.
+    fn abandon(&self, puddle: Arc<Puddle>) {
+        // After a failed write or sync nobody knows what names it: the next opener looks.
+        if self.poison.check().is_ok() {
+            self.give_back(puddle);
+        }
+    }
+
+    fn name_log(
+        &self,
+        space: &mut LogSpace,
+        log: LogWriter,
+        barrier: &mut Barrier,
+    ) -> Result<LogWriter> {
         let puddle = &space.puddle;
         if space.next >= log_space::capacity(heap_size(puddle.size as u64)) {
             return Err(Error::LogMisuse {
@@ -322,15 +351,25 @@ impl StoreInner {
         // ORDER: recovery can find the log before its first entry protects anything.
         barrier.fence(self.private, NAME_FENCE)?;
         space.next += 1;
-        Ok(())
+        Ok(log)
     }
 }
 
 impl MoreLog for StoreInner {
     fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>> {
         let puddle = self.log_puddle(PuddleKind::Log)?;
-        LogWriter::create_continuation(&puddle, log_id, self.info.client, &mut Barrier::default())?;
-        Ok(puddle)
+        match LogWriter::create_continuation(
+            &puddle,
+            log_id,
+            self.info.client,
+            &mut Barrier::default(),
+        ) {
+            Ok(()) => Ok(puddle),
+            Err(error) => {
+                self.abandon(puddle);
+                Err(error)
+            }
+        }
     }
 
     fn give_back(&self, puddle: Arc<Puddle>) {
@@ -537,7 +576,10 @@ impl Store {
         let _one_at_a_time = self.opening();
         self.inner.find_open_pool(name);
         let grant = self.inner.service.create_pool(name, &spec)?;
-        self.enter(grant, &options)
+        self.enter(grant, &options).inspect_err(|_| {
+            // A pool that cannot be mapped here must not stay behind.
+            let _ = self.inner.service.remove_pool(name);
+        })
     }
 
     /// Opens a pool; a pool that is open in this process gives another handle to it.

@@ -18,6 +18,7 @@ use durum_persist::record;
 use crate::described::Described;
 use crate::error::{Error, Result};
 use crate::pool::{Pool, PoolInner};
+use crate::puddle::Puddle;
 use crate::space::forked;
 use crate::store::StoreInner;
 
@@ -274,6 +275,9 @@ impl Tx {
         if len == 0 {
             return Ok(());
         }
+        if forked() {
+            return Err(Error::Forked);
+        }
         let (target, mut state) = (target.expose_provenance(), self.state.borrow_mut());
         let puddle = state.touch(self, target, len)?;
         self.touched.set(true);
@@ -379,7 +383,18 @@ impl Tx {
         Ok(ptr::with_exposed_provenance_mut(address))
     }
 
+    /// Whether the transaction that runs on this thread makes the root of this puddle.
+    pub(crate) fn makes_root_of(puddle: &Puddle) -> bool {
+        // SAFETY: as in `with_running`.
+        unsafe { CURRENT.with(Cell::get).as_ref() }.is_some_and(|tx| {
+            tx.depth.get() > 0 && tx.state.borrow().allocation.has_root_in(puddle)
+        })
+    }
+
     fn enter_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
+        if forked() {
+            return Err(Error::Forked);
+        }
         if self.depth.get() == 0 {
             return Err(Error::NoTransaction);
         }
@@ -405,6 +420,9 @@ impl Tx {
     /// `NotInPool`; `NotAllocated` if no live object starts there: a second free is refused.
     pub unsafe fn free<T>(&self, object: *mut T) -> Result<()> {
         record::api("tx.free");
+        if forked() {
+            return Err(Error::Forked);
+        }
         let address = object.expose_provenance();
         let mut state = self.state.borrow_mut();
         let state = &mut *state;

@@ -10,6 +10,7 @@ use durum::{
 };
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Node {
     value: u64,
     next: *mut Node,
@@ -215,6 +216,23 @@ fn fences_are_as_documented() {
             4,
             "large fresh objects cost one more"
         );
+        assert_eq!(
+            fences(&mut |tx| {
+                let node = tx.alloc::<Node>().unwrap();
+                tx.set(
+                    node,
+                    Node {
+                        value: 7,
+                        next: node,
+                    },
+                )
+                .unwrap();
+                tx.set(&raw mut (*root).head, node).unwrap();
+            }),
+            3,
+            "a set on a fresh object is a store to it"
+        );
+        assert_eq!((*(*root).head).value, 7);
         let mixed = fences(&mut |tx| {
             tx.add(&raw const (*root).table[0]).unwrap();
             (*root).table[0] = 1;
@@ -223,6 +241,120 @@ fn fences_are_as_documented() {
         assert!(mixed <= 5, "{mixed}");
     }
     assert!(all_counters().fences >= thread_counters().fences);
+}
+
+/// What one transaction logs may be any number of entries in any number of puddles.
+#[test]
+fn large_ranges_cost_no_more_fences_than_small_ones() {
+    const SIZE: usize = 9_000_000;
+    let fixture = Fixture::new();
+    let pool = fixture.pool();
+    let block = pool
+        .transaction(|tx| tx.alloc_bytes(pool, 0, SIZE, 8))
+        .unwrap();
+    let contents = vec![7u8; SIZE];
+    let fences = |change: &dyn Fn(&durum::Tx) -> durum::Result<()>| {
+        let before = thread_counters();
+        pool.transaction(change).unwrap();
+        (thread_counters() - before).fences
+    };
+    // In 6 MB all puddles of the log are at hand that it keeps; the first time they are made.
+    for (size, made) in [(6_000_000, true), (6_000_000, false), (3_000_000, false)] {
+        let undo = fences(&|tx| unsafe {
+            tx.add_bytes(block, size, Announce::Backup)?;
+            block.write_bytes(1, size);
+            tx.add_bytes(block.add(8_000_000), 1000, Announce::Backup)?;
+            block.add(8_000_000).write_bytes(2, 1000);
+            Ok(())
+        });
+        let redo = fences(&|tx| unsafe { tx.set_bytes(block, contents.as_ptr(), size) });
+        assert_eq!((undo > 4, redo), (made, 3), "{size} bytes: {undo}");
+    }
+    let found = unsafe { std::slice::from_raw_parts(block, SIZE) };
+    assert!(found[..6_000_000].iter().all(|byte| *byte == 7));
+    assert!(found[8_000_000..8_001_000].iter().all(|byte| *byte == 2));
+}
+
+/// A `set` on announced bytes is a store that comes at the commit, whatever else the transaction does to them.
+#[test]
+fn sets_on_announced_ranges_keep_their_order() {
+    let fixture = Fixture::new();
+    let (pool, root) = (fixture.pool(), fixture.root() as *mut Root);
+    let word = |index: usize| unsafe { &raw mut (*root).table[index] };
+    let run = |commits: bool| {
+        let _ = pool.transaction(|tx| unsafe {
+            tx.add_bytes(word(0).cast(), 16, Announce::Backup)?;
+            tx.add_bytes(word(8).cast(), 8, Announce::Clobber)?;
+            (*word(0), *word(1)) = (1, 2);
+            tx.set(word(0), 3)?;
+            // Half of this one is announced.
+            tx.set(word(1).cast::<[u64; 2]>(), [4, 5])?;
+            tx.set(word(1), 6)?;
+            tx.set(word(8), 7)?;
+            assert_eq!(
+                (*word(0), *word(1), *word(2)),
+                (1, 2, 0),
+                "not before the commit"
+            );
+            if commits { Ok(()) } else { tx.abort() }
+        });
+    };
+    run(false);
+    unsafe { assert_eq!((*word(0), *word(1), *word(2)), (0, 0, 0)) };
+    run(true);
+    unsafe { assert_eq!((*word(0), *word(1), *word(2), *word(8)), (3, 6, 5, 7)) };
+}
+
+#[test]
+fn the_root_is_there_in_the_transaction_that_makes_it() {
+    let mut fixture = Fixture::new();
+    let pool = fixture.pool().clone();
+    let (made, wait) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            made.wait();
+            // Another thread neither sees it nor makes another.
+            assert!(matches!(
+                pool.root::<Root>(),
+                Err(Error::RootPending { .. })
+            ));
+            assert!(matches!(pool.root_type(), Ok(None)));
+            wait.wait();
+        });
+        pool.transaction(|tx| {
+            let root = pool.root::<Root>()?;
+            assert_eq!(pool.root::<Root>()?, root);
+            assert!(matches!(pool.root::<Node>(), Err(Error::RootType { .. })));
+            made.wait();
+            wait.wait();
+            unsafe { tx.set(&raw mut (*root).count, 5) }
+        })
+        .unwrap();
+    });
+    assert!(pool.root_type().unwrap().is_some());
+    drop(pool);
+    fixture.reopen(StoreOptions::new());
+    assert_eq!(fixture.root().count, 5);
+}
+
+#[test]
+fn space_of_an_aborted_allocation_goes_back() {
+    let fixture = Fixture::with(StoreOptions::new(), PoolOptions::new().spare_max(0));
+    let pool = fixture.pool();
+    fixture.root();
+    let before = pool.usage().unwrap();
+    let aborted: Result<(), Error> = pool.transaction(|tx| {
+        tx.alloc_bytes(pool, 0, 20_000_000, 8)?;
+        tx.abort()
+    });
+    assert!(matches!(aborted, Err(Error::Aborted)));
+    assert_eq!(pool.usage().unwrap(), before);
+    pool.transaction(|tx| {
+        let block = tx.alloc_bytes(pool, 0, 20_000_000, 8)?;
+        unsafe { tx.free(block) }
+    })
+    .unwrap();
+    assert_eq!(pool.usage().unwrap(), before);
 }
 
 #[test]

@@ -346,7 +346,9 @@ fn forks_and_uses_the_pool_in_the_child() {
                 store.open_pool("pool", PoolOptions::new()),
                 Err(Error::Forked)
             );
-            std::process::exit(if pool_refuses && store_refuses { 0 } else { 1 });
+            let usage_refuses = matches!(pool.usage(), Err(Error::Forked));
+            let refuses = pool_refuses && store_refuses && usage_refuses;
+            std::process::exit(if refuses { 0 } else { 1 });
         }
         child => {
             let mut status = 0;
@@ -357,6 +359,59 @@ fn forks_and_uses_the_pool_in_the_child() {
             std::process::exit(if status == 0 { 0 } else { 2 });
         }
     }
+}
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn forks_inside_a_transaction() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let (store, pool, root) = open(&dir, StoreOptions::new(), PoolOptions::new());
+    let mut child = 0;
+    pool.transaction(|tx| {
+        // SAFETY: the root is this thread's alone.
+        unsafe { tx.add(&raw const root.count)? };
+        root.count = 1;
+        // SAFETY: this process has one thread that matters; the child only tries the handles and exits.
+        child = unsafe { libc::fork() };
+        if child != 0 {
+            return Ok::<(), Error>(());
+        }
+        let word = &raw mut root.count;
+        // SAFETY: refused before anything is touched.
+        let refused = unsafe {
+            [
+                tx.add(word),
+                tx.set(word, 9),
+                tx.free(word),
+                tx.alloc_bytes(&pool, 0, 8, 8).map(drop),
+                pool.root_bytes(0, 8, 8).map(drop),
+                pool.persist(word, 8),
+            ]
+        };
+        let all = refused
+            .iter()
+            .all(|result| matches!(result, Err(Error::Forked)));
+        std::process::exit(if all { 0 } else { 1 });
+    })
+    .unwrap();
+    let mut status = 0;
+    // SAFETY: waits for the child just forked.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    drop((pool, store));
+    std::process::exit(if status == 0 { 0 } else { 2 });
+}
+
+#[test]
+fn a_child_forked_in_a_transaction_is_refused_and_the_parent_commits() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let status = support::start("forks_inside_a_transaction", dir.path())
+        .wait()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), PoolOptions::new());
+    assert_eq!(root.count, 1);
 }
 
 #[test]

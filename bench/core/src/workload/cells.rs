@@ -207,8 +207,8 @@ impl CellsSession<'_> {
     }
 
     fn chase(&mut self, row: &'static str, meter: &mut Meter) -> Result<Sample> {
-        let nodes = self.scale.elements;
-        let rounds = 2;
+        let nodes = self.scale.ring;
+        let rounds = self.scale.fast.div_ceil(nodes);
         self.cells.chase(nodes);
         let (sample, sum) = meter.measure(nodes * rounds, || self.cells.chase(nodes * rounds));
         let expected = (nodes as u64 * (nodes as u64 - 1) / 2) * rounds as u64;

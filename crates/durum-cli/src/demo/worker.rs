@@ -41,7 +41,8 @@ struct Work<'a> {
 // whose buckets they lock.
 unsafe impl Sync for Work<'_> {}
 
-/// Counts until killed, or with `finish` until the pass that was begun is complete. Prints a line `durable N ...` all the time.
+/// Counts until killed, or with `finish` until the pass that was begun is complete; a new one, if none is begun: each run of the
+/// demo counts the text at least once. Prints a line `durable N ...` all the time.
 pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let (store, mut state) = State::open(store)?;
     prepare_text(options, &mut state)?;
@@ -49,10 +50,11 @@ pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(
     let with_words = || pieces.iter().filter(|piece| piece.words() > 0);
     let counted = |piece: &PieceRef| piece.counted() / piece.words();
     let begun = |piece: &PieceRef| piece.counted().div_ceil(piece.words());
+    let first_pass = with_words().map(counted).min().unwrap_or(0);
     let work = Work {
-        first_pass: with_words().map(counted).min().unwrap_or(0),
+        first_pass,
         end_pass: match options.finish {
-            true => with_words().map(begun).max().unwrap_or(0).max(1),
+            true => with_words().map(begun).fold(first_pass + 1, u64::max),
             false => u64::MAX,
         },
         durable: AtomicU64::new(pieces.iter().map(PieceRef::counted).sum()),

@@ -356,8 +356,8 @@ pub fn encode_bits(
     )
 }
 
-/// Writes an entry that says that the log goes on in the puddle at `address`, as [`encode_copy`] does. It is
-/// always [`EntryFlags::FENCED`].
+/// Writes an entry that says that the log goes on in the puddle at `address`, as [`encode_copy`] does. It may
+/// become durable by the fence behind the entries there, if the first of them is not [`EntryFlags::FENCED`].
 pub fn encode_chain(out: &mut [u8], salt: &Salt, address: u64) -> Option<usize> {
     encode(
         out,
@@ -365,7 +365,7 @@ pub fn encode_chain(out: &mut [u8], salt: &Salt, address: u64) -> Option<usize> 
         [
             EntryKind::Chain as u8,
             Order::Forward as u8,
-            EntryFlags::FENCED.0,
+            EntryFlags::NONE.0,
             0,
         ],
         address,

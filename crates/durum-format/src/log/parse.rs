@@ -315,7 +315,7 @@ fn check_fields<'a>(
                 return Err(damage("sequence", sequence.into()));
             }
             let chain = kind == EntryKind::Chain;
-            if flags.is_volatile() || chain && !flags.is_fenced() {
+            if flags.is_volatile() || chain && flags.is_fenced() {
                 return Err(damage("flags", flags.bits().into()));
             }
             if chain && !data.is_empty() {

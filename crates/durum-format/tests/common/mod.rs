@@ -150,7 +150,7 @@ impl LogWriter {
 
     /// A chain entry; what follows is to be written with `in_continuation`.
     pub fn chain(&mut self, address: u64) -> (usize, usize) {
-        self.put(EntryFlags::FENCED, |out, salt| {
+        self.put(EntryFlags::NONE, |out, salt| {
             log::encode_chain(out, salt, address)
         })
     }

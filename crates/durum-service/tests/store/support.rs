@@ -276,7 +276,7 @@ impl Log {
         let header = LogHeader::new(self.log_id, store.info().client, grant.size, true);
         put(&grant, heap(&grant), &header.encode());
         let address = grant.address;
-        self.append(0, EntryFlags::FENCED, |out, salt| {
+        self.append(0, EntryFlags::NONE, |out, salt| {
             encode_chain(out, salt, address)
         });
         self.parts.push(grant);

@@ -270,6 +270,11 @@ impl PuddleHeap {
         Some(first)
     }
 
+    /// Whether the root has neither been made nor is being made.
+    pub(crate) fn awaits_root(&self) -> bool {
+        self.awaits_root.load(Ordering::Relaxed)
+    }
+
     /// The reservation of the root is rolled back.
     pub(super) fn cancel_root(&self) {
         self.occupied.fetch_sub(1, Ordering::Relaxed);

@@ -355,33 +355,46 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Gives unused puddles back to the file system, after extents of `puddle` were given back. Up to `spare_max` bytes of them are kept:
-    /// a pool that shrinks and grows again should not have to ask for files, and for pages, each time.
+    /// Gives unused puddles back to the file system, after extents of `puddle` were given back. What [`PoolOptions::spare_max`] says is
+    /// kept: a pool that shrinks and grows again should not have to ask for files, and for pages, each time.
+    ///
+    /// [`PoolOptions::spare_max`]: crate::PoolOptions::spare_max
     pub(super) fn shrink(&self, puddle: &Puddle) {
-        if puddle.heap.get().is_some_and(PuddleHeap::is_unused) {
-            self.give_back_beyond(self.spare_max);
+        // After a failure the logs still name what they would restore: nothing may go before the next opener has replayed them.
+        if puddle.heap.get().is_some_and(PuddleHeap::is_unused) && self.poison.check().is_ok() {
+            self.give_back_unused(self.spare_max);
         }
     }
 
-    /// Gives unused puddles back, the largest first, until at most `spare` bytes of them are left.
-    pub(crate) fn give_back_beyond(&self, spare: u64) {
+    /// Gives unused puddles back, the largest first, until at most `spare_max` bytes of them are left, or as many as the used ones have;
+    /// with 0, all of them.
+    pub(crate) fn give_back_unused(&self, spare_max: u64) {
         let _once = self
             .heap
             .resize
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut unused = self
+        let (mut unused, used): (Vec<_>, Vec<_>) = self
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        unused.retain(|puddle| {
-            !puddle.is_root && puddle.heap.get().is_some_and(PuddleHeap::is_unused)
-        });
+            .iter()
+            .cloned()
+            .partition(|puddle| {
+                !puddle.is_root && puddle.heap.get().is_some_and(PuddleHeap::is_unused)
+            });
         unused.sort_by_key(|puddle| std::cmp::Reverse(puddle.size));
-        let mut bytes: u64 = unused.iter().map(|puddle| puddle.size as u64).sum();
+        let total = |puddles: &[Arc<Puddle>]| -> u64 {
+            puddles.iter().map(|puddle| puddle.size as u64).sum()
+        };
+        // A pool grows by doubling: what it took last must not go at once.
+        let kept = match spare_max {
+            0 => 0,
+            _ => spare_max.max(total(&used)),
+        };
+        let mut bytes = total(&unused);
         for puddle in unused {
-            if bytes <= spare {
+            if bytes <= kept {
                 break;
             }
             if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {

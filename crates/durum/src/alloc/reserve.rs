@@ -180,6 +180,13 @@ impl Allocation {
         ))
     }
 
+    /// Whether this transaction reserved the root object of this puddle.
+    pub(crate) fn has_root_in(&self, puddle: &Puddle) -> bool {
+        self.reserved.iter().any(|place| {
+            matches!(place.what, What::Root(_)) && place.puddle == NonNull::from(puddle)
+        })
+    }
+
     /// Marks the object at `address` to be freed when the transaction commits.
     pub(crate) fn free(
         &mut self,
@@ -360,9 +367,10 @@ impl Allocation {
                 .filter(|place| self.is_cancelled(place))
                 .copied()
                 .collect();
-            for place in cancelled {
-                give_back(&place, &pool_of);
+            for place in &cancelled {
+                give_back(place, &pool_of);
             }
+            shrink(&cancelled, &pool_of);
         }
         self.reserved.clear();
         self.cancelled = false;
@@ -377,15 +385,7 @@ impl Allocation {
         for place in &freed {
             give_back(place, &pool_of);
         }
-        // Puddles are looked at once, after everything of this transaction is out of them.
-        let mut seen: Option<NonNull<Puddle>> = None;
-        for place in &freed {
-            if seen.replace(place.puddle) != Some(place.puddle)
-                && let Some(pool) = pool_of(place.puddle().pool_key)
-            {
-                pool.shrink(place.puddle());
-            }
-        }
+        shrink(&freed, &pool_of);
         self.freed = freed;
         self.freed.clear();
     }
@@ -411,10 +411,24 @@ impl Allocation {
                 }
             }
         }
-        for place in std::mem::take(&mut self.reserved) {
-            give_back(&place, &pool_of);
+        let reserved = std::mem::take(&mut self.reserved);
+        for place in &reserved {
+            give_back(place, &pool_of);
         }
+        shrink(&reserved, &pool_of);
         self.cancelled = false;
+    }
+}
+
+/// Lets pools give puddles back that are unused now. Each is looked at once, after everything of the transaction is out of it.
+fn shrink(places: &[Place], pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    let mut seen: Option<NonNull<Puddle>> = None;
+    for place in places {
+        if seen.replace(place.puddle) != Some(place.puddle)
+            && let Some(pool) = pool_of(place.puddle().pool_key)
+        {
+            pool.shrink(place.puddle());
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use super::Engine;
 use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
-use crate::log::{ENTRY_DATA_MAX, LogWriter, MoreLog};
+use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
@@ -110,18 +110,11 @@ impl Engine for Hybrid {
             return Err(Error::NoTransaction);
         };
         let more = &*pools[0].store;
-        let mut at = address;
-        let end = address + len;
-        while at < end {
-            let piece = (end - at).min(ENTRY_DATA_MAX);
-            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-            guarded(|| unsafe { log.append_undo(at, piece, more, barrier) })?;
-            log.write_back(barrier, ADD_WRITE)?;
-            // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
-            // time; a crash in between would find new bytes and nothing to undo them with.
-            barrier.fence(false, ADD_FENCE)?;
-            at += piece;
-        }
+        // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+        guarded(|| unsafe { log.append_undo(address, len, more, barrier) })?;
+        // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
+        // time; a crash in between would find new bytes and nothing to undo them with.
+        log.make_durable(barrier, ADD_WRITE, ADD_FENCE)?;
         // A page of the log may have failed as well as one of the range.
         check_media(pools)
     }
@@ -239,16 +232,14 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
             log.append_seal(false, ranges, contents.value(), more, barrier)?;
         }
         None => {
-            log.write_back(barrier, REDO_WRITE)?;
             // ORDER: announced ranges and redo entries are durable before the seal that declares them so.
-            barrier.fence(false, DATA_FENCE)?;
+            log.make_durable(barrier, REDO_WRITE, DATA_FENCE)?;
             log.append_seal(true, &[], log.salt().crc().value(), more, barrier)?;
         }
     }
-    log.write_back(barrier, SEAL_WRITE)?;
     // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every redo
     // entry; before, it rolls back, and needs home places untouched.
-    barrier.fence(false, SEAL_FENCE)?;
+    log.make_durable(barrier, SEAL_WRITE, SEAL_FENCE)?;
     guarded(|| apply(tx, HOME_WRITE))?;
     // ORDER: home places are durable before the entries that could write them again lose their effect.
     tx.barrier.fence(false, HOME_FENCE)?;

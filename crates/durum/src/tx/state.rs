@@ -4,11 +4,14 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use durum_persist::line;
+
 use super::Tx;
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::Announced;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fault::guarded;
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
@@ -105,6 +108,31 @@ impl TxState {
             .any(|set| self.announced.overlaps(set.target, set.len))
     }
 
+    /// Makes those `set`s now that lie in announced ranges, fresh objects above all: these become durable as a whole anyway, so the change
+    /// needs neither a log entry nor a write-back of its own. Nothing, if one lies there in part: later ones must not overtake it.
+    fn settle_announced_sets(&mut self) {
+        let Self {
+            sets,
+            set_bytes,
+            announced,
+            ..
+        } = self;
+        let covered = |set: &Set| announced.covers(set.target, set.len);
+        let overtakes = |set: &Set| announced.overlaps(set.target, set.len) && !covered(set);
+        if sets.is_empty() || announced.is_empty() || sets.iter().any(overtakes) {
+            return;
+        }
+        sets.retain(|set| {
+            let stays = !covered(set);
+            if !stays {
+                let source = &set_bytes[set.from..set.from + set.len];
+                // SAFETY: an announced range lies in a mapped puddle, and the caller of `set` promised that only this thread changes it.
+                guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
+            }
+            stays
+        });
+    }
+
     pub(super) fn engine(&self) -> Option<&'static dyn Engine> {
         self.pools.first().map(|pool| pool.engine)
     }
@@ -199,7 +227,7 @@ impl TxState {
             }
         }
         self.announced.clear();
-        if !self.sets.is_empty() {
+        if !self.set_bytes.is_empty() {
             self.sets.clear();
             self.set_bytes.clear();
             self.set_index.clear();
@@ -231,6 +259,9 @@ impl TxState {
             .pools
             .iter()
             .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets));
+        if checked.is_ok() {
+            self.settle_announced_sets();
+        }
         match checked.and_then(|()| engine.commit(self)) {
             Ok(()) => {
                 let pools = &self.pools;

@@ -49,9 +49,7 @@ const HINTS: &[(&str, &Workload)] = &[
     ("hybrid.file, abort", &chaining::FULL),
     ("hybrid.file: write large fresh", &allocator::GROWTH),
     ("hybrid.file: sync large fresh", &allocator::GROWTH),
-    ("log.chain: write back the chain", &chaining::UNDO),
-    ("log.chain: fence after the chain", &chaining::UNDO),
-    ("log.chain", &chaining::REDO),
+    ("log.chain", &chaining::UNDO),
     ("raw log", &raw_log::PROTOCOLS),
     ("persist", &undo::PERSIST),
 ];

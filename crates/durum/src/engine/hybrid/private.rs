@@ -141,9 +141,8 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
         };
         let contents = log.salt().crc().value();
         log.append_seal(false, &[], contents, &*pools[0].store, barrier)?;
-        log.write_back(barrier, LOG_WRITE)?;
         // ORDER: entries and seal are durable before any home place is written: from here on a crash rolls forward.
-        barrier.fence(true, LOG_SYNC)?;
+        log.make_durable(barrier, LOG_WRITE, LOG_SYNC)?;
     }
     let mut result = Ok(());
     let TxState {
