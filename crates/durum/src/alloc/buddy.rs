@@ -2,8 +2,12 @@
 //!
 //! Blocks of 2^k granules lie at multiples of their size, so a block of 16 granules starts on a 4 KiB boundary. A request
 //! takes the smallest block that holds it and gives the tail back at once, so that no extent wastes more than one granule;
-//! a freed run joins its free buddies. Always the lowest place is taken: what lives long gathers at the front, and puddles at
+//! a freed run joins its free buddies. Always the lowest block is taken: what lives long gathers at the front, and puddles at
 //! the back empty themselves.
+//!
+//! Tails alone would be of little use to requests of the same size (an object of 4 KiB takes 17 granules, and leaves 15 of a
+//! block of 32). So a run may also begin where the last one ended, and reach from a tail into the next block: objects of one size
+//! lie side by side.
 //!
 //! Positions count granules from the start of the *puddle*, header included, because puddles are 2 MiB aligned and
 //! natural alignment follows from that.
@@ -16,6 +20,8 @@ pub(super) struct Buddy {
     /// `free[k]` holds `position >> k` of each free block of `1 << k` granules.
     free: Vec<FreeSet>,
     free_granules: usize,
+    /// Where the run taken last ended.
+    last_end: usize,
 }
 
 impl Buddy {
@@ -27,6 +33,7 @@ impl Buddy {
                 .map(|order| FreeSet::new((granules >> order) + 1))
                 .collect(),
             free_granules: 0,
+            last_end: 0,
         }
     }
 
@@ -44,27 +51,34 @@ impl Buddy {
     pub(super) fn take(&mut self, granules: usize, align_granules: usize) -> Option<usize> {
         debug_assert!(granules > 0 && align_granules.is_power_of_two());
         let wanted = granules.next_power_of_two().max(align_granules).ilog2() as usize;
-        let order = (wanted..self.free.len()).find(|&order| !self.free[order].is_empty())?;
-        let block = self.free[order].first()?;
+        let found =
+            (wanted..self.free.len()).find_map(|order| Some((order, self.free[order].first()?)));
+        let behind_last = self.last_end;
+        if !granules.is_power_of_two()
+            && behind_last.is_multiple_of(align_granules)
+            && found.is_none_or(|(order, block)| behind_last < block << order)
+            && self.take_at(behind_last, granules)
+        {
+            return Some(behind_last);
+        }
+        let (order, block) = found?;
         self.free[order].remove(block);
         self.free_granules -= 1 << order;
         let position = block << order;
         self.release(position + granules, (1 << order) - granules);
+        self.last_end = position + granules;
         Some(position)
     }
 
     /// Takes exactly the run `position .. position + granules`, which has to be free.
     pub(super) fn take_at(&mut self, position: usize, granules: usize) -> bool {
-        let mut taken: Vec<(usize, usize)> = Vec::new();
         let mut cursor = position;
         let end = position + granules;
         while cursor < end {
             let Some(order) =
                 (0..self.free.len()).find(|&order| self.free[order].contains(cursor >> order))
             else {
-                for (start, length) in taken {
-                    self.release(start, length);
-                }
+                self.release(position, cursor - position);
                 return false;
             };
             let start = (cursor >> order) << order;
@@ -75,9 +89,9 @@ impl Buddy {
             let stop = block_end.min(end);
             self.release(start, cursor - start);
             self.release(stop, block_end - stop);
-            taken.push((cursor, stop - cursor));
             cursor = stop;
         }
+        self.last_end = end;
         true
     }
 
@@ -175,6 +189,20 @@ mod tests {
         buddy.release(100, 301);
         assert_eq!(buddy.free_granules(), 8176);
         assert!(!buddy.take_at(0, 1), "the header is never free");
+    }
+
+    #[test]
+    fn runs_of_one_size_lie_side_by_side() {
+        let mut buddy = Buddy::new(8192);
+        buddy.release(16, 8176);
+        let runs: Vec<usize> = std::iter::from_fn(|| buddy.take(17, 1)).collect();
+        // All but a remainder is used, where each would have left 15 of 32.
+        assert!(runs.len() * 17 > 8176 - 512, "{} runs", runs.len());
+        for run in &runs {
+            buddy.release(*run, 17);
+        }
+        assert_eq!(buddy.free_granules(), 8176);
+        assert_eq!(buddy.take(17, 1), Some(32), "again from the front");
     }
 
     #[test]
