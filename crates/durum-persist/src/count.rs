@@ -20,57 +20,78 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// A snapshot of counters. All of them only grow while a thread lives.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[non_exhaustive]
-pub struct Counters {
+/// Defines the snapshot and the live counters of a thread from one list of names.
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// A snapshot of counters. All of them only grow while a thread lives.
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        #[non_exhaustive]
+        pub struct Counters {
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        impl Sub for Counters {
+            type Output = Counters;
+
+            fn sub(self, earlier: Counters) -> Counters {
+                Counters { $($name: self.$name.wrapping_sub(earlier.$name),)+ }
+            }
+        }
+
+        impl Add for Counters {
+            type Output = Counters;
+
+            fn add(self, other: Counters) -> Counters {
+                Counters { $($name: self.$name.wrapping_add(other.$name),)+ }
+            }
+        }
+
+        const ZERO: Counters = Counters { $($name: 0,)+ };
+
+        /// One thread's counters. Only the owning thread writes, so an increment is a load and a store; they are
+        /// atomics because [`all_counters`] reads them from other threads. Aligned, so that no two threads write one line.
+        #[repr(align(64))]
+        struct Slot {
+            background: AtomicBool,
+            $($name: AtomicU64,)+
+        }
+
+        impl Slot {
+            const fn new() -> Slot {
+                Slot { background: AtomicBool::new(false), $($name: AtomicU64::new(0),)+ }
+            }
+
+            fn snapshot(&self) -> Counters {
+                Counters { $($name: self.$name.load(Relaxed),)+ }
+            }
+
+            fn clear(&self) {
+                $(self.$name.store(0, Relaxed);)+
+            }
+        }
+    };
+}
+
+counters! {
     /// Fences on mapped memory.
-    pub fences: u64,
+    fences,
     /// Lines (64 bytes) written back.
-    pub write_backs: u64,
+    write_backs,
     /// Whole lines stored past the cache by [`crate::line::copy_streaming`].
-    pub streamed_lines: u64,
+    streamed_lines,
     /// Syncs of files and directories.
-    pub syncs: u64,
+    syncs,
     /// Writes to files (`pwrite`).
-    pub file_writes: u64,
+    file_writes,
     /// Bytes of log entries, as told by [`add_bytes_logged`].
-    pub bytes_logged: u64,
+    bytes_logged,
     /// Bytes handed to write-back, to streaming stores and to file writes: what was meant to be durable,
     /// without the rest of the lines it lies on.
-    pub bytes_written: u64,
-}
-
-impl Sub for Counters {
-    type Output = Counters;
-
-    fn sub(self, earlier: Counters) -> Counters {
-        Counters {
-            fences: self.fences.wrapping_sub(earlier.fences),
-            write_backs: self.write_backs.wrapping_sub(earlier.write_backs),
-            streamed_lines: self.streamed_lines.wrapping_sub(earlier.streamed_lines),
-            syncs: self.syncs.wrapping_sub(earlier.syncs),
-            file_writes: self.file_writes.wrapping_sub(earlier.file_writes),
-            bytes_logged: self.bytes_logged.wrapping_sub(earlier.bytes_logged),
-            bytes_written: self.bytes_written.wrapping_sub(earlier.bytes_written),
-        }
-    }
-}
-
-impl Add for Counters {
-    type Output = Counters;
-
-    fn add(self, other: Counters) -> Counters {
-        Counters {
-            fences: self.fences.wrapping_add(other.fences),
-            write_backs: self.write_backs.wrapping_add(other.write_backs),
-            streamed_lines: self.streamed_lines.wrapping_add(other.streamed_lines),
-            syncs: self.syncs.wrapping_add(other.syncs),
-            file_writes: self.file_writes.wrapping_add(other.file_writes),
-            bytes_logged: self.bytes_logged.wrapping_add(other.bytes_logged),
-            bytes_written: self.bytes_written.wrapping_add(other.bytes_written),
-        }
-    }
+    bytes_written,
+    /// Transactions that changed something and committed, as told by [`add_transaction`].
+    commits,
+    /// Transactions that changed something and were rolled back, as told by [`add_transaction`].
+    aborts,
 }
 
 impl AddAssign for Counters {
@@ -114,6 +135,15 @@ pub fn add_bytes_logged(n: u64) {
     with_slot(|slot| Slot::add(&slot.bytes_logged, n));
 }
 
+/// Counts a transaction that changed something: committed, or rolled back. Told by the transactions.
+#[inline]
+pub fn add_transaction(committed: bool) {
+    with_slot(|slot| match committed {
+        true => Slot::add(&slot.commits, 1),
+        false => Slot::add(&slot.aborts, 1),
+    });
+}
+
 #[inline]
 pub(crate) fn add_fence() {
     with_slot(|slot| Slot::add(&slot.fences, 1));
@@ -145,63 +175,10 @@ pub(crate) fn add_file_write(bytes: u64) {
     });
 }
 
-/// One thread's counters. Only the owning thread writes, so an increment is a load and a store; they are
-/// atomics because [`all_counters`] reads them from other threads.
-struct Slot {
-    background: AtomicBool,
-    fences: AtomicU64,
-    write_backs: AtomicU64,
-    streamed_lines: AtomicU64,
-    syncs: AtomicU64,
-    file_writes: AtomicU64,
-    bytes_logged: AtomicU64,
-    bytes_written: AtomicU64,
-}
-
 impl Slot {
-    const fn new() -> Slot {
-        Slot {
-            background: AtomicBool::new(false),
-            fences: AtomicU64::new(0),
-            write_backs: AtomicU64::new(0),
-            streamed_lines: AtomicU64::new(0),
-            syncs: AtomicU64::new(0),
-            file_writes: AtomicU64::new(0),
-            bytes_logged: AtomicU64::new(0),
-            bytes_written: AtomicU64::new(0),
-        }
-    }
-
     #[inline(always)]
     fn add(counter: &AtomicU64, n: u64) {
         counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
-    }
-
-    fn snapshot(&self) -> Counters {
-        Counters {
-            fences: self.fences.load(Relaxed),
-            write_backs: self.write_backs.load(Relaxed),
-            streamed_lines: self.streamed_lines.load(Relaxed),
-            syncs: self.syncs.load(Relaxed),
-            file_writes: self.file_writes.load(Relaxed),
-            bytes_logged: self.bytes_logged.load(Relaxed),
-            bytes_written: self.bytes_written.load(Relaxed),
-        }
-    }
-
-    fn clear(&self) {
-        let all = [
-            &self.fences,
-            &self.write_backs,
-            &self.streamed_lines,
-            &self.syncs,
-            &self.file_writes,
-            &self.bytes_logged,
-            &self.bytes_written,
-        ];
-        for counter in all {
-            counter.store(0, Relaxed);
-        }
     }
 }
 
@@ -263,16 +240,6 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     ended: ZERO,
     ended_background: ZERO,
 });
-
-const ZERO: Counters = Counters {
-    fences: 0,
-    write_backs: 0,
-    streamed_lines: 0,
-    syncs: 0,
-    file_writes: 0,
-    bytes_logged: 0,
-    bytes_written: 0,
-};
 
 fn registry<R>(body: impl FnOnce(&mut Registry) -> R) -> R {
     body(&mut REGISTRY.lock().unwrap_or_else(PoisonError::into_inner))

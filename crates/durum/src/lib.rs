@@ -46,6 +46,7 @@ mod puddle;
 mod rawlog;
 mod saved;
 mod space;
+mod stats;
 mod store;
 mod tx;
 

@@ -24,6 +24,7 @@ use crate::media::Barrier;
 use crate::pool::{Pool, PoolInner, PoolOptions};
 use crate::puddle::{Owner, Poison, Puddle};
 use crate::space::{self, Space};
+use crate::stats::Meter;
 
 const SPACE_WRITE: Site = Site("log space: write back the header");
 const SPACE_FENCE: Site = Site("log space: fence after the header");
@@ -84,6 +85,7 @@ pub(crate) struct StoreInner {
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
+    stats: Option<Meter>,
 }
 
 impl std::fmt::Debug for StoreInner {
@@ -117,6 +119,7 @@ impl StoreInner {
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
+            stats: Meter::wanted(),
         }))
     }
 
@@ -392,6 +395,11 @@ impl Drop for StoreInner {
             if let Some(puddle) = puddle.upgrade() {
                 puddle.unmap();
             }
+        }
+        if let Some(stats) = &self.stats
+            && !space::forked()
+        {
+            stats.tell(&self.info.path);
         }
         // After a fork the parent goes on; after a failed sync the next opener recovers.
         if !space::forked() && self.poison.check().is_ok() {

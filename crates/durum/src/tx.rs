@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use durum_persist::record;
+use durum_persist::{count, record};
 
 use crate::described::Described;
 use crate::error::{Error, Result};
@@ -507,10 +507,13 @@ impl Tx {
             let mut state = self.state.borrow_mut();
             if commit && !doomed {
                 record::api("tx.commit");
-                state.commit()
+                let result = state.commit();
+                count::add_transaction(result.is_ok());
+                result
             } else {
                 record::api("tx.abort");
                 state.abort();
+                count::add_transaction(false);
                 if commit { Err(Error::Aborted) } else { Ok(()) }
             }
         };

@@ -1,0 +1,89 @@
+//! `DURUM_STATS=1`: what a program's transactions cost, told on the standard error when a store closes.
+
+use std::fmt;
+use std::path::Path;
+
+use durum_persist::count::{self, Counters};
+
+/// What was counted in this process while a store was open.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    at_open: Counters,
+    background_at_open: Counters,
+}
+
+impl Meter {
+    /// Begins to count, if the environment asks for it.
+    pub(crate) fn wanted() -> Option<Self> {
+        let wanted =
+            std::env::var_os("DURUM_STATS").is_some_and(|value| value != "0" && !value.is_empty());
+        wanted.then(|| Self {
+            at_open: count::all_counters(),
+            background_at_open: count::background_counters(),
+        })
+    }
+
+    /// Tells what was counted since.
+    pub(crate) fn tell(&self, store: &Path) {
+        let report = Report {
+            own: count::all_counters() - self.at_open,
+            background: count::background_counters() - self.background_at_open,
+        };
+        eprintln!("durum: {}: {report}", store.display());
+    }
+}
+
+struct Report {
+    own: Counters,
+    background: Counters,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counters {
+            commits, aborts, ..
+        } = self.own;
+        write!(
+            f,
+            "{commits} transactions committed, {aborts} rolled back; "
+        )?;
+        let transactions = commits + aborts;
+        if transactions > 0 {
+            let each = |total: u64| total as f64 / transactions as f64;
+            write!(
+                f,
+                "each {:.2} fences, {:.2} lines, {:.0} bytes logged, {:.0} bytes written; ",
+                each(self.own.fences),
+                each(lines(&self.own)),
+                each(self.own.bytes_logged),
+                each(self.own.bytes_written),
+            )?;
+        }
+        write!(f, "in all {}", Totals(&self.own))?;
+        if self.background != Counters::default() {
+            write!(f, "; in the background {}", Totals(&self.background))?;
+        }
+        Ok(())
+    }
+}
+
+fn lines(counters: &Counters) -> u64 {
+    counters.write_backs + counters.streamed_lines
+}
+
+struct Totals<'a>(&'a Counters);
+
+impl fmt::Display for Totals<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = self.0;
+        write!(
+            f,
+            "{} fences, {} lines, {} syncs, {} file writes, {} bytes",
+            counters.fences,
+            lines(counters),
+            counters.syncs,
+            counters.file_writes,
+            counters.bytes_written,
+        )
+    }
+}
