@@ -26,10 +26,6 @@ impl FreeSet {
         Self { levels, count: 0 }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     pub(super) fn len(&self) -> usize {
         self.count
     }
@@ -112,7 +108,6 @@ mod tests {
                 }
                 assert_eq!(set.first(), model.first().copied());
                 assert_eq!(set.len(), model.len());
-                assert_eq!(set.is_empty(), model.is_empty());
             }
         }
     }
