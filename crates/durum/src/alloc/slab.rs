@@ -198,15 +198,23 @@ impl Slab {
                 return false;
             }
         }
-        self.free.store(0, Ordering::SeqCst);
-        true
+        // A thread that is just releasing the last element has cleared its bit, and counts it next: it is to see the slab empty.
+        let capacity = self.geometry.capacity as u32;
+        let all_counted =
+            self.free
+                .compare_exchange(capacity, 0, Ordering::SeqCst, Ordering::Relaxed);
+        if all_counted.is_err() {
+            self.empty_words(self.busy.len());
+        }
+        all_counted.is_ok()
     }
 
     /// Undoes `retire`.
     pub(super) fn revive(&self) {
-        self.empty_words(self.busy.len());
+        // Before the words are: from then on others reserve, and count what they take from this.
         self.free
             .store(self.geometry.capacity as u32, Ordering::SeqCst);
+        self.empty_words(self.busy.len());
     }
 
     fn empty_words(&self, count: usize) {
@@ -223,6 +231,7 @@ impl Slab {
 mod tests {
     use super::*;
     use durum_format::extent::slab_geometry;
+    use std::sync::atomic::AtomicUsize;
 
     fn slab(element_size: u64) -> Arc<Slab> {
         Slab::new(
@@ -274,6 +283,42 @@ mod tests {
         slab.release(index);
         assert!(!slab.begin_free(index));
         assert!(!slab.begin_free(index + 1), "never allocated");
+    }
+
+    #[test]
+    fn releases_and_retirements_at_the_same_moment_agree_on_what_is_free() {
+        const ROUNDS: usize = 1_000_000;
+        let slab = slab(256);
+        // As the puddle counts them: slabs that hold something.
+        let occupied = std::sync::atomic::AtomicI64::new(0);
+        let (done, retirements) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    if slab.retire() {
+                        assert!(!slab.has_room(), "a retired slab has nothing to give");
+                        retirements.fetch_add(1, Ordering::Relaxed);
+                        slab.revive();
+                    }
+                }
+            });
+            let (mut taken, mut tried) = (0, 0);
+            // Long enough for the two threads to have met.
+            while taken < ROUNDS || retirements.load(Ordering::Relaxed) < ROUNDS / 10 {
+                tried += 1;
+                assert!(tried < 1000 * ROUNDS, "the two get in each other's way");
+                let Some((index, first)) = slab.reserve() else {
+                    continue;
+                };
+                taken += 1;
+                occupied.fetch_add(i64::from(first), Ordering::Relaxed);
+                let empty = slab.release(index);
+                occupied.fetch_sub(i64::from(empty), Ordering::Relaxed);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert!(slab.is_empty());
+        assert_eq!(occupied.into_inner(), 0, "each end was noticed once");
     }
 
     #[test]
