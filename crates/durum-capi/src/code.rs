@@ -167,6 +167,7 @@ mod tests {
         let missing = service::Error::StoreMissing {
             path: "x".into(),
             missing: "catalog",
+            can_be_made: false,
         };
         assert_eq!(group(missing.into()), (2, ErrorKind::User));
         let poisoned = Error::Poisoned {

@@ -25,8 +25,22 @@ pub enum ErrorKind {
     System,
 }
 
+/// Whether the file is the one by which a directory counts as a store.
+fn is_identity(file: &Path) -> bool {
+    file.file_name() == Some(durum_format::store::FILE_NAME.as_ref())
+}
+
+fn cure_of_missing(path: &Path, can_be_made: bool) -> String {
+    match can_be_made {
+        true => format!("make one with `durum init {}`", path.display()),
+        false => "name the directory of a store, or a path where nothing is yet".into(),
+    }
+}
+
 /// An error of a store operation.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the message, too: it is what a `main` shows that returns the error.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // ---- the caller -------------------------------------------------------------------------
@@ -95,12 +109,14 @@ pub enum Error {
 
     // ---- the user ---------------------------------------------------------------------------
     /// There is no store at the path.
-    #[error("{path}: no durum store here ({missing} is missing); make one with `durum init {path}`", path = .path.display())]
+    #[error("{path}: no durum store here ({missing} is missing); {cure}", path = .path.display(), cure = cure_of_missing(path, *can_be_made))]
     StoreMissing {
         /// The path asked for.
         path: PathBuf,
         /// What is missing there.
         missing: &'static str,
+        /// Whether a store can be made at the path: nothing is there, or what is left of one that was not finished.
+        can_be_made: bool,
     },
     /// Something is already at the path where a store was to be made.
     #[error("{path}: already exists; choose another path, or remove it first", path = .path.display())]
@@ -208,7 +224,7 @@ pub enum Error {
         cure: &'static str,
     },
     /// A file that the registry names is not there. Nothing was changed.
-    #[error("{file}: missing, although the registry names it as {structure}; {cure}", file = .file.display())]
+    #[error("{file}: {structure} is missing; {cure}", file = .file.display())]
     FileMissing {
         /// The file.
         file: PathBuf,
@@ -266,6 +282,12 @@ pub enum Error {
     },
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// Who can act on this error.
     pub fn kind(&self) -> ErrorKind {
@@ -288,7 +310,9 @@ impl Error {
             | Error::Options { .. }
             | Error::AddressConflict { .. }
             | Error::AddressesExhausted { .. } => ErrorKind::User,
-            Error::Format { source, .. } => match source.fault() {
+            Error::Format { file, source, .. } => match source.fault() {
+                // A store of ours whose other files are foreign was damaged.
+                Fault::Foreign if !is_identity(file) => ErrorKind::Data,
                 Fault::Foreign | Fault::OtherVersion => ErrorKind::User,
                 Fault::Damaged => ErrorKind::Data,
             },

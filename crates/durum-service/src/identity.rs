@@ -10,7 +10,7 @@ use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
 
 use crate::catalog;
-use crate::embedded::UNFINISHED_FILE;
+use crate::embedded::{UNFINISHED_FILE, is_free};
 use crate::error::{Error, Result};
 
 const TEMPORARY_FILE: &str = "durum.store.new";
@@ -41,6 +41,7 @@ pub(crate) fn read(store: &Path) -> Result<StoreHeader> {
             } else {
                 FILE_NAME
             },
+            can_be_made: is_free(store).unwrap_or(false),
         },
         _ => Error::io("opening the store's identity", &path, error),
     })?;

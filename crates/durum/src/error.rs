@@ -1,5 +1,6 @@
 //! What can go wrong in the client, grouped by who can act on it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 pub use durum_service::ErrorKind;
@@ -11,7 +12,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// An operation that fails inside a transaction leaves the transaction usable: return the error from the closure to
 /// roll back. A commit that fails has rolled back, except where the variant says that the outcome is unknown.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the message, too: it is what a `main` shows that returns the error.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The store refused or failed; see the message.
@@ -178,6 +181,12 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -277,10 +277,10 @@ impl LogWriter {
             place[8..].copy_from_slice(&(*len as u64).to_le_bytes());
         }
         data[size - 8..size - 4].copy_from_slice(&contents.to_le_bytes());
-        let flags = if fenced {
-            EntryFlags::FENCED
-        } else {
-            EntryFlags::NONE
+        // Not if it is the first behind a chain entry: that one is not durable yet.
+        let flags = match fenced && !self.pending {
+            true => EntryFlags::FENCED,
+            false => EntryFlags::NONE,
         };
         self.append(
             EntryKind::Seal,

@@ -526,10 +526,18 @@ impl Store {
     /// # Errors
     /// As for [`Store::open`] and [`Store::create`].
     pub fn open_or_create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
-        if path.as_ref().exists() {
-            Self::open(path, options)
-        } else {
-            Self::create(path, options)
+        use durum_service::Error::{StoreExists, StoreMissing};
+        let path = path.as_ref();
+        match Self::open(path, options.clone()) {
+            // Nothing is there, or what a crash left of a store that was not finished.
+            Err(Error::Store(StoreMissing {
+                can_be_made: true, ..
+            })) => match Self::create(path, options.clone()) {
+                // Somebody else has made it meanwhile.
+                Err(Error::Store(StoreExists { .. })) => Self::open(path, options),
+                made => made,
+            },
+            opened => opened,
         }
     }
 

@@ -55,15 +55,22 @@ impl Embedded {
     /// ```
     ///
     /// # Errors
-    /// `StoreExists`, `StoreBusy`, `Options`, `StorageFull`, `Io`. An unfinished store is left, which the next attempt replaces.
+    /// `StoreExists`, `StoreBusy`, `Options`, `StorageFull`, `Io`. What was made before the error is removed again; where that fails
+    /// too, or after a crash, an unfinished store is left, which the next attempt replaces.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
         check_options(options)?;
+        let is_new = !path.exists();
         let path = prepare_directory(path)?;
         let lock = StoreLock::acquire(&path)?;
-        remove_unfinished(&path)?;
-        let domain = super::open::domain(&path, options.domain)?;
-        let (identity, contents) = draw(options, domain)?;
-        let registry = fill(&path, &identity, &contents)?;
+        let make = || {
+            remove_unfinished(&path)?;
+            let domain = super::open::domain(&path, options.domain)?;
+            let (identity, contents) = draw(options, domain)?;
+            let registry = fill(&path, &identity, &contents)?;
+            Ok((domain, identity, contents, registry))
+        };
+        let (domain, identity, contents, registry) =
+            make().inspect_err(|_| abandon(&path, is_new))?;
         unmark(&path)?;
         let space = Space::new(identity.base, identity.size, contents.cursor);
         Ok(Embedded {
@@ -168,6 +175,17 @@ pub(crate) fn fill(path: &Path, identity: &StoreHeader, contents: &Contents) -> 
     Ok(registry)
 }
 
+/// Removes what was made of a store that cannot be finished, because there is no room for one. The lock is held.
+fn abandon(path: &Path, is_new: bool) {
+    // What cannot be removed is left under the mark.
+    let removed = remove_unfinished(path)
+        .and_then(|()| remove_if_there(&path.join(LOCK_FILE)))
+        .and_then(|()| remove_if_there(&path.join(UNFINISHED_FILE)));
+    if removed.is_ok() && is_new {
+        let _ = file::remove(path, MAKING);
+    }
+}
+
 /// Removes the mark of a store that is finished.
 fn unmark(path: &Path) -> Result<()> {
     let mark = path.join(UNFINISHED_FILE);
@@ -213,7 +231,7 @@ fn prepare_directory(path: &Path) -> Result<PathBuf> {
 }
 
 /// Whether a store may be made in a directory: it is empty, or holds an unfinished store.
-fn is_free(path: &Path) -> Result<bool> {
+pub(crate) fn is_free(path: &Path) -> Result<bool> {
     let entries =
         fs::read_dir(path).map_err(|error| Error::io("listing the directory", path, error));
     let Ok(entries) = entries else {

@@ -22,7 +22,7 @@ use crate::registry::Registry;
 use crate::registry::contents::Contents;
 use crate::space::Space;
 
-pub(crate) use self::create::UNFINISHED_FILE;
+pub(crate) use self::create::{UNFINISHED_FILE, is_free};
 
 /// How a store is made.
 #[derive(Clone, Debug)]

@@ -99,6 +99,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::StoreMissing {
             path: path.to_owned(),
             missing: "the directory",
+            can_be_made: !path.exists(),
         },
         _ => Error::io("finding the absolute path", path, error),
     })

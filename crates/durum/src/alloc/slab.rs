@@ -162,7 +162,8 @@ impl Slab {
         }
         // Release: pairs with the Acquire in `reserve`.
         self.busy[word].fetch_and(!mask, Ordering::Release);
-        self.free.fetch_add(1, Ordering::SeqCst) + 1 == self.geometry.capacity as u32
+        // Wrapping: whoever took the element just now may have counted before us.
+        self.free.fetch_add(1, Ordering::SeqCst).wrapping_add(1) == self.geometry.capacity as u32
     }
 
     /// Whether the element is allocated or reserved, and not being freed.

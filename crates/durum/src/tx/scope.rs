@@ -53,9 +53,8 @@ impl<'p> Transaction<'p> {
     /// that the outcome is unknown (`Poisoned`).
     #[inline]
     pub fn commit(self) -> Result<()> {
-        let result = self.leave(true);
-        std::mem::forget(self);
-        result
+        // Not to be dropped, also if the commit panics: what is durable by then cannot be rolled back.
+        std::mem::ManuallyDrop::new(self).leave(true)
     }
 
     /// Rolls back: announced memory, allocations and registered volatile memory are as before. Inside an outer transaction

@@ -118,9 +118,32 @@ pub const SEAL: Workload = Workload {
     ..PLAIN
 };
 
+/// Announces ranges to nearly the end of the first puddle, and sets `N` more: the seal lies before, on or behind the end.
+const fn sealed_after<const N: usize>() -> Workload {
+    Workload {
+        name: "a seal at the end of a puddle",
+        needs: at_the_end,
+        run: |world| {
+            world.lane().commits(|tx| {
+                nearly_full(tx)?;
+                (0..N).try_for_each(|at| tx.set(at * 50, 24, 40 + at as u64))
+            });
+        },
+        ..PLAIN
+    }
+}
+
+/// The chain entry comes between the fence of the entries and the seal.
+pub const SEAL_ALONE: Workload = sealed_after::<5>();
+
 #[test]
 fn a_seal_counts_over_puddles() {
     SEAL.survives_on_lines();
+}
+
+#[test]
+fn a_seal_may_be_all_that_goes_on_in_another_puddle() {
+    SEAL_ALONE.survives_on_lines();
 }
 
 /// Stale entries of the first long transaction stand in the continuation puddle when the second one comes to it.
@@ -229,7 +252,16 @@ fn a_very_long_log_is_shortened_after_its_transaction() {
 #[test]
 #[ignore = "a campaign of some minutes: every crash point of transactions over several log puddles"]
 fn campaign_of_long_logs() {
-    for workload in [UNDO, UNDO_ABORT, REDO, SEAL, AGAIN, FULL, LONG] {
+    let seals = [
+        sealed_after::<2>(),
+        sealed_after::<3>(),
+        sealed_after::<4>(),
+        SEAL_ALONE,
+        sealed_after::<7>(),
+        sealed_after::<8>(),
+    ];
+    let others = [UNDO, UNDO_ABORT, REDO, SEAL, AGAIN, FULL, LONG];
+    for workload in seals.into_iter().chain(others) {
         for medium in [Medium::Lines, Medium::Sectors] {
             let mut recording = workload.record(medium, None);
             recording.plan.points_max = None;
