@@ -115,6 +115,9 @@
 // The operation cannot be done while a transaction runs on this thread.
 #define DURUM_E_IN_TRANSACTION 117
 
+// Another thread's transaction is making the pool's root: ask for it after that one.
+#define DURUM_E_ROOT_PENDING 118
+
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
 

@@ -44,6 +44,8 @@ pub const DURUM_E_BLOCK_LEFT: c_int = 115;
 pub const DURUM_E_UNBALANCED: c_int = 116;
 /// The operation cannot be done while a transaction runs on this thread.
 pub const DURUM_E_IN_TRANSACTION: c_int = 117;
+/// Another thread's transaction is making the pool's root: ask for it after that one.
+pub const DURUM_E_ROOT_PENDING: c_int = 118;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -107,6 +109,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::Forked => DURUM_E_FORKED,
         Error::ObjectSize { .. } => DURUM_E_OBJECT_SIZE,
         Error::RootType { .. } => DURUM_E_ROOT_TYPE,
+        Error::RootPending { .. } => DURUM_E_ROOT_PENDING,
         Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
         Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,
         Error::LogMisuse { .. } => DURUM_E_LOG_MISUSE,

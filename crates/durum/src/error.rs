@@ -93,7 +93,7 @@ pub enum Error {
     Forked,
     /// An allocation that no puddle can hold.
     #[error(
-        "an object of {size} bytes aligned to {align} cannot be allocated: at most {size_max} bytes and an alignment of {align_max}"
+        "an object of {size} bytes aligned to {align} cannot be allocated: at most {size_max} bytes, and an alignment that is a power of two up to {align_max}"
     )]
     ObjectSize {
         /// The size asked for, in bytes.
@@ -153,8 +153,8 @@ pub enum Error {
     },
 
     // ---- the data ---------------------------------------------------------------------------
-    /// Media could not be read or a sync failed: what is on the media is unknown until the pool is opened again.
-    #[error("{file}: {reason} at offset {offset}; the pool is unusable until it is opened again", file = .file.display())]
+    /// Media could not be read or a sync failed: what is on the media is unknown until the store is closed and opened again.
+    #[error("{file}: {reason} at offset {offset}; nothing of the store can be used until it is closed and opened again", file = .file.display())]
     Poisoned {
         /// The file.
         file: PathBuf,

@@ -158,51 +158,80 @@ impl LogWriter {
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        let mut at = 0;
-        while at < len {
-            let piece = self.begin_piece(len - at, more, barrier)?;
-            // Pieces of one range share a fence, and so does an entry in a new puddle with the one that leads there.
-            let flags = match piece == len && !self.pending {
-                true => EntryFlags::FENCED,
-                false => EntryFlags::NONE,
-            };
-            // SAFETY: as the caller promises.
-            let data = unsafe { std::slice::from_raw_parts((target + at) as *const u8, piece) };
-            let entry = self.put(
-                EntryKind::Copy,
-                Order::Reverse,
-                flags,
-                SEQUENCE_UNDO,
-                (target + at) as u64,
-                data,
-            );
-            self.undo.push(entry);
-            at += piece;
-        }
-        Ok(())
+        // SAFETY: as the caller promises.
+        let data = unsafe { std::slice::from_raw_parts(target as *const u8, len) };
+        let kind = (Order::Reverse, EntryFlags::FENCED, SEQUENCE_UNDO);
+        let mut undo = std::mem::take(&mut self.undo);
+        let result = self.append_copy(kind, target as u64, data, more, barrier, |at| undo.push(at));
+        self.undo = undo;
+        result
     }
 
     /// Appends redo entries that copy `data` to `target`.
     pub(crate) fn append_redo(
         &mut self,
         target: usize,
-        mut data: &[u8],
+        data: &[u8],
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        let mut target = target as u64;
-        while !data.is_empty() {
-            let len = self.begin_piece(data.len(), more, barrier)?;
-            let (piece, rest) = data.split_at(len);
-            self.put(
+        let kind = (Order::Forward, EntryFlags::NONE, SEQUENCE_REDO);
+        self.append_copy(kind, target as u64, data, more, barrier, |_| ())
+    }
+
+    /// Appends entries that copy `data` to `target`, as many as it takes, and tells where each is; or none of them, if there is no
+    /// room. Fenced is only an entry that is alone.
+    #[inline]
+    pub(crate) fn append_copy(
+        &mut self,
+        (order, flags, sequence): (Order, EntryFlags, u8),
+        target: u64,
+        data: &[u8],
+        more: &dyn MoreLog,
+        barrier: &mut Barrier,
+        mut visit: impl FnMut(usize),
+    ) -> Result<()> {
+        if data.len() >= PIECE_MIN {
+            self.secure(data.len(), more)?;
+        }
+        let mut at = 0;
+        loop {
+            let piece = self.begin_piece(data.len() - at, more, barrier)?;
+            // Pieces of one range share a fence, and so does an entry in a new puddle with the one that leads there.
+            let flags = match flags.is_fenced() && (piece < data.len() || self.pending) {
+                true => EntryFlags::NONE,
+                false => flags,
+            };
+            visit(self.put(
                 EntryKind::Copy,
-                Order::Forward,
-                EntryFlags::NONE,
-                SEQUENCE_REDO,
-                target,
-                piece,
-            );
-            (target, data) = (target + len as u64, rest);
+                order,
+                flags,
+                sequence,
+                target + at as u64,
+                &data[at..at + piece],
+            ));
+            at += piece;
+            if at == data.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sees to it that `len` bytes can be appended without another puddle.
+    #[cold]
+    fn secure(&mut self, len: usize, more: &dyn MoreLog) -> Result<()> {
+        // What a puddle's end may leave unused, and the headers of the pieces in it.
+        let lost = PIECE_MIN + 4 * (log::ENTRY_HEADER_SIZE + LINE_SIZE);
+        let usable = |room: usize| room.saturating_sub(lost);
+        let behind = self.segments[self.current + 1..].iter();
+        let mut room: usize = usable(self.end - self.cursor)
+            + behind
+                .map(|puddle| usable(puddle.address + puddle.size - area(puddle)))
+                .sum::<usize>();
+        while room < len {
+            let puddle = more.continuation(self.log_id)?;
+            room += usable(puddle.address + puddle.size - area(&puddle));
+            self.segments.push(puddle);
         }
         Ok(())
     }

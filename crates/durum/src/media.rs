@@ -45,10 +45,13 @@ impl Barrier {
         // isolation, for shared words by `word_writer`.
         let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
         let offset = (address - puddle.address) as u64;
-        puddle.file.write_all_at(bytes, offset).map_err(|source| {
-            tracing::error!(file = %puddle.file.path().display(), %source, "a write failed");
+        let Some(file) = puddle.file() else {
+            return Err(Error::NotInPool { address, len });
+        };
+        file.write_all_at(bytes, offset).map_err(|source| {
+            tracing::error!(file = %puddle.path.display(), %source, "a write failed");
             puddle.poison.set(
-                puddle.file.path(),
+                &puddle.path,
                 offset,
                 "a write failed, so what is on the media is unknown",
             );
@@ -61,13 +64,10 @@ impl Barrier {
         if !self
             .written
             .iter()
-            .any(|(file, _, _)| file.path() == puddle.file.path())
+            .any(|(other, _, _)| other.path() == puddle.path)
         {
-            self.written.push((
-                puddle.file.clone(),
-                puddle.poison.clone(),
-                puddle.syncing.clone(),
-            ));
+            self.written
+                .push((file, puddle.poison.clone(), puddle.syncing.clone()));
         }
         Ok(())
     }

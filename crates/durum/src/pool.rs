@@ -7,7 +7,7 @@ use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
 use durum_service::{EngineKind, PuddleGrant};
 
-use crate::alloc::PoolHeap;
+use crate::alloc::{PoolHeap, PuddleHeap};
 use crate::announced::Announced;
 use crate::checker::Checker;
 use crate::described::Described;
@@ -216,6 +216,14 @@ impl PoolInner {
     /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and size.
     fn existing_root(&self) -> Result<Option<(usize, u64, u64)>> {
         let puddle = self.root_puddle()?;
+        // Without a heap in memory nobody has reserved anything.
+        let is_pending = puddle.heap.get().is_some_and(PuddleHeap::root_is_pending);
+        if is_pending && !Tx::makes_root_of(&puddle) {
+            // Its bit may be set and not yet durable.
+            return Err(Error::RootPending {
+                pool: self.name.clone(),
+            });
+        }
         let start = heap_offset(puddle.size as u64) as usize;
         // SAFETY: both places lie in the mapped puddle.
         let (bitmap, words) = guarded(|| unsafe {
@@ -223,16 +231,11 @@ impl PoolInner {
             (bitmap, puddle.at(start).cast::<[u64; 2]>().read())
         });
         puddle.check_failed()?;
-        if bitmap & 1 == 0 && !Tx::makes_root_of(&puddle) {
-            return match self.heap_of(&puddle)?.awaits_root() {
-                true => Ok(None),
-                false => Err(Error::RootPending {
-                    pool: self.name.clone(),
-                }),
-            };
+        if bitmap & 1 == 0 && !is_pending {
+            return Ok(None);
         }
         let damaged = |reason: String| Error::DamagedHeap {
-            file: puddle.file.path().to_owned(),
+            file: puddle.path.clone(),
             reason,
         };
         let header =
@@ -408,7 +411,7 @@ impl Pool {
         let puddle = puddle_at(address).ok_or_else(refused)?;
         // SAFETY: puddles live while their store is open.
         let puddle = unsafe { puddle.as_ref() };
-        if puddle.pool_key != self.inner.key || !puddle.contains(address, len) {
+        if puddle.pool_key != self.inner.key || !puddle.holds(address, len) {
             return Err(refused());
         }
         self.inner.engine.persist(puddle, address, len)

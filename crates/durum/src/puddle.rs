@@ -1,9 +1,9 @@
 //! A puddle that this process has mapped at its address.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
@@ -63,7 +63,10 @@ pub(crate) struct Puddle {
     pub(crate) is_root: bool,
     pub(crate) address: usize,
     pub(crate) size: usize,
-    pub(crate) file: MediaFile,
+    /// The path of its file.
+    pub(crate) path: PathBuf,
+    /// The file, where it is written and synced (`file` domain), until the puddle is given back; a mapping needs none.
+    file: RwLock<Option<MediaFile>>,
     /// Stores stay in this process until they are written back (`file` domain).
     pub(crate) private: bool,
     /// Which store and pool it belongs to; 0 where it belongs to no pool.
@@ -120,8 +123,7 @@ impl Puddle {
         if let Some(other) = space.occupant(address, size) {
             // SAFETY: a puddle in the table is alive while mapped.
             let path = unsafe { other.as_ref() }
-                .file
-                .path()
+                .path
                 .ancestors()
                 .nth(2)
                 .map(Path::to_owned);
@@ -184,7 +186,8 @@ impl Puddle {
             is_root: grant.is_root,
             address,
             size,
-            file: grant.file,
+            path: grant.file.path().to_owned(),
+            file: RwLock::new(private.then_some(grant.file)),
             private,
             store_key: owner.store_key,
             pool_key: owner.pool_key,
@@ -222,6 +225,8 @@ impl Puddle {
         if !self.mapped.swap(false, Ordering::AcqRel) {
             return;
         }
+        // The space of a removed file is free once nothing holds it open.
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
         let _changing = self.space.changing();
         self.space.enter(self.address, self.size, ptr::null_mut());
         if !self.private {
@@ -237,6 +242,21 @@ impl Puddle {
                 MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
             )
         };
+    }
+
+    /// The file to write to, on the `file` domain; `None` once the puddle was given back.
+    pub(crate) fn file(&self) -> Option<MediaFile> {
+        self.file
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether the range lies in the part of the puddle that holds extents. What is before is the service's.
+    pub(crate) fn holds(&self, address: usize, len: usize) -> bool {
+        self.contains(address, len)
+            && address - self.address
+                >= durum_format::puddle::heap_offset(self.size as u64) as usize
     }
 
     /// The memory of the puddle from `offset` on.
@@ -265,7 +285,7 @@ impl Puddle {
             return Ok(());
         }
         self.poison
-            .set(self.file.path(), offset, "the media could not be read");
+            .set(&self.path, offset, "the media could not be read");
         self.poison.check()
     }
 }

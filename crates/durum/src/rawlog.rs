@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use durum_format::log::{EntryFlags, EntryHeader, EntryKind, Order};
+use durum_format::log::{EntryFlags, EntryHeader, Order};
 use durum_persist::{Site, line};
 
 use crate::error::{Error, Result};
-use crate::log::{ENTRY_DATA_MAX, LogWriter};
+use crate::log::LogWriter;
 use crate::media::Barrier;
+use crate::pool::PoolInner;
 use crate::space::puddle_at;
 use crate::store::{Store, StoreInner};
 
@@ -63,7 +64,7 @@ impl RawEntry {
 
 /// A log of the caller's own. It begins empty, with range (0,2).
 ///
-/// One thread at a time uses it. If the process dies, the service replays the entries that the durable range admits, before
+/// One thread at a time uses it. It keeps the pools open that its entries lie in, until it is reset. If the process dies, the service replays the entries that the durable range admits, before
 /// any pool is handed out again. Dropping it resets it.
 #[derive(Debug)]
 pub struct RawLog {
@@ -73,6 +74,8 @@ pub struct RawLog {
     range: (u8, u8),
     /// Addresses of the entries of this generation.
     entries: Vec<usize>,
+    /// The pools that entries lie in: recovery can replay them only while these are open.
+    pools: Vec<Arc<PoolInner>>,
 }
 
 impl Store {
@@ -89,6 +92,7 @@ impl Store {
             barrier,
             range: (0, 2),
             entries: Vec::new(),
+            pools: Vec::new(),
         })
     }
 }
@@ -104,7 +108,7 @@ impl RawLog {
     ///
     /// # Errors
     /// `NotInPool` for a persistent target outside the open pools of this store: recovery would refuse it.
-    /// `LogMisuse` for sequence 0. Store errors when the log has to grow.
+    /// `LogMisuse` for sequence 0. Store errors when the log has to grow. Nothing is appended then.
     pub unsafe fn append(
         &mut self,
         target: *mut u8,
@@ -114,6 +118,9 @@ impl RawLog {
     ) -> Result<()> {
         let address = target.expose_provenance();
         self.check()?;
+        if len == 0 {
+            return Ok(());
+        }
         if entry.sequence == 0 {
             return Err(Error::LogMisuse {
                 reason: "sequence number 0 is the log's own",
@@ -126,9 +133,12 @@ impl RawLog {
             let puddle = unsafe { puddle.as_ref() };
             if puddle.store_key != self.store.key
                 || puddle.pool_key == 0
-                || !puddle.contains(address, len)
+                || !puddle.holds(address, len)
             {
                 return Err(refused());
+            }
+            if !self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
+                self.pools.push(puddle.pool.upgrade().ok_or_else(refused)?);
             }
         }
         let flags = if entry.volatile {
@@ -146,23 +156,12 @@ impl RawLog {
         else {
             return Err(Error::NoTransaction);
         };
-        for at in (0..len).step_by(ENTRY_DATA_MAX) {
-            let piece = (len - at).min(ENTRY_DATA_MAX);
-            // SAFETY: inside the source, as the caller promises.
-            let data = unsafe { std::slice::from_raw_parts(source.add(at), piece) };
-            let target = (address + at) as u64;
-            entries.push(log.append(
-                EntryKind::Copy,
-                entry.order,
-                flags,
-                entry.sequence,
-                target,
-                data,
-                &**store,
-                barrier,
-            )?);
-        }
-        Ok(())
+        // SAFETY: readable and unchanged, as the caller promises.
+        let data = unsafe { std::slice::from_raw_parts(source, len) };
+        let kind = (entry.order, flags, entry.sequence);
+        log.append_copy(kind, address as u64, data, &**store, barrier, |at| {
+            entries.push(at);
+        })
     }
 
     /// Refuses to go on after a fork, or after a write or a sync failed.
@@ -292,6 +291,7 @@ impl RawLog {
         // ORDER: the old entries are out of effect before the caller, or another thread, changes their targets again.
         barrier.fence(log.private(), RESET_FENCE)?;
         self.entries.clear();
+        self.pools.clear();
         self.range = (0, 2);
         Ok(())
     }

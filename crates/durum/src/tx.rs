@@ -233,6 +233,9 @@ impl Tx {
         }
         let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
         let state = &mut *state;
+        if address.checked_add(len).is_none() {
+            return Err(Error::NotInPool { address, len });
+        }
         // Also where the range was announced before: the `set` would overwrite at commit what is stored there after it.
         if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
             return Err(Error::PendingSet { address, len });

@@ -357,6 +357,106 @@ fn space_of_an_aborted_allocation_goes_back() {
     assert_eq!(pool.usage().unwrap(), before);
 }
 
+/// A removed file takes room as long as something holds it open or mapped.
+#[test]
+fn nothing_holds_on_to_puddles_that_were_given_back() {
+    for domain in [Domain::Dram, Domain::File] {
+        let options = StoreOptions::new().domain(domain);
+        let fixture = Fixture::with(options, PoolOptions::new().spare_max(0));
+        let pool = fixture.pool();
+        fixture.root();
+        for _ in 0..5 {
+            let block = pool
+                .transaction(|tx| tx.alloc_bytes(pool, 0, 20_000_000, 8))
+                .unwrap();
+            pool.transaction(|tx| unsafe { tx.free(block) }).unwrap();
+        }
+        let ours = fixture.dir.path().to_str().unwrap();
+        let gone = |text: &str| text.contains(ours) && text.contains("(deleted)");
+        let files = std::fs::read_dir("/proc/self/fd").unwrap();
+        let held = files
+            .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok())
+            .filter(|path| gone(&path.to_string_lossy()))
+            .count();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mapped = maps.lines().filter(|line| gone(line)).count();
+        assert_eq!((held, mapped), (0, 0), "{domain:?}");
+    }
+}
+
+#[test]
+fn ranges_that_no_object_has_are_refused() {
+    let fixture = Fixture::new();
+    let root = fixture.root() as *mut Root;
+    let (pool, base) = (fixture.pool(), root.addr() & !((2 << 20) - 1));
+    let refused = |result: Result<(), Error>| matches!(result, Err(Error::NotInPool { .. }));
+    let oversized =
+        |result: Result<*mut u8, Error>| matches!(result, Err(Error::ObjectSize { .. }));
+    pool.transaction(|tx| unsafe {
+        tx.add(&raw const (*root).head)?;
+        let line = (&raw const (*root).table).cast::<u8>();
+        for len in [usize::MAX, usize::MAX - 99, 3 << 20] {
+            assert!(refused(tx.add_bytes(line, len, Announce::Backup)), "{len}");
+            assert!(refused(tx.add_bytes(line, len, Announce::Clobber)), "{len}");
+        }
+        // The puddle's own header.
+        let header = root.with_addr(base).cast::<u8>();
+        for at in [0, 512, 1024, 4088] {
+            let word = header.add(at);
+            assert!(refused(tx.add_bytes(word, 8, Announce::Backup)), "{at}");
+            assert!(refused(tx.set(word.cast(), 7u64)), "{at}");
+            assert!(refused(pool.persist(word, 8)), "{at}");
+        }
+        for (size, align) in [
+            (usize::MAX, 8),
+            (8, 3),
+            (300, 3),
+            (8, 0),
+            (8, 1 << 17),
+            (1 << 40, 8),
+        ] {
+            assert!(
+                oversized(tx.alloc_bytes(pool, 0, size, align)),
+                "{size} {align}"
+            );
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn open_or_create_goes_on_where_making_a_store_was_interrupted() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    for left in [
+        &[][..],
+        &["unfinished"][..],
+        &["unfinished", "lock", "registry.redb"][..],
+    ] {
+        std::fs::create_dir(&path).unwrap();
+        for name in left {
+            std::fs::write(path.join(name), "").unwrap();
+        }
+        Store::open_or_create(&path, StoreOptions::new())
+            .unwrap()
+            .close()
+            .unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    // What is not ours stays, and no advice is given that would not work.
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("letter"), "dear").unwrap();
+    let refusal = Store::open_or_create(&path, StoreOptions::new()).unwrap_err();
+    assert!(!refusal.to_string().contains("durum init"), "{refusal}");
+    assert_eq!(
+        format!("{refusal}"),
+        format!("{refusal:?}"),
+        "a main that returns it"
+    );
+    assert_eq!(std::fs::read(path.join("letter")).unwrap(), b"dear");
+}
+
 #[test]
 fn syncs_of_the_file_domain_do_not_grow_with_the_transaction() {
     let fixture = Fixture::with(StoreOptions::new().domain(Domain::File), PoolOptions::new());

@@ -10,6 +10,7 @@
 
 use std::path::Path;
 
+use durum::persist::inject::{self, Operation};
 use durum::persist::record::{Recorder, RecorderOptions};
 use durum::persist::simulate::{Plan, Rules, explore_with_recovery};
 use durum::{Domain, Error, PoolOptions, RawEntry, Store, StoreOptions};
@@ -125,4 +126,56 @@ fn a_range_admits_only_its_sequence_numbers() {
         ));
     }
     assert!(matches!(log.set_range(4, 2), Err(Error::LogMisuse { .. })));
+}
+
+/// Recovery replays entries only into pools that the process had open.
+#[test]
+fn a_log_keeps_the_pools_open_that_its_entries_lie_in() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = Store::create(dir.path().join("store"), options()).unwrap();
+    let pool = store.create_pool("bank", PoolOptions::new()).unwrap();
+    let word = pool.root_bytes(0, 64, 8).unwrap();
+    let mut log = store.raw_log().unwrap();
+    unsafe { log.append(word, word, 8, RawEntry::UNDO).unwrap() };
+    log.flush().unwrap();
+    drop(pool);
+    assert!(store.remove_pool("bank").is_err(), "it is open");
+    log.reset().unwrap();
+    store.remove_pool("bank").unwrap();
+}
+
+#[test]
+fn an_append_that_finds_no_room_appends_nothing() {
+    const SIZE: usize = 9 << 20;
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    let store = Store::create(&path, options()).unwrap();
+    let pool = store.create_pool("large", PoolOptions::new()).unwrap();
+    let block = pool
+        .transaction(|tx| tx.alloc_bytes(&pool, 0, SIZE, 8))
+        .unwrap();
+    let new = vec![1u8; SIZE];
+    let mut log = store.raw_log().unwrap();
+    unsafe {
+        block.write_bytes(0, SIZE);
+        let full = inject::fail_after(Operation::Grow, 1, &path);
+        let refusal = log
+            .append(block, new.as_ptr(), SIZE, RawEntry::REDO)
+            .unwrap_err();
+        assert!(refusal.to_string().contains("no room"), "{refusal}");
+        drop(full);
+        log.flush().unwrap();
+        log.set_range(2, 4).unwrap();
+        log.apply().unwrap();
+        let seen = std::slice::from_raw_parts(block, SIZE);
+        assert!(seen.iter().all(|byte| *byte == 0));
+        log.reset().unwrap();
+        // With room it is there as a whole.
+        log.append(block, new.as_ptr(), SIZE, RawEntry::REDO)
+            .unwrap();
+        log.set_range(2, 4).unwrap();
+        log.apply().unwrap();
+        assert!(seen.iter().all(|byte| *byte == 1));
+    }
+    log.reset().unwrap();
 }

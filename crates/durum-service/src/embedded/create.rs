@@ -60,8 +60,18 @@ impl Embedded {
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
         check_options(options)?;
         let is_new = !path.exists();
-        let path = prepare_directory(path)?;
-        let lock = StoreLock::acquire(&path)?;
+        let path = prepare_directory(path).inspect_err(|_| {
+            if is_new {
+                // Empty, or not ours to remove: then this fails.
+                let _ = file::remove(path, MAKING);
+            }
+        })?;
+        let lock = StoreLock::acquire(&path).inspect_err(|error| {
+            if is_new && !matches!(error, Error::StoreBusy { .. }) {
+                let _ = file::remove(&path.join(UNFINISHED_FILE), MAKING);
+                let _ = file::remove(&path, MAKING);
+            }
+        })?;
         let make = || {
             remove_unfinished(&path)?;
             let domain = super::open::domain(&path, options.domain)?;

@@ -2,6 +2,7 @@
 
 use crate::support::{create, node_type, open, scratch, snapshot, spec};
 use durum_format::UNIT;
+use durum_persist::inject::{self, Operation};
 use durum_service::{
     CreateOptions, Embedded, Error, ErrorKind, PuddleKind, PuddleOwner, Service, Uuid,
 };
@@ -316,4 +317,29 @@ fn a_store_on_a_disk_detects_its_domain_and_recovers() {
     let found = crate::support::word(crate::support::root(&pool), 8192);
     assert_eq!(found, u64::from_le_bytes([1; 8]));
     store.close().unwrap();
+}
+
+#[test]
+fn a_store_that_finds_no_room_leaves_nothing_behind() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let mut refusals = 0;
+    for growths in 0..100 {
+        let full = inject::fail_after(Operation::Grow, growths, directory.path());
+        let made = Embedded::create(&path, &crate::support::create_options());
+        drop(full);
+        match made {
+            Ok(store) => {
+                store.close().unwrap();
+                assert!(refusals > 3, "{refusals}");
+                return;
+            }
+            Err(refusal) => {
+                assert!(matches!(refusal, Error::StorageFull { .. }), "{refusal}");
+                assert!(!path.exists(), "after {growths} growths");
+                refusals += 1;
+            }
+        }
+    }
+    panic!("it is never made");
 }

@@ -52,6 +52,8 @@ pub(crate) struct PuddleHeap {
     occupied: AtomicIsize,
     /// Nothing but the root may be placed here yet.
     awaits_root: AtomicBool,
+    /// The transaction that makes the root has not ended.
+    root_pending: AtomicBool,
 }
 
 /// Reads the mapping of a puddle; a page that fails reads as zeros and poisons the pool.
@@ -116,7 +118,7 @@ impl PuddleHeap {
         for extent in extent::extents(&Mapped(puddle), &header) {
             puddle.check_failed()?;
             let extent = extent.map_err(|error| Error::DamagedHeap {
-                file: puddle.file.path().to_owned(),
+                file: puddle.path.clone(),
                 reason: error.to_string(),
             })?;
             let position = first + extent.granule() as usize;
@@ -171,6 +173,7 @@ impl PuddleHeap {
             pages,
             occupied: AtomicIsize::new(occupied),
             awaits_root: AtomicBool::new(awaits_root),
+            root_pending: AtomicBool::new(false),
         })
     }
 
@@ -267,18 +270,25 @@ impl PuddleHeap {
         // Once for the object, once for ever: see `load`.
         self.occupied.fetch_add(2, Ordering::Relaxed);
         self.awaits_root.store(false, Ordering::Relaxed);
+        self.root_pending.store(true, Ordering::Release);
         Some(first)
     }
 
-    /// Whether the root has neither been made nor is being made.
-    pub(crate) fn awaits_root(&self) -> bool {
-        self.awaits_root.load(Ordering::Relaxed)
+    /// Whether a transaction is making the root: its bit may be set already, and not be durable.
+    pub(crate) fn root_is_pending(&self) -> bool {
+        self.root_pending.load(Ordering::Acquire)
+    }
+
+    /// The root is durable.
+    pub(super) fn publish_root(&self) {
+        self.root_pending.store(false, Ordering::Release);
     }
 
     /// The reservation of the root is rolled back.
     pub(super) fn cancel_root(&self) {
         self.occupied.fetch_sub(1, Ordering::Relaxed);
         self.awaits_root.store(true, Ordering::Relaxed);
+        self.root_pending.store(false, Ordering::Release);
     }
 
     /// Reserves an extent for a new slab, which nobody else can see until it is published, and its first element: without one,
@@ -416,6 +426,8 @@ impl PuddleHeap {
             retired.push(slab);
         }
         inner.closed = true;
+        // The struct may be looked up until the store closes; what is large in it is not needed any more.
+        inner.buddy = Buddy::new(0);
         self.free_granules.store(0, Ordering::Relaxed);
         true
     }

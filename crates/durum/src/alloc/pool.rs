@@ -443,7 +443,7 @@ impl PoolInner {
             size_max: (1 << 40) - 1,
             align_max: ALIGN_MAX,
         };
-        if align > ALIGN_MAX || size >= 1 << 40 {
+        if !align.is_power_of_two() || align > ALIGN_MAX || size >= 1 << 40 {
             return Err(refused());
         }
         let (data_offset, granules) =

@@ -99,6 +99,8 @@ impl Allocation {
         size: usize,
         align: usize,
     ) -> Result<usize> {
+        // Refused before the size is rounded up.
+        PoolInner::object_extent(size, align)?;
         // An element is aligned to the largest power of two that divides its size.
         let slab_size = size.max(1).next_multiple_of(align.max(8));
         if slab_size as u64 <= SLAB_OBJECT_MAX {
@@ -162,10 +164,15 @@ impl Allocation {
         if align > 4096 {
             return Err(refused);
         }
-        let position = pool
-            .heap_of(root_puddle)?
+        let heap = pool.heap_of(root_puddle)?;
+        let position = heap
             .reserve_root(root_puddle, granules, data_offset)
-            .ok_or(refused)?;
+            .ok_or_else(|| match heap.root_is_pending() {
+                true => Error::RootPending {
+                    pool: pool.name.clone(),
+                },
+                false => refused,
+            })?;
         self.reserved.push(Place {
             puddle: NonNull::from(root_puddle),
             what: What::Root(position),
@@ -371,6 +378,11 @@ impl Allocation {
                 give_back(place, &pool_of);
             }
             shrink(&cancelled, &pool_of);
+        }
+        for place in &self.reserved {
+            if let (What::Root(_), Some(heap)) = (place.what, place.puddle().heap.get()) {
+                heap.publish_root();
+            }
         }
         self.reserved.clear();
         self.cancelled = false;

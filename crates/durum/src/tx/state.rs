@@ -145,10 +145,7 @@ impl TxState {
         // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and for
         // another store's puddle only plain fields are read.
         let puddle = unsafe { pointer.as_ref() };
-        if puddle.store_key != tx.store_key
-            || puddle.pool_key == 0
-            || !puddle.contains(address, len)
-        {
+        if puddle.store_key != tx.store_key || puddle.pool_key == 0 || !puddle.holds(address, len) {
             return Err(refused());
         }
         if self
