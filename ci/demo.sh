@@ -5,4 +5,5 @@ set -euo pipefail
 
 ci/deps.sh build
 need_cargo
+cargo build --release -p durum-cli --bin durum
 exec cargo run --release --quiet -p durum-cli --bin durum -- demo "$@"

@@ -18,6 +18,12 @@ fi
 [ $# = 0 ] || refuse "usage: [PREFIX=DIR] [DESTDIR=DIR] ci/install.sh [--profile PROFILE]"
 [[ $PREFIX = /* ]] || refuse "PREFIX must be an absolute path, not '$PREFIX'"
 
+# Told before the build, not after it.
+target=$DESTDIR$PREFIX
+place=$target
+while [ ! -e "$place" ]; do place=$(dirname "$place"); done
+[ -w "$place" ] || refuse "$target cannot be written: choose another place with PREFIX=DIR, or be root"
+
 ci/deps.sh build
 need_cargo
 # Where cargo puts what a profile makes.
@@ -61,4 +67,11 @@ if compgen -G 'docs/man/*.1' >/dev/null; then
     install -d "$DESTDIR$PREFIX/share/man/man1"
     install -m 644 docs/man/*.1 "$DESTDIR$PREFIX/share/man/man1/"
 fi
-say "installed durum $version to $DESTDIR$PREFIX"
+say "installed durum $version to $target"
+if [ -z "$DESTDIR" ]; then
+    # The linker's cache is root's; elsewhere programs are told by the environment where the library is.
+    [ "$(id -u)" != 0 ] || ! command -v ldconfig >/dev/null || ldconfig
+    if command -v ldconfig >/dev/null && ! ldconfig -p | grep -qF "$PREFIX/lib/$soname"; then
+        say "programs find it with: export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib"
+    fi
+fi

@@ -6,4 +6,6 @@ set -euo pipefail
 # In CI nobody is there to interrupt a test that hangs: end it while its name can still be reported.
 limit=()
 [ -z "${CI:-}" ] || limit=(timeout --kill-after=10 2400)
+# Not quiet: on a new machine this takes minutes.
+cargo test --workspace --no-run
 "${limit[@]}" cargo test --quiet --workspace --no-fail-fast

@@ -71,7 +71,7 @@ fn program(directory: &Path) -> PathBuf {
         .arg("-o")
         .arg(&program)
         .arg(target.join("debug/libdurum.a"))
-        .args(["-lpthread", "-ldl", "-lm", "-lgcc_s"])
+        .args(["-lpthread", "-ldl", "-lm"])
         .status()
         .unwrap();
     assert!(compiled.success(), "the program in C cannot be compiled");

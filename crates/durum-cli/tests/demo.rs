@@ -250,13 +250,27 @@ fn text_that_is_not_there_is_refused_and_no_text_too() {
     );
     let empty = dir.path().join("empty.txt");
     std::fs::write(&empty, "...").unwrap();
-    fails(&["demo", text(&empty)], 2, "no text to count");
+    fails(&["demo", text(&empty)], 2, "no words to count");
+    let picture = dir.path().join("picture.bin");
+    std::fs::write(&picture, b"words\0and more").unwrap();
+    fails(&["demo", text(&picture)], 2, "picture.bin: is not text");
     let left = std::fs::read_dir("/dev/shm").unwrap().filter(|entry| {
         let name = entry.as_ref().unwrap().file_name();
         name.to_string_lossy()
             .starts_with(&format!("durum-demo-{}", std::process::id()))
     });
     assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_store_whose_making_was_interrupted_is_made() {
+    let dir = scratch();
+    let book = book(dir.path());
+    let store = dir.path().join("store");
+    std::fs::create_dir(&store).unwrap();
+    std::fs::write(store.join("unfinished"), "").unwrap();
+    succeeds(&["demo", "--kills", "0", "--store", text(&store), text(&book)]);
+    succeeds(&["check", text(&store)]);
 }
 
 #[test]

@@ -491,7 +491,8 @@ impl Store {
     /// Makes a store at `path`, which must not exist yet, and opens it. It exists durably when this returns.
     ///
     /// # Errors
-    /// `StoreExists`, I/O errors; nothing is left behind.
+    /// `StoreExists`, I/O errors; nothing is left behind. `AddressConflict` where something else of this process lies at its addresses: the
+    /// store was made, and opens in another process, or here with another [`StoreOptions::base`] for a new one.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
         let defaults = CreateOptions::default();
         let create = CreateOptions {
@@ -499,6 +500,9 @@ impl Store {
             base: options.base.unwrap_or(defaults.base),
             ..defaults
         };
+        if space::forked() {
+            return Err(Error::Forked);
+        }
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
             inner: StoreInner::new(Box::new(service), None)?,
@@ -514,6 +518,9 @@ impl Store {
             domain: options.domain,
             ..OpenOptions::default()
         };
+        if space::forked() {
+            return Err(Error::Forked);
+        }
         let service = Embedded::open(path.as_ref(), open)?;
         let report = service.recovery_report().clone();
         Ok(Self {

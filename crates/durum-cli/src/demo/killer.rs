@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     demo.bar.finish_and_clear();
     match &result {
         Ok(()) => print(&demo.report, options.json, place.is_kept, out)?,
-        Err(failure) => place.leave(failure),
+        Err(failure) => place.leave(failure, demo.report.kills > 0),
     }
     result?;
     place.finish()
@@ -96,12 +96,14 @@ impl Place {
     }
 
     /// After a failure the store stays, to be looked at.
-    fn leave(&self, failure: &Failure) {
+    fn leave(&self, failure: &Failure, was_used: bool) {
         if !self.store.exists() {
             if let Some(scratch) = &self.scratch {
                 let _ = std::fs::remove_dir(scratch);
             }
-        } else if !matches!(failure, Failure::Interrupted(_)) {
+        } else if !matches!(failure, Failure::Interrupted(_))
+            && (was_used || self.scratch.is_some())
+        {
             eprintln!("durum: the store is kept: {}", self.store.display());
         }
     }
@@ -130,10 +132,13 @@ impl Killer<'_> {
         self.report.files = self.text.files as u64;
         self.report.text_bytes = self.text.bytes.len() as u64;
         self.report.plain_time = plain_time;
-        if self.store.exists() {
-            self.check_text()?;
-        } else {
-            Embedded::create(&self.store, &CreateOptions::default())?.close()?;
+        match self.check_text() {
+            // Nothing is there, or what is left of a store that was not finished.
+            Err(Failure::Client(durum::Error::Store(durum_service::Error::StoreMissing {
+                can_be_made: true,
+                ..
+            }))) => Embedded::create(&self.store, &CreateOptions::default())?.close()?,
+            checked => checked?,
         }
         let delays = self.draw_delays();
         self.bar.set_length(

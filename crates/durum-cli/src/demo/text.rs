@@ -25,6 +25,13 @@ pub(crate) fn named(paths: &[PathBuf]) -> Result<Text, Failure> {
     let mut contents = Vec::new();
     for path in files {
         match fs::read(&path) {
+            // Named itself, not found in a directory: then it is not left out in silence.
+            Ok(bytes) if bytes.contains(&0) && paths.contains(&path) => {
+                return Err(Failure::Refused(format!(
+                    "{}: is not text: it has bytes that are 0",
+                    path.display()
+                )));
+            }
             Ok(bytes) => contents.push(bytes),
             Err(error) => {
                 return Err(Failure::Refused(format!(
@@ -86,7 +93,7 @@ fn join(contents: Vec<Vec<u8>>) -> Result<Text, Failure> {
     }
     if words(&text.bytes).next().is_none() {
         return Err(Failure::Refused(
-            "there is no text to count; name files: `durum demo book.txt`".into(),
+            "there are no words to count; name files with text: `durum demo book.txt`".into(),
         ));
     }
     Ok(text)

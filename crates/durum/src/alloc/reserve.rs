@@ -392,6 +392,9 @@ impl Allocation {
             if let Some(heap) = puddle.heap.get() {
                 heap.release_slab(puddle, &slab);
             }
+            if let Some(pool) = pool_of(puddle.pool_key) {
+                pool.shrink(puddle);
+            }
         }
         let freed = std::mem::take(&mut self.freed);
         for place in &freed {
