@@ -161,9 +161,14 @@ pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
 }
 
 /// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
-/// reserved and never used, and most of the time of a recovery would go into copying its zeros. Also tells behind which
-/// byte nothing was written.
-pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(Vec<u8>, usize)> {
+/// reserved and never used, and most of the time of a recovery would go into copying its zeros. What was never written at the
+/// end is left out, beyond `least` bytes.
+pub(crate) fn read_sparse(
+    file: &MediaFile,
+    offset: u64,
+    length: u64,
+    least: u64,
+) -> Result<Vec<u8>> {
     let failed = |offset| {
         move |source: io::Error| Error::Io {
             operation: "reading a log",
@@ -173,9 +178,9 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
         }
     };
     let end = offset.saturating_add(length);
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    // Grows with what there is: to fill a buffer of the whole length with zeros takes longer than to read most logs.
+    let mut bytes = Vec::new();
     let mut at = offset;
-    let mut used = 0;
     while at < end {
         let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(data) => data,
@@ -191,15 +196,15 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
         let hole = rustix::fs::seek(file, SeekFrom::Hole(data))
             .unwrap_or(end)
             .min(end);
-        let part = (data - offset) as usize..(hole - offset) as usize;
-        let Some(part) = bytes.get_mut(part) else {
+        bytes.resize((hole - offset) as usize, 0);
+        let Some(part) = bytes.get_mut((data - offset) as usize..) else {
             break;
         };
         file.read_exact_at(part, data).map_err(failed(data))?;
-        used = (hole - offset) as usize;
         at = hole;
     }
-    Ok((bytes, used))
+    bytes.resize(bytes.len().max(least as usize), 0);
+    Ok(bytes)
 }
 
 /// Removes a puddle's file after its registration is durably gone.
