@@ -150,6 +150,29 @@ fn stat_tells_who_has_a_store_open_and_others_keep_off() {
 }
 
 #[test]
+fn recover_names_a_puddle_that_cannot_be_used_and_writes_nothing() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    make_store(&path);
+    let puddle = puddle_file(&path);
+    let whole = std::fs::read(&puddle).unwrap();
+    let name = puddle.file_name().unwrap().to_str().unwrap().to_owned();
+    let refused = || {
+        let before = contents(&path);
+        fails(&["recover", text(&path)], 3, &name);
+        assert_eq!(contents(&path), before, "byte for byte");
+    };
+    std::fs::write(&puddle, &whole[..whole.len() / 2]).unwrap();
+    refused();
+    overwrite(&puddle, 0, b"something else");
+    refused();
+    std::fs::remove_file(&puddle).unwrap();
+    refused();
+    std::fs::write(&puddle, &whole).unwrap();
+    succeeds(&["recover", text(&path)]);
+}
+
+#[test]
 fn recover_reports_what_a_killed_program_left() {
     let dir = scratch();
     let store = dir.path().join("store");

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durum_service::{Embedded, OpenOptions, RecoveryReport, Service};
+use durum_service::{Embedded, OpenOptions, PuddleKind, ReadOnlyStore, RecoveryReport, Service};
 use serde_json::{Value, json};
 
 use crate::args::Recover;
@@ -11,6 +11,38 @@ use crate::output::{self, count, millis, size, time};
 use crate::progress;
 
 pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
+    let seen = look(options)?;
+    let damage = seen.as_ref().and_then(damaged_puddle);
+    let is_clean = seen.as_ref().is_some_and(ReadOnlyStore::is_clean);
+    if is_clean && let Some(damage) = damage {
+        // Nothing is to be recovered, so nothing is written.
+        return Err(damage.into());
+    }
+    drop(seen);
+    recover(options, out)?;
+    damage.map_or(Ok(()), |damage| Err(damage.into()))
+}
+
+/// The store as it is; `None` where only an opener can tell what is the matter.
+fn look(options: &Recover) -> Result<Option<ReadOnlyStore>, Failure> {
+    match ReadOnlyStore::open(&options.store) {
+        Ok(store) => Ok(Some(store)),
+        Err(error @ durum_service::Error::StoreMissing { .. }) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The error of the first data puddle that cannot be used. Recovery does not look at those that no log names.
+fn damaged_puddle(store: &ReadOnlyStore) -> Option<durum_service::Error> {
+    let data = store
+        .puddles()
+        .into_iter()
+        .filter(|puddle| puddle.kind == PuddleKind::Data);
+    data.filter_map(|puddle| store.puddle(puddle.uuid).err())
+        .next()
+}
+
+fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
     let open = OpenOptions {
         progress: Some(progress::stages()),
         ..OpenOptions::default()
