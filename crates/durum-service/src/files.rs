@@ -161,14 +161,9 @@ pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
 }
 
 /// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
-/// reserved and never used, and most of the time of a recovery would go into copying its zeros. What was never written at the
-/// end is left out, beyond `least` bytes.
-pub(crate) fn read_sparse(
-    file: &MediaFile,
-    offset: u64,
-    length: u64,
-    least: u64,
-) -> Result<Vec<u8>> {
+/// reserved and never used, and most of the time of a recovery would go into copying its zeros. Also tells behind which
+/// byte nothing was written.
+pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(Vec<u8>, usize)> {
     let failed = |offset| {
         move |source: io::Error| Error::Io {
             operation: "reading a log",
@@ -178,9 +173,9 @@ pub(crate) fn read_sparse(
         }
     };
     let end = offset.saturating_add(length);
-    // Grows with what there is: to fill a buffer of the whole length with zeros takes longer than to read most logs.
-    let mut bytes = Vec::new();
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
     let mut at = offset;
+    let mut used = 0;
     while at < end {
         let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(data) => data,
@@ -196,15 +191,15 @@ pub(crate) fn read_sparse(
         let hole = rustix::fs::seek(file, SeekFrom::Hole(data))
             .unwrap_or(end)
             .min(end);
-        bytes.resize((hole - offset) as usize, 0);
-        let Some(part) = bytes.get_mut((data - offset) as usize..) else {
+        let part = (data - offset) as usize..(hole - offset) as usize;
+        let Some(part) = bytes.get_mut(part) else {
             break;
         };
         file.read_exact_at(part, data).map_err(failed(data))?;
+        used = (hole - offset) as usize;
         at = hole;
     }
-    bytes.resize(bytes.len().max(least as usize), 0);
-    Ok(bytes)
+    Ok((bytes, used))
 }
 
 /// Removes a puddle's file after its registration is durably gone.

@@ -175,8 +175,7 @@ pub struct LogArea<'a> {
 }
 
 impl<'a> LogArea<'a> {
-    /// Reads the heap of the log puddle with this header. `heap` is its beginning: what is not given is taken to be zero, as most of a
-    /// log is.
+    /// Reads the heap of the log puddle with this header. `heap` is the whole heap.
     ///
     /// # Errors
     /// As [`LogArea::parse`]; also a puddle that is no log, or whose log belongs to someone else.
@@ -190,7 +189,7 @@ impl<'a> LogArea<'a> {
                 expected: "2 (log)".into(),
             });
         }
-        let area = Self::parse_beginning(heap, heap_size(puddle.size))?;
+        let area = Self::parse(heap)?;
         if area.header.owner != puddle.owner {
             return Err(FormatError::Field {
                 structure: STRUCTURE,
@@ -208,11 +207,7 @@ impl<'a> LogArea<'a> {
     /// # Errors
     /// What is wrong with the header, or a byte that is not zero where nothing is ever written.
     pub fn parse(heap: &'a [u8]) -> Result<Self, FormatError> {
-        Self::parse_beginning(heap, heap.len() as u64)
-    }
-
-    fn parse_beginning(heap: &'a [u8], heap_len: u64) -> Result<Self, FormatError> {
-        let header = LogHeader::parse(heap, heap_len)?;
+        let header = LogHeader::parse(heap, heap.len() as u64)?;
         let slots_end = RANGE_SLOTS_OFFSET as usize + RANGE_SLOTS * LINE as usize;
         let lines = heap
             .get(RANGE_SLOTS_OFFSET as usize..slots_end)

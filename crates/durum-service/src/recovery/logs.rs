@@ -152,12 +152,6 @@ impl<'a> LogPuddles<'a> {
 fn read_heap(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<Vec<u8>, Obstacle> {
     let file = files::open(store, uuid, record, false)?;
     let offset = puddle::heap_offset(record.size);
-    // Header and range slots in any case.
-    let least = log::LOG_AREA_OFFSET;
-    Ok(files::read_sparse(
-        &file,
-        offset,
-        puddle::heap_size(record.size),
-        least,
-    )?)
+    let (heap, _) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;
+    Ok(heap)
 }

@@ -269,10 +269,10 @@ fn read_log_space(store: &Path, contents: &Contents, space: Uuid) -> Result<LogS
     };
     let file = files::open(store, space, record, false)?;
     let offset = puddle::heap_offset(record.size);
+    let (heap, used) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;
     // Behind what was written all entries are free.
-    let least = log_space::ENTRY_SIZE as u64;
-    let used = files::read_sparse(&file, offset, puddle::heap_size(record.size), least)?;
-    LogSpace::of(&files::header_of(space, record), &used).map_err(|source| {
+    let used = heap.get(..used.max(log_space::ENTRY_SIZE)).unwrap_or(&heap);
+    LogSpace::of(&files::header_of(space, record), used).map_err(|source| {
         Error::Format {
             file: files::puddle_path(store, space),
             base: puddle::heap_offset(record.size),
