@@ -8,6 +8,7 @@ use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
+use memmap2::MmapMut;
 use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
@@ -163,7 +164,7 @@ pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
 /// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
 /// reserved and never used, and most of the time of a recovery would go into copying its zeros. Also tells behind which
 /// byte nothing was written.
-pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(Vec<u8>, usize)> {
+pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(MmapMut, usize)> {
     let failed = |offset| {
         move |source: io::Error| Error::Io {
             operation: "reading a log",
@@ -173,7 +174,10 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
         }
     };
     let end = offset.saturating_add(length);
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros, which
+    // takes longer than all the rest.
+    let mut bytes =
+        MmapMut::map_anon(usize::try_from(length).unwrap_or(usize::MAX)).map_err(failed(offset))?;
     let mut at = offset;
     let mut used = 0;
     while at < end {

@@ -6,6 +6,7 @@ use std::path::Path;
 use durum_format::log::{self, LogArea, ParseError, ParsedLog};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::{Fault, Uuid};
+use memmap2::MmapMut;
 
 use super::plan::Obstacle;
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ pub(super) struct LogPuddles<'a> {
 struct LogPuddle {
     header: PuddleHeader,
     /// The bytes, or why they cannot be had.
-    heap: Result<Vec<u8>, String>,
+    heap: Result<MmapMut, String>,
 }
 
 impl<'a> LogPuddles<'a> {
@@ -149,7 +150,7 @@ impl<'a> LogPuddles<'a> {
     }
 }
 
-fn read_heap(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<Vec<u8>, Obstacle> {
+fn read_heap(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<MmapMut, Obstacle> {
     let file = files::open(store, uuid, record, false)?;
     let offset = puddle::heap_offset(record.size);
     let (heap, _) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;
