@@ -172,6 +172,8 @@ pub struct LogArea<'a> {
     header: LogHeader,
     slots: [u64; RANGE_SLOTS],
     entries: &'a [u8],
+    /// Behind so many bytes of `entries` all are zero.
+    written: usize,
 }
 
 impl<'a> LogArea<'a> {
@@ -243,6 +245,7 @@ impl<'a> LogArea<'a> {
             header,
             slots,
             entries,
+            written: entries.len(),
         })
     }
 
@@ -254,6 +257,19 @@ impl<'a> LogArea<'a> {
     /// The words in the range slots; all zero in a continuation.
     pub fn slots(&self) -> &[u64; RANGE_SLOTS] {
         &self.slots
+    }
+
+    /// The same area, of whose heap all bytes behind the first `used` are known to be zero: these need not be looked through.
+    #[must_use]
+    pub fn used(mut self, used: usize) -> Self {
+        let written = used.saturating_sub(LOG_AREA_OFFSET as usize);
+        self.written = written.min(self.entries.len());
+        self
+    }
+
+    /// The bytes of the area in which an entry may begin.
+    pub(super) fn written(&self) -> usize {
+        self.written
     }
 
     /// The bytes that may hold entries.

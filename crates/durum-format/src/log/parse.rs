@@ -130,7 +130,7 @@ impl<'a> ParsedLog<'a> {
         if area.header().log_id != self.header.log_id || self.range.generation == 0 {
             return Ok(());
         }
-        check_behind(area.entries(), 0, self.end.0 + 1, &self.salt)
+        check_behind(area, 0, self.end.0 + 1, &self.salt)
     }
 }
 
@@ -180,7 +180,7 @@ pub fn parse<'a, E>(
         let stopped = read_area(&mut log, area.entries(), index)?;
         match stopped {
             Stop::End(offset) => {
-                check_behind(area.entries(), offset, index, &salt)?;
+                check_behind(&area, offset, index, &salt)?;
                 log.end = (index, offset);
                 return Ok(log);
             }
@@ -342,11 +342,12 @@ fn check_fields<'a>(
 ///
 /// Why this is damage and not a tear: an entry is marked fenced only if all before it was durable when it was written.
 /// So if it is here, what lay at `stop` was durable once.
-fn check_behind(bytes: &[u8], stop: usize, area: usize, salt: &Salt) -> Result<(), Damage> {
+fn check_behind(of: &LogArea<'_>, stop: usize, area: usize, salt: &Salt) -> Result<(), Damage> {
+    let bytes = of.entries();
     // Bytes that may still be summed up: without a bound, fragments made on purpose cost the square of their number.
     let mut budget = bytes.len().saturating_mul(4);
     let fragments = Damage::Fragments { area, stop };
-    let rest = bytes.get(stop..).unwrap_or_default();
+    let rest = bytes.get(stop..of.written()).unwrap_or_default();
     let words = rest.as_chunks::<8>().0;
     // An entry's third word begins with the low half of the generation.
     for (index, word) in words.iter().enumerate().skip(2) {

@@ -20,10 +20,13 @@ pub(super) struct LogPuddles<'a> {
     addresses: BTreeMap<u64, Uuid>,
 }
 
+/// The bytes of a heap, and behind which of them none was written.
+struct Written(MmapMut, usize);
+
 struct LogPuddle {
     header: PuddleHeader,
     /// The bytes, or why they cannot be had.
-    heap: Result<MmapMut, String>,
+    heap: Result<Written, String>,
 }
 
 impl<'a> LogPuddles<'a> {
@@ -60,7 +63,7 @@ impl<'a> LogPuddles<'a> {
     fn refuse_newer(&self) -> Result<()> {
         for (uuid, log) in &self.puddles {
             let Ok(heap) = &log.heap else { continue };
-            if let Err(source) = LogArea::of(&log.header, heap)
+            if let Err(source) = LogArea::of(&log.header, &heap.0)
                 && source.fault() == Fault::OtherVersion
             {
                 return Err(self.format_error(*uuid, source));
@@ -93,8 +96,10 @@ impl<'a> LogPuddles<'a> {
         let Some(log) = self.puddles.get(&uuid) else {
             return Err(format!("puddle {uuid} is not a log puddle of this client"));
         };
-        let heap = log.heap.as_ref().map_err(Clone::clone)?;
-        LogArea::of(&log.header, heap).map_err(|error| self.format_error(uuid, error).to_string())
+        let Written(heap, used) = log.heap.as_ref().map_err(Clone::clone)?;
+        LogArea::of(&log.header, heap)
+            .map(|area| area.used(*used))
+            .map_err(|error| self.format_error(uuid, error).to_string())
     }
 
     /// The log that begins in a puddle; the log space knows its id.
@@ -150,9 +155,9 @@ impl<'a> LogPuddles<'a> {
     }
 }
 
-fn read_heap(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<MmapMut, Obstacle> {
+fn read_heap(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<Written, Obstacle> {
     let file = files::open(store, uuid, record, false)?;
     let offset = puddle::heap_offset(record.size);
-    let (heap, _) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;
-    Ok(heap)
+    let (heap, used) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;
+    Ok(Written(heap, used))
 }
