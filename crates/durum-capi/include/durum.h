@@ -471,7 +471,7 @@ int durum_pool_remove(struct durum_store *store,
 // pointers. Inside a transaction the making is part of it.
 //
 // Returns NULL on failure:
-// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
+// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
 // DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 void *durum_root(struct durum_pool *pool,

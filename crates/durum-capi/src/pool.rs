@@ -187,7 +187,7 @@ pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const
 /// pointers. Inside a transaction the making is part of it.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
+/// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
 /// DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]

@@ -68,6 +68,11 @@ pub(crate) struct LogWriter {
     undo: Vec<usize>,
 }
 
+/// Bytes for entries in a puddle of a log.
+fn capacity(puddle: &Puddle) -> usize {
+    puddle.address + puddle.size - area(puddle)
+}
+
 fn area(puddle: &Puddle) -> usize {
     puddle.address + (heap_offset(puddle.size as u64) + LOG_AREA_OFFSET) as usize
 }
@@ -225,12 +230,10 @@ impl LogWriter {
         let usable = |room: usize| room.saturating_sub(lost);
         let behind = self.segments[self.current + 1..].iter();
         let mut room: usize = usable(self.end - self.cursor)
-            + behind
-                .map(|puddle| usable(puddle.address + puddle.size - area(puddle)))
-                .sum::<usize>();
+            + behind.map(|puddle| usable(capacity(puddle))).sum::<usize>();
         while room < len {
             let puddle = more.continuation(self.log_id)?;
-            room += usable(puddle.address + puddle.size - area(&puddle));
+            room += usable(capacity(&puddle));
             self.segments.push(puddle);
         }
         Ok(())

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use durum_service::{CreateOptions, Embedded, OpenOptions, Service};
+use durum::{Store, StoreOptions};
+use durum_service::{Embedded, OpenOptions, Service};
 use indicatif::ProgressBar;
 
 use super::process::Worker;
@@ -132,14 +133,8 @@ impl Killer<'_> {
         self.report.files = self.text.files as u64;
         self.report.text_bytes = self.text.bytes.len() as u64;
         self.report.plain_time = plain_time;
-        match self.check_text() {
-            // Nothing is there, or what is left of a store that was not finished.
-            Err(Failure::Client(durum::Error::Store(durum_service::Error::StoreMissing {
-                can_be_made: true,
-                ..
-            }))) => Embedded::create(&self.store, &CreateOptions::default())?.close()?,
-            checked => checked?,
-        }
+        Store::open_or_create(&self.store, StoreOptions::new())?.close()?;
+        self.check_text()?;
         let delays = self.draw_delays();
         self.bar.set_length(
             delays

@@ -100,7 +100,7 @@ impl Allocation {
         align: usize,
     ) -> Result<usize> {
         // Refused before the size is rounded up.
-        PoolInner::object_extent(size, align)?;
+        let (data_offset, granules) = PoolInner::object_extent(size, align)?;
         // An element is aligned to the largest power of two that divides its size.
         let slab_size = size.max(1).next_multiple_of(align.max(8));
         if slab_size as u64 <= SLAB_OBJECT_MAX {
@@ -125,7 +125,6 @@ impl Allocation {
             announced.insert(address, size.max(1));
             return Ok(address);
         }
-        let (data_offset, granules) = PoolInner::object_extent(size, align)?;
         let (puddle, position) = pool.place(granules, |puddle, heap| {
             heap.reserve_object(puddle, granules, data_offset)
         })?;
