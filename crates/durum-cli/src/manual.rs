@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// # Errors
 /// None that is known: pages are made in memory.
 pub fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
-    let command = args::definition();
+    let command = args::definition().disable_help_subcommand(true);
     let mut pages = vec![page("durum", command.clone())?];
     for subcommand in command
         .get_subcommands()

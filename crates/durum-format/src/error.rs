@@ -49,7 +49,7 @@ pub enum FormatError {
     /// A checksum that does not match the bytes it covers.
     #[error(
         "{structure}: checksum at offset {offset} is {found:#010x}, the bytes it covers give {expected:#010x}: the \
-         structure is damaged; restore it from a copy"
+         structure is damaged"
     )]
     Checksum {
         /// Which structure is damaged.
@@ -73,9 +73,7 @@ pub enum FormatError {
         offset: u64,
     },
     /// Fewer bytes than the structure needs.
-    #[error(
-        "{structure}: {found} bytes where {needed} are needed: the file is cut short; restore it from a copy"
-    )]
+    #[error("{structure}: {found} bytes where {needed} are needed: the file is cut short")]
     Truncated {
         /// Which structure.
         structure: &'static str,

@@ -126,7 +126,7 @@ impl StoreHeader {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("it is no UTF-8"))?;
         let Some((body, checksum)) = text.rfind(CHECKSUM_KEY).map(|at| text.split_at(at)) else {
             return Err(damaged(
-                "the checksum line is missing: the file is cut short; restore it from a copy",
+                "the checksum line is missing: the file is cut short",
             ));
         };
         let found = checksum

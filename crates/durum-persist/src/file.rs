@@ -6,7 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,9 +66,20 @@ impl MediaFile {
     /// Opens an existing file for reading, or for reading and writing.
     ///
     /// # Errors
-    /// `NotFound`, `PermissionDenied`, or as the system says.
+    /// `NotFound`, `PermissionDenied`, `InvalidInput` for anything but a regular file, or as the system says.
     pub fn open(path: &Path, writable: bool) -> io::Result<MediaFile> {
-        let file = OpenOptions::new().read(true).write(writable).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            // A pipe in the place of a file must not keep its opener waiting for a writer.
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            ));
+        }
         MediaFile::new(file, path)
     }
 

@@ -1,39 +1,27 @@
 //! Stores: a directory of pools, opened by one process at a time.
 
+mod logs;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use durum_format::UNIT;
-use durum_format::log_space::{self, LogSpaceEntry};
-use durum_format::puddle::PuddleKind;
-use durum_format::puddle::{heap_offset, heap_size};
 use durum_persist::domain::Domain;
-use durum_persist::{Site, line};
 use durum_service::{
-    CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner,
-    RecoveryReport, Service, StoreInfo,
+    CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, RecoveryReport, Service, StoreInfo,
 };
 
 use crate::described::{Described, Description};
 use crate::error::{Error, Result};
-use crate::log::{LogWriter, MoreLog};
-use crate::media::Barrier;
 use crate::pool::{Pool, PoolInner, PoolOptions};
-use crate::puddle::{Owner, Poison, Puddle};
+use crate::puddle::{Poison, Puddle};
 use crate::space::{self, Space};
 use crate::stats::Meter;
+use logs::Logs;
 
-const SPACE_WRITE: Site = Site("log space: write back the header");
-const SPACE_FENCE: Site = Site("log space: fence after the header");
-const NAME_WRITE: Site = Site("log space: write back the entry that names a log");
-const NAME_FENCE: Site = Site("log space: fence after the entry that names a log");
-const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file domain)");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
+pub(crate) use logs::SITES;
 
 /// A number that no other opening in this process has.
 pub(crate) fn next_key() -> u64 {
@@ -41,26 +29,11 @@ pub(crate) fn next_key() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The directory of this client's logs.
-#[derive(Debug)]
-struct LogSpace {
-    puddle: Arc<Puddle>,
-    /// Index of the next free entry.
-    next: u64,
-}
-
 /// A pool that is open, or whose last handle is just going.
 #[derive(Debug)]
 struct OpenPool {
     key: u64,
     pool: Weak<PoolInner>,
-}
-
-#[derive(Debug, Default)]
-struct Logs {
-    space: Option<LogSpace>,
-    /// Logs whose thread ended; armed and empty.
-    idle: Vec<LogWriter>,
 }
 
 /// What all handles of an open store share.
@@ -79,9 +52,7 @@ pub(crate) struct StoreInner {
     pool_closed: Condvar,
     /// Held while a pool is opened or made.
     opening: Mutex<()>,
-    logs: Mutex<Logs>,
-    /// Every log puddle, to unmap at the end: threads that live on still know theirs.
-    log_puddles: Mutex<Vec<Weak<Puddle>>>,
+    logs: Logs,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -114,8 +85,7 @@ impl StoreInner {
             pools: Mutex::new(HashMap::new()),
             pool_closed: Condvar::new(),
             opening: Mutex::new(()),
-            logs: Mutex::new(Logs::default()),
-            log_puddles: Mutex::new(Vec::new()),
+            logs: Logs::default(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
@@ -162,6 +132,10 @@ impl StoreInner {
         pools.values().find(|pool| pool.key == key)?.pool.upgrade()
     }
 
+    pub(crate) fn has_open_pool(&self, key: u64) -> bool {
+        self.open_pools().values().any(|pool| pool.key == key)
+    }
+
     /// The id of a Rust type, registered with the store.
     pub(crate) fn ensure_type<T: Described>(&self) -> Result<u64> {
         self.ensure_described(T::description())
@@ -201,201 +175,12 @@ impl StoreInner {
             _ => format!("{id:#018x}"),
         }
     }
-
-    fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
-        let grant = self
-            .service
-            .create_puddle(PuddleOwner::Client, kind, UNIT)?;
-        let uuid = grant.uuid;
-        let puddle = self.map_log(grant).inspect_err(|_| {
-            // Nothing names it yet.
-            let _ = self.service.remove_puddle(uuid);
-        })?;
-        let mut known = self
-            .log_puddles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        known.retain(|puddle| puddle.strong_count() > 0);
-        known.push(Arc::downgrade(&puddle));
-        Ok(puddle)
-    }
-
-    fn map_log(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
-        if self.private {
-            // Written once with zeros, a log is overwritten in place: a sync then costs no file system metadata.
-            let start = heap_offset(UNIT);
-            let zeros = vec![0u8; heap_size(UNIT) as usize];
-            let failed = |source| Error::system("zeroing a log puddle", source);
-            grant.file.write_all_at(&zeros, start).map_err(failed)?;
-            // ORDER: nothing depends on the zeros, which a fresh file reads as anyway; synced now, because a block that is allocated
-            // at a commit would cost that commit a journal entry.
-            grant.file.sync(ZERO_SYNC).map_err(failed)?;
-        }
-        let owner = Owner {
-            store_key: self.key,
-            pool_key: 0,
-            pool: Weak::new(),
-            poison: self.poison.clone(),
-            survive: false,
-        };
-        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
-    }
-
-    /// The error of a log page that failed, if any.
-    pub(crate) fn check_logs(&self) -> Result<()> {
-        let logs = self
-            .log_puddles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        logs.iter()
-            .filter_map(Weak::upgrade)
-            .try_for_each(|puddle| puddle.check_failed())
-    }
-
-    /// A log for this thread: armed, and named in the log space.
-    pub(crate) fn acquire_log(&self, barrier: &mut Barrier) -> Result<LogWriter> {
-        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(log) = logs.idle.pop() {
-            return Ok(log);
-        }
-        if logs.space.is_none() {
-            logs.space = Some(self.create_log_space(barrier)?);
-        }
-        let log_id = u64::from_le_bytes(random_bytes()?);
-        let puddle = self.log_puddle(PuddleKind::Log)?;
-        let made =
-            LogWriter::create(puddle.clone(), log_id, self.info.client, barrier).and_then(|log| {
-                match &mut logs.space {
-                    Some(space) => self.name_log(space, log, barrier),
-                    None => Ok(log),
-                }
-            });
-        made.inspect_err(|_| self.abandon(puddle))
-    }
-
-    /// Sees to it that a first log is at hand: on a full disk, what needs a log but no room (a delete) then still works.
-    fn prepare_log(&self) {
-        if self
-            .logs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .space
-            .is_some()
-        {
-            return;
-        }
-        // Without room the first transaction that needs a log reports it.
-        if let Ok(log) = self.acquire_log(&mut Barrier::default()) {
-            self.release_log(log);
-        }
-    }
-
-    pub(crate) fn release_log(&self, log: LogWriter) {
-        self.logs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .idle
-            .push(log);
-    }
-
-    fn create_log_space(&self, barrier: &mut Barrier) -> Result<LogSpace> {
-        let puddle = self.log_puddle(PuddleKind::LogSpace)?;
-        match self.register_log_space(&puddle, barrier) {
-            Ok(()) => Ok(LogSpace { puddle, next: 0 }),
-            Err(error) => {
-                self.abandon(puddle);
-                Err(error)
-            }
-        }
-    }
-
-    fn register_log_space(&self, puddle: &Puddle, barrier: &mut Barrier) -> Result<()> {
-        let header = log_space::encode_header(self.info.client);
-        let offset = heap_offset(puddle.size as u64) as usize;
-        // SAFETY: the header's place in a fresh puddle that only this thread knows.
-        unsafe { line::copy(puddle.at(offset).as_ptr(), header.as_ptr(), header.len()) };
-        barrier.write_back(puddle, puddle.address + offset, header.len(), SPACE_WRITE)?;
-        // ORDER: the header is durable before the service is told to read this log space in recovery.
-        barrier.fence(self.private, SPACE_FENCE)?;
-        Ok(self.service.register_log_space(puddle.uuid)?)
-    }
-
-    /// Takes a log puddle back that nothing names, because what was to name it failed.
-    fn abandon(&self, puddle: Arc<Puddle>) {
-        // After a failed write or sync nobody knows what names it: the next opener looks.
-        if self.poison.check().is_ok() {
-            self.give_back(puddle);
-        }
-    }
-
-    fn name_log(
-        &self,
-        space: &mut LogSpace,
-        log: LogWriter,
-        barrier: &mut Barrier,
-    ) -> Result<LogWriter> {
-        let puddle = &space.puddle;
-        if space.next >= log_space::capacity(heap_size(puddle.size as u64)) {
-            return Err(Error::LogMisuse {
-                reason: "the log space is full: more threads than entries",
-            });
-        }
-        let entry = LogSpaceEntry {
-            log_id: log.log_id(),
-            puddle: log.head().uuid,
-            address: log.head().address as u64,
-        };
-        let bytes = entry.encode();
-        let offset =
-            (heap_offset(puddle.size as u64) + log_space::entry_offset(space.next)) as usize;
-        // SAFETY: a free entry of the log space, which is changed under the lock of `logs` only.
-        unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
-        barrier.write_back(puddle, puddle.address + offset, bytes.len(), NAME_WRITE)?;
-        // ORDER: recovery can find the log before its first entry protects anything.
-        barrier.fence(self.private, NAME_FENCE)?;
-        space.next += 1;
-        Ok(log)
-    }
-}
-
-impl MoreLog for StoreInner {
-    fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>> {
-        let puddle = self.log_puddle(PuddleKind::Log)?;
-        match LogWriter::create_continuation(
-            &puddle,
-            log_id,
-            self.info.client,
-            &mut Barrier::default(),
-        ) {
-            Ok(()) => Ok(puddle),
-            Err(error) => {
-                self.abandon(puddle);
-                Err(error)
-            }
-        }
-    }
-
-    fn give_back(&self, puddle: Arc<Puddle>) {
-        puddle.unmap();
-        if let Err(error) = self.service.remove_puddle(puddle.uuid) {
-            // It goes with the client, when the store is closed.
-            tracing::warn!(puddle = %puddle.uuid, %error, "a log puddle could not be given back");
-        }
-    }
 }
 
 impl Drop for StoreInner {
     fn drop(&mut self) {
         // No pool is open any more, so no transaction runs and every log is drained.
-        for puddle in self
-            .log_puddles
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            if let Some(puddle) = puddle.upgrade() {
-                puddle.unmap();
-            }
-        }
+        self.logs.unmap();
         if let Some(stats) = &self.stats
             && !space::forked()
         {

@@ -351,7 +351,7 @@ impl Tx {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         self.enter_pool(state, &pool.inner)?;
-        let cache = TxState::cache(&mut state.caches, pool.inner.key);
+        let cache = TxState::cache(&mut state.caches, &pool.inner);
         let address = state.allocation.reserve(
             &pool.inner,
             cache,

@@ -45,6 +45,28 @@ fn change(path: &Path, edit: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    small(&path);
+    for name in ["durum.store", "catalog", "registry.redb"] {
+        let (file, aside) = (path.join(name), path.join("aside"));
+        std::fs::rename(&file, &aside).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.unwrap().success());
+        let refusal = Embedded::open(&path, open_options())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refusal.contains(name) && refusal.contains("not a regular file"),
+            "{refusal}"
+        );
+        std::fs::rename(&aside, &file).unwrap();
+    }
+    open(&path);
+}
+
+#[test]
 fn every_byte_of_identity_and_catalog_is_guarded() {
     let directory = scratch();
     let path = directory.path().join("store");

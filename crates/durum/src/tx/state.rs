@@ -205,11 +205,18 @@ impl TxState {
         pools.iter().find(|pool| pool.key == key).copied()
     }
 
-    pub(super) fn cache(caches: &mut Vec<ThreadCache>, pool_key: u64) -> &mut ThreadCache {
-        let at = match caches.iter().position(|cache| cache.pool_key == pool_key) {
+    /// The slabs that this thread owns in a pool.
+    #[inline]
+    pub(super) fn cache<'c>(
+        caches: &'c mut Vec<ThreadCache>,
+        pool: &PoolInner,
+    ) -> &'c mut ThreadCache {
+        let at = match caches.iter().position(|cache| cache.pool_key == pool.key) {
             Some(at) => at,
             None => {
-                caches.push(ThreadCache::new(pool_key));
+                // Time to forget those of pools that were closed since: their slabs went with them.
+                caches.retain(|cache| pool.store.has_open_pool(cache.pool_key));
+                caches.push(ThreadCache::new(pool.key));
                 caches.len() - 1
             }
         };

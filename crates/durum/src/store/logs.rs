@@ -1,0 +1,232 @@
+//! The logs of an open store: its log space, the puddles of all logs, and the logs that no thread uses just now.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use durum_format::UNIT;
+use durum_format::log_space::{self, LogSpaceEntry};
+use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
+use durum_persist::{Site, line};
+use durum_service::{PuddleGrant, PuddleOwner};
+
+use super::{StoreInner, random_bytes};
+use crate::error::{Error, Result};
+use crate::log::{LogWriter, MoreLog};
+use crate::media::Barrier;
+use crate::puddle::{Owner, Puddle};
+
+const SPACE_WRITE: Site = Site("log space: write back the header");
+const SPACE_FENCE: Site = Site("log space: fence after the header");
+const NAME_WRITE: Site = Site("log space: write back the entry that names a log");
+const NAME_FENCE: Site = Site("log space: fence after the entry that names a log");
+const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file domain)");
+
+/// The sites of this module.
+pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
+
+/// The directory of this client's logs.
+#[derive(Debug)]
+struct LogSpace {
+    puddle: Arc<Puddle>,
+    /// Index of the next free entry.
+    next: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    space: Option<LogSpace>,
+    /// Logs whose thread ended; armed and empty.
+    idle: Vec<LogWriter>,
+}
+
+/// The part of a store that knows its logs.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    state: Mutex<State>,
+    /// Every log puddle, to unmap at the end: threads that live on still know theirs.
+    puddles: Mutex<Vec<Weak<Puddle>>>,
+}
+
+impl Logs {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn puddles(&self) -> MutexGuard<'_, Vec<Weak<Puddle>>> {
+        self.puddles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Unmaps every log puddle: the store closes.
+    pub(super) fn unmap(&self) {
+        for puddle in self.puddles().iter().filter_map(Weak::upgrade) {
+            puddle.unmap();
+        }
+    }
+}
+
+impl StoreInner {
+    fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
+        let grant = self
+            .service
+            .create_puddle(PuddleOwner::Client, kind, UNIT)?;
+        let uuid = grant.uuid;
+        let puddle = self.map_log(grant).inspect_err(|_| {
+            // Nothing names it yet.
+            let _ = self.service.remove_puddle(uuid);
+        })?;
+        let mut known = self.logs.puddles();
+        known.retain(|puddle| puddle.strong_count() > 0);
+        known.push(Arc::downgrade(&puddle));
+        Ok(puddle)
+    }
+
+    fn map_log(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
+        if self.private {
+            // Written once with zeros, a log is overwritten in place: a sync then costs no file system metadata.
+            let start = heap_offset(UNIT);
+            let zeros = vec![0u8; heap_size(UNIT) as usize];
+            let failed = |source| Error::system("zeroing a log puddle", source);
+            grant.file.write_all_at(&zeros, start).map_err(failed)?;
+            // ORDER: nothing depends on the zeros, which a fresh file reads as anyway; synced now, because a block that is allocated
+            // at a commit would cost that commit a journal entry.
+            grant.file.sync(ZERO_SYNC).map_err(failed)?;
+        }
+        let owner = Owner {
+            store_key: self.key,
+            pool_key: 0,
+            pool: Weak::new(),
+            poison: self.poison.clone(),
+            survive: false,
+        };
+        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
+    }
+
+    /// The error of a log page that failed, if any.
+    pub(crate) fn check_logs(&self) -> Result<()> {
+        self.logs
+            .puddles()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .try_for_each(|puddle| puddle.check_failed())
+    }
+
+    /// A log for this thread: armed, and named in the log space.
+    pub(crate) fn acquire_log(&self, barrier: &mut Barrier) -> Result<LogWriter> {
+        let mut logs = self.logs.lock();
+        if let Some(log) = logs.idle.pop() {
+            return Ok(log);
+        }
+        if logs.space.is_none() {
+            logs.space = Some(self.create_log_space(barrier)?);
+        }
+        let log_id = u64::from_le_bytes(random_bytes()?);
+        let puddle = self.log_puddle(PuddleKind::Log)?;
+        let made =
+            LogWriter::create(puddle.clone(), log_id, self.info.client, barrier).and_then(|log| {
+                match &mut logs.space {
+                    Some(space) => self.name_log(space, log, barrier),
+                    None => Ok(log),
+                }
+            });
+        made.inspect_err(|_| self.abandon(puddle))
+    }
+
+    /// Sees to it that a first log is at hand: on a full disk, what needs a log but no room (a delete) then still works.
+    pub(super) fn prepare_log(&self) {
+        if self.logs.lock().space.is_some() {
+            return;
+        }
+        // Without room the first transaction that needs a log reports it.
+        if let Ok(log) = self.acquire_log(&mut Barrier::default()) {
+            self.release_log(log);
+        }
+    }
+
+    pub(crate) fn release_log(&self, log: LogWriter) {
+        self.logs.lock().idle.push(log);
+    }
+
+    fn create_log_space(&self, barrier: &mut Barrier) -> Result<LogSpace> {
+        let puddle = self.log_puddle(PuddleKind::LogSpace)?;
+        match self.register_log_space(&puddle, barrier) {
+            Ok(()) => Ok(LogSpace { puddle, next: 0 }),
+            Err(error) => {
+                self.abandon(puddle);
+                Err(error)
+            }
+        }
+    }
+
+    fn register_log_space(&self, puddle: &Puddle, barrier: &mut Barrier) -> Result<()> {
+        let header = log_space::encode_header(self.info.client);
+        let offset = heap_offset(puddle.size as u64) as usize;
+        // SAFETY: the header's place in a fresh puddle that only this thread knows.
+        unsafe { line::copy(puddle.at(offset).as_ptr(), header.as_ptr(), header.len()) };
+        barrier.write_back(puddle, puddle.address + offset, header.len(), SPACE_WRITE)?;
+        // ORDER: the header is durable before the service is told to read this log space in recovery.
+        barrier.fence(self.private, SPACE_FENCE)?;
+        Ok(self.service.register_log_space(puddle.uuid)?)
+    }
+
+    /// Takes a log puddle back that nothing names, because what was to name it failed.
+    fn abandon(&self, puddle: Arc<Puddle>) {
+        // After a failed write or sync nobody knows what names it: the next opener looks.
+        if self.poison.check().is_ok() {
+            self.give_back(puddle);
+        }
+    }
+
+    fn name_log(
+        &self,
+        space: &mut LogSpace,
+        log: LogWriter,
+        barrier: &mut Barrier,
+    ) -> Result<LogWriter> {
+        let puddle = &space.puddle;
+        if space.next >= log_space::capacity(heap_size(puddle.size as u64)) {
+            return Err(Error::LogMisuse {
+                reason: "the log space is full: more threads than entries",
+            });
+        }
+        let entry = LogSpaceEntry {
+            log_id: log.log_id(),
+            puddle: log.head().uuid,
+            address: log.head().address as u64,
+        };
+        let bytes = entry.encode();
+        let offset =
+            (heap_offset(puddle.size as u64) + log_space::entry_offset(space.next)) as usize;
+        // SAFETY: a free entry of the log space, which is changed under the lock of `logs` only.
+        unsafe { line::copy(puddle.at(offset).as_ptr(), bytes.as_ptr(), bytes.len()) };
+        barrier.write_back(puddle, puddle.address + offset, bytes.len(), NAME_WRITE)?;
+        // ORDER: recovery can find the log before its first entry protects anything.
+        barrier.fence(self.private, NAME_FENCE)?;
+        space.next += 1;
+        Ok(log)
+    }
+}
+
+impl MoreLog for StoreInner {
+    fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>> {
+        let puddle = self.log_puddle(PuddleKind::Log)?;
+        match LogWriter::create_continuation(
+            &puddle,
+            log_id,
+            self.info.client,
+            &mut Barrier::default(),
+        ) {
+            Ok(()) => Ok(puddle),
+            Err(error) => {
+                self.abandon(puddle);
+                Err(error)
+            }
+        }
+    }
+
+    fn give_back(&self, puddle: Arc<Puddle>) {
+        puddle.unmap();
+        if let Err(error) = self.service.remove_puddle(puddle.uuid) {
+            // It goes with the client, when the store is closed.
+            tracing::warn!(puddle = %puddle.uuid, %error, "a log puddle could not be given back");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What a program may count on in one process: transactions, roots, allocation, nesting, errors, costs.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
+mod costs;
+mod fixture;
+mod space;
+mod transactions;

@@ -1,0 +1,272 @@
+//! Transactions, roots, nesting, errors.
+
+use durum::{Announce, Domain, Error, PoolOptions, Store, StoreOptions};
+use durum_format::UNIT;
+use durum_format::puddle::BITMAP_OFFSET;
+
+use crate::fixture::*;
+
+#[test]
+fn a_list_survives_reopening() {
+    for domain in [None, Some(Domain::Dax), Some(Domain::File)] {
+        let mut options = StoreOptions::new();
+        options.domain = domain;
+        let mut fixture = Fixture::with(options.clone(), PoolOptions::new());
+        for value in 0..1000 {
+            push(fixture.pool(), fixture.root(), value);
+        }
+        fixture.reopen(options.clone());
+        let expected: Vec<u64> = (0..1000).rev().collect();
+        assert_eq!(values(fixture.root()), expected);
+        assert_eq!(fixture.root().count, 1000);
+        push(fixture.pool(), fixture.root(), 7);
+        fixture.reopen(options);
+        assert_eq!(fixture.root().count, 1001);
+    }
+}
+
+#[test]
+fn an_error_and_a_panic_roll_back_exactly_the_announced_bytes() {
+    let fixture = Fixture::new();
+    let root = fixture.root();
+    let pool = fixture.pool();
+    let change = |root: &mut Root| {
+        root.count = 9;
+        root.table[3] = 4;
+    };
+    let result: Result<(), Error> = pool.transaction(|tx| {
+        unsafe {
+            tx.add(&raw const root.count)?;
+            tx.add_bytes(
+                (&raw const root.table).cast(),
+                size_of_val(&root.table),
+                Announce::Backup,
+            )?;
+        }
+        change(root);
+        tx.abort()
+    });
+    assert!(matches!(result, Err(Error::Aborted)));
+    assert_eq!((root.count, root.table[3]), (0, 0));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pool.transaction(|tx| -> Result<(), Error> {
+            unsafe {
+                tx.add(&raw const root.count)?;
+            }
+            root.count = 5;
+            panic!("on purpose");
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(root.count, 0);
+}
+
+#[test]
+fn sets_on_announced_ranges_keep_their_order() {
+    let fixture = Fixture::new();
+    let (pool, root) = (fixture.pool(), fixture.root() as *mut Root);
+    let word = |index: usize| unsafe { &raw mut (*root).table[index] };
+    let run = |commits: bool| {
+        let _ = pool.transaction(|tx| unsafe {
+            tx.add_bytes(word(0).cast(), 16, Announce::Backup)?;
+            tx.add_bytes(word(8).cast(), 8, Announce::Clobber)?;
+            (*word(0), *word(1)) = (1, 2);
+            tx.set(word(0), 3)?;
+            // Half of this one is announced.
+            tx.set(word(1).cast::<[u64; 2]>(), [4, 5])?;
+            tx.set(word(1), 6)?;
+            tx.set(word(8), 7)?;
+            assert_eq!(
+                (*word(0), *word(1), *word(2)),
+                (1, 2, 0),
+                "not before the commit"
+            );
+            if commits { Ok(()) } else { tx.abort() }
+        });
+    };
+    run(false);
+    unsafe { assert_eq!((*word(0), *word(1), *word(2)), (0, 0, 0)) };
+    run(true);
+    unsafe { assert_eq!((*word(0), *word(1), *word(2), *word(8)), (3, 6, 5, 7)) };
+}
+
+#[test]
+fn the_root_is_there_in_the_transaction_that_makes_it() {
+    let mut fixture = Fixture::new();
+    let pool = fixture.pool().clone();
+    let turn = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Another thread neither sees it nor makes another: not before the commit, and not between the store of its bit and the fence.
+            for _ in ["reserved", "bit stored"] {
+                turn.wait();
+                assert!(matches!(
+                    pool.root::<Root>(),
+                    Err(Error::RootPending { .. })
+                ));
+                assert!(matches!(pool.root_type(), Ok(None)));
+                turn.wait();
+            }
+        });
+        pool.transaction(|tx| {
+            let root = pool.root::<Root>()?;
+            assert_eq!(pool.root::<Root>()?, root);
+            assert!(matches!(pool.root::<Node>(), Err(Error::RootType { .. })));
+            turn.wait();
+            turn.wait();
+            let puddle = root as usize / UNIT as usize * UNIT as usize;
+            let bits = (puddle + BITMAP_OFFSET as usize) as *mut u64;
+            // What the commit does before its fence.
+            unsafe { *bits |= 1 };
+            turn.wait();
+            turn.wait();
+            unsafe { *bits &= !1 };
+            unsafe { tx.set(&raw mut (*root).count, 5) }
+        })
+        .unwrap();
+    });
+    assert!(pool.root_type().unwrap().is_some());
+    drop(pool);
+    fixture.reopen(StoreOptions::new());
+    assert_eq!(fixture.root().count, 5);
+}
+
+#[test]
+fn ranges_that_no_object_has_are_refused() {
+    let fixture = Fixture::new();
+    let root = fixture.root() as *mut Root;
+    let (pool, base) = (fixture.pool(), root.addr() & !((2 << 20) - 1));
+    let refused = |result: Result<(), Error>| matches!(result, Err(Error::NotInPool { .. }));
+    let oversized =
+        |result: Result<*mut u8, Error>| matches!(result, Err(Error::ObjectSize { .. }));
+    pool.transaction(|tx| unsafe {
+        tx.add(&raw const (*root).head)?;
+        let line = (&raw const (*root).table).cast::<u8>();
+        for len in [usize::MAX, usize::MAX - 99, 3 << 20] {
+            assert!(refused(tx.add_bytes(line, len, Announce::Backup)), "{len}");
+            assert!(refused(tx.add_bytes(line, len, Announce::Clobber)), "{len}");
+        }
+        // The puddle's own header.
+        let header = root.with_addr(base).cast::<u8>();
+        for at in [0, 512, 1024, 4088] {
+            let word = header.add(at);
+            assert!(refused(tx.add_bytes(word, 8, Announce::Backup)), "{at}");
+            assert!(refused(tx.set(word.cast(), 7u64)), "{at}");
+            assert!(refused(pool.persist(word, 8)), "{at}");
+        }
+        for (size, align) in [
+            (usize::MAX, 8),
+            (8, 3),
+            (300, 3),
+            (8, 0),
+            (8, 1 << 17),
+            (1 << 40, 8),
+        ] {
+            assert!(
+                oversized(tx.alloc_bytes(pool, 0, size, align)),
+                "{size} {align}"
+            );
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn open_or_create_goes_on_where_making_a_store_was_interrupted() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    for left in [
+        &[][..],
+        &["unfinished"][..],
+        &["unfinished", "lock", "registry.redb"][..],
+    ] {
+        std::fs::create_dir(&path).unwrap();
+        for name in left {
+            std::fs::write(path.join(name), "").unwrap();
+        }
+        Store::open_or_create(&path, StoreOptions::new())
+            .unwrap()
+            .close()
+            .unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    // What is not ours stays, and no advice is given that would not work.
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("letter"), "dear").unwrap();
+    let refusal = Store::open_or_create(&path, StoreOptions::new()).unwrap_err();
+    assert!(!refusal.to_string().contains("durum init"), "{refusal}");
+    assert_eq!(
+        format!("{refusal}"),
+        format!("{refusal:?}"),
+        "a main that returns it"
+    );
+    assert_eq!(std::fs::read(path.join("letter")).unwrap(), b"dear");
+}
+
+#[test]
+fn nested_transactions_are_one() {
+    let fixture = Fixture::new();
+    let root = fixture.root() as *mut Root;
+    let pool = fixture.pool();
+    let result: Result<(), Error> = pool.transaction(|tx| unsafe {
+        tx.add(&raw const (*root).count)?;
+        (*root).count = 1;
+        pool.transaction(|tx| {
+            tx.add(&raw const (*root).table[0])?;
+            (*root).table[0] = 1;
+            Ok::<_, Error>(())
+        })?;
+        let inner: Result<(), Error> = pool.transaction(|tx| tx.abort());
+        assert!(inner.is_err());
+        Ok(())
+    });
+    assert!(
+        matches!(result, Err(Error::Aborted)),
+        "an inner abort dooms the whole"
+    );
+    unsafe { assert_eq!(((*root).count, (*root).table[0]), (0, 0)) };
+}
+
+#[test]
+fn misuse_is_an_error() {
+    let fixture = Fixture::new();
+    let root = fixture.root() as *mut Root;
+    let pool = fixture.pool();
+    let mut volatile = 3u64;
+    let result: Result<(), Error> = pool.transaction(|tx| unsafe {
+        assert!(matches!(
+            tx.add(&raw const volatile),
+            Err(Error::NotInPool { .. })
+        ));
+        tx.set(&raw mut (*root).count, 3)?;
+        assert!(matches!(
+            tx.add(&raw const (*root).count),
+            Err(Error::PendingSet { .. })
+        ));
+        assert_eq!((*root).count, 0, "a set is visible after the commit only");
+        let node = tx.alloc::<Node>()?;
+        tx.free(node)?;
+        assert!(matches!(tx.free(node), Err(Error::NotAllocated { .. })));
+        assert!(matches!(
+            tx.free(node.cast::<u8>().add(8)),
+            Err(Error::NotAllocated { .. })
+        ));
+        assert!(
+            matches!(tx.free(root), Err(Error::NotAllocated { .. })),
+            "the root lives as long as its pool"
+        );
+        tx.volatile(&raw mut volatile);
+        Ok(())
+    });
+    result.unwrap();
+    unsafe { assert_eq!((*root).count, 3) };
+    let result: Result<(), Error> = pool.transaction(|tx| unsafe {
+        tx.volatile(&raw mut volatile);
+        volatile = 5;
+        tx.abort()
+    });
+    assert!(result.is_err());
+    assert_eq!(volatile, 3, "volatile entries are applied on abort");
+    assert!(matches!(pool.root::<Node>(), Err(Error::RootType { .. })));
+}
