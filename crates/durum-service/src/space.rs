@@ -1,10 +1,11 @@
 //! Which addresses of the puddle space are taken, and where the next puddle goes.
 //!
-//! A new store draws a random start, so that two stores rarely meet in one process. From there puddles are
+//! A new store draws a random start, so that two stores rarely meet in one process, and never where one process made both. From there puddles are
 //! placed upward: the first free run after the last placement, wrapping around at the end of the space,
 //! so that an address is reused as late as possible. A puddle never straddles the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 /// The start of a new store is a multiple of this, in bytes.
 pub(crate) const START_ALIGNMENT: u64 = 1 << 30;
@@ -100,10 +101,18 @@ impl Space {
     }
 }
 
-/// Draws the start of a new store from 64 random bits.
+/// Draws the start of a new store from 64 random bits: one that this process has given to no other store, while there are any.
+///
+/// A program that makes several stores can so have them open all at once.
 pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {
+    static DRAWN: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
     let steps = (size / START_ALIGNMENT).max(1);
-    base + (random % steps) * START_ALIGNMENT
+    let start = |step: u64| base + (random.wrapping_add(step) % steps) * START_ALIGNMENT;
+    let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let unused = (0..steps).map(start).find(|start| !drawn.contains(start));
+    let chosen = unused.unwrap_or_else(|| start(0));
+    drawn.insert(chosen);
+    chosen
 }
 
 #[cfg(test)]
@@ -200,12 +209,19 @@ mod tests {
     }
 
     #[test]
-    fn the_random_start_is_aligned_and_inside() {
-        for random in [0, 1, 1023, 1024, u64::MAX] {
-            let start = random_start(BASE, 1 << 40, random);
+    fn random_starts_are_aligned_inside_and_all_different_while_there_are_any() {
+        let base = 0x6000_0000_0000;
+        let starts: BTreeSet<u64> = [0, 1, 1023, 1024, u64::MAX]
+            .into_iter()
+            .chain(std::iter::repeat_n(7, 1019))
+            .map(|random| random_start(base, 1 << 40, random))
+            .collect();
+        assert_eq!(starts.len(), 1024);
+        for start in starts {
             assert_eq!(start % START_ALIGNMENT, 0);
-            assert!((BASE..BASE + (1 << 40)).contains(&start));
+            assert!((base..base + (1 << 40)).contains(&start));
         }
+        assert_eq!(random_start(base, 1 << 40, 7), base + 7 * START_ALIGNMENT);
         assert_eq!(random_start(BASE, UNIT, 77), BASE);
     }
 }

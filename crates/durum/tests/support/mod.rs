@@ -18,7 +18,7 @@ pub fn start(name: &str, dir: &Path) -> Child {
         ])
         .env(DIRECTORY, dir)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::inherit()) // Should it panic, that is worth reading.
         .spawn()
         .unwrap()
 }
