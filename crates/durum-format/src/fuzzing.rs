@@ -10,20 +10,23 @@ use crate::extent::{self, HeapBytes, HeapError, Place};
 use crate::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
 use crate::log_space::LogSpace;
 use crate::puddle::{self, PuddleHeader, PuddleKind};
+use crate::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
 use crate::store::StoreHeader;
 use crate::types::{Descriptor, Type};
 use crate::{FormatError, Uuid};
+use zerocopy::IntoBytes;
 
 /// A function to fuzz.
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
     ("log_entries", log_entries),
     ("log_space", log_space),
+    ("records", records),
     ("types", types),
     ("catalog", catalog),
     ("store", store),
@@ -312,6 +315,81 @@ pub fn log_space(data: &[u8]) {
                 assert!(*index < crate::log_space::capacity(bytes.len() as u64));
             }
         });
+    }
+}
+
+/// A puddle of redo records: the watermark slots, then what lies in the first segment.
+pub fn records(data: &[u8]) {
+    let header = PuddleHeader {
+        kind: PuddleKind::Records,
+        uuid: Uuid([1; 16]),
+        owner: Uuid([2; 16]),
+        address: UNIT,
+        size: UNIT,
+        is_root: false,
+    };
+    let heap_start = puddle::heap_offset(UNIT);
+    let (slots, segment) = data.split_at(data.len().min(128));
+    let mut heap = vec![0u64; (RING_HEAD_SIZE as usize + segment.len()).div_ceil(8)];
+    let bytes = heap.as_mut_bytes();
+    bytes[..slots.len()].copy_from_slice(slots);
+    bytes[RING_HEAD_SIZE as usize..][..segment.len()].copy_from_slice(segment);
+    check_records(&header, &heap);
+    // The same with checksums that fit.
+    let salt = RingSalt::new(header.uuid);
+    for (slot, words) in heap.chunks_exact_mut(8).take(2).enumerate() {
+        let offset = record::watermark_offset(UNIT, slot);
+        let fixed = record::watermark_words(u64::from_le(words[0]), &salt, offset);
+        words[..2].copy_from_slice(&fixed);
+    }
+    let mut at = RING_HEAD_SIZE as usize / 8;
+    while at + HEADER_WORDS <= heap.len() {
+        let size = (u64::from_le(heap[at]) >> 32) as usize / 8 % 64;
+        let end = (at + HEADER_WORDS + size).min(heap.len());
+        let words = &mut heap[at..end];
+        let size = (words.len() - HEADER_WORDS) as u64 * 8;
+        words[0] = (size << 32).to_le();
+        let offset = heap_start + at as u64 * 8;
+        let checksum = salt.checksum(offset, &words.as_bytes()[4..]);
+        words[0] = (size << 32 | u64::from(checksum)).to_le();
+        at = end.next_multiple_of(8);
+    }
+    check_records(&header, &heap);
+}
+
+fn check_records(header: &PuddleHeader, heap: &[u64]) {
+    let ring = Ring::of(header, heap.as_bytes()).expect("words are aligned");
+    let replay = match record::replay(&[ring]) {
+        Ok(replay) => replay,
+        Err(damage) => return assert!(!damage.to_string().is_empty()),
+    };
+    let mut last = replay.watermark;
+    for record in &replay.records {
+        assert!(record.header.stamp > last, "in the order of stamps");
+        last = record.header.stamp;
+        let mut words = 0;
+        for change in Entries::new(record.body) {
+            match change {
+                Ok(Change::Words {
+                    line,
+                    mask,
+                    words: found,
+                    ..
+                }) => {
+                    assert!(line.is_multiple_of(64) && mask.count_ones() as usize == found.len());
+                    words += 1 + found.len();
+                }
+                Ok(Change::Copy { data, .. }) => {
+                    assert!(!data.is_empty());
+                    words += 2 + data.len().div_ceil(8);
+                }
+                Err(error) => {
+                    assert!(error.at >= words);
+                    words = record.body.len();
+                }
+            }
+        }
+        assert_eq!(words, record.body.len());
     }
 }
 

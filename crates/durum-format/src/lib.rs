@@ -5,7 +5,7 @@
 //! that they match, and turn bytes into types that only validation makes.
 //!
 //! A reading order: [`consts`], [`puddle`], [`extent`] (the heap), [`log`] (what commits and what recovery does),
-//! [`log_space`], [`types`] (descriptors), [`catalog`] and [`store`] (the two text files of a store).
+//! [`log_space`], [`record`] (the same for engines that write redo records), [`types`] (descriptors), [`catalog`] and [`store`] (the two text files of a store).
 //!
 //! ```
 //! use durum_format::puddle::{self, PuddleHeader, PuddleKind};
@@ -40,6 +40,7 @@ pub mod fuzzing;
 pub mod log;
 pub mod log_space;
 pub mod puddle;
+pub mod record;
 pub mod store;
 pub mod types;
 mod uuid;

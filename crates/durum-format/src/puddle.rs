@@ -38,6 +38,8 @@ pub enum PuddleKind {
     Log = 2,
     /// The list of a client's logs.
     LogSpace = 3,
+    /// Redo records of a client.
+    Records = 4,
 }
 
 impl PuddleKind {
@@ -46,6 +48,7 @@ impl PuddleKind {
             1 => Some(Self::Data),
             2 => Some(Self::Log),
             3 => Some(Self::LogSpace),
+            4 => Some(Self::Records),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@ use durum_format::fuzzing::TARGETS;
 use durum_format::log::{EntryFlags, Order};
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
+use durum_format::record::{self, Operation, RecordHeader, RingSalt};
 use durum_format::store::StoreHeader;
 use durum_format::types::type_id;
 use durum_format::{DEFAULT_BASE, SPACE_SIZE, UNIT};
@@ -54,6 +55,31 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 .iter()
                 .map(|header| puddle::encode(header).to_vec())
                 .collect()
+        }
+        "records" => {
+            let mut words = vec![0u64; 16];
+            let salt = RingSalt::new(uuid(1));
+            for stamp in 3..7 {
+                let start = words.len();
+                words.resize(start + record::HEADER_WORDS, 0);
+                record::push_words(&mut words, Operation::Store, DEFAULT_BASE, 5, &[stamp; 8]);
+                record::push_words(&mut words, Operation::SetBits, DEFAULT_BASE, 2, &[1; 8]);
+                record::push_copy(&mut words, DEFAULT_BASE + 7, &[stamp as u8; 20]);
+                let header = RecordHeader {
+                    stamp,
+                    watermark: 2,
+                    previous: stamp - 1,
+                    log: 1,
+                    part: u32::from(stamp == 5),
+                    more: stamp == 4,
+                    fenced: stamp != 5,
+                };
+                let offset = puddle::heap_offset(UNIT) + 4096 + (start as u64 - 16) * 8;
+                header.seal(&mut words[start..], &salt, offset);
+                words.resize(words.len().next_multiple_of(8), 0);
+            }
+            let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            vec![bytes(&words), bytes(&words[..32])]
         }
         "heap" => {
             let object = |size, data_offset| ExtentHeader {

@@ -225,6 +225,7 @@ pub(crate) fn kind_name(kind: PuddleKind) -> &'static str {
         PuddleKind::Data => "a data puddle",
         PuddleKind::Log => "a log puddle",
         PuddleKind::LogSpace => "a log space puddle",
+        PuddleKind::Records => "a puddle of redo records",
     }
 }
 

@@ -184,7 +184,7 @@ impl Catalog {
         for puddle in &self.puddles {
             let known = match puddle.kind {
                 PuddleKind::Data => listed.contains(&puddle.uuid),
-                PuddleKind::Log | PuddleKind::LogSpace => {
+                PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
                     clients.contains(&puddle.owner) || quarantined.contains(&puddle.uuid)
                 }
             };

@@ -21,7 +21,7 @@ pub(super) struct LogPuddles<'a> {
 }
 
 /// The bytes of a heap, and behind which of them none was written.
-struct Written(MmapMut, usize);
+pub(super) struct Written(pub(super) MmapMut, pub(super) usize);
 
 struct LogPuddle {
     header: PuddleHeader,
@@ -155,7 +155,11 @@ impl<'a> LogPuddles<'a> {
     }
 }
 
-fn read_heap(store: &Path, uuid: Uuid, record: &PuddleRecord) -> Result<Written, Obstacle> {
+pub(super) fn read_heap(
+    store: &Path,
+    uuid: Uuid,
+    record: &PuddleRecord,
+) -> Result<Written, Obstacle> {
     let file = files::open(store, uuid, record, false)?;
     let offset = puddle::heap_offset(record.size);
     let (heap, used) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;

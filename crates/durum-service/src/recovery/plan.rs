@@ -10,6 +10,7 @@ use durum_format::{Fault, Uuid};
 
 use super::home::Home;
 use super::logs::LogPuddles;
+use super::records;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
@@ -43,6 +44,10 @@ pub(crate) struct InvalidLog {
 pub(crate) struct ClientPlan {
     /// How many log spaces were read.
     pub(crate) log_spaces: u64,
+    /// How many puddles of redo records were read.
+    pub(crate) rings: u64,
+    /// How many transactions of redo records are completed.
+    pub(crate) redone: u64,
     /// The verdict on each valid log.
     pub(crate) verdicts: Vec<Verdict>,
     /// The writes of all valid logs, in the order in which they must be applied.
@@ -55,7 +60,7 @@ pub(crate) struct ClientPlan {
 
 impl ClientPlan {
     /// Notes that a log must not be replayed. The first reason for a puddle stands.
-    fn refuse(&mut self, puddle: Uuid, log_id: u64, reason: String) {
+    pub(super) fn refuse(&mut self, puddle: Uuid, log_id: u64, reason: String) {
         self.sound.remove(&puddle);
         if self.invalid.iter().all(|log| log.puddle != puddle) {
             self.invalid.push(InvalidLog {
@@ -75,9 +80,9 @@ impl RecoveryReport {
             matching.count() as u64
         };
         self.log_spaces += plan.log_spaces;
-        self.logs += (plan.verdicts.len() + plan.invalid.len()) as u64;
+        self.logs += (plan.verdicts.len() + plan.invalid.len()) as u64 + plan.rings;
         self.rolled_back += verdicts(Verdict::RollBack);
-        self.rolled_forward += verdicts(Verdict::RollForward);
+        self.rolled_forward += verdicts(Verdict::RollForward) + plan.redone;
         self.entries += plan.writes.len() as u64;
         self.bytes += plan.writes.iter().map(HomeWrite::length).sum::<u64>();
         self.quarantined
@@ -128,6 +133,7 @@ pub(crate) fn plan_client(
     let listed = read_log_spaces(store, contents, client, &mut plan)?;
     let read = read_logs(&logs, &listed.logs, &mut plan);
     let mut home = Home::new(store, contents, client);
+    records::plan_records(store, contents, client, &mut home, &mut plan)?;
     let total = listed.logs.len() as u64;
     for (done, log) in (1..).zip(&read.logs) {
         decide_log(&logs, log, &read.reached, &mut home, &mut plan)?;

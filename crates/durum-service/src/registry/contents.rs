@@ -316,7 +316,7 @@ impl Contents {
         for (uuid, record) in &self.puddles {
             let owned = match record.kind {
                 PuddleKind::Data => self.pools.contains_key(&record.owner),
-                PuddleKind::Log | PuddleKind::LogSpace => {
+                PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
                     self.clients.contains(&record.owner) || self.is_quarantined_file(*uuid)
                 }
             };

@@ -144,6 +144,7 @@ pub(super) fn decode_puddle(bytes: &[u8]) -> Result<PuddleRecord, Refusal> {
         1 => PuddleKind::Data,
         2 => PuddleKind::Log,
         3 => PuddleKind::LogSpace,
+        4 => PuddleKind::Records,
         other => {
             return refuse(format!(
                 "puddle kind {other}, which this build does not know"
@@ -286,7 +287,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(decode_puddle(&whole[..cut]).is_err());
         }
-        for (at, value) in [(0, 2), (1, 0), (1, 4), (2, 2), (3, 1), (5, 1)] {
+        for (at, value) in [(0, 2), (1, 0), (1, 5), (2, 2), (3, 1), (5, 1)] {
             let mut bytes = whole;
             bytes[at] = value;
             assert!(decode_puddle(&bytes).is_err(), "byte {at}");

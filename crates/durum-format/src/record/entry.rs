@@ -1,0 +1,252 @@
+//! What a record changes: words of lines, bits of words, ranges of bytes.
+//!
+//! An entry begins with one word that names a line and, in its upper byte, which of the line's eight words it is about. A change of eight
+//! bytes so takes 16, a whole line 72. All of it is written as words, because the commit path builds records in registers.
+
+use zerocopy::IntoBytes;
+
+/// Bytes of a line.
+const LINE: u64 = 64;
+const KIND_MASK: u64 = LINE - 1;
+/// Where the mask of words lies in the first word of an entry.
+const MASK_SHIFT: u32 = 56;
+const ADDRESS_MASK: u64 = (1 << MASK_SHIFT) - LINE;
+/// Where the length lies in the second word of a copy.
+const LENGTH_SHIFT: u32 = 8;
+/// Bytes that one copy may hold.
+pub const COPY_MAX: usize = 1 << 31;
+
+const KIND_STORE: u64 = 1;
+const KIND_SET: u64 = 2;
+const KIND_CLEAR: u64 = 3;
+const KIND_COPY: u64 = 4;
+
+/// What happens to each of the words that an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The word becomes what the entry says.
+    Store,
+    /// The bits that the entry's word has become 1.
+    SetBits,
+    /// The bits that the entry's word has become 0.
+    ClearBits,
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Words of one line.
+    Words {
+        /// What happens to them.
+        operation: Operation,
+        /// The line's address, a multiple of 64.
+        line: u64,
+        /// Bit n: word n of the line is changed. Not 0.
+        mask: u8,
+        /// One word for each bit, the lowest first; as on the media, little-endian.
+        words: &'a [u64],
+    },
+    /// A range of bytes.
+    Copy {
+        /// Where they go.
+        target: u64,
+        /// The bytes.
+        data: &'a [u8],
+    },
+}
+
+/// An entry that no writer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the entry at word {at} of its record is not one that a writer makes ({word:#018x})")]
+pub struct EntryError {
+    /// Where in the record's body it begins, in words.
+    pub at: usize,
+    /// Its first word.
+    pub word: u64,
+}
+
+/// Appends an entry about words of the line at `line`: those of `words` that `mask` selects.
+#[inline]
+pub fn push_words(out: &mut Vec<u64>, operation: Operation, line: u64, mask: u8, words: &[u64; 8]) {
+    debug_assert!(mask != 0 && line & !ADDRESS_MASK == 0);
+    let kind = match operation {
+        Operation::Store => KIND_STORE,
+        Operation::SetBits => KIND_SET,
+        Operation::ClearBits => KIND_CLEAR,
+    };
+    // Room for the longest one, written without branches; what was not selected is overwritten by the next word.
+    let start = out.len();
+    out.resize(start + 9, 0);
+    let place = &mut out[start..];
+    place[0] = (u64::from(mask) << MASK_SHIFT | line | kind).to_le();
+    let mut count = 1;
+    for (index, word) in words.iter().enumerate() {
+        place[count & 15] = word.to_le();
+        count += usize::from(mask >> index & 1);
+        if count == 9 {
+            break;
+        }
+    }
+    out.truncate(start + 1 + mask.count_ones() as usize);
+}
+
+/// Appends entries that copy `data` to `target`.
+pub fn push_copy(out: &mut Vec<u64>, target: u64, data: &[u8]) {
+    for (index, data) in data.chunks(COPY_MAX).enumerate() {
+        let target = target + (index * COPY_MAX) as u64;
+        out.push((target & ADDRESS_MASK | KIND_COPY).to_le());
+        out.push((target & KIND_MASK | (data.len() as u64) << LENGTH_SHIFT).to_le());
+        let (words, rest) = data.as_chunks::<8>();
+        out.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            out.push(u64::from_ne_bytes(last));
+        }
+    }
+}
+
+/// The entries of a record's body.
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    body: &'a [u64],
+    at: usize,
+}
+
+impl<'a> Entries<'a> {
+    /// The entries in `body`.
+    #[inline]
+    pub fn new(body: &'a [u64]) -> Self {
+        Self { body, at: 0 }
+    }
+
+    #[inline]
+    fn parse(&self) -> Option<(Change<'a>, usize)> {
+        let rest = self.body.get(self.at..)?;
+        let first = u64::from_le(*rest.first()?);
+        let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
+        let operation = match first & KIND_MASK {
+            KIND_STORE => Operation::Store,
+            KIND_SET => Operation::SetBits,
+            KIND_CLEAR => Operation::ClearBits,
+            KIND_COPY if mask == 0 => {
+                let second = u64::from_le(*rest.get(1)?);
+                let (offset, len) = (second & 0xff, (second >> LENGTH_SHIFT) as usize);
+                if offset >= LINE || len == 0 || len > COPY_MAX {
+                    return None;
+                }
+                let words = len.div_ceil(8);
+                let data = rest.get(2..2 + words)?.as_bytes().get(..len)?;
+                let target = line + offset;
+                return Some((Change::Copy { target, data }, 2 + words));
+            }
+            _ => return None,
+        };
+        let count = mask.count_ones() as usize;
+        let words = rest.get(1..1 + count).filter(|words| !words.is_empty())?;
+        Some((
+            Change::Words {
+                operation,
+                line,
+                mask,
+                words,
+            },
+            1 + count,
+        ))
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<Change<'a>, EntryError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let word = u64::from_le(*self.body.get(self.at)?);
+        match self.parse() {
+            Some((change, words)) => {
+                self.at += words;
+                Some(Ok(change))
+            }
+            None => {
+                let at = std::mem::replace(&mut self.at, self.body.len());
+                Some(Err(EntryError { at, word }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE_AT: u64 = 0x2000_0012_3440;
+
+    #[test]
+    fn every_mask_comes_back_as_it_went() {
+        let words = [10, 11, 12, 13, 14, 15, 16, u64::MAX];
+        for mask in 1..=255u8 {
+            for operation in [Operation::Store, Operation::SetBits, Operation::ClearBits] {
+                let mut out = vec![7];
+                push_words(&mut out, operation, LINE_AT, mask, &words);
+                push_words(&mut out, operation, LINE_AT + 64, 1, &words);
+                let expected: Vec<u64> = (0..8)
+                    .filter(|bit| mask >> bit & 1 == 1)
+                    .map(|bit| words[bit])
+                    .collect();
+                let mut entries = Entries::new(&out[1..]);
+                assert_eq!(
+                    entries.next(),
+                    Some(Ok(Change::Words {
+                        operation,
+                        line: LINE_AT,
+                        mask,
+                        words: &expected
+                    }))
+                );
+                assert!(matches!(
+                    entries.next(),
+                    Some(Ok(Change::Words { mask: 1, .. }))
+                ));
+                assert_eq!(entries.next(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn copies_of_any_length_and_place_come_back() {
+        let data: Vec<u8> = (0..200).collect();
+        for len in 1..data.len() {
+            let mut out = Vec::new();
+            let target = LINE_AT + len as u64 % 64;
+            push_copy(&mut out, target, &data[..len]);
+            let found: Vec<_> = Entries::new(&out).collect();
+            let data = &data[..len];
+            assert_eq!(found, [Ok(Change::Copy { target, data })]);
+        }
+    }
+
+    #[test]
+    fn what_no_writer_makes_is_refused() {
+        let mut whole = Vec::new();
+        push_words(&mut whole, Operation::Store, LINE_AT, 0x81, &[1; 8]);
+        push_copy(&mut whole, LINE_AT + 3, &[1; 20]);
+        let bad = |change: &dyn Fn(&mut Vec<u64>)| {
+            let mut words = whole.clone();
+            change(&mut words);
+            assert!(
+                Entries::new(&words).any(|entry| entry.is_err()),
+                "{words:x?}"
+            );
+        };
+        bad(&|words| words[0] &= (1 << 56) - 1); // no word named
+        bad(&|words| words[0] &= !KIND_MASK);
+        bad(&|words| words[0] |= 32);
+        bad(&|words| words[3] |= 1 << 60); // a copy with a mask
+        bad(&|words| words[4] |= 64); // an offset outside of its line
+        bad(&|words| words[4] += 5 << LENGTH_SHIFT); // longer than the record
+        bad(&|words| words[4] = 3); // no bytes
+        bad(&|words| words.truncate(6));
+        bad(&|words| words.truncate(4));
+        bad(&|words| words.truncate(2));
+    }
+}

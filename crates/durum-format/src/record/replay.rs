@@ -1,0 +1,147 @@
+//! Which records count after a crash, and in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ring::{Record, Ring};
+use crate::Uuid;
+
+/// What no crash leaves behind: nothing of these logs may be replayed, nor dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// A record is gone that was durable when a later one was written.
+    #[error(
+        "record {stamp} of log {log} lies at offset {offset:#x} of puddle {ring}, but record {missing} before it, which was durable \
+         when it was written, is missing"
+    )]
+    Lost {
+        /// The stamp of the later one.
+        stamp: u64,
+        /// Its log.
+        log: u32,
+        /// The puddle that the later one lies in.
+        ring: Uuid,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// The stamp of the one that is gone.
+        missing: u64,
+    },
+    /// Two whole records have the same stamp.
+    #[error("record {stamp} is there twice: in the puddles {first} and {second}")]
+    Twice {
+        /// The stamp.
+        stamp: u64,
+        /// A puddle with such a record.
+        first: Uuid,
+        /// Another one, or the same.
+        second: Uuid,
+    },
+}
+
+impl Damage {
+    /// The puddle that shows it.
+    pub fn ring(&self) -> Uuid {
+        match *self {
+            Self::Lost { ring, .. } => ring,
+            Self::Twice { second, .. } => second,
+        }
+    }
+}
+
+/// What recovery has to replay.
+#[derive(Clone, Debug, Default)]
+pub struct Replay<'a> {
+    /// Records up to this stamp are home.
+    pub watermark: u64,
+    /// The records of committed transactions above the watermark, in the order in which they are to be applied.
+    pub records: Vec<Record<'a>>,
+    /// How many transactions they make up.
+    pub transactions: u64,
+}
+
+/// Reads all puddles of records of one client.
+///
+/// A record counts if its checksum fits, its stamp lies above the watermark, all parts of its transaction count, and the record before it in
+/// its log counts or is home. One whose predecessor is missing was never acknowledged, unless it says that the predecessor was durable: then
+/// that one is lost.
+///
+/// # Errors
+/// Damage: the logs are to be quarantined.
+pub fn replay<'a>(rings: &[Ring<'a>]) -> Result<Replay<'a>, Damage> {
+    let mut found = Vec::new();
+    let mut rests = Vec::new();
+    let mut watermark = 0;
+    for ring in rings {
+        watermark = watermark.max(ring.watermark());
+        let stops = ring.read(|record| found.push(record));
+        rests.extend(stops.into_iter().map(|rest| (ring, rest)));
+    }
+    // What a whole record says of the watermark was so when it was written, also where the record itself does not count.
+    let newest = |found: &[Record<'_>]| found.iter().map(|record| record.header.watermark).max();
+    watermark = watermark.max(newest(&found).unwrap_or(0));
+    for (ring, rest) in rests {
+        ring.search(rest, watermark, |record| found.push(record));
+    }
+    watermark = watermark.max(newest(&found).unwrap_or(0));
+    let mut live = BTreeMap::new();
+    for record in found {
+        let stamp = record.header.stamp;
+        if stamp <= watermark {
+            continue;
+        }
+        if let Some(other) = live.insert(stamp, record) {
+            return Err(Damage::Twice {
+                stamp,
+                first: other.ring.uuid,
+                second: record.ring.uuid,
+            });
+        }
+    }
+    choose(watermark, live)
+}
+
+/// Leaves out what was never acknowledged.
+fn choose<'a>(watermark: u64, live: BTreeMap<u64, Record<'a>>) -> Result<Replay<'a>, Damage> {
+    let mut replay = Replay {
+        watermark,
+        ..Replay::default()
+    };
+    let mut counted = BTreeSet::new();
+    let mut rest = live.values().peekable();
+    let mut group: Vec<Record<'a>> = Vec::new();
+    while let Some(record) = rest.next() {
+        let header = &record.header;
+        let is_next = |last: &Record<'_>| {
+            last.header.stamp + 1 == header.stamp
+                && last.header.part + 1 == header.part
+                && last.header.more
+        };
+        let goes_on = group.last().is_some_and(is_next);
+        if !goes_on {
+            group.clear();
+        }
+        let begins = header.part == 0 || header.stamp - 1 == watermark;
+        let has_previous = header.previous <= watermark || counted.contains(&header.previous);
+        if !goes_on && !has_previous {
+            if header.fenced {
+                return Err(Damage::Lost {
+                    stamp: header.stamp,
+                    log: header.log,
+                    ring: record.ring.uuid,
+                    offset: record.offset,
+                    missing: header.previous,
+                });
+            }
+            continue;
+        }
+        if goes_on || begins {
+            group.push(*record);
+        }
+        if !header.more && !group.is_empty() {
+            counted.extend(group.iter().map(|part| part.header.stamp));
+            replay.records.append(&mut group);
+            replay.transactions += 1;
+        }
+    }
+    Ok(replay)
+}

@@ -1,0 +1,243 @@
+//! Records of several logs, written as an engine writes them, torn as a crash tears them, and read back.
+
+use durum_format::puddle::{PuddleHeader, PuddleKind, heap_offset};
+use durum_format::record::{
+    Change, Damage, Entries, HEADER_WORDS, Operation, RecordHeader, Ring, RingSalt, push_words,
+    replay, segments, watermark_offset, watermark_words,
+};
+use durum_format::{UNIT, Uuid};
+
+const LINE: u64 = 0x2000_0000_2000;
+
+/// A puddle of records, as its writers see it.
+struct Puddle {
+    header: PuddleHeader,
+    heap: Vec<u64>,
+}
+
+impl Puddle {
+    fn new(number: u8) -> Self {
+        let header = PuddleHeader {
+            kind: PuddleKind::Records,
+            uuid: Uuid([number; 16]),
+            owner: Uuid([9; 16]),
+            address: u64::from(number) * UNIT,
+            size: UNIT,
+            is_root: false,
+        };
+        Self {
+            header,
+            heap: vec![0; ((UNIT - heap_offset(UNIT)) / 8) as usize],
+        }
+    }
+
+    fn put(&mut self, offset: u64, words: &[u64]) {
+        let at = ((offset - heap_offset(UNIT)) / 8) as usize;
+        self.heap[at..at + words.len()].copy_from_slice(words);
+    }
+
+    fn ring(&self) -> Ring<'_> {
+        Ring::of(&self.header, zerocopy::IntoBytes::as_bytes(&self.heap[..])).unwrap()
+    }
+}
+
+const FIRST: RecordHeader = RecordHeader {
+    stamp: 1,
+    watermark: 0,
+    previous: 0,
+    log: 0,
+    part: 0,
+    more: false,
+    fenced: true,
+};
+
+/// A record that stores its stamp in a word; where the next one goes.
+fn write(puddle: &mut Puddle, offset: u64, header: RecordHeader) -> u64 {
+    let mut words = vec![0; HEADER_WORDS];
+    push_words(&mut words, Operation::Store, LINE, 1, &[header.stamp; 8]);
+    header.seal(&mut words, &RingSalt::new(puddle.header.uuid), offset);
+    puddle.put(offset, &words);
+    offset + 64
+}
+
+fn read(puddles: &[Puddle]) -> Result<Vec<u64>, Damage> {
+    let rings: Vec<Ring<'_>> = puddles.iter().map(Puddle::ring).collect();
+    let found = replay(&rings)?;
+    let stamps = found.records.iter().map(|record| {
+        let change = Entries::new(record.body).next();
+        let Some(Ok(Change::Words { words, .. })) = change else {
+            panic!("{change:?}");
+        };
+        assert_eq!(words, &[record.header.stamp][..]);
+        record.header.stamp
+    });
+    Ok(stamps.collect())
+}
+
+fn start() -> u64 {
+    segments(UNIT).next().unwrap().start
+}
+
+/// Two logs that take turns; where each record lies.
+fn two_logs(count: u64) -> (Vec<Puddle>, Vec<(usize, u64)>) {
+    let mut puddles = vec![Puddle::new(1), Puddle::new(2)];
+    let mut at = [start(); 2];
+    let mut places = Vec::new();
+    for stamp in 1..=count {
+        let log = (stamp % 2) as usize;
+        places.push((log, at[log]));
+        let header = RecordHeader {
+            stamp,
+            previous: stamp.saturating_sub(2),
+            log: log as u32,
+            ..FIRST
+        };
+        at[log] = write(&mut puddles[log], at[log], header);
+    }
+    (puddles, places)
+}
+
+#[test]
+fn records_of_all_logs_come_in_the_order_of_their_stamps() {
+    let (puddles, _) = two_logs(9);
+    assert_eq!(read(&puddles).unwrap(), (1..=9).collect::<Vec<_>>());
+    assert!(read(&[Puddle::new(1)]).unwrap().is_empty());
+    assert!(read(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn the_last_record_of_each_log_may_be_torn() {
+    let (mut puddles, places) = two_logs(9);
+    let (log, offset) = places[7];
+    puddles[log].put(offset + 40, &[7]);
+    assert_eq!(read(&puddles).unwrap(), [1, 2, 3, 4, 5, 6, 7, 9]);
+    let (log, offset) = places[8];
+    puddles[log].put(offset, &[0]);
+    assert_eq!(read(&puddles).unwrap(), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn a_durable_record_that_is_gone_is_damage() {
+    for gone in 0..7 {
+        let (mut puddles, places) = two_logs(9);
+        let (log, offset) = places[gone];
+        puddles[log].put(offset + 40, &[99]);
+        let Err(Damage::Lost { stamp, missing, .. }) = read(&puddles) else {
+            panic!("record {} was lost and nobody noticed", gone + 1);
+        };
+        assert_eq!((missing, stamp), (gone as u64 + 1, gone as u64 + 3));
+    }
+}
+
+#[test]
+fn what_the_watermark_covers_is_neither_replayed_nor_missed() {
+    // In a record, and in a slot.
+    for in_slot in [false, true] {
+        let (mut puddles, places) = two_logs(9);
+        if in_slot {
+            let salt = RingSalt::new(puddles[1].header.uuid);
+            for (slot, watermark) in [(0, 4), (1, 6)] {
+                let offset = watermark_offset(UNIT, slot);
+                puddles[1].put(offset, &watermark_words(watermark, &salt, offset));
+            }
+        } else {
+            let (log, offset) = places[8];
+            let header = RecordHeader {
+                stamp: 9,
+                watermark: 6,
+                previous: 7,
+                log: log as u32,
+                ..FIRST
+            };
+            write(&mut puddles[log], offset, header);
+        }
+        // Overwritten by whatever came later.
+        for (log, offset) in [places[1], places[2]] {
+            puddles[log].put(offset, &[!0; 8]);
+        }
+        assert_eq!(read(&puddles).unwrap(), [7, 8, 9]);
+        // A slot that is torn does not count, the other one does.
+        if in_slot {
+            let offset = watermark_offset(UNIT, 1);
+            puddles[1].put(offset, &[8]);
+            assert_eq!(read(&puddles).unwrap(), [5, 6, 7, 8, 9]);
+        }
+    }
+}
+
+#[test]
+fn a_transaction_of_several_parts_counts_whole_or_not_at_all() {
+    let build = |torn: Option<usize>, last: bool| {
+        let mut puddle = Puddle::new(1);
+        let mut at = write(&mut puddle, start(), FIRST);
+        for part in 0..4u64 {
+            let header = RecordHeader {
+                stamp: 2 + part,
+                previous: 1 + part,
+                part: part as u32,
+                more: part < 3,
+                fenced: part == 0,
+                ..FIRST
+            };
+            let next = write(&mut puddle, at, header);
+            if torn == Some(part as usize) {
+                puddle.put(at + 32, &[0, 0]);
+            }
+            at = next;
+        }
+        if last {
+            let header = RecordHeader {
+                stamp: 6,
+                previous: 5,
+                ..FIRST
+            };
+            write(&mut puddle, at, header);
+        }
+        read(&[puddle])
+    };
+    assert_eq!(build(None, false).unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(build(None, true).unwrap(), [1, 2, 3, 4, 5, 6]);
+    for torn in 0..4 {
+        assert_eq!(build(Some(torn), false).unwrap(), [1]);
+        assert!(matches!(
+            build(Some(torn), true),
+            Err(Damage::Lost { stamp: 6, .. })
+        ));
+    }
+}
+
+#[test]
+fn records_that_share_a_sync_end_at_the_first_that_is_torn() {
+    for torn in 0..4 {
+        let mut puddle = Puddle::new(1);
+        let mut at = start();
+        for stamp in 1..=4 {
+            let header = RecordHeader {
+                stamp,
+                previous: stamp - 1,
+                fenced: stamp == 1,
+                ..FIRST
+            };
+            let next = write(&mut puddle, at, header);
+            if torn + 1 == stamp {
+                puddle.put(at + 32, &[0]);
+            }
+            at = next;
+        }
+        assert_eq!(read(&[puddle]).unwrap(), (1..=torn).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_same_stamp_twice_is_damage() {
+    let (mut puddles, _) = two_logs(4);
+    write(
+        &mut puddles[0],
+        start() + 4096,
+        RecordHeader { stamp: 3, ..FIRST },
+    );
+    assert!(matches!(
+        read(&puddles),
+        Err(Damage::Twice { stamp: 3, .. })
+    ));
+}

@@ -1,0 +1,316 @@
+//! The redo records of a client: which of them count, and what they leave at the home locations.
+//!
+//! Records change the same lines again and again. They are merged in memory first, so that each line is written home once,
+//! whatever the logs hold.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use durum_format::Uuid;
+use durum_format::puddle::{PuddleHeader, PuddleKind};
+use durum_format::record::{self, Change, Entries, Operation, Ring};
+
+use super::home::Home;
+use super::logs::{Written, read_heap};
+use super::plan::{ClientPlan, Obstacle};
+use super::write::{HomeWrite, WriteKind};
+use crate::error::Result;
+use crate::files;
+use crate::registry::contents::Contents;
+
+const LINE: u64 = 64;
+
+/// What the records of a client make of one line: `new = old & keep | value`.
+#[derive(Clone, Copy)]
+struct Line {
+    keep: [u64; 8],
+    value: [u64; 8],
+}
+
+impl Line {
+    const UNCHANGED: Self = Self {
+        keep: [!0; 8],
+        value: [0; 8],
+    };
+
+    fn change(&mut self, index: usize, operation: Operation, word: u64) {
+        let (keep, value) = (&mut self.keep[index], &mut self.value[index]);
+        match operation {
+            Operation::Store => (*keep, *value) = (0, word),
+            Operation::SetBits => (*keep, *value) = (*keep & !word, *value | word),
+            Operation::ClearBits => (*keep, *value) = (*keep & !word, *value & !word),
+        }
+    }
+
+    fn store_bytes(&mut self, start: usize, data: &[u8]) {
+        for (at, byte) in (start..).zip(data) {
+            let shift = at % 8 * 8;
+            let (keep, value) = (&mut self.keep[at / 8], &mut self.value[at / 8]);
+            *keep &= !(0xff << shift);
+            *value = *value & !(0xff << shift) | u64::from(*byte) << shift;
+        }
+    }
+}
+
+/// Lines by address.
+#[derive(Default)]
+struct Lines(HashMap<u64, Line, rustc_hash::FxBuildHasher>);
+
+impl Lines {
+    fn at(&mut self, line: u64) -> &mut Line {
+        self.0.entry(line).or_insert(Line::UNCHANGED)
+    }
+
+    fn apply(&mut self, change: Change<'_>) {
+        match change {
+            Change::Words {
+                operation,
+                line,
+                mask,
+                words,
+            } => {
+                let place = self.at(line);
+                let selected = (0..8).filter(|bit| mask >> bit & 1 == 1);
+                for (index, word) in selected.zip(words) {
+                    place.change(index, operation, u64::from_le(*word));
+                }
+            }
+            Change::Copy { target, data } => {
+                let (mut target, mut data) = (target, data);
+                while !data.is_empty() {
+                    let start = (target % LINE) as usize;
+                    let (part, rest) = data.split_at(data.len().min(LINE as usize - start));
+                    self.at(target - start as u64).store_bytes(start, part);
+                    (target, data) = (target + part.len() as u64, rest);
+                }
+            }
+        }
+    }
+}
+
+/// The range that a change writes: address and bytes.
+fn range_of(change: &Change<'_>) -> (u64, u64) {
+    match change {
+        Change::Words { line, mask, .. } => {
+            let first = u64::from(mask.trailing_zeros());
+            let end = u64::from(8 - mask.leading_zeros());
+            (line + 8 * first, 8 * (end - first))
+        }
+        Change::Copy { target, data } => (*target, data.len() as u64),
+    }
+}
+
+/// Adds the writes that a line needs, longer ones first grown from what is there.
+fn write_line(puddle: &PuddleHeader, address: u64, line: &Line, writes: &mut Vec<HomeWrite>) {
+    let start = address - puddle.address;
+    let mut copy = |offset: u64, bytes: &[u8]| match writes.last_mut() {
+        Some(HomeWrite {
+            puddle: last,
+            offset: at,
+            kind: WriteKind::Copy(data),
+        }) if *last == puddle.uuid && *at + data.len() as u64 == offset => {
+            data.extend_from_slice(bytes);
+        }
+        _ => writes.push(HomeWrite {
+            puddle: puddle.uuid,
+            offset,
+            kind: WriteKind::Copy(bytes.to_vec()),
+        }),
+    };
+    let mut bits = Vec::new();
+    for (index, (keep, value)) in line.keep.iter().zip(line.value).enumerate() {
+        let offset = start + 8 * index as u64;
+        if *keep == 0 {
+            copy(offset, &value.to_le_bytes());
+        } else if keep
+            .to_le_bytes()
+            .iter()
+            .all(|byte| matches!(byte, 0 | 0xff))
+        {
+            for (at, byte) in (0..).zip(value.to_le_bytes()) {
+                if *keep >> (8 * at) & 0xff == 0 {
+                    copy(offset + at, &[byte]);
+                }
+            }
+        } else {
+            bits.push((offset, WriteKind::SetBits(value & !keep)));
+            bits.push((offset, WriteKind::ClearBits(!value & !keep)));
+        }
+    }
+    writes.extend(bits.into_iter().map(|(offset, kind)| HomeWrite {
+        puddle: puddle.uuid,
+        offset,
+        kind,
+    }));
+}
+
+/// Reads the puddles of records of a client and adds to the plan what they ask for. Where one of them is damaged none is replayed: they
+/// have one order together.
+///
+/// # Errors
+/// As for [`plan_client`](super::plan_client).
+pub(super) fn plan_records(
+    store: &Path,
+    contents: &Contents,
+    client: Uuid,
+    home: &mut Home<'_>,
+    plan: &mut ClientPlan,
+) -> Result<()> {
+    let mut puddles: Vec<(PuddleHeader, Written)> = Vec::new();
+    let mut damaged = None;
+    for (uuid, record) in contents.puddles_of(client) {
+        if record.kind != PuddleKind::Records {
+            continue;
+        }
+        match read_heap(store, uuid, &record) {
+            Ok(heap) => puddles.push((files::header_of(uuid, &record), heap)),
+            Err(Obstacle::Invalid(reason)) => damaged = Some((uuid, reason)),
+            Err(Obstacle::Fatal(error)) => return Err(error),
+        }
+    }
+    plan.rings += puddles.len() as u64;
+    if let Some((uuid, reason)) = damaged {
+        plan.refuse(uuid, 0, reason);
+        return Ok(());
+    }
+    let rings: Vec<Ring<'_>> = puddles
+        .iter()
+        .filter_map(|(header, Written(heap, used))| {
+            Ring::of(header, heap.get(..*used).unwrap_or(heap))
+        })
+        .collect();
+    match merge(&rings, home) {
+        Ok((transactions, writes)) => {
+            plan.sound
+                .extend(puddles.iter().map(|(header, _)| header.uuid));
+            plan.redone += transactions;
+            plan.writes.extend(writes);
+            Ok(())
+        }
+        Err((uuid, Obstacle::Invalid(reason))) => {
+            plan.refuse(uuid, 0, reason);
+            Ok(())
+        }
+        Err((_, Obstacle::Fatal(error))) => Err(error),
+    }
+}
+
+/// What the records leave: how many transactions they redo, and the writes. An obstacle comes with the puddle that shows it.
+fn merge(
+    rings: &[Ring<'_>],
+    home: &mut Home<'_>,
+) -> Result<(u64, Vec<HomeWrite>), (Uuid, Obstacle)> {
+    let found = record::replay(rings)
+        .map_err(|damage| (damage.ring(), Obstacle::Invalid(damage.to_string())))?;
+    let granted = home.granted.clone();
+    let mut lines = Lines::default();
+    for record in &found.records {
+        let invalid = |reason: String| {
+            let at = format!(
+                "record {}, {:#x}: {reason}",
+                record.header.stamp, record.offset
+            );
+            (record.ring.uuid, Obstacle::Invalid(at))
+        };
+        for change in Entries::new(record.body) {
+            let change = change.map_err(|error| invalid(error.to_string()))?;
+            let (address, length) = range_of(&change);
+            if granted.find(address, length).is_none() {
+                return Err(invalid(format!(
+                    "it writes {length} bytes at {address:#x}, which is not inside one data puddle that its client may write"
+                )));
+            }
+            lines.apply(change);
+        }
+    }
+    let mut addresses: Vec<u64> = lines.0.keys().copied().collect();
+    addresses.sort_unstable();
+    let mut writes = Vec::new();
+    let mut last = None;
+    for address in addresses {
+        let Some((puddle, header)) = granted.find(address, LINE) else {
+            continue; // Each change was found above, and a line lies in the puddle of its bytes.
+        };
+        if last != Some(puddle) {
+            // The file is opened now, so that nothing is written at all where a home puddle is missing or damaged.
+            home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
+            last = Some(puddle);
+        }
+        write_line(header, address, &lines.0[&address], &mut writes);
+    }
+    Ok((found.transactions, writes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use durum_format::UNIT;
+
+    /// Merged changes do to any old line what the changes do one after the other.
+    #[test]
+    fn merging_changes_changes_nothing() {
+        let mut state = 5u64;
+        let mut random = move || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            state >> 20
+        };
+        let header = PuddleHeader {
+            kind: PuddleKind::Data,
+            uuid: Uuid([1; 16]),
+            owner: Uuid([2; 16]),
+            address: UNIT,
+            size: UNIT,
+            is_root: false,
+        };
+        for _ in 0..500 {
+            let old: Vec<u8> = (0..256).map(|_| random() as u8).collect();
+            let (mut lines, mut expected) = (Lines::default(), old.clone());
+            for _ in 0..1 + random() % 12 {
+                let words: Vec<u64> = (0..8).map(|_| random() << 30 ^ random()).collect();
+                if random() % 3 == 0 {
+                    let data: Vec<u8> = words.iter().map(|word| *word as u8).collect();
+                    let data = &data[..1 + (random() % 8) as usize];
+                    let at = (random() % (256 - 8)) as usize;
+                    expected[at..at + data.len()].copy_from_slice(data);
+                    let target = UNIT + 8192 + at as u64;
+                    lines.apply(Change::Copy { target, data });
+                    continue;
+                }
+                let operation = [Operation::Store, Operation::SetBits, Operation::ClearBits]
+                    [(random() % 3) as usize];
+                let mask = (random() as u8).max(1);
+                let line = random() % 4;
+                let count = mask.count_ones() as usize;
+                for (index, word) in (0..8).filter(|bit| mask >> bit & 1 == 1).zip(&words) {
+                    let at = (line * 64 + 8 * index) as usize;
+                    let old = u64::from_le_bytes(expected[at..at + 8].try_into().unwrap());
+                    let new = match operation {
+                        Operation::Store => *word,
+                        Operation::SetBits => old | word,
+                        Operation::ClearBits => old & !word,
+                    };
+                    expected[at..at + 8].copy_from_slice(&new.to_le_bytes());
+                }
+                lines.apply(Change::Words {
+                    operation,
+                    line: UNIT + 8192 + 64 * line,
+                    mask,
+                    words: &words[..count],
+                });
+            }
+            let mut addresses: Vec<u64> = lines.0.keys().copied().collect();
+            addresses.sort_unstable();
+            let mut writes = Vec::new();
+            for address in addresses {
+                write_line(&header, address, &lines.0[&address], &mut writes);
+            }
+            let mut found = old;
+            for write in &writes {
+                write.apply_to(8192, &mut found);
+            }
+            assert_eq!(found, expected);
+        }
+    }
+}
