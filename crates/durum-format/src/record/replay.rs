@@ -107,9 +107,8 @@ fn choose<'a>(watermark: u64, live: BTreeMap<u64, Record<'a>>) -> Result<Replay<
         ..Replay::default()
     };
     let mut counted = BTreeSet::new();
-    let mut rest = live.values().peekable();
     let mut group: Vec<Record<'a>> = Vec::new();
-    while let Some(record) = rest.next() {
+    for record in live.values() {
         let header = &record.header;
         let is_next = |last: &Record<'_>| {
             last.header.stamp + 1 == header.stamp
