@@ -17,6 +17,7 @@ pub fn all() -> Vec<Box<dyn Side>> {
         #[cfg(feature = "peers")]
         Box::new(pmdk::Pmdk),
         Box::new(durum::Durum::hybrid()),
+        Box::new(durum::Durum::shadow()),
         Box::new(plain::Plain::<true>),
         Box::new(plain::Plain::<false>),
     ]

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
-const LARGE: usize = 512;
+pub(crate) const LARGE: usize = 512;
 const LINE: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,19 @@ struct Line {
     number: usize,
     /// Bit n: byte n of the line is announced.
     mask: u64,
+    /// Bit n: `old` holds what byte n was.
+    saved: u64,
+}
+
+/// An announced line, for engines that keep old contents here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnnouncedLine<'a> {
+    pub(crate) address: usize,
+    /// Bit n: byte n is announced.
+    pub(crate) mask: u64,
+    /// Bit n: byte n of `old` is what it was before.
+    pub(crate) saved: u64,
+    pub(crate) old: &'a [u64; 8],
 }
 
 /// A set of byte ranges.
@@ -24,6 +37,8 @@ pub(crate) struct Announced {
     lines: Vec<Line>,
     /// Open hash from line number to index in `lines` plus one; a power of two in size, at most half full.
     index: Vec<u32>,
+    /// What lines held before: as many as there are lines, or fewer where the last ones have nothing saved.
+    old: Vec<[u64; 8]>,
     large: Vec<Range<usize>>,
     bytes: usize,
     /// The ranges as they were inserted, while they are few and small.
@@ -39,6 +54,7 @@ impl Default for Announced {
         Self {
             lines: Vec::with_capacity(32),
             index: vec![0; 128],
+            old: Vec::new(),
             large: Vec::new(),
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
@@ -55,6 +71,35 @@ fn mask_of(number: usize, start: usize, end: usize) -> u64 {
         !0
     } else {
         ((1u64 << ones) - 1) << first
+    }
+}
+
+/// Copies the bytes of the line at `address` that `mask` selects.
+///
+/// # Safety
+/// These bytes are readable, and nobody changes them meanwhile.
+#[inline]
+unsafe fn save(old: &mut [u64; 8], address: usize, mask: u64) {
+    let mut rest = mask;
+    while rest != 0 {
+        let first = rest.trailing_zeros() as usize;
+        let ones = (rest >> first).trailing_ones() as usize;
+        // SAFETY: as the caller promises; `first + ones` is at most 64.
+        unsafe {
+            let source = (address + first) as *const u8;
+            let target = old.as_mut_ptr().cast::<u8>().add(first);
+            match ones {
+                8 => target
+                    .cast::<[u8; 8]>()
+                    .write(source.cast::<[u8; 8]>().read()),
+                _ => target.copy_from_nonoverlapping(source, ones),
+            }
+        }
+        rest = if first + ones == LINE {
+            0
+        } else {
+            rest & (!0 << (first + ones))
+        };
     }
 }
 
@@ -153,9 +198,84 @@ impl Announced {
             let mask = mask_of(number, start, start + len);
             match self.find(number) {
                 Some(at) => self.lines[at].mask |= mask,
-                None => self.push(Line { number, mask }),
+                None => self.push(Line {
+                    number,
+                    mask,
+                    saved: 0,
+                }),
             }
         }
+    }
+
+    /// Adds `[start, start + len)`, which is shorter than [`LARGE`], and keeps what its bytes hold now, except for bytes that were
+    /// announced before.
+    ///
+    /// # Safety
+    /// The range is readable, and nobody changes it meanwhile.
+    #[inline]
+    pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
+        self.bytes += len;
+        if self.bytes <= FEW_BYTES && self.few.len() < FEW_RANGES {
+            self.few.push((start, len));
+        }
+        for number in lines_of(start, start + len) {
+            let mut mask = mask_of(number, start, start + len);
+            if !self.large.is_empty() {
+                mask &= !self.large_mask(number);
+            }
+            let at = match self.find(number) {
+                Some(at) => at,
+                None => {
+                    self.push(Line {
+                        number,
+                        mask: 0,
+                        saved: 0,
+                    });
+                    self.lines.len() - 1
+                }
+            };
+            if self.old.len() <= at {
+                self.old.resize(at + 1, [0; 8]);
+            }
+            let line = &mut self.lines[at];
+            let fresh = mask & !line.mask;
+            line.mask |= mask;
+            line.saved |= fresh;
+            // SAFETY: the bytes of `fresh` lie in the range of the contract.
+            unsafe { save(&mut self.old[at], number * LINE, fresh) };
+        }
+    }
+
+    /// The bytes of a line that large ranges cover.
+    fn large_mask(&self, number: usize) -> u64 {
+        let (start, end) = (number * LINE, (number + 1) * LINE);
+        let from = self.large.partition_point(|range| range.end <= start);
+        let touching = self.large[from..]
+            .iter()
+            .take_while(|range| range.start < end);
+        touching.fold(0, |mask, range| {
+            mask | mask_of(number, range.start.max(start), range.end.min(end))
+        })
+    }
+
+    /// Visits the lines of small ranges, in the order in which they came.
+    #[inline]
+    pub(crate) fn lines(&self) -> impl Iterator<Item = AnnouncedLine<'_>> {
+        const NOTHING: &[u64; 8] = &[0; 8];
+        self.lines
+            .iter()
+            .enumerate()
+            .map(|(at, line)| AnnouncedLine {
+                address: line.number * LINE,
+                mask: line.mask,
+                saved: line.saved,
+                old: self.old.get(at).unwrap_or(NOTHING),
+            })
+    }
+
+    /// The large ranges, in order of address.
+    pub(crate) fn large(&self) -> &[Range<usize>] {
+        &self.large
     }
 
     fn push(&mut self, line: Line) {
@@ -243,6 +363,7 @@ impl Announced {
             }
         }
         self.lines.clear();
+        self.old.clear();
         self.large.clear();
         self.bytes = 0;
         self.few.clear();

@@ -89,7 +89,7 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
                 )
             };
             if replaced as usize == page {
-                puddle.poison_at((page - puddle.address) as u64);
+                puddle.poison_at(page);
                 FAILED.store(true, Ordering::Release);
                 return;
             }

@@ -44,8 +44,14 @@ impl Barrier {
         // SAFETY: the range lies inside a mapped puddle; writers of the same bytes are excluded by the transaction's
         // isolation, for shared words by `word_writer`.
         let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
-        let offset = (address - puddle.address) as u64;
+        self.write_bytes(puddle, (address - puddle.address) as u64, bytes)
+    }
+
+    /// Writes bytes to a puddle's file (`file` domain). They are durable after the next `fence` of this barrier.
+    pub(crate) fn write_bytes(&mut self, puddle: &Puddle, offset: u64, bytes: &[u8]) -> Result<()> {
         let Some(file) = puddle.file() else {
+            let address = puddle.address + offset as usize;
+            let len = bytes.len();
             return Err(Error::NotInPool { address, len });
         };
         file.write_all_at(bytes, offset).map_err(|source| {

@@ -170,6 +170,10 @@ impl PoolInner {
             pool: self.this.clone(),
             poison: self.poison.clone(),
             survive: self.survive,
+            home: match self.kind {
+                EngineKind::Shadow => Some(self.store.info.space_size as usize),
+                _ => None,
+            },
         };
         Puddle::map(
             grant,
@@ -199,6 +203,28 @@ impl PoolInner {
             .iter()
             .try_for_each(|puddle| puddle.check_failed())?;
         self.store.check_logs()
+    }
+
+    /// Sees to it that no record will be written home to the pool's puddles any more: they are about to be unmapped.
+    ///
+    /// # Errors
+    /// The store is poisoned, now if not before, and nothing is written home any more.
+    pub(crate) fn settle(&self) -> Result<()> {
+        if self.kind != EngineKind::Shadow || crate::space::forked() {
+            return Ok(());
+        }
+        let journal = self.store.journal();
+        let drained = self
+            .poison
+            .check()
+            .and_then(|()| journal.drain(&self.store));
+        drained.inspect_err(|error| {
+            // The next opener replays the records, which are all there.
+            tracing::warn!(pool = %self.name, %error, "records could not be brought home");
+            let reason = "committed records could not be brought home";
+            self.poison.set(&self.store.info.path, 0, reason);
+            journal.stop();
+        })
     }
 
     pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
@@ -277,6 +303,7 @@ impl Drop for PoolInner {
         if !crate::space::forked() && self.check_usable().is_ok() {
             self.give_back_unused(0);
         }
+        let _ = self.settle();
         let puddles = std::mem::take(
             self.puddles
                 .get_mut()
@@ -414,7 +441,7 @@ impl Pool {
         if puddle.pool_key != self.inner.key || !puddle.holds(address, len) {
             return Err(refused());
         }
-        self.inner.engine.persist(puddle, address, len)
+        Tx::persist(&self.inner, puddle, address, len)
     }
 
     /// The open pool that an address lies in. For interfaces that are given addresses only; the caller knows

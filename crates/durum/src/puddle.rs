@@ -69,6 +69,8 @@ pub(crate) struct Puddle {
     file: RwLock<Option<MediaFile>>,
     /// Stores stay in this process until they are written back (`file` domain).
     pub(crate) private: bool,
+    /// What to add to an address to get its home, where programs work in private pages (Shadow, but not on `file`).
+    home: Option<usize>,
     /// Which store and pool it belongs to; 0 where it belongs to no pool.
     pub(crate) store_key: u64,
     pub(crate) pool_key: u64,
@@ -87,6 +89,46 @@ pub(crate) struct Puddle {
     mapped: AtomicBool,
 }
 
+/// Stores stay in this process. Without `NORESERVE` a private mapping takes as much of the machine's memory as it is long.
+const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+
+/// Maps a puddle's file over reserved addresses.
+fn map_file(
+    file: &MediaFile,
+    address: usize,
+    size: usize,
+    flags: MapFlags,
+    domain: Domain,
+) -> Result<()> {
+    let map = |flags: MapFlags| {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the caller names a range inside the reserved space where no puddle is mapped.
+        unsafe {
+            rustix::mm::mmap(
+                address as *mut _,
+                size,
+                protection,
+                flags | MapFlags::FIXED,
+                file.as_fd(),
+                0,
+            )
+        }
+    };
+    match map(flags) {
+        // A `dax` domain that was asked for on a file system without it: the crash tests do that.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
+            if matches!(domain, Domain::Dax) =>
+        {
+            map(MapFlags::SHARED)
+        }
+        other => other,
+    }
+    .map_err(|error| Error::system("mapping a puddle", error))?;
+    // SAFETY: the range was just mapped; a child must not share it.
+    unsafe { rustix::mm::madvise(address as *mut _, size, Advice::LinuxDontFork) }
+        .map_err(|error| Error::system("keeping a puddle out of forked children", error))
+}
+
 /// What a puddle belongs to.
 pub(crate) struct Owner {
     pub(crate) store_key: u64,
@@ -94,6 +136,8 @@ pub(crate) struct Owner {
     pub(crate) pool: Weak<PoolInner>,
     pub(crate) poison: Arc<Poison>,
     pub(crate) survive: bool,
+    /// What to add to an address to get its home, where programs are to work in private pages.
+    pub(crate) home: Option<usize>,
 }
 
 impl Puddle {
@@ -130,54 +174,30 @@ impl Puddle {
             return Err(conflict(path));
         }
         let flags = match domain {
-            Domain::File => MapFlags::PRIVATE | MapFlags::NORESERVE,
+            Domain::File => PRIVATE,
             Domain::Dax => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
             _ => MapFlags::SHARED,
         };
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the range is inside the reserved space and no puddle is mapped there.
-        let mapped = unsafe {
-            rustix::mm::mmap(
-                address as *mut _,
-                size,
-                protection,
-                flags | MapFlags::FIXED,
-                grant.file.as_fd(),
-                0,
-            )
-        };
-        let mapped = match mapped {
-            // A `dax` domain that was asked for on a file system without it: the crash tests do that.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL)
-                if matches!(domain, Domain::Dax) =>
-            {
-                // SAFETY: as above.
-                unsafe {
-                    rustix::mm::mmap(
-                        address as *mut _,
-                        size,
-                        protection,
-                        MapFlags::SHARED | MapFlags::FIXED,
-                        grant.file.as_fd(),
-                        0,
-                    )
-                }
-            }
-            other => other,
-        };
-        mapped.map_err(|error| Error::system("mapping a puddle", error))?;
-        // SAFETY: the range was just mapped; a child must not share it.
-        unsafe { rustix::mm::madvise(address as *mut _, size, Advice::LinuxDontFork) }
-            .map_err(|error| Error::system("keeping a puddle out of forked children", error))?;
+        let home = owner.home.filter(|_| !private);
+        map_file(
+            &grant.file,
+            address + home.unwrap_or(0),
+            size,
+            flags,
+            domain,
+        )?;
+        if home.is_some() {
+            map_file(&grant.file, address, size, PRIVATE, domain)?;
+        }
         if !private {
             // SAFETY: the mapping stays until `unmap`, which says so.
             unsafe {
                 durum_persist::record::mapped(
-                    address as *const u8,
+                    (address + home.unwrap_or(0)) as *const u8,
                     size,
                     &grant.file,
                     0,
-                    grant.kind == PuddleKind::Data,
+                    grant.kind == PuddleKind::Data && home.is_none(),
                 );
             }
         }
@@ -189,6 +209,7 @@ impl Puddle {
             path: grant.file.path().to_owned(),
             file: RwLock::new(private.then_some(grant.file)),
             private,
+            home,
             store_key: owner.store_key,
             pool_key: owner.pool_key,
             pool: owner.pool,
@@ -201,8 +222,24 @@ impl Puddle {
             space,
             mapped: AtomicBool::new(true),
         });
-        space.enter(address, size, Arc::as_ptr(&puddle).cast_mut());
+        puddle.enter(Arc::as_ptr(&puddle).cast_mut());
         Ok(puddle)
+    }
+
+    /// The addresses at which it is mapped.
+    fn mappings(&self) -> impl Iterator<Item = usize> {
+        [
+            Some(self.address),
+            self.home.map(|home| self.address + home),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    fn enter(&self, puddle: *mut Puddle) {
+        for start in self.mappings() {
+            self.space.enter(start, self.size, puddle);
+        }
     }
 
     /// Makes the page tables of a fresh puddle in one go: the pool grew because it is about to be filled, and page by page this takes
@@ -228,20 +265,23 @@ impl Puddle {
         // The space of a removed file is free once nothing holds it open.
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
         let _changing = self.space.changing();
-        self.space.enter(self.address, self.size, ptr::null_mut());
+        self.enter(ptr::null_mut());
         if !self.private {
-            durum_persist::record::unmapped(self.address as *const u8, self.size);
+            let media = self.address + self.home.unwrap_or(0);
+            durum_persist::record::unmapped(media as *const u8, self.size);
         }
-        // SAFETY: replaces our own mapping by reserved, inaccessible memory. Failing leaves the old mapping, which
-        // harms nobody: the table no longer names it and the next puddle maps over it.
-        let _ = unsafe {
-            rustix::mm::mmap_anonymous(
-                self.address as *mut _,
-                self.size,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
-            )
-        };
+        for start in self.mappings() {
+            // SAFETY: replaces our own mapping by reserved, inaccessible memory. Failing leaves the old mapping, which
+            // harms nobody: the table no longer names it and the next puddle maps over it.
+            let _ = unsafe {
+                rustix::mm::mmap_anonymous(
+                    start as *mut _,
+                    self.size,
+                    ProtFlags::empty(),
+                    PRIVATE | MapFlags::FIXED,
+                )
+            };
+        }
     }
 
     /// The file to write to, on the `file` domain; `None` once the puddle was given back.
@@ -250,6 +290,21 @@ impl Puddle {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Reads the file (`file` domain), which may be older than what the program sees.
+    pub(crate) fn read_file(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let Some(file) = self.file() else {
+            let address = self.address + offset as usize;
+            let len = buffer.len();
+            return Err(Error::NotInPool { address, len });
+        };
+        file.read_exact_at(buffer, offset).map_err(|source| {
+            let reason = "the media could not be read";
+            self.poison.set(&self.path, offset, reason);
+            tracing::error!(file = %self.path.display(), %source, reason);
+            self.poison.check().err().unwrap_or(Error::NoTransaction)
+        })
     }
 
     /// Whether the range lies in the part of the puddle that holds extents. What is before is the service's.
@@ -270,8 +325,12 @@ impl Puddle {
         address >= self.address && len <= self.size && address - self.address <= self.size - len
     }
 
-    /// Records a page that cannot be read. Called from a signal handler: atomics only.
-    pub(crate) fn poison_at(&self, offset: u64) {
+    /// Records that the page at `address`, in any of its mappings, cannot be read. Called from a signal handler: atomics only.
+    pub(crate) fn poison_at(&self, address: usize) {
+        let offset = match self.contains(address, 1) {
+            true => address - self.address,
+            false => address - self.address - self.home.unwrap_or(0),
+        } as u64;
         let _ =
             self.failed
                 .compare_exchange(NO_FAILURE, offset, Ordering::AcqRel, Ordering::Relaxed);

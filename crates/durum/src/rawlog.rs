@@ -8,6 +8,8 @@ use std::sync::Arc;
 use durum_format::log::{EntryFlags, EntryHeader, Order};
 use durum_persist::{Site, line};
 
+use durum_service::EngineKind;
+
 use crate::error::{Error, Result};
 use crate::log::LogWriter;
 use crate::media::Barrier;
@@ -108,7 +110,7 @@ impl RawLog {
     ///
     /// # Errors
     /// `NotInPool` for a persistent target outside the open pools of this store: recovery would refuse it.
-    /// `LogMisuse` for sequence 0. Store errors when the log has to grow. Nothing is appended then.
+    /// `LogMisuse` for sequence 0, and for targets in pools of another engine than Hybrid. Store errors when the log has to grow. Nothing is appended then.
     pub unsafe fn append(
         &mut self,
         target: *mut u8,
@@ -138,7 +140,13 @@ impl RawLog {
                 return Err(refused());
             }
             if !self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
-                self.pools.push(puddle.pool.upgrade().ok_or_else(refused)?);
+                let pool = puddle.pool.upgrade().ok_or_else(refused)?;
+                if pool.kind != EngineKind::Hybrid {
+                    return Err(Error::LogMisuse {
+                        reason: "it works on pools of the Hybrid engine only: elsewhere, what the program changes in place is not what recovery changes",
+                    });
+                }
+                self.pools.push(pool);
             }
         }
         let flags = if entry.volatile {

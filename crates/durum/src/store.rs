@@ -5,7 +5,7 @@ mod logs;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use durum_persist::domain::Domain;
@@ -14,6 +14,7 @@ use durum_service::{
 };
 
 use crate::described::{Described, Description};
+use crate::engine::Journal;
 use crate::error::{Error, Result};
 use crate::pool::{Pool, PoolInner, PoolOptions};
 use crate::puddle::{Poison, Puddle};
@@ -53,6 +54,8 @@ pub(crate) struct StoreInner {
     /// Held while a pool is opened or made.
     opening: Mutex<()>,
     logs: Logs,
+    /// What the threads share that use pools of the Shadow engine.
+    journal: OnceLock<Journal>,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -86,6 +89,7 @@ impl StoreInner {
             pool_closed: Condvar::new(),
             opening: Mutex::new(()),
             logs: Logs::default(),
+            journal: OnceLock::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
@@ -130,6 +134,13 @@ impl StoreInner {
         // Only the one asked for is upgraded: the last handle must not go while the lock is held.
         let pools = self.open_pools();
         pools.values().find(|pool| pool.key == key)?.pool.upgrade()
+    }
+
+    /// What the threads share that use pools of the Shadow engine.
+    #[inline]
+    pub(crate) fn journal(&self) -> &Journal {
+        self.journal
+            .get_or_init(|| Journal::new((!self.private).then_some(self.info.space_size as usize)))
     }
 
     pub(crate) fn has_open_pool(&self, key: u64) -> bool {

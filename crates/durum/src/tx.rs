@@ -142,6 +142,19 @@ impl Tx {
         }
     }
 
+    /// Makes a range durable as it is now, with what this thread has for the pool's store.
+    pub(crate) fn persist(
+        pool: &PoolInner,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+    ) -> Result<()> {
+        let tx = Self::of(pool)?;
+        // SAFETY: kept alive by `THREAD` of this thread.
+        let mut state = unsafe { tx.as_ref() }.state.borrow_mut();
+        pool.engine.persist(&mut state, pool, puddle, address, len)
+    }
+
     /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces that have no closure;
     /// the pool handle that the outermost level began on has to live until that level ends.
     ///
@@ -188,6 +201,9 @@ impl Tx {
         };
         if let Some(log) = state.log.take() {
             store.release_log(log);
+        }
+        if let Some(writer) = state.writer.take() {
+            writer.give_back(store.journal());
         }
         for mut cache in state.caches.drain(..) {
             if let Some(pool) = store.open_pool_by_key(cache.pool_key) {
@@ -248,9 +264,7 @@ impl Tx {
         // SAFETY: as in `touch`.
         let puddle = unsafe { puddle.as_ref() };
         let engine = state.engine().ok_or(Error::NoTransaction)?;
-        engine.announce(state, puddle, address, len, announce)?;
-        state.announced.insert(address, len);
-        Ok(())
+        engine.announce(state, puddle, address, len, announce)
     }
 
     /// Defers a store: `*target` becomes `value` when the transaction commits, and not before.

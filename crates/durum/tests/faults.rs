@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use durum::persist::inject::{self, Operation};
 use durum::{Domain, Error, Pool, PoolOptions, Store, StoreOptions};
+use support::pool_options;
 
 #[repr(C)]
 struct Root {
@@ -51,7 +52,7 @@ fn fill(pool: &Pool, root: &mut Root) -> (usize, Error) {
 }
 
 fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
-    let (store, pool, root) = open(dir, StoreOptions::new(), PoolOptions::new());
+    let (store, pool, root) = open(dir, StoreOptions::new(), pool_options());
     increment(&pool, root).unwrap();
     let fault = limit();
     let (filled, error) = fill(&pool, root);
@@ -100,7 +101,7 @@ fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
     drop(fault);
     drop(pool);
     drop(store);
-    let (_store, _pool, root) = open(dir, StoreOptions::new(), PoolOptions::new());
+    let (_store, _pool, root) = open(dir, StoreOptions::new(), pool_options());
     assert_eq!(root.count, 2);
     let blocks = root.blocks.iter().filter(|block| !block.is_null()).count();
     assert_eq!(blocks, filled - filled / 2 + 1);
@@ -139,10 +140,14 @@ fn any_growth_can_fail_and_leaves_the_pool_usable() {
 
 #[test]
 fn a_failed_sync_poisons_the_pool_until_it_is_opened_again() {
-    for syncs in 0..3 {
+    let syncs_of_a_commit = match support::engine() {
+        durum::Engine::Hybrid => 3,
+        _ => 1,
+    };
+    for syncs in 0..syncs_of_a_commit {
         let dir = tempfile::tempdir().unwrap();
         let options = StoreOptions::new().domain(Domain::File);
-        let (store, pool, root) = open(dir.path(), options.clone(), PoolOptions::new());
+        let (store, pool, root) = open(dir.path(), options.clone(), pool_options());
         increment(&pool, root).unwrap();
         increment(&pool, root).unwrap();
         let fault = inject::fail_after(Operation::Sync, syncs, dir.path());
@@ -153,7 +158,7 @@ fn a_failed_sync_poisons_the_pool_until_it_is_opened_again() {
         assert!(matches!(error, Error::Poisoned { .. }), "{error}");
         drop(pool);
         drop(store);
-        let (_store, pool, root) = open(dir.path(), options, PoolOptions::new());
+        let (_store, pool, root) = open(dir.path(), options, pool_options());
         assert!(
             root.count == 2 || root.count == 3,
             "{} of 2 or 3",
@@ -183,7 +188,7 @@ fn after_a_failed_write_or_sync_the_next_opener_finds_all_of_the_transaction_or_
         for successes in 0..5 {
             let dir = tempfile::tempdir().unwrap();
             let options = StoreOptions::new().domain(Domain::File);
-            let (store, pool, root) = open(dir.path(), options.clone(), PoolOptions::new());
+            let (store, pool, root) = open(dir.path(), options.clone(), pool_options());
             change_both(&pool, root).unwrap();
             let fault = inject::fail_after(operation, successes, dir.path());
             let result = change_both(&pool, root);
@@ -195,7 +200,7 @@ fn after_a_failed_write_or_sync_the_next_opener_finds_all_of_the_transaction_or_
             }
             drop(pool);
             drop(store);
-            let (store, _pool, root) = open(dir.path(), options, PoolOptions::new());
+            let (store, _pool, root) = open(dir.path(), options, pool_options());
             assert_eq!(store.recovery().unwrap().was_clean, result.is_ok());
             assert_eq!(
                 root.blocks[511].addr() as u64,
@@ -210,14 +215,14 @@ fn after_a_failed_write_or_sync_the_next_opener_finds_all_of_the_transaction_or_
 #[test]
 fn a_vanished_page_of_a_log_is_noticed() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (_store, pool, root) = open(dir.path(), StoreOptions::new(), PoolOptions::new());
+    let (_store, pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
     increment(&pool, root).unwrap();
     increment(&pool, root).unwrap();
     let puddles = dir.path().join("store/puddles");
     for entry in std::fs::read_dir(puddles).unwrap() {
         let path = entry.unwrap().path();
-        // The kind of a puddle is at offset 12 of its header: 2 is a log.
-        if std::fs::read(&path).unwrap()[12] == 2 {
+        // The kind of a puddle is at offset 12 of its header: 2 is a log, 4 are records.
+        if matches!(std::fs::read(&path).unwrap()[12], 2 | 4) {
             std::fs::OpenOptions::new()
                 .write(true)
                 .open(&path)
@@ -267,7 +272,7 @@ fn truncate_under(dir: &Path, options: PoolOptions) -> (Store, Pool, *mut u8, Pa
 fn with_the_option_a_vanished_page_reads_as_zeros_and_the_next_commit_says_so() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let (_store, pool, block, path) =
-        truncate_under(dir.path(), PoolOptions::new().survive_media_errors(true));
+        truncate_under(dir.path(), pool_options().survive_media_errors(true));
     let lost = unsafe { block.add((3 << 20) - 8) };
     let result = pool.transaction(|_| {
         assert_eq!(
@@ -296,7 +301,7 @@ fn with_the_option_a_vanished_page_reads_as_zeros_and_the_next_commit_says_so() 
 #[test]
 fn durums_own_reads_of_a_vanished_page_are_errors_without_any_option() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (_store, pool, block, path) = truncate_under(dir.path(), PoolOptions::new());
+    let (_store, pool, block, path) = truncate_under(dir.path(), pool_options());
     let lost = unsafe { block.add((3 << 20) - 8) };
     let result = pool.transaction(|tx| unsafe { tx.add(lost) });
     match result {
@@ -315,7 +320,7 @@ fn reads_a_vanished_page() {
     let Some(dir) = support::directory() else {
         return;
     };
-    let (_store, _pool, block, _) = truncate_under(&dir, PoolOptions::new());
+    let (_store, _pool, block, _) = truncate_under(&dir, pool_options());
     // SAFETY: mapped memory; that its page is gone is what this is about.
     std::hint::black_box(unsafe { block.add((3 << 20) - 8).read_volatile() });
 }
@@ -335,17 +340,15 @@ fn forks_and_uses_the_pool_in_the_child() {
     let Some(dir) = support::directory() else {
         return;
     };
-    let (store, pool, root) = open(&dir, StoreOptions::new(), PoolOptions::new());
+    let (store, pool, root) = open(&dir, StoreOptions::new(), pool_options());
     increment(&pool, root).unwrap();
     // SAFETY: this process has one thread that matters; the child only tries the handles and exits.
     match unsafe { libc::fork() } {
         0 => {
             let pool_refuses =
                 matches!(pool.transaction(|_| Ok::<_, Error>(())), Err(Error::Forked));
-            let store_refuses = matches!(
-                store.open_pool("pool", PoolOptions::new()),
-                Err(Error::Forked)
-            );
+            let store_refuses =
+                matches!(store.open_pool("pool", pool_options()), Err(Error::Forked));
             let usage_refuses = matches!(pool.usage(), Err(Error::Forked));
             let refuses = pool_refuses && store_refuses && usage_refuses;
             std::process::exit(if refuses { 0 } else { 1 });
@@ -367,7 +370,7 @@ fn forks_inside_a_transaction() {
     let Some(dir) = support::directory() else {
         return;
     };
-    let (store, pool, root) = open(&dir, StoreOptions::new(), PoolOptions::new());
+    let (store, pool, root) = open(&dir, StoreOptions::new(), pool_options());
     let mut child = 0;
     pool.transaction(|tx| {
         // SAFETY: the root is this thread's alone.
@@ -410,7 +413,7 @@ fn a_child_forked_in_a_transaction_is_refused_and_the_parent_commits() {
         .wait()
         .unwrap();
     assert!(status.success(), "{status}");
-    let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), PoolOptions::new());
+    let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
     assert_eq!(root.count, 1);
 }
 
@@ -421,6 +424,6 @@ fn a_forked_child_is_refused_and_the_parent_goes_on() {
         .wait()
         .unwrap();
     assert!(status.success(), "{status}");
-    let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), PoolOptions::new());
+    let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
     assert_eq!(root.count, 2);
 }

@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use durum::{Error, Pool, PoolOptions, Store, StoreOptions};
+use durum::{Error, Pool, Store, StoreOptions};
+use support::pool_options;
 
 const ACCOUNTS: usize = 4096;
 const STRIPES: usize = 64;
@@ -42,9 +43,7 @@ durum::describe!(Bank as "bank" { ready, accounts, queues, next_sequence, transf
 
 fn open(dir: &Path) -> (Store, Pool, *mut Bank) {
     let store = Store::open_or_create(dir.join("store"), StoreOptions::new()).unwrap();
-    let pool = store
-        .open_or_create_pool("bank", PoolOptions::new())
-        .unwrap();
+    let pool = store.open_or_create_pool("bank", pool_options()).unwrap();
     let bank = pool.root::<Bank>().unwrap();
     pool.transaction(|tx| unsafe {
         if (*bank).ready == 0 {

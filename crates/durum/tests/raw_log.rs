@@ -13,7 +13,7 @@ use std::path::Path;
 use durum::persist::inject::{self, Operation};
 use durum::persist::record::{Recorder, RecorderOptions};
 use durum::persist::simulate::{Plan, Rules, explore_with_recovery};
-use durum::{Domain, Error, PoolOptions, RawEntry, Store, StoreOptions};
+use durum::{Domain, Engine, Error, PoolOptions, RawEntry, Store, StoreOptions};
 
 #[repr(C)]
 struct Accounts {
@@ -23,12 +23,17 @@ struct Accounts {
 }
 durum::describe!(Accounts as "accounts" { first, _line, second });
 
+/// The low-level log works in place.
+fn hybrid() -> PoolOptions {
+    PoolOptions::new().engine(Engine::Hybrid)
+}
+
 fn options() -> StoreOptions {
     StoreOptions::new().domain(Domain::Dax)
 }
 
 fn transfer(store: &Store, accounts: *mut Accounts) -> Result<(), Error> {
-    let pool = store.open_pool("bank", PoolOptions::new())?;
+    let pool = store.open_pool("bank", hybrid())?;
     let mut log = store.raw_log()?;
     unsafe {
         let first = &raw mut (*accounts).first;
@@ -49,7 +54,7 @@ fn transfer(store: &Store, accounts: *mut Accounts) -> Result<(), Error> {
 
 fn sum(dir: &Path) -> Result<u64, Error> {
     let store = Store::open(dir.join("store"), options())?;
-    let pool = store.open_pool("bank", PoolOptions::new())?;
+    let pool = store.open_pool("bank", hybrid())?;
     let accounts = pool.root::<Accounts>()?;
     // SAFETY: the root is live while the pool is open.
     Ok(unsafe { (*accounts).first + (*accounts).second })
@@ -59,7 +64,7 @@ fn sum(dir: &Path) -> Result<u64, Error> {
 fn a_hand_made_hybrid_transaction_is_atomic_at_every_crash_point() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let store = Store::create(dir.path().join("store"), options()).unwrap();
-    let pool = store.create_pool("bank", PoolOptions::new()).unwrap();
+    let pool = store.create_pool("bank", hybrid()).unwrap();
     let accounts = pool.root::<Accounts>().unwrap();
     pool.transaction(|tx| unsafe { tx.set(&raw mut (*accounts).first, 100) })
         .unwrap();
@@ -86,7 +91,7 @@ fn a_hand_made_hybrid_transaction_is_atomic_at_every_crash_point() {
 fn a_range_admits_only_its_sequence_numbers() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let store = Store::create(dir.path().join("store"), options()).unwrap();
-    let pool = store.create_pool("bank", PoolOptions::new()).unwrap();
+    let pool = store.create_pool("bank", hybrid()).unwrap();
     let accounts = pool.root::<Accounts>().unwrap();
     let mut volatile = 0u64;
     let mut log = store.raw_log().unwrap();
@@ -133,7 +138,7 @@ fn a_range_admits_only_its_sequence_numbers() {
 fn a_log_keeps_the_pools_open_that_its_entries_lie_in() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let store = Store::create(dir.path().join("store"), options()).unwrap();
-    let pool = store.create_pool("bank", PoolOptions::new()).unwrap();
+    let pool = store.create_pool("bank", hybrid()).unwrap();
     let word = pool.root_bytes(0, 64, 8).unwrap();
     let mut log = store.raw_log().unwrap();
     unsafe { log.append(word, word, 8, RawEntry::UNDO).unwrap() };
@@ -150,7 +155,7 @@ fn an_append_that_finds_no_room_appends_nothing() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = dir.path().join("store");
     let store = Store::create(&path, options()).unwrap();
-    let pool = store.create_pool("large", PoolOptions::new()).unwrap();
+    let pool = store.create_pool("large", hybrid()).unwrap();
     let block = pool
         .transaction(|tx| tx.alloc_bytes(&pool, 0, SIZE, 8))
         .unwrap();
@@ -178,4 +183,21 @@ fn an_append_that_finds_no_room_appends_nothing() {
         assert!(seen.iter().all(|byte| *byte == 1));
     }
     log.reset().unwrap();
+}
+
+#[test]
+fn pools_of_other_engines_are_refused() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = Store::create(dir.path().join("store"), options()).unwrap();
+    let pool = store
+        .create_pool("shadow", PoolOptions::new().engine(Engine::Shadow))
+        .unwrap();
+    let accounts = pool.root::<Accounts>().unwrap();
+    let mut log = store.raw_log().unwrap();
+    let target = unsafe { &raw mut (*accounts).first }.cast();
+    let error = unsafe { log.append(target, target, 8, RawEntry::UNDO) }.unwrap_err();
+    assert!(
+        matches!(error, Error::LogMisuse { .. }) && error.to_string().contains("Hybrid"),
+        "{error}"
+    );
 }

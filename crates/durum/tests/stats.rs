@@ -5,9 +5,12 @@
     reason = "tests use pools as programs do: their objects are live, and theirs alone"
 )]
 
+mod support;
+
 use std::process::{Command, Stdio};
 
-use durum::{Error, PoolOptions, Store, StoreOptions};
+use durum::{Error, Store, StoreOptions};
+use support::pool_options;
 
 #[test]
 #[ignore = "the other process of the test below"]
@@ -17,7 +20,7 @@ fn commits_three_times_and_aborts_once() {
     };
     let path = std::path::Path::new(&dir).join("store");
     let store = Store::create(path, StoreOptions::new()).unwrap();
-    let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+    let pool = store.create_pool("pool", pool_options()).unwrap();
     let words: *mut u64 = pool.root_bytes(0, 4096, 8).unwrap().cast();
     for round in 0..4 {
         let _ = pool.transaction(|tx| unsafe {

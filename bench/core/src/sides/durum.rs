@@ -43,6 +43,15 @@ impl Durum {
         }
     }
 
+    /// The Shadow engine.
+    pub fn shadow() -> Durum {
+        Durum {
+            name: "shadow",
+            engine: Engine::Shadow,
+            style: Style::InPlace,
+        }
+    }
+
     /// The same engine, used in another style; for tests.
     #[must_use]
     pub fn with_style(self, name: &'static str, style: Style) -> Durum {

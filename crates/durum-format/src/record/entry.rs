@@ -55,6 +55,20 @@ pub enum Change<'a> {
     },
 }
 
+impl Change<'_> {
+    /// The range that it writes: address and bytes.
+    pub fn range(&self) -> (u64, u64) {
+        match self {
+            Self::Words { line, mask, .. } => {
+                let first = u64::from(mask.trailing_zeros());
+                let end = u64::from(8 - mask.leading_zeros());
+                (line + 8 * first, 8 * (end - first))
+            }
+            Self::Copy { target, data } => (*target, data.len() as u64),
+        }
+    }
+}
+
 /// An entry that no writer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the entry at word {at} of its record is not one that a writer makes ({word:#018x})")]
@@ -118,6 +132,11 @@ impl<'a> Entries<'a> {
     #[inline]
     pub fn new(body: &'a [u64]) -> Self {
         Self { body, at: 0 }
+    }
+
+    /// Where in the body the next entry begins, in words.
+    pub fn position(&self) -> usize {
+        self.at
     }
 
     #[inline]

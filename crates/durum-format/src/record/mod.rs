@@ -1,15 +1,17 @@
 //! Redo records: `docs/format/record.md`.
 //!
 //! Reading order: [`entry`] (what a record changes), [`header`] (what makes it whole), [`ring`] (where records lie and what a reader finds),
-//! [`replay`] (which of them count, and in which order).
+//! [`replay`] (which of them count, and in which order), [`merge`] (what they come to).
 
 pub mod entry;
 pub mod header;
+pub mod merge;
 pub mod replay;
 pub mod ring;
 
 pub use entry::{Change, Entries, EntryError, Operation, push_copy, push_words};
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
+pub use merge::{Line, Lines};
 pub use replay::{Damage, Replay, replay};
 pub use ring::{
     RING_HEAD_SIZE, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,

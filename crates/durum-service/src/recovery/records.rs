@@ -3,12 +3,11 @@
 //! Records change the same lines again and again. They are merged in memory first, so that each line is written home once,
 //! whatever the logs hold.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::puddle::{PuddleHeader, PuddleKind};
-use durum_format::record::{self, Change, Entries, Operation, Ring};
+use durum_format::record::{self, Entries, Line, Lines, Ring};
 
 use super::home::Home;
 use super::logs::{Written, read_heap};
@@ -19,86 +18,6 @@ use crate::files;
 use crate::registry::contents::Contents;
 
 const LINE: u64 = 64;
-
-/// What the records of a client make of one line: `new = old & keep | value`.
-#[derive(Clone, Copy)]
-struct Line {
-    keep: [u64; 8],
-    value: [u64; 8],
-}
-
-impl Line {
-    const UNCHANGED: Self = Self {
-        keep: [!0; 8],
-        value: [0; 8],
-    };
-
-    fn change(&mut self, index: usize, operation: Operation, word: u64) {
-        let (keep, value) = (&mut self.keep[index], &mut self.value[index]);
-        match operation {
-            Operation::Store => (*keep, *value) = (0, word),
-            Operation::SetBits => (*keep, *value) = (*keep & !word, *value | word),
-            Operation::ClearBits => (*keep, *value) = (*keep & !word, *value & !word),
-        }
-    }
-
-    fn store_bytes(&mut self, start: usize, data: &[u8]) {
-        for (at, byte) in (start..).zip(data) {
-            let shift = at % 8 * 8;
-            let (keep, value) = (&mut self.keep[at / 8], &mut self.value[at / 8]);
-            *keep &= !(0xff << shift);
-            *value = *value & !(0xff << shift) | u64::from(*byte) << shift;
-        }
-    }
-}
-
-/// Lines by address.
-#[derive(Default)]
-struct Lines(HashMap<u64, Line, rustc_hash::FxBuildHasher>);
-
-impl Lines {
-    fn at(&mut self, line: u64) -> &mut Line {
-        self.0.entry(line).or_insert(Line::UNCHANGED)
-    }
-
-    fn apply(&mut self, change: Change<'_>) {
-        match change {
-            Change::Words {
-                operation,
-                line,
-                mask,
-                words,
-            } => {
-                let place = self.at(line);
-                let selected = (0..8).filter(|bit| mask >> bit & 1 == 1);
-                for (index, word) in selected.zip(words) {
-                    place.change(index, operation, u64::from_le(*word));
-                }
-            }
-            Change::Copy { target, data } => {
-                let (mut target, mut data) = (target, data);
-                while !data.is_empty() {
-                    let start = (target % LINE) as usize;
-                    let (part, rest) = data.split_at(data.len().min(LINE as usize - start));
-                    self.at(target - start as u64).store_bytes(start, part);
-                    (target, data) = (target + part.len() as u64, rest);
-                }
-            }
-        }
-    }
-}
-
-/// The range that a change writes: address and bytes.
-fn range_of(change: &Change<'_>) -> (u64, u64) {
-    match change {
-        Change::Words { line, mask, .. } => {
-            let first = u64::from(mask.trailing_zeros());
-            let end = u64::from(8 - mask.leading_zeros());
-            (line + 8 * first, 8 * (end - first))
-        }
-        Change::Copy { target, data } => (*target, data.len() as u64),
-    }
-}
 
 /// Adds the writes that a line needs, longer ones first grown from what is there.
 fn write_line(puddle: &PuddleHeader, address: u64, line: &Line, writes: &mut Vec<HomeWrite>) {
@@ -214,20 +133,18 @@ fn merge(
         };
         for change in Entries::new(record.body) {
             let change = change.map_err(|error| invalid(error.to_string()))?;
-            let (address, length) = range_of(&change);
+            let (address, length) = change.range();
             if granted.find(address, length).is_none() {
                 return Err(invalid(format!(
                     "it writes {length} bytes at {address:#x}, which is not inside one data puddle that its client may write"
                 )));
             }
-            lines.apply(change);
+            lines.apply(&change);
         }
     }
-    let mut addresses: Vec<u64> = lines.0.keys().copied().collect();
-    addresses.sort_unstable();
     let mut writes = Vec::new();
     let mut last = None;
-    for address in addresses {
+    for (address, line) in lines.into_sorted() {
         let Some((puddle, header)) = granted.find(address, LINE) else {
             continue; // Each change was found above, and a line lies in the puddle of its bytes.
         };
@@ -236,7 +153,7 @@ fn merge(
             home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
             last = Some(puddle);
         }
-        write_line(header, address, &lines.0[&address], &mut writes);
+        write_line(header, address, &line, &mut writes);
     }
     Ok((found.transactions, writes))
 }
@@ -245,6 +162,7 @@ fn merge(
 mod tests {
     use super::*;
     use durum_format::UNIT;
+    use durum_format::record::{Change, Operation};
 
     /// Merged changes do to any old line what the changes do one after the other.
     #[test]
@@ -275,7 +193,7 @@ mod tests {
                     let at = (random() % (256 - 8)) as usize;
                     expected[at..at + data.len()].copy_from_slice(data);
                     let target = UNIT + 8192 + at as u64;
-                    lines.apply(Change::Copy { target, data });
+                    lines.apply(&Change::Copy { target, data });
                     continue;
                 }
                 let operation = [Operation::Store, Operation::SetBits, Operation::ClearBits]
@@ -293,24 +211,26 @@ mod tests {
                     };
                     expected[at..at + 8].copy_from_slice(&new.to_le_bytes());
                 }
-                lines.apply(Change::Words {
+                lines.apply(&Change::Words {
                     operation,
                     line: UNIT + 8192 + 64 * line,
                     mask,
                     words: &words[..count],
                 });
             }
-            let mut addresses: Vec<u64> = lines.0.keys().copied().collect();
-            addresses.sort_unstable();
             let mut writes = Vec::new();
-            for address in addresses {
-                write_line(&header, address, &lines.0[&address], &mut writes);
+            let mut patched = old.clone();
+            for (address, line) in lines.into_sorted() {
+                write_line(&header, address, &line, &mut writes);
+                let at = (address - UNIT - 8192) as usize;
+                line.patch((&mut patched[at..at + 64]).try_into().unwrap());
             }
             let mut found = old;
             for write in &writes {
                 write.apply_to(8192, &mut found);
             }
             assert_eq!(found, expected);
+            assert_eq!(patched, expected);
         }
     }
 }

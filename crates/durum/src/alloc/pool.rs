@@ -406,6 +406,10 @@ impl PoolInner {
 
     /// Removes a closed puddle.
     fn give_back(&self, puddle: &Arc<Puddle>) {
+        if self.settle().is_err() {
+            // What the logs would write there is for the next opener.
+            return;
+        }
         self.puddles
             .write()
             .unwrap_or_else(PoisonError::into_inner)

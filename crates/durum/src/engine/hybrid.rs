@@ -25,7 +25,7 @@ use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::log::{LogWriter, MoreLog};
-use crate::media::Barrier;
+use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
 use crate::tx::{Announce, PoolRef, TxState};
@@ -94,16 +94,20 @@ impl Engine for Hybrid {
         announce: Announce,
     ) -> Result<()> {
         if announce == Announce::Clobber {
+            tx.announced.insert(address, len);
             return Ok(());
         }
         if puddle.private {
-            return private::announce(tx, puddle, address, len);
+            private::announce(tx, puddle, address, len)?;
+            tx.announced.insert(address, len);
+            return Ok(());
         }
         tx.log()?;
         let TxState {
             pools,
             log: Some(log),
             barrier,
+            announced,
             ..
         } = tx
         else {
@@ -116,7 +120,9 @@ impl Engine for Hybrid {
         // time; a crash in between would find new bytes and nothing to undo them with.
         log.make_durable(barrier, ADD_WRITE, ADD_FENCE)?;
         // A page of the log may have failed as well as one of the range.
-        check_media(pools)
+        check_media(pools)?;
+        announced.insert(address, len);
+        Ok(())
     }
 
     fn commit(&self, tx: &mut TxState) -> Result<()> {
@@ -164,11 +170,17 @@ impl Engine for Hybrid {
         }
     }
 
-    fn persist(&self, puddle: &Puddle, address: usize, len: usize) -> Result<()> {
-        let mut barrier = Barrier::default();
+    fn persist(
+        &self,
+        tx: &mut TxState,
+        _pool: &PoolInner,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+    ) -> Result<()> {
         // ORDER: durable on return; that is what the caller asked for.
-        guarded(|| barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
-        barrier.fence(puddle.private, PERSIST_FENCE)?;
+        guarded(|| tx.barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
+        tx.barrier.fence(puddle.private, PERSIST_FENCE)?;
         puddle.check_failed()
     }
 

@@ -1,21 +1,26 @@
 //! What an engine is: how announced ranges become durable all at once.
 
 mod hybrid;
+mod shadow;
 
 use durum_service::EngineKind;
 
 use crate::error::Result;
+use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
 
+pub(crate) use shadow::{Journal, Writer};
+
 /// The sites of all engines.
-pub(crate) const SITES: &[&[durum_persist::Site]] = &[hybrid::SITES, hybrid::PRIVATE_SITES];
+pub(crate) const SITES: &[&[durum_persist::Site]] =
+    &[hybrid::SITES, hybrid::PRIVATE_SITES, shadow::SITES];
 
 /// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
 ///
 /// The transaction tells it each range before the program stores there, and leaves it the order of everything that reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
-    /// Called before the first store to a range that was not announced before.
+    /// Called before the first store to a range that was not announced before. Enters it in `tx.announced`.
     fn announce(
         &self,
         tx: &mut TxState,
@@ -32,7 +37,14 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     fn abort(&self, tx: &mut TxState);
 
     /// Makes `[address, address + len)` durable outside of any transaction.
-    fn persist(&self, puddle: &Puddle, address: usize, len: usize) -> Result<()>;
+    fn persist(
+        &self,
+        tx: &mut TxState,
+        pool: &PoolInner,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+    ) -> Result<()>;
 
     /// Whether one transaction may span several pools of this engine.
     fn commits_with_others(&self) -> bool;
@@ -42,6 +54,7 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
 pub(crate) fn engine(kind: EngineKind) -> Option<&'static dyn Engine> {
     match kind {
         EngineKind::Hybrid => Some(&hybrid::Hybrid),
+        EngineKind::Shadow => Some(&shadow::Shadow),
         _ => None,
     }
 }

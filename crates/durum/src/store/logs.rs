@@ -64,7 +64,8 @@ impl Logs {
 }
 
 impl StoreInner {
-    fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
+    /// A fresh puddle of this client, mapped.
+    pub(crate) fn log_puddle(&self, kind: PuddleKind) -> Result<Arc<Puddle>> {
         let grant = self
             .service
             .create_puddle(PuddleOwner::Client, kind, UNIT)?;
@@ -96,6 +97,7 @@ impl StoreInner {
             pool: Weak::new(),
             poison: self.poison.clone(),
             survive: false,
+            home: None,
         };
         Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
     }

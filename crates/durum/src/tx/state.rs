@@ -9,7 +9,7 @@ use durum_persist::line;
 use super::Tx;
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::Announced;
-use crate::engine::Engine;
+use crate::engine::{Engine, Writer};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::LogWriter;
@@ -60,6 +60,8 @@ pub(crate) struct TxState {
     pub(crate) bits: Vec<BitChange>,
     pub(crate) bitmaps: Vec<Bitmap>,
     pub(crate) log: Option<LogWriter>,
+    /// The thread's log of records, where the engine is Shadow.
+    pub(crate) writer: Option<Writer>,
     pub(crate) barrier: Barrier,
     /// Old contents of announced ranges, where they are not kept in the log (`file` domain).
     pub(crate) backups: Saved,
@@ -83,6 +85,7 @@ impl TxState {
             bits: Vec::new(),
             bitmaps: Vec::new(),
             log: None,
+            writer: None,
             barrier: Barrier::default(),
             backups: Saved::default(),
             backed: Announced::default(),
@@ -238,8 +241,8 @@ impl TxState {
         }
         self.bits.clear();
         self.bitmaps.clear();
+        self.backups.clear();
         if !self.backed.is_empty() {
-            self.backups.clear();
             self.backed.clear();
         }
         self.volatile.clear();

@@ -1,12 +1,18 @@
-//! Fences and syncs, counted.
+//! Fences and syncs, counted. Each engine has its own.
 
-use durum::{Announce, Domain, Error, PoolOptions, StoreOptions, all_counters, thread_counters};
+use durum::{
+    Announce, Domain, Engine, Error, PoolOptions, StoreOptions, all_counters, thread_counters,
+};
 
 use crate::fixture::*;
 
+fn on(engine: Engine) -> PoolOptions {
+    PoolOptions::new().engine(engine)
+}
+
 #[test]
 fn fences_are_as_documented() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Hybrid));
     let root = fixture.root();
     let pool = fixture.pool();
     push(pool, root, 1);
@@ -107,7 +113,7 @@ fn fences_are_as_documented() {
 #[test]
 fn large_ranges_cost_no_more_fences_than_small_ones() {
     const SIZE: usize = 9_000_000;
-    let fixture = Fixture::new();
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Hybrid));
     let pool = fixture.pool();
     let block = pool
         .transaction(|tx| tx.alloc_bytes(pool, 0, SIZE, 8))
@@ -138,12 +144,12 @@ fn large_ranges_cost_no_more_fences_than_small_ones() {
 /// A `set` on announced bytes is a store that comes at the commit, whatever else the transaction does to them.
 #[test]
 fn syncs_of_the_file_domain_do_not_grow_with_the_transaction() {
-    let fixture = Fixture::with(StoreOptions::new().domain(Domain::File), PoolOptions::new());
+    let fixture = Fixture::with(StoreOptions::new().domain(Domain::File), on(Engine::Hybrid));
     let other = fixture
         .store
         .as_ref()
         .unwrap()
-        .create_pool("other", PoolOptions::new())
+        .create_pool("other", on(Engine::Hybrid))
         .unwrap();
     let roots = [
         fixture.pool().root::<Root>().unwrap(),
@@ -181,4 +187,89 @@ fn syncs_of_the_file_domain_do_not_grow_with_the_transaction() {
         2,
         "a large object that nothing points to yet: its bytes, its bit"
     );
+}
+
+/// Whatever a transaction did: changes, deferred ones, objects made and freed, any number and size of them.
+#[test]
+fn a_transaction_on_shadow_costs_one_fence() {
+    const SIZE: usize = 9_000_000;
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Shadow));
+    let pool = fixture.pool();
+    let root = &raw mut *fixture.root();
+    let block = pool
+        .transaction(|tx| tx.alloc_bytes(pool, 0, SIZE, 8))
+        .unwrap();
+    let fences = |change: &dyn Fn(&durum::Tx) -> durum::Result<()>| {
+        let before = thread_counters();
+        pool.transaction(change).unwrap();
+        (thread_counters() - before).fences
+    };
+    assert_eq!(fences(&|_| Ok(())), 0);
+    assert_eq!(
+        fences(&|tx| unsafe { tx.add(&raw const (*root).count) }),
+        0,
+        "nothing has changed"
+    );
+    for round in 1..4u64 {
+        for ranges in [1, 2, 8, 60] {
+            let adds = fences(&|tx| unsafe {
+                for at in 0..ranges {
+                    tx.add(&raw const (*root).table[at * 8])?;
+                    (*root).table[at * 8] += 1;
+                }
+                Ok(())
+            });
+            let sets = fences(&|tx| unsafe {
+                (0..ranges).try_for_each(|at| tx.set(&raw mut (*root).table[at * 8], round))
+            });
+            assert_eq!((adds, sets), (1, 1), "{ranges} ranges");
+        }
+        let mixed = fences(&|tx| unsafe {
+            let node = tx.alloc::<Node>()?;
+            (*node).value = 7;
+            let large = tx.alloc_bytes(pool, 0, 100_000, 8)?;
+            large.write_bytes(3, 100_000);
+            tx.free(large)?;
+            tx.free(tx.alloc::<[u64; 100]>()?)?;
+            tx.add(&raw const (*root).count)?;
+            (*root).count += 1;
+            tx.set(&raw mut (*root).head, node)
+        });
+        assert_eq!(mixed, 1);
+        assert_eq!(fences(&|tx| unsafe { tx.free((*root).head) }), 1);
+        let large = fences(&|tx| unsafe {
+            tx.add_bytes(block, 6_000_000, Announce::Backup)?;
+            block.write_bytes(round as u8, 6_000_000);
+            tx.set_bytes(block.add(7_000_000), block, 1_000_000)
+        });
+        assert_eq!(large, 1, "of any size");
+        let before = thread_counters();
+        unsafe { pool.persist(block, 100) }.unwrap();
+        assert_eq!((thread_counters() - before).fences, 1);
+    }
+}
+
+#[test]
+fn a_transaction_on_shadow_costs_one_sync_on_a_file_system() {
+    let options = StoreOptions::new().domain(Domain::File);
+    let fixture = Fixture::with(options, on(Engine::Shadow));
+    let pool = fixture.pool();
+    let other = fixture.store.as_ref().unwrap();
+    let other = other.create_pool("other", on(Engine::Shadow)).unwrap();
+    let roots = [&raw mut *fixture.root(), other.root::<Root>().unwrap()];
+    for ranges in [1, 60] {
+        let before = thread_counters();
+        pool.transaction(|tx| unsafe {
+            for root in roots {
+                for at in 0..ranges {
+                    tx.add(&raw const (*root).table[at * 8])?;
+                    (*root).table[at * 8] += 1;
+                }
+                tx.set(&raw mut (*root).head, tx.alloc::<Node>()?)?;
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        assert_eq!((thread_counters() - before).syncs, 1, "{ranges} ranges");
+    }
 }

@@ -1,5 +1,6 @@
 //! A store with a pool, and a list in it.
 
+use crate::support::pool_options;
 use durum::{Error, Pool, PoolOptions, Store, StoreOptions};
 
 #[repr(C)]
@@ -26,7 +27,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        Self::with(StoreOptions::new(), PoolOptions::new())
+        Self::with(StoreOptions::new(), pool_options())
     }
 
     pub(crate) fn with(options: StoreOptions, pool_options: PoolOptions) -> Self {
@@ -53,7 +54,7 @@ impl Fixture {
         self.store = None;
         let store = Store::open(self.dir.path().join("store"), options).unwrap();
         assert!(store.recovery().unwrap().was_clean);
-        self.pool = Some(store.open_pool("pool", PoolOptions::new()).unwrap());
+        self.pool = Some(store.open_pool("pool", pool_options()).unwrap());
         self.store = Some(store);
     }
 }

@@ -8,4 +8,6 @@
 mod costs;
 mod fixture;
 mod space;
+#[path = "../support/mod.rs"]
+mod support;
 mod transactions;

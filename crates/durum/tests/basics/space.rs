@@ -1,12 +1,13 @@
 //! Room that a pool takes and gives back.
 
-use durum::{Domain, Error, PoolOptions, StoreOptions};
+use crate::support::pool_options;
+use durum::{Domain, Error, StoreOptions};
 
 use crate::fixture::*;
 
 #[test]
 fn space_of_an_aborted_allocation_goes_back() {
-    let fixture = Fixture::with(StoreOptions::new(), PoolOptions::new().spare_max(0));
+    let fixture = Fixture::with(StoreOptions::new(), pool_options().spare_max(0));
     let pool = fixture.pool();
     fixture.root();
     let before = pool.usage().unwrap();
@@ -29,7 +30,7 @@ fn space_of_an_aborted_allocation_goes_back() {
 fn nothing_holds_on_to_puddles_that_were_given_back() {
     for domain in [Domain::Dram, Domain::File] {
         let options = StoreOptions::new().domain(domain);
-        let fixture = Fixture::with(options, PoolOptions::new().spare_max(0));
+        let fixture = Fixture::with(options, pool_options().spare_max(0));
         let pool = fixture.pool();
         fixture.root();
         for _ in 0..5 {
@@ -53,7 +54,7 @@ fn nothing_holds_on_to_puddles_that_were_given_back() {
 
 #[test]
 fn a_pool_grows_and_gives_back() {
-    let mut fixture = Fixture::with(StoreOptions::new(), PoolOptions::new().spare_max(4 << 20));
+    let mut fixture = Fixture::with(StoreOptions::new(), pool_options().spare_max(4 << 20));
     let handle = fixture.pool().clone();
     let pool = &handle;
     let root = fixture.root() as *mut Root;

@@ -1,6 +1,7 @@
 //! Transactions, roots, nesting, errors.
 
-use durum::{Announce, Domain, Error, PoolOptions, Store, StoreOptions};
+use crate::support::pool_options;
+use durum::{Announce, Domain, Error, Store, StoreOptions};
 use durum_format::UNIT;
 use durum_format::puddle::BITMAP_OFFSET;
 
@@ -11,7 +12,7 @@ fn a_list_survives_reopening() {
     for domain in [None, Some(Domain::Dax), Some(Domain::File)] {
         let mut options = StoreOptions::new();
         options.domain = domain;
-        let mut fixture = Fixture::with(options.clone(), PoolOptions::new());
+        let mut fixture = Fixture::with(options.clone(), pool_options());
         for value in 0..1000 {
             push(fixture.pool(), fixture.root(), value);
         }

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use crate::support::pool_options;
 use durum::service::Error as ServiceError;
-use durum::{Domain, Error, Pool, PoolOptions, Store, StoreOptions};
+use durum::{Domain, Error, Pool, Store, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace, note};
 use durum_persist::simulate::{CrashPoint, Failure, Plan, Report, Rules, explore_with_recovery};
@@ -43,7 +44,7 @@ fn live(path: &Path, options: &StoreOptions) -> Result<(), Error> {
     let reached = |stage| note("stage", stage);
     let store = Store::create(path, options.clone())?;
     reached(CREATED);
-    let pool = store.create_pool("first", PoolOptions::new())?;
+    let pool = store.create_pool("first", pool_options())?;
     reached(POOL_MADE);
     pool.root::<Values>()?;
     reached(ROOT_MADE);
@@ -54,11 +55,11 @@ fn live(path: &Path, options: &StoreOptions) -> Result<(), Error> {
     reached(CLOSED);
     let store = Store::open(path, options.clone())?;
     assert!(store.recovery().is_some_and(|report| report.was_clean));
-    let pool = store.open_pool("first", PoolOptions::new())?;
+    let pool = store.open_pool("first", pool_options())?;
     reached(OPEN_AGAIN);
     change(&pool, 51)?;
     reached(CHANGED_AGAIN);
-    let second = store.create_pool("second", PoolOptions::new())?;
+    let second = store.create_pool("second", pool_options())?;
     change(&second, 61)?;
     reached(SECOND_MADE);
     drop(second);
@@ -145,7 +146,7 @@ fn judge(path: &Path, options: &StoreOptions, point: &CrashPoint<'_>) -> Result<
     let second = (CHANGED_AGAIN..SECOND_REMOVED).contains(&stage);
     expect(&names, "second", false, second)?;
     if names.contains("first") {
-        let pool = store.open_pool("first", PoolOptions::new()).map_err(text)?;
+        let pool = store.open_pool("first", pool_options()).map_err(text)?;
         let found = value_of(&pool).map_err(text)?;
         let allowed: &[Option<(u64, u64)>] = match stage {
             ..POOL_MADE => &[None],
@@ -161,9 +162,7 @@ fn judge(path: &Path, options: &StoreOptions, point: &CrashPoint<'_>) -> Result<
         change(&pool, 71).map_err(text)?;
     }
     if names.contains("second") {
-        let pool = store
-            .open_pool("second", PoolOptions::new())
-            .map_err(text)?;
+        let pool = store.open_pool("second", pool_options()).map_err(text)?;
         let found = value_of(&pool).map_err(text)?;
         let done = stage == SECOND_MADE;
         if !matches!(found, Some((61, 62))) && (done || !matches!(found, None | Some((0, 0)))) {
@@ -172,9 +171,7 @@ fn judge(path: &Path, options: &StoreOptions, point: &CrashPoint<'_>) -> Result<
             ));
         }
     }
-    let third = store
-        .create_pool("third", PoolOptions::new())
-        .map_err(text)?;
+    let third = store.create_pool("third", pool_options()).map_err(text)?;
     change(&third, 81).map_err(text)?;
     drop(third);
     store.remove_pool("third").map_err(text)?;

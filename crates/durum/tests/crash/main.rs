@@ -19,6 +19,8 @@
 )]
 
 mod harness;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod allocator;
 mod canaries;

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::thread;
 
-use durum::{Domain, Error, Pool, PoolOptions, Store, StoreOptions};
+use crate::support::pool_options;
+use durum::{Domain, Error, Pool, Store, StoreOptions};
 use durum_persist::record::{Recorder, RecorderOptions, note};
 use durum_persist::simulate::{CrashPoint, Plan, Rules, explore_with_recovery};
 
@@ -45,7 +46,7 @@ fn judge(path: &Path, options: &StoreOptions, point: &CrashPoint<'_>) -> Result<
     let store = Store::open(path, options.clone()).map_err(text)?;
     let mut found = Vec::new();
     for name in ["first", "second"] {
-        let pool = store.open_pool(name, PoolOptions::new()).map_err(text)?;
+        let pool = store.open_pool(name, pool_options()).map_err(text)?;
         let root = pool.root::<Values>().map_err(text)?;
         found.extend(unsafe { [(*root)[0], (*root)[15]] });
     }
@@ -67,7 +68,7 @@ fn survives(domain: Domain, rules: Rules) {
     let store = Store::create(&path, options.clone()).expect("a store is made");
     let pools = ["first", "second"].map(|name| {
         let pool = store
-            .create_pool(name, PoolOptions::new())
+            .create_pool(name, pool_options())
             .expect("a pool is made");
         pool.root::<Values>().expect("a root is made");
         pool

@@ -1,4 +1,6 @@
-//! What tests share that run a part of themselves in another process.
+//! What tests share: the engine that they run on, and how they run a part of themselves in another process.
+
+#![allow(dead_code, reason = "no test needs all of it")]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -26,4 +28,17 @@ pub fn start(name: &str, dir: &Path) -> Child {
 /// The directory, in the process that `start` started; `None` when somebody just runs all ignored tests.
 pub fn directory() -> Option<std::path::PathBuf> {
     std::env::var_os(DIRECTORY).map(Into::into)
+}
+
+/// The engine that the tests run on: what `DURUM_TEST_ENGINE` says, or the default of a new pool.
+pub fn engine() -> durum::Engine {
+    match std::env::var("DURUM_TEST_ENGINE") {
+        Ok(name) => durum::Engine::from_name(&name).expect("an engine"),
+        Err(_) => durum::PoolOptions::new().engine,
+    }
+}
+
+/// Options for a pool of that engine.
+pub fn pool_options() -> durum::PoolOptions {
+    durum::PoolOptions::new().engine(engine())
 }

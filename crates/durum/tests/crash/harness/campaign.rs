@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use durum::{Domain, Pool, PoolOptions, Store, StoreOptions};
+use crate::support::pool_options;
+use durum::{Domain, Pool, Store, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
 use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
@@ -153,7 +154,7 @@ impl Campaign {
     fn prepare(&self, arena: &Arena, path: &PathBuf) -> World {
         let options = StoreOptions::new().domain(self.domain).base(arena.base);
         let store = Store::create(path, options).expect("a store is made");
-        let pool_options = PoolOptions::new().root_puddle_size(self.root_puddle_size);
+        let pool_options = pool_options().root_puddle_size(self.root_puddle_size);
         let pool = store
             .create_pool(POOL, pool_options)
             .expect("a pool is made");

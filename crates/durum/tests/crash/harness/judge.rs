@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::thread;
 
+use crate::support::pool_options;
 use durum::service::{self, CheckOptions, Embedded, Leaks, OpenOptions, Severity};
-use durum::{Announce, Domain, Error, PoolOptions, Store, StoreOptions};
+use durum::{Announce, Domain, Error, Store, StoreOptions};
 use durum_persist::simulate::CrashPoint;
 
 use super::lane::{Step, note_of};
@@ -146,7 +147,7 @@ impl Judge {
         if !store.recovery().is_some_and(|report| report.was_clean) {
             return Err("recovery left the store in need of recovery".into());
         }
-        let pool = store.open_pool(POOL, PoolOptions::new()).map_err(text)?;
+        let pool = store.open_pool(POOL, pool_options()).map_err(text)?;
         let root = pool.root::<Root>().map_err(text)?;
         // The structures were checked: every pointer leads to an object of this pool.
         let found = self.read(unsafe { &*root })?;

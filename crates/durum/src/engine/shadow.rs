@@ -1,0 +1,328 @@
+//! Shadow: the program works in private pages, a commit is one record and one fence.
+//!
+//! ```text
+//! entries of all that changed, one record | done                      1 fence
+//! ... later, behind the program's back:     records -> home | watermark
+//! ```
+//!
+//! Puddles are mapped copy-on-write, so nothing that the program stores can reach the media by itself, and nothing has to be undone
+//! after a crash. `add` keeps what the range holds, for an abort. The commit writes the words that differ, with a stamp and a checksum, to the
+//! thread's log: after the fence the transaction is durable, and if any part of the record is missing it was never there. Home places follow later
+//! and in the order of stamps ([`checkpoint`]), each line once for all the records that changed it meanwhile. Recovery replays
+//! the records that are not home (docs/format/record.md).
+
+mod checkpoint;
+mod group;
+mod home;
+mod journal;
+mod lines;
+mod segments;
+mod writer;
+
+use durum_format::record::{Operation, push_copy, push_words};
+use durum_persist::{Site, line};
+use zerocopy::IntoBytes;
+
+use super::Engine;
+use crate::announced::{AnnouncedLine, LARGE};
+use crate::error::Result;
+use crate::fault::{guarded, media_failed};
+use crate::media::Barrier;
+use crate::pool::PoolInner;
+use crate::puddle::Puddle;
+use crate::store::StoreInner;
+use crate::tx::{Announce, TxState};
+
+pub(crate) use journal::Journal;
+pub(crate) use writer::Writer;
+
+/// The sites of this engine.
+pub(crate) const SITES: &[Site] = &[
+    writer::RECORD_WRITE,
+    writer::COMMIT_FENCE,
+    home::HOME_WRITE,
+    home::DRAIN_FENCE,
+    journal::WATERMARK_WRITE,
+    journal::WATERMARK_FENCE,
+];
+
+/// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them.
+const COPY_PIECE: usize = 16 << 10;
+
+/// The engine without state: what a thread has is in its transaction, what all share in the store's [`Journal`].
+#[derive(Debug)]
+pub(super) struct Shadow;
+
+impl Engine for Shadow {
+    #[inline]
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        _announce: Announce,
+    ) -> Result<()> {
+        // `Clobber` ranges too: what an abort left in memory and not at home would be lost by a later transaction that announces it and
+        // leaves it as it is.
+        if len < LARGE {
+            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+            guarded(|| unsafe { tx.announced.insert_saving(address, len) });
+        } else {
+            // SAFETY: as above.
+            guarded(|| unsafe { tx.backups.save(address, len) });
+            tx.announced.insert(address, len);
+        }
+        puddle.check_failed()
+    }
+
+    fn commit(&self, tx: &mut TxState) -> Result<()> {
+        let TxState {
+            pools,
+            announced,
+            sets,
+            set_bytes,
+            bits,
+            bitmaps,
+            writer,
+            barrier,
+            ..
+        } = &mut *tx;
+        let store = &*pools[0].store;
+        let journal = store.journal();
+        let writer = writer.get_or_insert_with(|| Writer::new(journal));
+        guarded(|| {
+            for line in announced.lines() {
+                push_line(&mut writer.record, &line);
+            }
+        });
+        for range in announced.large() {
+            push_range(&mut writer.record, range.start, range.end - range.start);
+        }
+        for bitmap in bitmaps.iter() {
+            let words = bitmap.words[..bitmap.len].as_bytes();
+            push_copy(&mut writer.record, bitmap.address as u64, words);
+        }
+        for change in bits.iter() {
+            let (line, index) = (change.word & !(line::LINE - 1), change.word / 8 % 8);
+            let operation = match change.set {
+                true => Operation::SetBits,
+                false => Operation::ClearBits,
+            };
+            let mut words = [0; 8];
+            words[index] = change.mask;
+            push_words(
+                &mut writer.record,
+                operation,
+                line as u64,
+                1 << index,
+                &words,
+            );
+        }
+        for set in sets.iter() {
+            let bytes = &set_bytes[set.from..set.from + set.len];
+            push_bytes(&mut writer.record, set.target, bytes);
+        }
+        if media_failed()
+            && let Err(error) = pools.iter().try_for_each(|pool| pool.check_media())
+        {
+            writer.clear();
+            return Err(error);
+        }
+        if writer.is_empty() {
+            return Ok(());
+        }
+        make_durable(writer, journal, store, barrier)?;
+        if media_failed() {
+            pools.iter().try_for_each(|pool| pool.check_media())?;
+        }
+        make_visible(tx);
+        Ok(())
+    }
+
+    fn abort(&self, tx: &mut TxState) {
+        // What was saved last goes back first.
+        guarded(|| {
+            tx.backups.restore(|target, saved| {
+                // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
+                unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
+            });
+            for line in tx.announced.lines() {
+                restore(&line);
+            }
+        });
+    }
+
+    fn persist(
+        &self,
+        tx: &mut TxState,
+        pool: &PoolInner,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+    ) -> Result<()> {
+        let store = &*pool.store;
+        let journal = store.journal();
+        let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
+        push_range(&mut writer.record, address, len);
+        if let Err(error) = puddle.check_failed() {
+            writer.clear();
+            return Err(error);
+        }
+        make_durable(writer, journal, store, &mut tx.barrier)?;
+        puddle.check_failed()
+    }
+
+    fn commits_with_others(&self) -> bool {
+        true
+    }
+}
+
+/// Makes the record that the writer holds durable.
+#[inline]
+fn make_durable(
+    writer: &mut Writer,
+    journal: &Journal,
+    store: &StoreInner,
+    barrier: &mut Barrier,
+) -> Result<()> {
+    let result = match &journal.group {
+        None => writer.commit(journal, store, barrier),
+        Some(group) => group.commit(&mut writer.record, journal, store),
+    };
+    writer.clear();
+    result
+}
+
+/// Bit n: all eight bytes of word n are in the mask.
+#[inline]
+fn whole_words(mask: u64) -> u8 {
+    let mut all = mask & mask >> 4 & 0x0f0f_0f0f_0f0f_0f0f;
+    all &= all >> 2;
+    all &= all >> 1;
+    // Bit 0 of each byte is left; the product gathers them in the upper byte.
+    ((all & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+}
+
+/// Puts the words of a line into the record that differ from what they were; of words that are announced in part only their
+/// announced bytes.
+#[inline]
+fn push_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
+    let whole = whole_words(line.mask);
+    let mut now = [0; 8];
+    let mut changed = 0u8;
+    for (index, now) in now.iter_mut().enumerate() {
+        // SAFETY: a word of a line in a mapped puddle. Words that are not announced may be changed by other threads meanwhile; what is read
+        // of them is not used.
+        *now = unsafe { ((line.address + 8 * index) as *const u64).read_volatile() };
+        changed |= u8::from(*now != line.old[index]) << index;
+    }
+    // What has no old contents counts as changed.
+    let selected = whole & (changed | !whole_words(line.saved));
+    if selected != 0 {
+        push_words(
+            record,
+            Operation::Store,
+            line.address as u64,
+            selected,
+            &now,
+        );
+    }
+    let parts = line.mask & !spread(whole);
+    if parts != 0 {
+        push_parts(record, line.address, parts);
+    }
+}
+
+/// The bytes of the words that `words` selects.
+#[inline]
+fn spread(words: u8) -> u64 {
+    (0..8)
+        .filter(|bit| words >> bit & 1 == 1)
+        .fold(0, |mask, bit| mask | 0xff << (8 * bit))
+}
+
+/// Puts bytes of a line into the record.
+#[cold]
+fn push_parts(record: &mut Vec<u64>, address: usize, mask: u64) {
+    let mut rest = mask;
+    while rest != 0 {
+        let first = rest.trailing_zeros() as usize;
+        let ones = (rest >> first).trailing_ones() as usize;
+        push_range(record, address + first, ones);
+        rest = if first + ones == line::LINE {
+            0
+        } else {
+            rest & (!0 << (first + ones))
+        };
+    }
+}
+
+/// Puts what a range of memory holds into the record.
+fn push_range(record: &mut Vec<u64>, address: usize, len: usize) {
+    // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+    guarded(|| push_bytes(record, address, bytes));
+}
+
+/// Puts bytes for `target` into the record.
+#[inline]
+fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
+    if let Some(word) = bytes.first_chunk::<8>()
+        && bytes.len() == 8
+        && target.is_multiple_of(8)
+    {
+        let (line, index) = (target & !(line::LINE - 1), target / 8 % 8);
+        let words = [u64::from_ne_bytes(*word); 8];
+        return push_words(record, Operation::Store, line as u64, 1 << index, &words);
+    }
+    for (index, piece) in bytes.chunks(COPY_PIECE).enumerate() {
+        push_copy(record, (target + index * COPY_PIECE) as u64, piece);
+    }
+}
+
+fn restore(line: &AnnouncedLine<'_>) {
+    let mut rest = line.saved;
+    while rest != 0 {
+        let first = rest.trailing_zeros() as usize;
+        let ones = (rest >> first).trailing_ones() as usize;
+        let old = line.old.as_ptr().cast::<u8>();
+        // SAFETY: bytes that this transaction announced, in a mapped puddle; `old` has 64 bytes.
+        unsafe { line::copy((line.address + first) as *mut u8, old.add(first), ones) };
+        rest = if first + ones == line::LINE {
+            0
+        } else {
+            rest & (!0 << (first + ones))
+        };
+    }
+}
+
+/// The transaction is durable: what it deferred happens in memory.
+fn make_visible(tx: &mut TxState) {
+    for bitmap in &tx.bitmaps {
+        // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
+        unsafe {
+            line::copy(
+                bitmap.address as *mut u8,
+                bitmap.words.as_ptr().cast(),
+                bitmap.len * 8,
+            );
+        }
+    }
+    for change in &tx.bits {
+        let word = change.word as *mut u64;
+        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations.
+        unsafe {
+            if change.set {
+                line::fetch_or_u64(word, change.mask);
+            } else {
+                line::fetch_and_u64(word, !change.mask);
+            }
+        }
+    }
+    for set in &tx.sets {
+        let source = &tx.set_bytes[set.from..set.from + set.len];
+        // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
+        guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
+    }
+}

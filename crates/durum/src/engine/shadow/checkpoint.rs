@@ -1,0 +1,131 @@
+//! Home updates: committed records are brought to their home places, in the order of their stamps.
+//!
+//! One thread at a time applies records and writes lines back; it keeps the lock until its own fence is through, so that a fence always
+//! covers the write-backs of its own thread. Home bytes come from records only: the program's memory may hold what is not committed.
+//!
+//! Lines gather in a batch. When the records of a batch amount to `batch_max`, its lines are written back, each once, while
+//! the next batch fills. When a fence has covered the last of them, every record of the batch is home.
+
+use durum_format::record::{Entries, HEADER_WORDS};
+
+use super::home::Home;
+use super::journal::Journal;
+use crate::error::Result;
+use crate::fault::guarded;
+
+/// What the checkpointer keeps between its steps.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    home: Home,
+    /// Every record up to this stamp is applied.
+    applied: u64,
+    /// Bytes of the records of the batch.
+    batch_bytes: usize,
+    batch_max: usize,
+    /// The last stamp of the batch that is being written, if that is not home yet.
+    writing_to: Option<u64>,
+    /// Nothing is applied any more: memory may be gone.
+    stopped: bool,
+}
+
+impl Checkpoint {
+    pub(super) fn new(home: Home, batch_max: usize) -> Self {
+        Self {
+            home,
+            applied: 0,
+            batch_bytes: 0,
+            batch_max,
+            writing_to: None,
+            stopped: false,
+        }
+    }
+
+    /// A step for a commit that logged `bytes`: applies twice as much, and writes lines back at the pace at which batches fill. The caller fences
+    /// and then calls [`Checkpoint::fenced`], before it lets go of the lock.
+    ///
+    /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
+    #[inline]
+    pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) -> Result<()> {
+        if self.stopped || !self.home.is_mapped() {
+            return Ok(());
+        }
+        if !self.home.is_written() {
+            let pace = self.home.writing() * 3 * bytes / self.batch_max;
+            self.home.write(2 + pace)?;
+        }
+        self.apply(journal, 2 * bytes);
+        Ok(())
+    }
+
+    /// After the caller's fence: a batch whose lines are all written back is home.
+    #[inline]
+    pub(super) fn fenced(&mut self, journal: &Journal) {
+        if self.home.is_written()
+            && let Some(to) = self.writing_to.take()
+        {
+            journal.is_home(to);
+        }
+    }
+
+    /// Brings home everything that can be, durably.
+    pub(super) fn advance_fully(&mut self, journal: &Journal) -> Result<()> {
+        if self.stopped {
+            return Ok(());
+        }
+        loop {
+            self.home.write(usize::MAX)?;
+            self.apply(journal, usize::MAX);
+            if self.batch_bytes == 0 && self.home.is_batch_empty() {
+                break;
+            }
+            // What the fence covers is all of both batches then.
+            self.turn();
+        }
+        self.home.fence()?;
+        self.fenced(journal);
+        Ok(())
+    }
+
+    /// Merges what is durable into the batch; whether that is full.
+    pub(super) fn is_due(&mut self, journal: &Journal) -> bool {
+        if !self.stopped {
+            self.apply(journal, usize::MAX);
+        }
+        self.writing_to.is_some()
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    fn turn(&mut self) {
+        self.home.turn();
+        self.batch_bytes = 0;
+        self.writing_to = Some(self.applied);
+    }
+
+    fn apply(&mut self, journal: &Journal, mut bytes: usize) {
+        while bytes > 0 {
+            if self.batch_bytes >= self.batch_max {
+                if self.writing_to.is_some() {
+                    return;
+                }
+                self.turn();
+            }
+            let Some(record) = journal.durable_record(self.applied + 1) else {
+                return;
+            };
+            let size = (HEADER_WORDS + record.len()) * 8;
+            // Records were made in this process; they are checked where they are read after a crash.
+            guarded(|| {
+                Entries::new(record)
+                    .flatten()
+                    .for_each(|change| self.home.apply(&change))
+            });
+            self.applied += 1;
+            journal.was_applied(self.applied);
+            self.batch_bytes += size;
+            bytes = bytes.saturating_sub(size);
+        }
+    }
+}

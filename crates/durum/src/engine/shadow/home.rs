@@ -1,0 +1,216 @@
+//! Home places: a second mapping of each puddle, or its file.
+//!
+//! Changes gather in a batch; a batch that is full is written while the next one fills.
+
+use durum_format::record::{Change, Line, Lines, Operation};
+use durum_persist::{Site, line};
+
+use super::lines::LineSet;
+use crate::error::Result;
+use crate::fault::guarded;
+use crate::media::Barrier;
+use crate::space::puddle_at;
+
+pub(super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
+pub(super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home lines");
+
+/// From this many bytes on a copy goes home by non-temporal stores.
+const STREAM_MIN: usize = 512;
+/// Files are read and written in blocks of this many bytes.
+const BLOCK: usize = 4096;
+
+#[derive(Debug)]
+pub(super) enum Home {
+    Mapped(Mapped),
+    Files(Files),
+}
+
+impl Home {
+    /// Makes a change, and adds its lines to the batch.
+    #[inline]
+    pub(super) fn apply(&mut self, change: &Change<'_>) {
+        match self {
+            Self::Mapped(home) => home.apply(change),
+            Self::Files(home) => home.batch.apply(change),
+        }
+    }
+
+    pub(super) fn is_batch_empty(&self) -> bool {
+        match self {
+            Self::Mapped(home) => home.batch.is_empty(),
+            Self::Files(home) => home.batch.is_empty(),
+        }
+    }
+
+    /// The batch is to be written from now on; the one before is written.
+    pub(super) fn turn(&mut self) {
+        match self {
+            Self::Mapped(home) => {
+                home.writing.clear();
+                home.next = 0;
+                home.batch.drain_into(&mut home.writing);
+            }
+            Self::Files(home) => home.writing = std::mem::take(&mut home.batch).into_sorted(),
+        }
+    }
+
+    /// Lines of the batch that is being written.
+    pub(super) fn writing(&self) -> usize {
+        match self {
+            Self::Mapped(home) => home.writing.len(),
+            Self::Files(home) => home.writing.len(),
+        }
+    }
+
+    /// Whether every line of that batch is written.
+    #[inline]
+    pub(super) fn is_written(&self) -> bool {
+        match self {
+            Self::Mapped(home) => home.next == home.writing.len(),
+            Self::Files(home) => home.writing.is_empty(),
+        }
+    }
+
+    /// Writes `lines` more lines of that batch; on files all of them.
+    #[inline]
+    pub(super) fn write(&mut self, lines: usize) -> Result<()> {
+        match self {
+            Self::Mapped(home) => {
+                home.write_back(lines);
+                Ok(())
+            }
+            Self::Files(home) => home.write(),
+        }
+    }
+
+    /// Makes durable what was written, where no commit's fence does that.
+    pub(super) fn fence(&mut self) -> Result<()> {
+        match self {
+            Self::Mapped(_) => {
+                // ORDER: home lines are durable before their records count as home.
+                line::fence(DRAIN_FENCE);
+                Ok(())
+            }
+            // ORDER: as above.
+            Self::Files(home) => home.barrier.fence(true, DRAIN_FENCE),
+        }
+    }
+
+    /// Whether the fence of a commit makes durable what was written here.
+    pub(super) fn is_mapped(&self) -> bool {
+        matches!(self, Self::Mapped(_))
+    }
+}
+
+/// Every puddle is mapped a second time, shared with its file.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    /// What to add to an address to get its home.
+    offset: usize,
+    batch: LineSet,
+    /// The lines of the batch before; those before `next` are written back.
+    writing: Vec<usize>,
+    next: usize,
+}
+
+impl Mapped {
+    pub(super) fn new(offset: usize) -> Self {
+        Self {
+            offset,
+            batch: LineSet::default(),
+            writing: Vec::new(),
+            next: 0,
+        }
+    }
+
+    fn write_back(&mut self, lines: usize) {
+        let end = self.next.saturating_add(lines).min(self.writing.len());
+        for number in &self.writing[self.next..end] {
+            let home = number * line::LINE + self.offset;
+            // ORDER: durable with the next fence of this thread, before these records count as home.
+            // SAFETY: a line that `apply` has stored to; its puddle stays mapped until all its records are home.
+            unsafe { line::write_back(home as *const u8, line::LINE, HOME_WRITE) };
+        }
+        self.next = end;
+    }
+
+    #[inline]
+    fn apply(&mut self, change: &Change<'_>) {
+        match *change {
+            Change::Words {
+                operation,
+                line: address,
+                mut mask,
+                words,
+            } => {
+                let home = (address as usize + self.offset) as *mut u64;
+                for word in words {
+                    let word = u64::from_le(*word);
+                    let index = mask.trailing_zeros() as usize;
+                    mask &= mask - 1;
+                    // SAFETY: a word of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
+                    // records are home. Only the holder of the checkpoint's lock writes there.
+                    unsafe {
+                        let place = home.add(index);
+                        let word = match operation {
+                            Operation::Store => word,
+                            Operation::SetBits => place.read() | word,
+                            Operation::ClearBits => place.read() & !word,
+                        };
+                        line::store_u64(place, word);
+                    }
+                }
+                self.batch.insert(address as usize / line::LINE);
+            }
+            Change::Copy { target, data } => {
+                let target = target as usize;
+                let home = (target + self.offset) as *mut u8;
+                if data.len() >= STREAM_MIN {
+                    // ORDER: durable with the next fence of this thread, before these records count as home.
+                    // SAFETY: as above; the record does not overlap data.
+                    return unsafe { line::copy_streaming(home, data.as_ptr(), data.len()) };
+                }
+                // SAFETY: as above.
+                unsafe { line::copy(home, data.as_ptr(), data.len()) };
+                for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
+                    self.batch.insert(number);
+                }
+            }
+        }
+    }
+}
+
+/// On the `file` domain: changes are merged in memory and written block by block. Through a mapping the kernel would write whole folios.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    batch: Lines,
+    writing: Vec<(u64, Line)>,
+    barrier: Barrier,
+}
+
+impl Files {
+    fn write(&mut self) -> Result<()> {
+        let writing = std::mem::take(&mut self.writing);
+        let block_of = |address: u64| address as usize / BLOCK * BLOCK;
+        for lines in writing.chunk_by(|one, other| block_of(one.0) == block_of(other.0)) {
+            let start = block_of(lines[0].0);
+            let Some(puddle) = puddle_at(start) else {
+                continue;
+            };
+            // SAFETY: puddles live while their store is open.
+            let puddle = unsafe { puddle.as_ref() };
+            let offset = (start - puddle.address) as u64;
+            let mut block = [0; BLOCK];
+            guarded(|| puddle.read_file(&mut block, offset))?;
+            for (address, line) in lines {
+                let at = *address as usize - start;
+                if let Some(place) = block[at..].first_chunk_mut() {
+                    line.patch(place);
+                }
+            }
+            // ORDER: synced by `Home::fence`, before these records count as home.
+            self.barrier.write_bytes(puddle, offset, &block)?;
+        }
+        Ok(())
+    }
+}

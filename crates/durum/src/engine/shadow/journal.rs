@@ -1,0 +1,295 @@
+//! What all threads of a store share to commit: stamps, the records that are durable, and how far home has come.
+//!
+//! Stamps are given without gaps, so "every record up to here" needs one number: `applied` (home holds it), `home` (home holds it durably)
+//! and `watermark` (that this is so is durable itself, so that log space up to there may be used again). A commit in flight holds up
+//! all three, because its stamp is drawn and its record is not there.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crossbeam_utils::CachePadded;
+use durum_format::record::{HEADER_WORDS, RingSalt, watermark_offset, watermark_words};
+use durum_persist::{Site, line};
+
+use super::checkpoint::Checkpoint;
+use super::group::Group;
+use super::home::{Files, Home, Mapped};
+use super::segments::{Segment, Segments};
+use crate::error::Result;
+use crate::fault::guarded;
+use crate::log::MoreLog;
+use crate::media::Barrier;
+use crate::store::StoreInner;
+
+pub(super) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the watermark slot");
+pub(super) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after the watermark slot");
+
+/// Records that may be durable and not yet applied.
+const SLOTS: usize = 1 << 16;
+/// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it again.
+const LOG_BYTES: u64 = 2 << 20;
+/// Logs may grow to this many bytes, for transactions that are larger, before a commit waits for home updates.
+const LOG_MAX: u64 = 64 << 20;
+/// Bytes of records that make a batch of home updates.
+const BATCH_BYTES: usize = 128 << 10;
+/// On the `file` domain all threads share one log, and a batch costs a sync of each file that it changes.
+const FILE_LOG_BYTES: u64 = 8 << 20;
+const FILE_BATCH_BYTES: usize = 2 << 20;
+
+/// The shared part.
+pub(crate) struct Journal {
+    /// The last stamp that was given.
+    drawn: CachePadded<AtomicU64>,
+    /// Stamp s, modulo the size: the address of its record once that is durable, 0 before, and again when it was applied.
+    durable: Box<[AtomicUsize]>,
+    applied: CachePadded<AtomicU64>,
+    home: CachePadded<AtomicU64>,
+    watermark: CachePadded<AtomicU64>,
+    checkpoint: CachePadded<Mutex<Checkpoint>>,
+    segments: Mutex<Segments>,
+    writers: AtomicU32,
+    next_log: AtomicU32,
+    /// The slot that the next watermark goes to.
+    slot: AtomicUsize,
+    /// On the `file` domain: commits that share a sync.
+    pub(super) group: Option<Group>,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal")
+            .field("drawn", &self.drawn)
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Journal {
+    /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
+    pub(crate) fn new(home_offset: Option<usize>) -> Self {
+        let checkpoint = match home_offset {
+            Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
+            None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
+        };
+        Self {
+            drawn: CachePadded::default(),
+            durable: (0..SLOTS).map(|_| AtomicUsize::new(0)).collect(),
+            applied: CachePadded::default(),
+            home: CachePadded::default(),
+            watermark: CachePadded::default(),
+            checkpoint: CachePadded::new(Mutex::new(checkpoint)),
+            segments: Mutex::default(),
+            writers: AtomicU32::new(0),
+            next_log: AtomicU32::new(1),
+            slot: AtomicUsize::new(0),
+            group: home_offset.is_none().then(Group::default),
+        }
+    }
+
+    /// A number for a new log.
+    pub(super) fn join(&self) -> u32 {
+        self.writers.fetch_add(1, Ordering::Relaxed);
+        self.next_log.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn leave(&self) {
+        self.writers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Draws `count` stamps; the first of them. Every one has to be published.
+    #[inline]
+    pub(super) fn draw(&self, count: u64) -> u64 {
+        // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a larger stamp.
+        let first = self.drawn.fetch_add(count, Ordering::AcqRel) + 1;
+        if first + count - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
+            self.wait_for_slots(first + count);
+        }
+        first
+    }
+
+    /// Others have committed so much that the records could not be told apart: helps until there is room.
+    #[cold]
+    fn wait_for_slots(&self, end: u64) {
+        while end - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
+            match self.try_checkpoint() {
+                // An error has poisoned the store.
+                Some(mut checkpoint) => drop(checkpoint.advance_fully(self)),
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// The record with this stamp is durable; it lies at `address`.
+    #[inline]
+    pub(super) fn publish(&self, stamp: u64, address: usize) {
+        self.durable[stamp as usize % SLOTS].store(address, Ordering::Release);
+    }
+
+    /// The entries of the record with this stamp, if it is durable.
+    #[inline]
+    pub(super) fn durable_record(&self, stamp: u64) -> Option<&[u64]> {
+        let address = self.durable[stamp as usize % SLOTS].load(Ordering::Acquire);
+        if address == 0 {
+            return None;
+        }
+        // SAFETY: a record that was published and not yet applied; its segment is not written again before it is home.
+        unsafe {
+            let head = address as *const u64;
+            let words = (u64::from_le(head.read()) >> 32) as usize / 8;
+            Some(std::slice::from_raw_parts(head.add(HEADER_WORDS), words))
+        }
+    }
+
+    #[inline]
+    pub(super) fn was_applied(&self, stamp: u64) {
+        self.durable[stamp as usize % SLOTS].store(0, Ordering::Relaxed);
+        self.applied.store(stamp, Ordering::Release);
+    }
+
+    pub(super) fn is_home(&self, stamp: u64) {
+        self.home.store(stamp, Ordering::Release);
+    }
+
+    /// The watermark that a new record may carry.
+    #[inline]
+    pub(super) fn home(&self) -> u64 {
+        self.home.load(Ordering::Acquire)
+    }
+
+    /// A record or a slot with this watermark is durable.
+    pub(super) fn watermark_is_durable(&self, watermark: u64) {
+        self.watermark.fetch_max(watermark, Ordering::AcqRel);
+    }
+
+    #[inline]
+    pub(super) fn try_checkpoint(&self) -> Option<MutexGuard<'_, Checkpoint>> {
+        match self.checkpoint.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn lock_segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives back a segment whose last record has the stamp `last`.
+    pub(super) fn put_segment(&self, last: u64, segment: Segment) {
+        self.lock_segments().put(last, segment);
+    }
+
+    /// A segment that may be written. The caller has drawn no stamp that it has not published.
+    pub(super) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
+        let watermark = || self.watermark.load(Ordering::Acquire);
+        {
+            let mut segments = self.lock_segments();
+            if let Some(segment) = segments.take(watermark()) {
+                return Ok(segment);
+            }
+            if segments.bytes() < LOG_MAX {
+                segments.grow(store)?;
+                if let Some(segment) = segments.take(0) {
+                    return Ok(segment);
+                }
+            }
+        }
+        self.bring_home()?;
+        let mut segments = self.lock_segments();
+        loop {
+            if let Some(segment) = segments.take(watermark()) {
+                return Ok(segment);
+            }
+            // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
+            segments.grow(store)?;
+        }
+    }
+
+    /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
+    pub(super) fn bring_home_if_due(&self) -> Result<()> {
+        let Some(mut checkpoint) = self.try_checkpoint() else {
+            return Ok(());
+        };
+        match checkpoint.is_due(self) {
+            true => checkpoint.advance_fully(self),
+            false => Ok(()),
+        }
+    }
+
+    /// Brings home every record that can be, and makes that known on the media. For when no record will carry the watermark in time.
+    pub(super) fn bring_home(&self) -> Result<()> {
+        let mut checkpoint = self
+            .checkpoint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        checkpoint.advance_fully(self)?;
+        let home = self.home();
+        if self.watermark.load(Ordering::Acquire) < home {
+            self.write_watermark(home)?;
+        }
+        Ok(())
+    }
+
+    /// Under the checkpoint's lock.
+    fn write_watermark(&self, watermark: u64) -> Result<()> {
+        let Some(puddle) = self.lock_segments().first_puddle() else {
+            return Ok(());
+        };
+        let slot = self.slot.fetch_add(1, Ordering::Relaxed);
+        let offset = watermark_offset(puddle.size as u64, slot);
+        let words = watermark_words(watermark, &RingSalt::new(puddle.uuid), offset);
+        let address = puddle.address + offset as usize;
+        let mut barrier = Barrier::default();
+        guarded(|| {
+            // SAFETY: a slot of a mapped puddle, which the holder of the checkpoint's lock writes only.
+            unsafe { line::copy(address as *mut u8, words.as_ptr().cast(), 16) };
+            barrier.write_back(&puddle, address, 16, WATERMARK_WRITE)
+        })?;
+        // ORDER: the watermark is durable before anybody writes over the records that it covers.
+        barrier.fence(puddle.private, WATERMARK_FENCE)?;
+        puddle.check_failed()?;
+        self.watermark_is_durable(watermark);
+        Ok(())
+    }
+
+    /// Log space that is kept.
+    fn kept_bytes(&self) -> u64 {
+        match self.group {
+            Some(_) => FILE_LOG_BYTES,
+            None => LOG_BYTES * u64::from(self.writers.load(Ordering::Relaxed)).max(1),
+        }
+    }
+
+    /// Gives log space back that large transactions took.
+    fn trim(&self, store: &StoreInner) {
+        let watermark = self.watermark.load(Ordering::Acquire);
+        let unneeded = self.lock_segments().trim(watermark, self.kept_bytes());
+        for puddle in unneeded {
+            store.give_back(puddle);
+        }
+    }
+
+    /// Waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
+    /// any puddle for them, now or in a recovery.
+    pub(crate) fn drain(&self, store: &StoreInner) -> Result<()> {
+        let target = self.drawn.load(Ordering::Acquire);
+        while self.watermark.load(Ordering::Acquire) < target {
+            store.poison.check()?;
+            self.bring_home()?;
+            if self.home() < target {
+                // A commit that is in flight in another thread.
+                std::thread::yield_now();
+            }
+        }
+        self.trim(store);
+        Ok(())
+    }
+
+    /// Nothing is written home any more: the store is poisoned, and puddles go.
+    pub(crate) fn stop(&self) {
+        self.checkpoint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .stop();
+    }
+}

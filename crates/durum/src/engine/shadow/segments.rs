@@ -1,0 +1,106 @@
+//! Where records are written: the segments of the store's puddles of records.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use durum_format::UNIT;
+use durum_format::puddle::PuddleKind;
+use durum_format::record::{RingSalt, segments};
+
+use crate::error::Result;
+use crate::puddle::Puddle;
+use crate::store::StoreInner;
+
+/// A part of a puddle of records.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) puddle: Arc<Puddle>,
+    pub(super) salt: RingSalt,
+    /// Addresses.
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// All segments that no writer holds.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    free: Vec<Segment>,
+    /// With the last stamp in each. They are free when a durable watermark has reached it.
+    full: VecDeque<(u64, Segment)>,
+    /// The store's puddles of records.
+    puddles: Vec<Arc<Puddle>>,
+}
+
+impl Segments {
+    /// A segment that may be written, if there is one.
+    pub(super) fn take(&mut self, watermark: u64) -> Option<Segment> {
+        if self.free.is_empty() {
+            self.free_up_to(watermark);
+        }
+        self.free.pop()
+    }
+
+    fn free_up_to(&mut self, watermark: u64) {
+        let mut still_full = VecDeque::with_capacity(self.full.len());
+        for (last, segment) in self.full.drain(..) {
+            if last <= watermark {
+                self.free.push(segment);
+            } else {
+                still_full.push_back((last, segment));
+            }
+        }
+        self.full = still_full;
+    }
+
+    /// Takes puddles out that are free as a whole, as long as `kept` bytes are left.
+    pub(super) fn trim(&mut self, watermark: u64, kept: u64) -> Vec<Arc<Puddle>> {
+        let mut unneeded = Vec::new();
+        if self.bytes() <= kept {
+            return unneeded;
+        }
+        self.free_up_to(watermark);
+        for puddle in self.puddles.clone().into_iter().skip(1).rev() {
+            let of_it = |segment: &Segment| segment.puddle.uuid == puddle.uuid;
+            let free = self.free.iter().filter(|segment| of_it(segment)).count();
+            if self.bytes() > kept && free == segments(UNIT).count() {
+                self.free.retain(|segment| !of_it(segment));
+                self.puddles.retain(|other| other.uuid != puddle.uuid);
+                unneeded.push(puddle);
+            }
+        }
+        unneeded
+    }
+
+    /// Takes a segment back whose last record has the stamp `last`.
+    pub(super) fn put(&mut self, last: u64, segment: Segment) {
+        self.full.push_back((last, segment));
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.puddles.iter().map(|puddle| puddle.size as u64).sum()
+    }
+
+    /// A puddle of records, to keep a watermark in.
+    pub(super) fn first_puddle(&self) -> Option<Arc<Puddle>> {
+        self.puddles.first().cloned()
+    }
+
+    /// Adds a puddle.
+    pub(super) fn grow(&mut self, store: &StoreInner) -> Result<()> {
+        let puddle = store.log_puddle(PuddleKind::Records)?;
+        let salt = RingSalt::new(puddle.uuid);
+        // The lowest ones are taken first: what was used last is still in the cache.
+        let mut fresh: Vec<Segment> = segments(UNIT)
+            .map(|range| Segment {
+                puddle: puddle.clone(),
+                salt,
+                start: puddle.address + range.start as usize,
+                end: puddle.address + range.end as usize,
+            })
+            .collect();
+        fresh.reverse();
+        self.free.splice(0..0, fresh);
+        self.puddles.push(puddle);
+        Ok(())
+    }
+}
