@@ -2,8 +2,8 @@
 
 use durum_format::puddle::{PuddleHeader, PuddleKind, heap_offset};
 use durum_format::record::{
-    Change, Damage, Entries, HEADER_WORDS, Operation, RecordHeader, Ring, RingSalt, push_words,
-    replay, segments, watermark_offset, watermark_words,
+    Change, Damage, Entries, HEADER_WORDS, Operation, RecordHeader, Ring, RingSalt, push_copy,
+    push_words, replay, segments, watermark_offset, watermark_words,
 };
 use durum_format::{UNIT, Uuid};
 
@@ -240,4 +240,52 @@ fn the_same_stamp_twice_is_damage() {
         read(&puddles),
         Err(Damage::Twice { stamp: 3, .. })
     ));
+}
+
+/// Up to the very end of a segment, and in the next one.
+#[test]
+fn records_of_any_size_come_back() {
+    let salt = RingSalt::new(Uuid([1; 16]));
+    for words in [1, 8, 60, 100, 1_000, 30_000] {
+        let mut puddle = Puddle::new(1);
+        let all: Vec<_> = segments(UNIT).collect();
+        let mut stamps = 0;
+        for segment in &all[..3] {
+            let mut at = segment.start;
+            while at + (HEADER_WORDS + 2 + words) as u64 * 8 <= segment.end {
+                stamps += 1;
+                let mut record = vec![0; HEADER_WORDS];
+                let data: Vec<u8> = (0..words * 8).map(|byte| (byte ^ stamps) as u8).collect();
+                push_copy(&mut record, LINE, &data);
+                let header = RecordHeader {
+                    stamp: stamps as u64,
+                    previous: stamps as u64 - 1,
+                    ..FIRST
+                };
+                header.seal(&mut record, &salt, at);
+                puddle.put(at, &record);
+                at += (record.len() as u64 * 8).next_multiple_of(64);
+            }
+        }
+        let ring = [puddle.ring()];
+        let found = replay(&ring).unwrap();
+        assert_eq!(found.records.len(), stamps, "{words} words");
+    }
+}
+
+/// A file with holes has zeros where nothing was written; a record may end in some.
+#[test]
+fn a_record_that_ends_in_zeros_is_whole() {
+    let mut puddle = Puddle::new(1);
+    let mut record = vec![0; HEADER_WORDS];
+    push_copy(&mut record, LINE, &[0; 10_000]);
+    FIRST.seal(&mut record, &RingSalt::new(Uuid([1; 16])), start());
+    puddle.put(start(), &record);
+    let used = start() - heap_offset(UNIT) + 4096;
+    assert_eq!(
+        replay(&[puddle.ring().used(used)]).unwrap().records.len(),
+        1
+    );
+    let nothing = puddle.ring().used(4096);
+    assert!(replay(&[nothing]).unwrap().records.is_empty());
 }

@@ -21,6 +21,8 @@ const ACCOUNTS: usize = 4096;
 const STRIPES: usize = 64;
 const THREADS_MAX: usize = 16;
 const START: u64 = 1000;
+/// Longer ones would only take longer to look through.
+const QUEUE_MAX: u64 = 5_000;
 
 #[repr(C)]
 struct Item {
@@ -88,7 +90,7 @@ fn work(pool: &Pool, bank: *mut Bank, stripes: &[Mutex<()>], thread: usize, seed
             }
             let head = &raw mut (*bank).queues[thread];
             let next = &raw mut (*bank).next_sequence[thread];
-            if choice < 5 || (*head).is_null() {
+            if choice < 5 && *next < QUEUE_MAX || (*head).is_null() {
                 let item = tx.alloc::<Item>()?;
                 *item = Item {
                     sequence: *next,

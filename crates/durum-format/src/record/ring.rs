@@ -53,18 +53,27 @@ pub struct Ring<'a> {
     header: &'a PuddleHeader,
     heap: &'a [u64],
     salt: RingSalt,
+    /// From this offset in the puddle on all bytes are 0.
+    zero_from: u64,
 }
 
 impl<'a> Ring<'a> {
-    /// The puddle with this header and this heap. Bytes missing at the end of the heap count as 0. `None` if the heap does not begin at
-    /// a multiple of 8 in memory.
+    /// The puddle with this header and this heap. `None` if the heap does not begin at a multiple of 8 in memory.
     pub fn of(header: &'a PuddleHeader, heap: &'a [u8]) -> Option<Self> {
         let whole = heap.len() / 8 * 8;
         Some(Self {
             header,
             heap: <[u64]>::ref_from_bytes(&heap[..whole]).ok()?,
             salt: RingSalt::new(header.uuid),
+            zero_from: header.size,
         })
+    }
+
+    /// Says that only the first `bytes` bytes of the heap hold anything else than zeros: the rest is not looked at for records, though one
+    /// that begins before may end there.
+    pub fn used(mut self, bytes: u64) -> Self {
+        self.zero_from = heap_offset(self.header.size) + bytes;
+        self
     }
 
     fn words(&self, range: Range<u64>) -> &'a [u64] {
@@ -100,7 +109,8 @@ impl<'a> Ring<'a> {
     /// places where reading stopped before the end of a segment.
     pub fn read(&self, mut visit: impl FnMut(Record<'a>)) -> Vec<Range<u64>> {
         let mut rests = Vec::new();
-        for segment in segments(self.header.size) {
+        let begun = |segment: &Range<u64>| segment.start < self.zero_from;
+        for segment in segments(self.header.size).filter(begun) {
             let mut offset = segment.start;
             while let Some(record) = self.record_at(offset, segment.end) {
                 offset += record_size(record.body);
@@ -117,7 +127,7 @@ impl<'a> Ring<'a> {
     /// that was torn or damaged.
     pub fn search(&self, rest: Range<u64>, watermark: u64, mut visit: impl FnMut(Record<'a>)) {
         let mut offset = rest.start;
-        while offset < rest.end {
+        while offset < rest.end.min(self.zero_from) {
             let words = self.words(offset..rest.end);
             if words.len() < HEADER_WORDS {
                 return;

@@ -95,7 +95,7 @@ pub(super) fn plan_records(
     let rings: Vec<Ring<'_>> = puddles
         .iter()
         .filter_map(|(header, Written(heap, used))| {
-            Ring::of(header, heap.get(..*used).unwrap_or(heap))
+            Some(Ring::of(header, heap)?.used(*used as u64))
         })
         .collect();
     match merge(&rings, home) {
