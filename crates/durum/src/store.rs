@@ -56,6 +56,7 @@ pub(crate) struct StoreInner {
     logs: Logs,
     /// What the threads share that use pools of the Shadow engine.
     journal: OnceLock<Journal>,
+    log_max: u64,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -71,7 +72,11 @@ impl std::fmt::Debug for StoreInner {
 }
 
 impl StoreInner {
-    fn new(service: Box<dyn Service>, recovery: Option<RecoveryReport>) -> Result<Arc<Self>> {
+    fn new(
+        service: Box<dyn Service>,
+        recovery: Option<RecoveryReport>,
+        log_max: u64,
+    ) -> Result<Arc<Self>> {
         crate::fault::install();
         space::watch_forks();
         let info = service.info();
@@ -90,6 +95,7 @@ impl StoreInner {
             opening: Mutex::new(()),
             logs: Logs::default(),
             journal: OnceLock::new(),
+            log_max,
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
@@ -139,8 +145,10 @@ impl StoreInner {
     /// What the threads share that use pools of the Shadow engine.
     #[inline]
     pub(crate) fn journal(&self) -> &Journal {
-        self.journal
-            .get_or_init(|| Journal::new((!self.private).then_some(self.info.space_size as usize)))
+        self.journal.get_or_init(|| {
+            let home_offset = (!self.private).then_some(self.info.space_size as usize);
+            Journal::new(home_offset, self.log_max)
+        })
     }
 
     pub(crate) fn has_open_pool(&self, key: u64) -> bool {
@@ -244,13 +252,26 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
 }
 
 /// How a store is made and opened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreOptions {
     /// The persistence domain, where it should not be detected. Claiming `dax` for a file system that is not loses data.
     pub domain: Option<Domain>,
     /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default: 0x2000_0000_0000.
     pub base: Option<u64>,
+    /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds the time of
+    /// a recovery, at about a millisecond for each MiB. Only a single transaction that is larger takes more.
+    pub log_max: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            domain: None,
+            base: None,
+            log_max: 64 << 20,
+        }
+    }
 }
 
 impl StoreOptions {
@@ -263,6 +284,13 @@ impl StoreOptions {
     #[must_use]
     pub fn domain(mut self, domain: Domain) -> Self {
         self.domain = Some(domain);
+        self
+    }
+
+    /// Sets [`StoreOptions::log_max`].
+    #[must_use]
+    pub fn log_max(mut self, bytes: u64) -> Self {
+        self.log_max = bytes;
         self
     }
 
@@ -301,7 +329,7 @@ impl Store {
         }
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), None)?,
+            inner: StoreInner::new(Box::new(service), None, options.log_max)?,
         })
     }
 
@@ -320,7 +348,7 @@ impl Store {
         let service = Embedded::open(path.as_ref(), open)?;
         let report = service.recovery_report().clone();
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), Some(report))?,
+            inner: StoreInner::new(Box::new(service), Some(report), options.log_max)?,
         })
     }
 

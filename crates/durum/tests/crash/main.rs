@@ -34,3 +34,4 @@ mod recovery;
 mod redo;
 mod sectors;
 mod undo;
+mod wrap;

@@ -74,7 +74,10 @@ fn protocols(world: &mut World) {
 
 pub const PROTOCOLS: Workload = Workload {
     name: "protocols on a raw log",
-    needs: |campaign| campaign.plan(|plan| plan.points_max = Some(200)),
+    needs: |mut campaign| {
+        campaign.engine = durum::Engine::Hybrid;
+        campaign.plan(|plan| plan.points_max = Some(200))
+    },
     run: protocols,
     ..PLAIN
 };

@@ -28,8 +28,6 @@ pub(super) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after th
 const SLOTS: usize = 1 << 16;
 /// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it again.
 const LOG_BYTES: u64 = 2 << 20;
-/// Logs may grow to this many bytes, for transactions that are larger, before a commit waits for home updates.
-const LOG_MAX: u64 = 64 << 20;
 /// Bytes of records that make a batch of home updates.
 const BATCH_BYTES: usize = 128 << 10;
 /// On the `file` domain all threads share one log, and a batch costs a sync of each file that it changes.
@@ -51,6 +49,8 @@ pub(crate) struct Journal {
     next_log: AtomicU32,
     /// The slot that the next watermark goes to.
     slot: AtomicUsize,
+    /// Logs grow up to this many bytes before a commit waits for home updates.
+    log_max: u64,
     /// On the `file` domain: commits that share a sync.
     pub(super) group: Option<Group>,
 }
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Journal {
 
 impl Journal {
     /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
-    pub(crate) fn new(home_offset: Option<usize>) -> Self {
+    pub(crate) fn new(home_offset: Option<usize>, log_max: u64) -> Self {
         let checkpoint = match home_offset {
             Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
@@ -82,6 +82,7 @@ impl Journal {
             writers: AtomicU32::new(0),
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
+            log_max,
             group: home_offset.is_none().then(Group::default),
         }
     }
@@ -187,7 +188,7 @@ impl Journal {
             if let Some(segment) = segments.take(watermark()) {
                 return Ok(segment);
             }
-            if segments.bytes() < LOG_MAX {
+            if segments.bytes() < self.log_max {
                 segments.grow(store)?;
                 if let Some(segment) = segments.take(0) {
                     return Ok(segment);

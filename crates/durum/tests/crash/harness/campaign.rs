@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::support::pool_options;
-use durum::{Domain, Pool, Store, StoreOptions};
+use crate::support::engine;
+use durum::{Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
 use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
@@ -20,6 +20,7 @@ pub struct Campaign {
     /// The test's name.
     pub name: &'static str,
     pub domain: Domain,
+    pub engine: Engine,
     pub plan: Plan,
     pub owners: Owners,
     /// Number of lanes.
@@ -27,6 +28,7 @@ pub struct Campaign {
     /// Bytes of the large object; 0 for none.
     pub large_size: usize,
     pub root_puddle_size: u64,
+    pub log_max: u64,
     /// A write-back, fence or sync that the run shall forget.
     pub skip: Option<Site>,
     /// Whether the end of the store is recorded, too.
@@ -79,11 +81,13 @@ impl Campaign {
         Campaign {
             name,
             domain,
+            engine: engine(),
             plan,
             owners: Owners::one(),
             lanes: 1,
             large_size: 0,
             root_puddle_size: 2 << 20,
+            log_max: 64 << 20,
             skip: None,
             record_close: false,
             used_one_in: 8,
@@ -152,9 +156,14 @@ impl Campaign {
     }
 
     fn prepare(&self, arena: &Arena, path: &PathBuf) -> World {
-        let options = StoreOptions::new().domain(self.domain).base(arena.base);
+        let options = StoreOptions::new()
+            .domain(self.domain)
+            .base(arena.base)
+            .log_max(self.log_max);
         let store = Store::create(path, options).expect("a store is made");
-        let pool_options = pool_options().root_puddle_size(self.root_puddle_size);
+        let pool_options = PoolOptions::new()
+            .engine(self.engine)
+            .root_puddle_size(self.root_puddle_size);
         let pool = store
             .create_pool(POOL, pool_options)
             .expect("a pool is made");
