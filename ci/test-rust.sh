@@ -8,4 +8,11 @@ limit=()
 [ -z "${CI:-}" ] || limit=(timeout --kill-after=10 2400)
 # Not quiet: on a new machine this takes minutes.
 cargo test --workspace --no-run
-"${limit[@]}" cargo test --quiet --workspace --no-fail-fast
+failed=0
+"${limit[@]}" cargo test --quiet --workspace --no-fail-fast || failed=1
+# What a program may count on, and what survives a crash, once more on the other engine.
+for engine in shadow; do
+    say "-- the client's tests on $engine"
+    DURUM_TEST_ENGINE=$engine "${limit[@]}" cargo test --quiet -p durum --tests --no-fail-fast || failed=1
+done
+exit "$failed"

@@ -475,7 +475,7 @@ impl Store {
             pool: Arc::downgrade(&inner),
         };
         self.inner.open_pools().insert(inner.name.clone(), open);
-        self.inner.prepare_log();
+        self.inner.prepare_log(&inner);
         Ok(Pool { inner })
     }
 

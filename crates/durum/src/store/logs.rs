@@ -6,12 +6,13 @@ use durum_format::UNIT;
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
 use durum_persist::{Site, line};
-use durum_service::{PuddleGrant, PuddleOwner};
+use durum_service::{EngineKind, PuddleGrant, PuddleOwner};
 
 use super::{StoreInner, random_bytes};
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
+use crate::pool::PoolInner;
 use crate::puddle::{Owner, Puddle};
 
 const SPACE_WRITE: Site = Site("log space: write back the header");
@@ -132,8 +133,11 @@ impl StoreInner {
         made.inspect_err(|_| self.abandon(puddle))
     }
 
-    /// Sees to it that a first log is at hand: on a full disk, what needs a log but no room (a delete) then still works.
-    pub(super) fn prepare_log(&self) {
+    /// Sees to it that a first log is at hand for a pool: on a full disk, what needs a log but no room (a delete) then still works.
+    pub(super) fn prepare_log(&self, pool: &PoolInner) {
+        if pool.kind == EngineKind::Shadow {
+            return self.journal().prepare(self);
+        }
         if self.logs.lock().space.is_some() {
             return;
         }

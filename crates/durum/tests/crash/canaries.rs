@@ -60,8 +60,7 @@ fn is_long(run: &Workload) -> bool {
 fn is_of_this_engine(site: &str) -> bool {
     match engine() {
         Engine::Hybrid => !site.starts_with("shadow"),
-        // The logs that Hybrid writes are there, but never used.
-        _ => !["hybrid", "raw log", "log.chain", "persist"]
+        _ => !["hybrid", "raw log", "log", "persist"]
             .iter()
             .any(|name| site.starts_with(name)),
     }
@@ -133,8 +132,8 @@ fn notices(medium: Medium, site: Site, runs: &[&Workload]) -> bool {
         recording.plan.keep_failed = false;
         noticed(run.name, recording.explore())
     };
-    // What the service syncs is at stake when stores and pools come and go.
-    let is_of_the_client = durum::sites().contains(&site);
+    // What the service syncs is at stake when stores and pools come and go, and so is what the watermark slots are for.
+    let is_of_the_client = durum::sites().contains(&site) && !site.0.contains("watermark");
     let hints = HINTS.iter().filter(|(name, _)| site.0.starts_with(name));
     let first = hints
         .map(|(_, run)| *run)

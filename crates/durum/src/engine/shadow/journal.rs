@@ -171,6 +171,16 @@ impl Journal {
         }
     }
 
+    /// Sees to it that there is log space. Without room the first commit reports it.
+    pub(crate) fn prepare(&self, store: &StoreInner) {
+        let mut segments = self.lock_segments();
+        if segments.bytes() == 0
+            && let Err(error) = segments.grow(store)
+        {
+            tracing::warn!(%error, "no log could be made ahead");
+        }
+    }
+
     fn lock_segments(&self) -> MutexGuard<'_, Segments> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
