@@ -202,6 +202,7 @@ impl Writer {
                 return Ok(());
             }
             line::copy(target, record.as_ptr().cast(), size);
+            // ORDER: as said above.
             barrier.write_back(&segment.puddle, target as usize, size, RECORD_WRITE)
         })?;
         self.fenced = false;
