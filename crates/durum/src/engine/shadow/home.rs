@@ -76,6 +76,7 @@ impl Home {
     pub(super) fn write(&mut self, lines: usize) -> Result<()> {
         match self {
             Self::Mapped(home) => {
+                // ORDER: durable with the caller's fence, before their records count as home.
                 home.write_back(lines);
                 Ok(())
             }
