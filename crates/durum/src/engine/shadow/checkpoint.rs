@@ -81,6 +81,7 @@ impl Checkpoint {
             // What the fence covers is all of both batches then.
             self.turn();
         }
+        // ORDER: home places are durable before their records count as home.
         self.home.fence()?;
         self.fenced(journal);
         Ok(())
