@@ -1,7 +1,7 @@
 //! Redo records: `docs/format/record.md`.
 //!
 //! Reading order: [`entry`] (what a record changes), [`header`] (what makes it whole), [`ring`] (where records lie and what a reader finds),
-//! [`replay`] (which of them count, and in which order), [`merge`] (what they come to).
+//! [`mod@replay`] (which of them count, and in which order), [`merge`] (what they come to).
 
 pub mod entry;
 pub mod header;
