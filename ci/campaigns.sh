@@ -5,5 +5,9 @@ set -euo pipefail
 
 need_cargo
 # Overflow checks and assertions stay on: they are half of what a campaign checks.
-CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true \
-    cargo test --release --workspace --no-fail-fast --lib --bins --tests -- --ignored --nocapture
+export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+failed=0
+cargo test --release --workspace --no-fail-fast --lib --bins --tests -- --ignored --nocapture || failed=1
+say "-- the client's campaigns on Shadow"
+DURUM_TEST_ENGINE=shadow cargo test --release -p durum --no-fail-fast --tests -- --ignored --nocapture || failed=1
+exit "$failed"
