@@ -10,4 +10,5 @@ failed=0
 cargo test --release --workspace --no-fail-fast --lib --bins --tests -- --ignored --nocapture || failed=1
 say "-- the client's campaigns on Shadow"
 DURUM_TEST_ENGINE=shadow cargo test --release -p durum --no-fail-fast --tests -- --ignored --nocapture || failed=1
+DURUM_TEST_ENGINE=shadow cargo test --release -p durum --test crash -- --nocapture canaries || failed=1
 exit "$failed"

@@ -12,5 +12,6 @@ failed=0
 "${limit[@]}" cargo test --quiet --workspace --no-fail-fast || failed=1
 # What a program may count on, and what survives a crash, once more on the other engine.
 say "-- the client's tests on Shadow"
-DURUM_TEST_ENGINE=shadow "${limit[@]}" cargo test --quiet -p durum --tests --no-fail-fast || failed=1
+# Leaving out each of its fences in turn takes two minutes more: ci/campaigns.sh does.
+DURUM_TEST_ENGINE=shadow "${limit[@]}" cargo test --quiet -p durum --tests --no-fail-fast -- --skip canaries || failed=1
 exit "$failed"
