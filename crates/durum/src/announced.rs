@@ -80,10 +80,7 @@ fn mask_of(number: usize, start: usize, end: usize) -> u64 {
 /// These bytes are readable, and nobody changes them meanwhile.
 #[inline]
 unsafe fn save(old: &mut [u64; 8], address: usize, mask: u64) {
-    let mut rest = mask;
-    while rest != 0 {
-        let first = rest.trailing_zeros() as usize;
-        let ones = (rest >> first).trailing_ones() as usize;
+    for (first, ones) in runs(mask) {
         // SAFETY: as the caller promises; `first + ones` is at most 64.
         unsafe {
             let source = (address + first) as *const u8;
@@ -95,12 +92,25 @@ unsafe fn save(old: &mut [u64; 8], address: usize, mask: u64) {
                 _ => target.copy_from_nonoverlapping(source, ones),
             }
         }
-        rest = if first + ones == LINE {
-            0
-        } else {
-            rest & (!0 << (first + ones))
-        };
     }
+}
+
+/// The runs of bytes that a line's mask selects: where each begins in the line, and how long it is.
+#[inline]
+pub(crate) fn runs(mask: u64) -> impl Iterator<Item = (usize, usize)> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let first = rest.trailing_zeros() as usize;
+        let ones = (rest >> first).trailing_ones() as usize;
+        rest = match first + ones {
+            LINE => 0,
+            end => rest & (!0 << end),
+        };
+        Some((first, ones))
+    })
 }
 
 fn lines_of(start: usize, end: usize) -> Range<usize> {
@@ -327,16 +337,8 @@ impl Announced {
                 visit(start, LINE);
                 continue;
             }
-            let mut mask = line.mask;
-            while mask != 0 {
-                let first = mask.trailing_zeros() as usize;
-                let ones = (mask >> first).trailing_ones() as usize;
+            for (first, ones) in runs(line.mask) {
                 visit(start + first, ones);
-                mask &= if first + ones == LINE {
-                    0
-                } else {
-                    !0 << (first + ones)
-                };
             }
         }
     }

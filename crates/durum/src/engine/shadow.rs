@@ -24,7 +24,7 @@ use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
 use super::Engine;
-use crate::announced::{AnnouncedLine, LARGE};
+use crate::announced::{AnnouncedLine, LARGE, runs};
 use crate::error::Result;
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
@@ -245,16 +245,8 @@ fn spread(words: u8) -> u64 {
 /// Puts bytes of a line into the record.
 #[cold]
 fn push_parts(record: &mut Vec<u64>, address: usize, mask: u64) {
-    let mut rest = mask;
-    while rest != 0 {
-        let first = rest.trailing_zeros() as usize;
-        let ones = (rest >> first).trailing_ones() as usize;
+    for (first, ones) in runs(mask) {
         push_range(record, address + first, ones);
-        rest = if first + ones == line::LINE {
-            0
-        } else {
-            rest & (!0 << (first + ones))
-        };
     }
 }
 
@@ -282,18 +274,10 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
 }
 
 fn restore(line: &AnnouncedLine<'_>) {
-    let mut rest = line.saved;
-    while rest != 0 {
-        let first = rest.trailing_zeros() as usize;
-        let ones = (rest >> first).trailing_ones() as usize;
+    for (first, ones) in runs(line.saved) {
         let old = line.old.as_ptr().cast::<u8>();
         // SAFETY: bytes that this transaction announced, in a mapped puddle; `old` has 64 bytes.
         unsafe { line::copy((line.address + first) as *mut u8, old.add(first), ones) };
-        rest = if first + ones == line::LINE {
-            0
-        } else {
-            rest & (!0 << (first + ones))
-        };
     }
 }
 

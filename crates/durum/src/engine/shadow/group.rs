@@ -57,6 +57,7 @@ impl Group {
         state.waiting.push(std::mem::take(record));
         state.came += 1;
         let ticket = state.came;
+        let mut has_led = false;
         while state.done < ticket {
             if state.is_led {
                 state = self
@@ -65,14 +66,21 @@ impl Group {
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            state.is_led = true;
+            (state.is_led, has_led) = (true, true);
             state = self.wait_for_company(state);
             state = self.lead(state, journal, store);
         }
-        match state.failed.iter().position(|(other, _)| *other == ticket) {
+        let result = match state.failed.iter().position(|(other, _)| *other == ticket) {
             Some(at) => Err(state.failed.swap_remove(at).1),
             None => Ok(()),
+        };
+        drop(state);
+        if has_led && result.is_ok() {
+            // After everybody was told: home updates hold up one thread, not its group. An error has poisoned the store, and is told to
+            // the next who uses it.
+            let _ = journal.bring_home_if_due();
         }
+        result
     }
 
     fn wait_for_company<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -119,8 +127,6 @@ impl Group {
             .and_then(|()| barrier.fence(true, COMMIT_FENCE));
         if synced.is_ok() {
             writer.publish(journal);
-            // An error has poisoned the store, and is told to the next who uses it.
-            let _ = journal.bring_home_if_due();
         }
         let mut state = self.lock();
         if synced.is_err() {
