@@ -108,6 +108,30 @@ pub unsafe fn store_u64(target: *mut u64, value: u64) {
     unsafe { atomic(target) }.store(value, std::sync::atomic::Ordering::Release);
 }
 
+/// Stores the words that `mask` selects of the line at `line`, each at once as [`store_u64`] does; one of `words` for each bit of the mask,
+/// the lowest first.
+///
+/// # Safety
+/// As for [`store_u64`], for each of these words; `words` has as many as `mask` has bits.
+#[inline]
+pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
+    debug_assert_eq!(mask.count_ones() as usize, words.len());
+    let is_recorded = state::load() & state::RECORDING != 0;
+    let mut rest = mask;
+    for word in words {
+        // SAFETY: inside the line, and valid by contract.
+        unsafe {
+            let target = line.add(rest.trailing_zeros() as usize & 7);
+            if is_recorded {
+                record::hook::store_u64(target, *word);
+            } else {
+                atomic(target).store(*word, std::sync::atomic::Ordering::Release);
+            }
+        }
+        rest &= rest.wrapping_sub(1);
+    }
+}
+
 /// Copies `len` bytes with ordinary stores.
 ///
 /// # Safety
@@ -207,6 +231,12 @@ pub fn fence(site: Site) {
         return record::hook::fence(site);
     }
     fence_unhooked();
+}
+
+/// Gets the line at `address` ready to be written soon. A hint only: nothing is read or written, and the address may be any.
+#[inline]
+pub fn prefetch_to_write(address: usize) {
+    arch::prefetch_to_write(address);
 }
 
 /// The number of lines that a range touches.

@@ -18,7 +18,24 @@ struct Line {
     mask: u64,
     /// Bit n: `old` holds what byte n was.
     saved: u64,
+    old: [u64; 8],
 }
+
+/// An entry of the index. One of an earlier epoch is free.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// The epoch, and below it the line's number.
+    tag: u64,
+    /// Where the line is in `lines`.
+    at: u32,
+}
+
+/// Where the epoch lies in a tag.
+const EPOCH_SHIFT: u32 = 48;
+const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
+/// Entries of a new index. One that grew further than this many lines keep busy is given back.
+const INDEX_MIN: usize = 128;
+const INDEX_KEPT: usize = 1 << 16;
 
 /// An announced line, for engines that keep old contents here.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +52,9 @@ pub(crate) struct AnnouncedLine<'a> {
 #[derive(Debug)]
 pub(crate) struct Announced {
     lines: Vec<Line>,
-    /// Open hash from line number to index in `lines` plus one; a power of two in size, at most half full.
-    index: Vec<u32>,
-    /// What lines held before: as many as there are lines, or fewer where the last ones have nothing saved.
-    old: Vec<[u64; 8]>,
+    /// Open hash from line number to index in `lines`; a power of two in size, at most half full. Emptied by the next epoch.
+    index: Vec<Place>,
+    epoch: u64,
     large: Vec<Range<usize>>,
     bytes: usize,
     /// The ranges as they were inserted, while they are few and small.
@@ -53,8 +69,8 @@ impl Default for Announced {
     fn default() -> Self {
         Self {
             lines: Vec::with_capacity(32),
-            index: vec![0; 128],
-            old: Vec::new(),
+            index: vec![Place::default(); INDEX_MIN],
+            epoch: 1,
             large: Vec::new(),
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
@@ -63,6 +79,7 @@ impl Default for Announced {
 }
 
 /// The bytes of the line at `number` that `[start, end)` covers.
+#[inline]
 fn mask_of(number: usize, start: usize, end: usize) -> u64 {
     let first = start.saturating_sub(number * LINE).min(LINE);
     let last = (end - number * LINE).min(LINE);
@@ -89,6 +106,9 @@ unsafe fn save(old: &mut [u64; 8], address: usize, mask: u64) {
                 8 => target
                     .cast::<[u8; 8]>()
                     .write(source.cast::<[u8; 8]>().read()),
+                LINE => target
+                    .cast::<[u8; LINE]>()
+                    .write(source.cast::<[u8; LINE]>().read()),
                 _ => target.copy_from_nonoverlapping(source, ones),
             }
         }
@@ -113,6 +133,7 @@ pub(crate) fn runs(mask: u64) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
+#[inline]
 fn lines_of(start: usize, end: usize) -> Range<usize> {
     start / LINE..end.div_ceil(LINE)
 }
@@ -124,18 +145,67 @@ impl Announced {
         (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & (self.index.len() - 1)
     }
 
+    /// Where the line is in `lines`, or else the free entry of the index that is to name it.
     #[inline]
-    fn find(&self, number: usize) -> Option<usize> {
+    fn find(&self, number: usize) -> Result<usize, usize> {
+        let tag = self.epoch << EPOCH_SHIFT | number as u64;
         let mut slot = self.hash(number);
         loop {
-            match self.index[slot] {
-                0 => return None,
-                at if self.lines[at as usize - 1].number == number => return Some(at as usize - 1),
-                _ => slot = (slot + 1) & (self.index.len() - 1),
+            let place = &self.index[slot];
+            if place.tag == tag {
+                return Ok(place.at as usize);
+            }
+            if place.tag >> EPOCH_SHIFT != self.epoch {
+                return Err(slot);
+            }
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
+    }
+
+    /// The line, entered with nothing announced if it was not there.
+    #[inline]
+    fn line(&mut self, number: usize) -> &mut Line {
+        let at = match self.find(number) {
+            Ok(at) => at,
+            Err(slot) => self.enter(number, slot),
+        };
+        &mut self.lines[at]
+    }
+
+    #[inline]
+    fn enter(&mut self, number: usize, slot: usize) -> usize {
+        let at = self.lines.len();
+        self.lines.push(Line {
+            number,
+            mask: 0,
+            saved: 0,
+            old: [0; 8],
+        });
+        self.index[slot] = Place {
+            tag: self.epoch << EPOCH_SHIFT | number as u64,
+            at: at as u32,
+        };
+        if self.lines.len() * 2 > self.index.len() {
+            self.grow();
+        }
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.index = vec![Place::default(); self.index.len() * 2];
+        for at in 0..self.lines.len() {
+            let number = self.lines[at].number;
+            if let Err(slot) = self.find(number) {
+                self.index[slot] = Place {
+                    tag: self.epoch << EPOCH_SHIFT | number as u64,
+                    at: at as u32,
+                };
             }
         }
     }
 
+    #[inline]
     fn mask(&self, number: usize) -> u64 {
         self.find(number).map_or(0, |at| self.lines[at].mask)
     }
@@ -158,8 +228,12 @@ impl Announced {
     /// Whether every byte of `[start, start + len)` is announced.
     #[inline]
     pub(crate) fn covers(&self, start: usize, len: usize) -> bool {
-        let end = start + len;
-        if !self.large.is_empty() && self.large_covers(start, end) {
+        let (end, number) = (start + len, start / LINE);
+        if self.large.is_empty() && end <= (number + 1) * LINE {
+            let wanted = mask_of(number, start, end);
+            return self.mask(number) & wanted == wanted;
+        }
+        if self.large_covers(start, end) {
             return true;
         }
         lines_of(start, end).all(|number| {
@@ -205,54 +279,55 @@ impl Announced {
             return;
         }
         for number in lines_of(start, start + len) {
-            let mask = mask_of(number, start, start + len);
-            match self.find(number) {
-                Some(at) => self.lines[at].mask |= mask,
-                None => self.push(Line {
-                    number,
-                    mask,
-                    saved: 0,
-                }),
-            }
+            self.line(number).mask |= mask_of(number, start, start + len);
         }
     }
 
     /// Adds `[start, start + len)`, which is shorter than [`LARGE`], and keeps what its bytes hold now, except for bytes that were
-    /// announced before.
+    /// announced before. [`Announced::bytes`] and [`Announced::few`] do not know of it.
     ///
     /// # Safety
     /// The range is readable, and nobody changes it meanwhile.
     #[inline]
     pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
-        self.bytes += len;
-        if self.bytes <= FEW_BYTES && self.few.len() < FEW_RANGES {
-            self.few.push((start, len));
+        debug_assert!(len > 0 && len < LARGE);
+        let offset = start % LINE;
+        if offset + len > LINE || !self.large.is_empty() {
+            // SAFETY: the same contract.
+            return unsafe { self.insert_saving_lines(start, len) };
         }
+        let mask = (!0 >> (LINE - len)) << offset;
+        let line = self.line(start / LINE);
+        let fresh = mask & !line.mask;
+        if fresh == 0 {
+            return;
+        }
+        line.mask |= mask;
+        line.saved |= fresh;
+        // SAFETY: the bytes of `fresh` lie in the range of the contract; a whole word is one of the eight.
+        unsafe {
+            if len == 8 && fresh == mask && offset.is_multiple_of(8) {
+                line.old[offset / 8] = (start as *const u64).read();
+            } else {
+                save(&mut line.old, start - offset, fresh);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Announced::insert_saving`].
+    unsafe fn insert_saving_lines(&mut self, start: usize, len: usize) {
         for number in lines_of(start, start + len) {
             let mut mask = mask_of(number, start, start + len);
             if !self.large.is_empty() {
                 mask &= !self.large_mask(number);
             }
-            let at = match self.find(number) {
-                Some(at) => at,
-                None => {
-                    self.push(Line {
-                        number,
-                        mask: 0,
-                        saved: 0,
-                    });
-                    self.lines.len() - 1
-                }
-            };
-            if self.old.len() <= at {
-                self.old.resize(at + 1, [0; 8]);
-            }
-            let line = &mut self.lines[at];
+            let line = self.line(number);
             let fresh = mask & !line.mask;
             line.mask |= mask;
             line.saved |= fresh;
             // SAFETY: the bytes of `fresh` lie in the range of the contract.
-            unsafe { save(&mut self.old[at], number * LINE, fresh) };
+            unsafe { save(&mut line.old, number * LINE, fresh) };
         }
     }
 
@@ -271,40 +346,17 @@ impl Announced {
     /// Visits the lines of small ranges, in the order in which they came.
     #[inline]
     pub(crate) fn lines(&self) -> impl Iterator<Item = AnnouncedLine<'_>> {
-        const NOTHING: &[u64; 8] = &[0; 8];
-        self.lines
-            .iter()
-            .enumerate()
-            .map(|(at, line)| AnnouncedLine {
-                address: line.number * LINE,
-                mask: line.mask,
-                saved: line.saved,
-                old: self.old.get(at).unwrap_or(NOTHING),
-            })
+        self.lines.iter().map(|line| AnnouncedLine {
+            address: line.number * LINE,
+            mask: line.mask,
+            saved: line.saved,
+            old: &line.old,
+        })
     }
 
     /// The large ranges, in order of address.
     pub(crate) fn large(&self) -> &[Range<usize>] {
         &self.large
-    }
-
-    fn push(&mut self, line: Line) {
-        if (self.lines.len() + 1) * 2 > self.index.len() {
-            self.index = vec![0; self.index.len() * 2];
-            for at in 0..self.lines.len() {
-                self.enter(self.lines[at].number, at);
-            }
-        }
-        self.lines.push(line);
-        self.enter(line.number, self.lines.len() - 1);
-    }
-
-    fn enter(&mut self, number: usize, at: usize) {
-        let mut slot = self.hash(number);
-        while self.index[slot] != 0 {
-            slot = (slot + 1) & (self.index.len() - 1);
-        }
-        self.index[slot] = at as u32 + 1;
     }
 
     fn insert_large(&mut self, mut range: Range<usize>) {
@@ -351,24 +403,30 @@ impl Announced {
             .is_some_and(|range| range.start < start + LINE)
     }
 
-    /// Forgets everything, in time proportional to what was in it.
+    /// Forgets everything.
+    #[inline]
     pub(crate) fn clear(&mut self) {
-        if self.lines.len() > self.index.len() / 8 {
-            self.index.fill(0);
-        } else {
-            for at in 0..self.lines.len() {
-                let mut slot = self.hash(self.lines[at].number);
-                while self.index[slot] != 0 {
-                    self.index[slot] = 0;
-                    slot = (slot + 1) & (self.index.len() - 1);
-                }
-            }
+        if self.epoch == EPOCH_MAX || self.index.len() > INDEX_KEPT {
+            self.forget_epochs();
         }
+        self.epoch += 1;
         self.lines.clear();
-        self.old.clear();
         self.large.clear();
         self.bytes = 0;
         self.few.clear();
+    }
+
+    #[cold]
+    fn forget_epochs(&mut self) {
+        if self.index.len() > INDEX_KEPT {
+            self.index = vec![Place::default(); INDEX_MIN];
+            self.lines = Vec::with_capacity(INDEX_MIN / 2);
+        } else if self.epoch == EPOCH_MAX {
+            self.index.fill(Place::default());
+        } else {
+            return;
+        }
+        self.epoch = 0;
     }
 }
 

@@ -21,10 +21,11 @@ thread_local! {
 /// Runs `access`, in which touching a bad page poisons the pool instead of killing the process.
 ///
 /// What was read from a bad page is zero; the caller asks the pool for poison before it believes it.
-#[inline]
+#[inline(always)]
 pub(crate) fn guarded<R>(access: impl FnOnce() -> R) -> R {
     struct Leave;
     impl Drop for Leave {
+        #[inline(always)]
         fn drop(&mut self) {
             GUARDED.with(|depth| depth.set(depth.get() - 1));
         }

@@ -1,12 +1,13 @@
 //! A puddle that this process has mapped at its address.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use durum_format::Uuid;
-use durum_format::puddle::PuddleKind;
+use durum_format::puddle::{PuddleKind, heap_offset};
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
 use durum_service::PuddleGrant;
@@ -236,24 +237,51 @@ impl Puddle {
         .flatten()
     }
 
+    /// What to add to an address to get the mapping of the media; 0 where programs work in the media or there is no such mapping.
+    pub(crate) fn home_offset(&self) -> usize {
+        self.home.unwrap_or(0)
+    }
+
     fn enter(&self, puddle: *mut Puddle) {
         for start in self.mappings() {
             self.space.enter(start, self.size, puddle);
         }
     }
 
-    /// Makes the page tables of a fresh puddle in one go: the pool grew because it is about to be filled, and page by page this takes
-    /// three times as long.
-    pub(crate) fn populate(&self) {
+    /// Makes a fresh puddle fast to fill: the pool grew because it is about to be.
+    ///
+    /// Page tables of the media are made in one go; page by page this takes three times as long. Where programs work in private pages,
+    /// these have nothing to be copied from but zeros, so they can be large ones.
+    pub(crate) fn prepare_fresh(&self) {
         if !self.private {
             // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
             let _ = unsafe {
                 rustix::mm::madvise(
-                    self.address as *mut _,
+                    (self.address + self.home_offset()) as *mut _,
                     self.size,
                     Advice::LinuxPopulateWrite,
                 )
             };
+        }
+        if (self.private || self.home.is_some())
+            && let Err(error) = self.use_large_pages()
+        {
+            tracing::debug!(%error, "a fresh puddle keeps small pages");
+        }
+    }
+
+    /// Puts large private pages in the place of those that would be copied from the file, all of whose heap is zero.
+    fn use_large_pages(&self) -> rustix::io::Result<()> {
+        let flags = PRIVATE | MapFlags::FIXED;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let header = heap_offset(self.size as u64) as usize;
+        // SAFETY: the program does not know the puddle yet. What lies before the heap is kept; the file holds zeros behind.
+        unsafe {
+            let kept = std::slice::from_raw_parts(self.address as *const u8, header).to_vec();
+            rustix::mm::mmap_anonymous(self.address as *mut _, self.size, protection, flags)?;
+            std::ptr::copy_nonoverlapping(kept.as_ptr(), self.address as *mut u8, header);
+            rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxDontFork)?;
+            rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxHugepage)
         }
     }
 
@@ -267,7 +295,7 @@ impl Puddle {
         let _changing = self.space.changing();
         self.enter(ptr::null_mut());
         if !self.private {
-            let media = self.address + self.home.unwrap_or(0);
+            let media = self.address + self.home_offset();
             durum_persist::record::unmapped(media as *const u8, self.size);
         }
         for start in self.mappings() {
@@ -307,11 +335,16 @@ impl Puddle {
         })
     }
 
-    /// Whether the range lies in the part of the puddle that holds extents. What is before is the service's.
+    /// The addresses of the part that holds extents. What is before is the service's.
+    pub(crate) fn heap(&self) -> Range<usize> {
+        let start = self.address + heap_offset(self.size as u64) as usize;
+        start..self.address + self.size
+    }
+
+    /// Whether the range lies in the part of the puddle that holds extents.
+    #[inline]
     pub(crate) fn holds(&self, address: usize, len: usize) -> bool {
-        self.contains(address, len)
-            && address - self.address
-                >= durum_format::puddle::heap_offset(self.size as u64) as usize
+        self.contains(address, len) && address >= self.heap().start
     }
 
     /// The memory of the puddle from `offset` on.
@@ -329,7 +362,7 @@ impl Puddle {
     pub(crate) fn poison_at(&self, address: usize) {
         let offset = match self.contains(address, 1) {
             true => address - self.address,
-            false => address - self.address - self.home.unwrap_or(0),
+            false => address - self.address - self.home_offset(),
         } as u64;
         let _ =
             self.failed

@@ -241,23 +241,36 @@ impl Tx {
         announce: Announce,
     ) -> Result<()> {
         record::api("tx.add");
+        let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
+        // SAFETY: as the caller promises.
+        if unsafe { state.add_small(address, len) } {
+            self.touched.set(true);
+            return Ok(());
+        }
+        self.add_range(&mut state, address, len, announce)
+    }
+
+    /// Any range, in any pool of the store.
+    #[inline(never)]
+    fn add_range(
+        &self,
+        state: &mut TxState,
+        address: usize,
+        len: usize,
+        announce: Announce,
+    ) -> Result<()> {
         if len == 0 {
             return Ok(());
         }
         if forked() {
             return Err(Error::Forked);
         }
-        let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
-        let state = &mut *state;
         if address.checked_add(len).is_none() {
             return Err(Error::NotInPool { address, len });
         }
         // Also where the range was announced before: the `set` would overwrite at commit what is stored there after it.
         if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
             return Err(Error::PendingSet { address, len });
-        }
-        if state.announced.covers(address, len) {
-            return Ok(());
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);

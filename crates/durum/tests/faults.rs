@@ -252,7 +252,7 @@ fn puddle_file(dir: &Path, address: usize) -> PathBuf {
 }
 
 fn truncate_under(dir: &Path, options: PoolOptions) -> (Store, Pool, *mut u8, PathBuf) {
-    let (store, pool, root) = open(dir, StoreOptions::new(), options);
+    let (store, pool, root) = open(dir, StoreOptions::new(), options.clone());
     let block = pool
         .transaction(|tx| unsafe {
             let block = tx.alloc_bytes(&pool, 0, 3 << 20, 8)?;
@@ -261,6 +261,9 @@ fn truncate_under(dir: &Path, options: PoolOptions) -> (Store, Pool, *mut u8, Pa
             Ok::<_, Error>(block)
         })
         .unwrap();
+    // Opened again, all its memory is the file's; a fresh puddle of an engine that works in private pages is not.
+    drop((store, pool));
+    let (store, pool, _) = open(dir, StoreOptions::new(), options);
     let path = puddle_file(dir, block.addr());
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() - (2 << 20))

@@ -79,29 +79,41 @@ pub struct EntryError {
     pub word: u64,
 }
 
-/// Appends an entry about words of the line at `line`: those of `words` that `mask` selects.
+/// The words of the longest entry about one line.
+pub const ENTRY_WORDS_MAX: usize = 9;
+
+/// The first word of an entry about words of the line at `line`. The words that `mask` selects follow it, the lowest first.
 #[inline]
-pub fn push_words(out: &mut Vec<u64>, operation: Operation, line: u64, mask: u8, words: &[u64; 8]) {
+pub fn words_head(operation: Operation, line: u64, mask: u8) -> u64 {
     debug_assert!(mask != 0 && line & !ADDRESS_MASK == 0);
     let kind = match operation {
         Operation::Store => KIND_STORE,
         Operation::SetBits => KIND_SET,
         Operation::ClearBits => KIND_CLEAR,
     };
-    // Room for the longest one, written without branches; what was not selected is overwritten by the next word.
-    let start = out.len();
-    out.resize(start + 9, 0);
-    let place = &mut out[start..];
-    place[0] = (u64::from(mask) << MASK_SHIFT | line | kind).to_le();
-    let mut count = 1;
-    for (index, word) in words.iter().enumerate() {
-        place[count & 15] = word.to_le();
-        count += usize::from(mask >> index & 1);
-        if count == 9 {
-            break;
-        }
+    (u64::from(mask) << MASK_SHIFT | line | kind).to_le()
+}
+
+/// Appends an entry about words of the line at `line`: those of `words` that `mask` selects.
+#[inline]
+pub fn push_words(out: &mut Vec<u64>, operation: Operation, line: u64, mask: u8, words: &[u64; 8]) {
+    out.reserve(ENTRY_WORDS_MAX);
+    out.push(words_head(operation, line, mask));
+    let mut rest = mask;
+    while rest != 0 {
+        out.push(words[rest.trailing_zeros() as usize].to_le());
+        rest &= rest - 1;
     }
-    out.truncate(start + 1 + mask.count_ones() as usize);
+}
+
+/// Appends an entry that copies the first `len` bytes of `part`, fewer than 16, to `target`.
+#[inline]
+pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: [u64; 2]) {
+    debug_assert!(len > 0 && len < 16);
+    out.reserve(4);
+    out.push((target & ADDRESS_MASK | KIND_COPY).to_le());
+    out.push((target & KIND_MASK | (len as u64) << LENGTH_SHIFT).to_le());
+    out.extend_from_slice(&part[..len.div_ceil(8)]);
 }
 
 /// Appends entries that copy `data` to `target`.

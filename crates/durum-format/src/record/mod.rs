@@ -9,7 +9,10 @@ pub mod merge;
 pub mod replay;
 pub mod ring;
 
-pub use entry::{Change, Entries, EntryError, Operation, push_copy, push_words};
+pub use entry::{
+    Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, push_copy, push_part, push_words,
+    words_head,
+};
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
 pub use merge::{Line, Lines};
 pub use replay::{Damage, Replay, replay};

@@ -62,6 +62,14 @@ pub(super) unsafe fn write_back_lines(instruction: Instruction, first: *const u8
     }
 }
 
+#[inline(always)]
+pub(super) fn prefetch_to_write(address: usize) {
+    // SAFETY: a hint, which never faults.
+    unsafe {
+        asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly))
+    };
+}
+
 /// DSB SY: earlier cleans and stores of this thread have completed, at the point they were for, before
 /// anything later begins. The inner-shareable form would complete cleans for other cores' view only.
 #[inline(always)]

@@ -67,6 +67,12 @@ unsafe fn write_back_lines_otherwise(instruction: Instruction, first: *const u8,
     }
 }
 
+#[inline(always)]
+pub(super) fn prefetch_to_write(address: usize) {
+    // SAFETY: a hint, which never faults; processors without it take it for a NOP.
+    unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
+}
+
 /// SFENCE: earlier write-backs, streaming stores and stores of this thread are done before later stores.
 #[inline(always)]
 pub(super) fn fence() {

@@ -346,7 +346,7 @@ impl PoolInner {
             // A puddle that nobody can use must not stay behind.
             let _ = self.store.service.remove_puddle(uuid);
         })?;
-        puddle.populate();
+        puddle.prepare_fresh();
         self.load_heap(&puddle)?;
         self.puddles
             .write()

@@ -93,6 +93,9 @@ impl Engine for Hybrid {
         len: usize,
         announce: Announce,
     ) -> Result<()> {
+        if tx.announced.covers(address, len) {
+            return Ok(());
+        }
         if announce == Announce::Clobber {
             tx.announced.insert(address, len);
             return Ok(());

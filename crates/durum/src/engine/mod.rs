@@ -20,7 +20,7 @@ pub(crate) const SITES: &[&[durum_persist::Site]] =
 ///
 /// The transaction tells it each range before the program stores there, and leaves it the order of everything that reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
-    /// Called before the first store to a range that was not announced before. Enters it in `tx.announced`.
+    /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`.
     fn announce(
         &self,
         tx: &mut TxState,

@@ -11,6 +11,7 @@
 //! and in the order of stamps ([`checkpoint`]), each line once for all the records that changed it meanwhile. Recovery replays
 //! the records that are not home (docs/format/record.md).
 
+mod changes;
 mod checkpoint;
 mod group;
 mod home;
@@ -18,6 +19,8 @@ mod journal;
 mod lines;
 mod segments;
 mod writer;
+
+use std::ops::Range;
 
 use durum_format::record::{Operation, push_copy, push_words};
 use durum_persist::{Site, line};
@@ -66,9 +69,10 @@ impl Engine for Shadow {
         // `Clobber` ranges too: what an abort left in memory and not at home would be lost by a later transaction that announces it and
         // leaves it as it is.
         if len < LARGE {
+            tx.remember_puddle(puddle);
             // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-            guarded(|| unsafe { tx.announced.insert_saving(address, len) });
-        } else {
+            unsafe { tx.save_in_lines(address, len) };
+        } else if !tx.announced.covers(address, len) {
             // SAFETY: as above.
             guarded(|| unsafe { tx.backups.save(address, len) });
             tx.announced.insert(address, len);
@@ -91,13 +95,9 @@ impl Engine for Shadow {
         let store = &*pools[0].store;
         let journal = store.journal();
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
-        guarded(|| {
-            for line in announced.lines() {
-                push_line(&mut writer.record, &line);
-            }
-        });
+        guarded(|| changes::push_lines(&mut writer.record, announced));
         for range in announced.large() {
-            push_range(&mut writer.record, range.start, range.end - range.start);
+            push_range(&mut writer.record, range.clone());
         }
         for bitmap in bitmaps.iter() {
             let words = bitmap.words[..bitmap.len].as_bytes();
@@ -164,7 +164,7 @@ impl Engine for Shadow {
         let store = &*pool.store;
         let journal = store.journal();
         let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
-        push_range(&mut writer.record, address, len);
+        push_range(&mut writer.record, address..address + len);
         if let Err(error) = puddle.check_failed() {
             writer.clear();
             return Err(error);
@@ -194,67 +194,11 @@ fn make_durable(
     result
 }
 
-/// Bit n: all eight bytes of word n are in the mask.
-#[inline]
-fn whole_words(mask: u64) -> u8 {
-    let mut all = mask & mask >> 4 & 0x0f0f_0f0f_0f0f_0f0f;
-    all &= all >> 2;
-    all &= all >> 1;
-    // Bit 0 of each byte is left; the product gathers them in the upper byte.
-    ((all & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-}
-
-/// Puts the words of a line into the record that differ from what they were; of words that are announced in part only their
-/// announced bytes.
-#[inline]
-fn push_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
-    let whole = whole_words(line.mask);
-    let mut now = [0; 8];
-    let mut changed = 0u8;
-    for (index, now) in now.iter_mut().enumerate() {
-        // SAFETY: a word of a line in a mapped puddle. Words that are not announced may be changed by other threads meanwhile; what is read
-        // of them is not used.
-        *now = unsafe { ((line.address + 8 * index) as *const u64).read_volatile() };
-        changed |= u8::from(*now != line.old[index]) << index;
-    }
-    // What has no old contents counts as changed.
-    let selected = whole & (changed | !whole_words(line.saved));
-    if selected != 0 {
-        push_words(
-            record,
-            Operation::Store,
-            line.address as u64,
-            selected,
-            &now,
-        );
-    }
-    let parts = line.mask & !spread(whole);
-    if parts != 0 {
-        push_parts(record, line.address, parts);
-    }
-}
-
-/// The bytes of the words that `words` selects.
-#[inline]
-fn spread(words: u8) -> u64 {
-    (0..8)
-        .filter(|bit| words >> bit & 1 == 1)
-        .fold(0, |mask, bit| mask | 0xff << (8 * bit))
-}
-
-/// Puts bytes of a line into the record.
-#[cold]
-fn push_parts(record: &mut Vec<u64>, address: usize, mask: u64) {
-    for (first, ones) in runs(mask) {
-        push_range(record, address + first, ones);
-    }
-}
-
 /// Puts what a range of memory holds into the record.
-fn push_range(record: &mut Vec<u64>, address: usize, len: usize) {
+fn push_range(record: &mut Vec<u64>, range: Range<usize>) {
     // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
-    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
-    guarded(|| push_bytes(record, address, bytes));
+    let bytes = unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) };
+    guarded(|| push_bytes(record, range.start, bytes));
 }
 
 /// Puts bytes for `target` into the record.

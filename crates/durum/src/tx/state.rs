@@ -1,6 +1,6 @@
 //! What one thread's running transaction has gathered, for its engine to work on.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use durum_persist::line;
 
 use super::Tx;
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
-use crate::announced::Announced;
+use crate::announced::{Announced, LARGE};
 use crate::engine::{Engine, Writer};
 use crate::error::{Error, Result};
-use crate::fault::guarded;
+use crate::fault::{guarded, media_failed};
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::saved::Saved;
-use crate::space::puddle_at;
+use crate::space::{forked, puddle_at};
 
 /// A change that `set` deferred to the commit.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,10 @@ pub(crate) struct TxState {
     /// an atomic operation right behind the commit's last fence, which waits for it.
     kept: Vec<Arc<PoolInner>>,
     pub(crate) announced: Announced,
+    /// Addresses of the puddle that was announced in last, where the engine keeps old contents in `announced`; else empty.
+    recent: Range<usize>,
+    /// How far behind that its home is.
+    recent_home: usize,
     pub(crate) sets: Vec<Set>,
     pub(crate) set_bytes: Vec<u8>,
     pub(super) set_index: Announced,
@@ -78,6 +82,8 @@ impl TxState {
             pools: Vec::new(),
             kept: Vec::new(),
             announced: Announced::default(),
+            recent: 0..0,
+            recent_home: 0,
             sets: Vec::new(),
             set_bytes: Vec::new(),
             set_index: Announced::default(),
@@ -138,6 +144,50 @@ impl TxState {
 
     pub(super) fn engine(&self) -> Option<&'static dyn Engine> {
         self.pools.first().map(|pool| pool.engine)
+    }
+
+    /// The short way of `add`, for a small range in the puddle that was used last. Whether it was possible.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    #[inline]
+    pub(super) unsafe fn add_small(&mut self, address: usize, len: usize) -> bool {
+        let Range { start, end } = self.recent;
+        let is_inside = address >= start && address < end && len <= end - address;
+        // Without length `len - 1` is very large.
+        if !is_inside
+            || len.wrapping_sub(1) >= LARGE - 1
+            || !self.sets.is_empty()
+            || forked()
+            || media_failed()
+        {
+            return false;
+        }
+        // SAFETY: the range lies in a mapped puddle; the rest as the caller promises.
+        unsafe { self.save_in_lines(address, len) };
+        // Where reading failed, the long way finds out and says so.
+        !media_failed()
+    }
+
+    /// Announces a range shorter than [`LARGE`] in the puddle that was remembered last, and keeps what it holds.
+    ///
+    /// # Safety
+    /// As for [`Announced::insert_saving`].
+    #[inline]
+    pub(crate) unsafe fn save_in_lines(&mut self, address: usize, len: usize) {
+        // Soon after the commit the change goes home, where it may meet cold lines.
+        let home = address + self.recent_home;
+        for number in home / line::LINE..(home + len).div_ceil(line::LINE) {
+            line::prefetch_to_write(number * line::LINE);
+        }
+        // SAFETY: as the caller promises.
+        guarded(|| unsafe { self.announced.insert_saving(address, len) });
+    }
+
+    /// Makes the short way of `add` possible in a puddle of this transaction.
+    pub(crate) fn remember_puddle(&mut self, puddle: &Puddle) {
+        self.recent = puddle.heap();
+        self.recent_home = puddle.home_offset();
     }
 
     /// Checks that a range lies in an open pool which this transaction may touch.
@@ -234,6 +284,7 @@ impl TxState {
             }
         }
         self.announced.clear();
+        self.recent = 0..0;
         if !self.set_bytes.is_empty() {
             self.sets.clear();
             self.set_bytes.clear();

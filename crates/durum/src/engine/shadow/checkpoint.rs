@@ -40,21 +40,25 @@ impl Checkpoint {
         }
     }
 
-    /// A step for a commit that logged `bytes`: applies twice as much, and writes lines back at the pace at which batches fill. The caller fences
-    /// and then calls [`Checkpoint::fenced`], before it lets go of the lock.
+    /// The first part of a step, for a commit that logs `bytes`: writes lines back, at the pace at which batches fill. The caller goes on with
+    /// [`Checkpoint::advance`], fences and calls [`Checkpoint::fenced`], before it lets go of the lock.
     ///
     /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
     #[inline]
-    pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) -> Result<()> {
-        if self.stopped || !self.home.is_mapped() {
+    pub(super) fn write_back(&mut self, bytes: usize) -> Result<()> {
+        if self.stopped || !self.home.is_mapped() || self.home.is_written() {
             return Ok(());
         }
-        if !self.home.is_written() {
-            let pace = self.home.writing() * 3 * bytes / self.batch_max;
-            self.home.write(2 + pace)?;
+        let pace = self.home.writing() * 3 * bytes / self.batch_max;
+        self.home.write(2 + pace)
+    }
+
+    /// The second part: applies twice as much as the commit logs.
+    #[inline]
+    pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) {
+        if !self.stopped && self.home.is_mapped() {
+            self.apply(journal, 2 * bytes);
         }
-        self.apply(journal, 2 * bytes);
-        Ok(())
     }
 
     /// After the caller's fence: a batch whose lines are all written back is home.

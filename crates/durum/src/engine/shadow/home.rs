@@ -15,7 +15,7 @@ pub(super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lin
 pub(super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home lines");
 
 /// From this many bytes on a copy goes home by non-temporal stores.
-const STREAM_MIN: usize = 512;
+pub(super) const STREAM_MIN: usize = 512;
 /// Files are read and written in blocks of this many bytes.
 const BLOCK: usize = 4096;
 
@@ -141,24 +141,17 @@ impl Mapped {
             Change::Words {
                 operation,
                 line: address,
-                mut mask,
+                mask,
                 words,
             } => {
                 let home = (address as usize + self.offset) as *mut u64;
-                for word in words {
-                    let word = u64::from_le(*word);
-                    let index = mask.trailing_zeros() as usize;
-                    mask &= mask - 1;
-                    // SAFETY: a word of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
-                    // records are home. Only the holder of the checkpoint's lock writes there.
-                    unsafe {
-                        let place = home.add(index);
-                        let word = match operation {
-                            Operation::Store => word,
-                            Operation::SetBits => place.read() | word,
-                            Operation::ClearBits => place.read() & !word,
-                        };
-                        line::store_u64(place, word);
+                // SAFETY: words of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
+                // records are home. Only the holder of the checkpoint's lock writes there.
+                unsafe {
+                    if operation == Operation::Store && cfg!(target_endian = "little") {
+                        line::store_words(home, mask, words);
+                    } else {
+                        change_words(home, operation, mask, words);
                     }
                 }
                 self.batch.insert(address as usize / line::LINE);
@@ -178,6 +171,27 @@ impl Mapped {
                 }
             }
         }
+    }
+}
+
+/// Changes words of the line at `home` as an entry says that is not a plain store.
+///
+/// # Safety
+/// As for [`line::store_words`]; nobody else writes there.
+unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words: &[u64]) {
+    for word in words {
+        let word = u64::from_le(*word);
+        // SAFETY: as the caller promises.
+        unsafe {
+            let place = home.add(mask.trailing_zeros() as usize);
+            let word = match operation {
+                Operation::Store => word,
+                Operation::SetBits => place.read() | word,
+                Operation::ClearBits => place.read() & !word,
+            };
+            line::store_u64(place, word);
+        }
+        mask &= mask - 1;
     }
 }
 

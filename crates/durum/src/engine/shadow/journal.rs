@@ -25,7 +25,7 @@ pub(super) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the
 pub(super) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after the watermark slot");
 
 /// Records that may be durable and not yet applied.
-const SLOTS: usize = 1 << 16;
+const SLOTS: usize = 1 << 14;
 /// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it again.
 const LOG_BYTES: u64 = 2 << 20;
 /// Bytes of records that make a batch of home updates.
@@ -97,27 +97,27 @@ impl Journal {
         self.writers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Draws `count` stamps; the first of them. Every one has to be published.
+    /// Draws `count` stamps; the first of them. Every one has to be published. An error has poisoned the store.
     #[inline]
-    pub(super) fn draw(&self, count: u64) -> u64 {
+    pub(super) fn draw(&self, count: u64) -> Result<u64> {
         // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a larger stamp.
         let first = self.drawn.fetch_add(count, Ordering::AcqRel) + 1;
         if first + count - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
-            self.wait_for_slots(first + count);
+            self.wait_for_slots(first + count)?;
         }
-        first
+        Ok(first)
     }
 
     /// Others have committed so much that the records could not be told apart: helps until there is room.
     #[cold]
-    fn wait_for_slots(&self, end: u64) {
+    fn wait_for_slots(&self, end: u64) -> Result<()> {
         while end - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
             match self.try_checkpoint() {
-                // An error has poisoned the store.
-                Some(mut checkpoint) => drop(checkpoint.advance_fully(self)),
+                Some(mut checkpoint) => checkpoint.advance_fully(self)?,
                 None => std::thread::yield_now(),
             }
         }
+        Ok(())
     }
 
     /// The record with this stamp is durable; it lies at `address`.
@@ -157,6 +157,17 @@ impl Journal {
         self.home.load(Ordering::Acquire)
     }
 
+    /// Records up to this stamp are home, and the media say so: they are never replayed.
+    #[inline]
+    pub(super) fn watermark(&self) -> u64 {
+        self.watermark.load(Ordering::Acquire)
+    }
+
+    /// No record that was drawn has a larger stamp.
+    fn drawn(&self) -> u64 {
+        self.drawn.load(Ordering::Acquire)
+    }
+
     /// A record or a slot with this watermark is durable.
     pub(super) fn watermark_is_durable(&self, watermark: u64) {
         self.watermark.fetch_max(watermark, Ordering::AcqRel);
@@ -192,10 +203,9 @@ impl Journal {
 
     /// A segment that may be written. The caller has drawn no stamp that it has not published.
     pub(super) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
-        let watermark = || self.watermark.load(Ordering::Acquire);
         {
             let mut segments = self.lock_segments();
-            if let Some(segment) = segments.take(watermark()) {
+            if let Some(segment) = segments.take(self.watermark()) {
                 return Ok(segment);
             }
             if segments.bytes() < self.log_max {
@@ -208,7 +218,7 @@ impl Journal {
         self.bring_home()?;
         let mut segments = self.lock_segments();
         loop {
-            if let Some(segment) = segments.take(watermark()) {
+            if let Some(segment) = segments.take(self.watermark()) {
                 return Ok(segment);
             }
             // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
@@ -235,7 +245,7 @@ impl Journal {
             .unwrap_or_else(PoisonError::into_inner);
         checkpoint.advance_fully(self)?;
         let home = self.home();
-        if self.watermark.load(Ordering::Acquire) < home {
+        if self.watermark() < home {
             self.write_watermark(home)?;
         }
         Ok(())
@@ -273,7 +283,7 @@ impl Journal {
 
     /// Gives log space back that large transactions took.
     fn trim(&self, store: &StoreInner) {
-        let watermark = self.watermark.load(Ordering::Acquire);
+        let watermark = self.watermark();
         let unneeded = self.lock_segments().trim(watermark, self.kept_bytes());
         for puddle in unneeded {
             store.give_back(puddle);
@@ -283,8 +293,8 @@ impl Journal {
     /// Waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
     /// any puddle for them, now or in a recovery.
     pub(crate) fn drain(&self, store: &StoreInner) -> Result<()> {
-        let target = self.drawn.load(Ordering::Acquire);
-        while self.watermark.load(Ordering::Acquire) < target {
+        let target = self.drawn();
+        while self.watermark() < target {
             store.poison.check()?;
             self.bring_home()?;
             if self.home() < target {

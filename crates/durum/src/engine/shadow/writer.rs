@@ -90,10 +90,23 @@ impl Writer {
         barrier: &mut Barrier,
     ) -> Result<()> {
         let bytes = self.record.len() * 8;
-        self.append(journal, store, barrier)?;
+        let fits = self.cursor + bytes <= self.end;
+        if !fits {
+            // Waits for home updates where the log is full, so before the lock below.
+            self.put_in_parts(journal, store, barrier)?;
+        }
+        // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence does.
+        let stamp = if fits { journal.draw(1)? } else { 0 };
         let mut checkpoint = journal.try_checkpoint();
         if let Some(checkpoint) = &mut checkpoint {
-            checkpoint.advance(journal, bytes)?;
+            checkpoint.write_back(bytes)?;
+        }
+        if fits {
+            self.put(journal, stamp, 0, false, None, barrier)?;
+        }
+        if let Some(checkpoint) = &mut checkpoint {
+            // While the media take what was written back, which the fence waits for.
+            checkpoint.advance(journal, bytes);
         }
         // ORDER: the record is durable before the commit returns. One fence is enough: a record that is not whole does not count.
         barrier.fence(false, COMMIT_FENCE)?;
@@ -113,7 +126,7 @@ impl Writer {
         barrier: &mut Barrier,
     ) -> Result<()> {
         if self.cursor + self.record.len() * 8 <= self.end {
-            let stamp = journal.draw(1);
+            let stamp = journal.draw(1)?;
             self.put(journal, stamp, 0, false, None, barrier)?;
         } else {
             self.put_in_parts(journal, store, barrier)?;
@@ -144,9 +157,10 @@ impl Writer {
     #[inline]
     pub(super) fn publish(&mut self, journal: &Journal) {
         self.fenced = true;
-        for (stamp, address) in self.written.drain(..) {
-            journal.publish(stamp, address);
+        for (stamp, address) in &self.written {
+            journal.publish(*stamp, *address);
         }
+        self.written.clear();
         if self.watermark > self.durable_watermark {
             self.durable_watermark = self.watermark;
             journal.watermark_is_durable(self.watermark);
@@ -251,7 +265,7 @@ impl Writer {
             start = end;
         }
         let count = cuts.len();
-        let first = journal.draw(count as u64);
+        let first = journal.draw(count as u64)?;
         let mut segments = segments.into_iter();
         for (part, entries) in cuts.into_iter().enumerate() {
             if (part > 0 || !uses_rest)

@@ -1,0 +1,192 @@
+//! What a transaction has changed of the lines that it announced, as entries of a record.
+//!
+//! Words that are as they were are left out, so announcing a whole structure costs no more log than announcing its fields that change. Of
+//! words that are announced in part only the announced bytes are taken: the others may be another thread's.
+
+use durum_format::record::{Operation, push_part, push_words};
+
+use crate::announced::{Announced, AnnouncedLine, runs};
+
+/// Appends what differs from what it was. What has no old contents counts as changed.
+///
+/// The caller announced these lines, so nobody else changes these bytes.
+#[inline]
+pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("popcnt")
+    {
+        // SAFETY: the processor has what the function needs.
+        return unsafe { wide::push_lines(record, announced) };
+    }
+    for line in announced.lines() {
+        push_line(record, &line);
+    }
+}
+
+#[inline]
+fn push_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
+    let whole = whole_words(line.mask);
+    let mut selected = whole & !whole_words(line.saved);
+    let mut now = [0; 8];
+    let mut rest = whole;
+    while rest != 0 {
+        let index = rest.trailing_zeros() as usize;
+        rest &= rest - 1;
+        // SAFETY: a word of a line in a mapped puddle, announced by this thread.
+        now[index] = unsafe { ((line.address + 8 * index) as *const u64).read() };
+        selected |= u8::from(now[index] != line.old[index]) << index;
+    }
+    if selected != 0 {
+        let address = line.address as u64;
+        push_words(record, Operation::Store, address, selected, &now);
+    }
+    push_parts(record, line, line.mask & !spread(whole));
+}
+
+/// Appends the bytes that `mask` selects, of words that are announced in part.
+#[inline]
+fn push_parts(record: &mut Vec<u64>, line: &AnnouncedLine<'_>, mask: u64) {
+    for (first, ones) in runs(mask) {
+        let mut part = [0; 2];
+        let mut before = [0; 2];
+        let of_run = (!0 >> (64 - ones)) << first;
+        // SAFETY: a run of announced bytes, of fewer than two words; `old` has 64 bytes.
+        unsafe {
+            let source = (line.address as *const u8).add(first);
+            let old = line.old.as_ptr().cast::<u8>().add(first);
+            source.copy_to_nonoverlapping(part.as_mut_ptr().cast(), ones);
+            old.copy_to_nonoverlapping(before.as_mut_ptr().cast(), ones);
+        }
+        if part != before || line.saved & of_run != of_run {
+            push_part(record, (line.address + first) as u64, ones, part);
+        }
+    }
+}
+
+/// Bit n: all eight bytes of word n are in the mask.
+#[inline]
+fn whole_words(mask: u64) -> u8 {
+    let mut all = mask & mask >> 4 & 0x0f0f_0f0f_0f0f_0f0f;
+    all &= all >> 2;
+    all &= all >> 1;
+    // Bit 0 of each byte is left; the product gathers them in the upper byte.
+    ((all & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+}
+
+/// The bytes of the words that `words` selects.
+#[inline]
+fn spread(words: u8) -> u64 {
+    // Bit n goes to bit 8n: copies of all bits seven apart, of which each byte keeps one; then each of these bits fills its byte.
+    let apart = u64::from(words & 0x7f).wrapping_mul(0x0002_0408_1020_4081) & 0x0101_0101_0101_0101;
+    (apart | u64::from(words >> 7) << 56).wrapping_mul(0xff)
+}
+
+/// The same by whole lines, where the processor can.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod wide {
+    use std::arch::x86_64::{
+        _mm512_loadu_si512, _mm512_mask_cmpneq_epi64_mask, _mm512_maskz_compress_epi64,
+        _mm512_maskz_loadu_epi8, _mm512_storeu_si512,
+    };
+
+    use durum_format::record::{ENTRY_WORDS_MAX, words_head};
+
+    use super::*;
+
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
+        for line in announced.lines() {
+            let whole = whole_words(line.mask);
+            // SAFETY: announced bytes of a line in a mapped puddle; the others are not read. `old` has 64 bytes.
+            let (now, old) = unsafe {
+                (
+                    _mm512_maskz_loadu_epi8(line.mask, line.address as *const i8),
+                    _mm512_loadu_si512(line.old.as_ptr().cast()),
+                )
+            };
+            let differs = _mm512_mask_cmpneq_epi64_mask(whole, now, old);
+            let selected = differs | whole & !whole_words(line.saved);
+            if selected != 0 {
+                record.reserve(ENTRY_WORDS_MAX);
+                let len = record.len();
+                // SAFETY: there is room for the longest entry, a head and eight words; those that count are written.
+                unsafe {
+                    let place = record.as_mut_ptr().add(len);
+                    place.write(words_head(Operation::Store, line.address as u64, selected));
+                    let words = _mm512_maskz_compress_epi64(selected, now);
+                    _mm512_storeu_si512(place.add(1).cast(), words);
+                    record.set_len(len + 1 + selected.count_ones() as usize);
+                }
+            }
+            let parts = line.mask & !spread(whole);
+            if parts != 0 {
+                push_parts(record, &line, parts);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_their_bytes() {
+        for words in 0..=255 {
+            let expected = (0..8)
+                .filter(|bit| words >> bit & 1 == 1)
+                .fold(0, |mask, bit| mask | 0xff << (8 * bit));
+            assert_eq!(spread(words), expected);
+            assert_eq!(whole_words(expected), words);
+            for bit in 0..64 {
+                assert_eq!(
+                    whole_words(expected & !(1 << bit)),
+                    words & !(1 << (bit / 8))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn both_ways_find_the_same() {
+        let mut state = 5u64;
+        let mut random = move |below: usize| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..2000 {
+            let mut memory = [[0u64; 8]; 4];
+            let start = memory.as_ptr().addr();
+            // Lines begin where memory is aligned to them; the first and the last one may be cut off.
+            let from = start.next_multiple_of(64) - start;
+            let mut announced = Announced::default();
+            let mut bytes: Vec<(usize, usize)> = Vec::new();
+            for _ in 0..1 + random(6) {
+                let at = from + random(128);
+                bytes.push((at, 1 + random(start + 256 - (start + at)).min(60)));
+            }
+            let base = memory.as_mut_ptr().cast::<u8>();
+            for (at, len) in &bytes {
+                // SAFETY: inside the array.
+                unsafe { announced.insert_saving(base.add(*at).expose_provenance(), *len) };
+            }
+            for (at, len) in &bytes {
+                if random(3) > 0 {
+                    // SAFETY: inside the array.
+                    unsafe { base.add(at + random(*len)).write(random(256) as u8) };
+                }
+            }
+            let mut narrow = Vec::new();
+            for line in announced.lines() {
+                push_line(&mut narrow, &line);
+            }
+            let mut chosen = Vec::new();
+            push_lines(&mut chosen, &announced);
+            assert_eq!(narrow, chosen);
+        }
+    }
+}
