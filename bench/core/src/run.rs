@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::inputs::Scale;
-use crate::measure::{Meter, Sample, Spread};
+use crate::measure::{Meter, Sample, Spread, percentile};
 use crate::side::{Role, Side};
 use crate::workload::{Row, Suite};
 
@@ -44,6 +44,19 @@ impl Column {
         Spread::of(self.samples.iter().map(of)).unwrap_or(nothing)
     }
 
+    /// The nanoseconds within which the given shares of the operations of all rounds were done, where each was timed.
+    pub fn percentiles<const N: usize>(&self, shares: [f64; N]) -> [Option<f64>; N] {
+        let each = self.samples.iter().flat_map(|sample| &sample.latencies);
+        let mut each: Vec<u64> = each.copied().collect();
+        shares.map(|share| percentile(&mut each, share).map(|ns| ns as f64))
+    }
+
+    /// How many times the rate with one thread, where the row asks for it.
+    pub fn scaling(&self) -> Option<f64> {
+        Spread::of(self.samples.iter().filter_map(|sample| sample.scaling))
+            .map(|spread| spread.median)
+    }
+
     /// The time of this side as a multiple of the other's, round by round.
     pub fn ratio_to(&self, other: &Column) -> Option<Spread> {
         Spread::of(
@@ -69,14 +82,27 @@ pub struct Measured {
 impl Measured {
     /// The side with this role, if it took part (of several, the first).
     pub fn role(&self, role: Role) -> Option<&Column> {
-        self.columns.iter().find(|column| column.role == role)
+        self.roles(role).next()
+    }
+
+    /// All sides with this role.
+    pub fn roles(&self, role: Role) -> impl Iterator<Item = &Column> {
+        self.columns
+            .iter()
+            .filter(move |column| column.role == role)
+    }
+
+    /// The peer with the smallest median.
+    pub fn fastest_peer(&self) -> Option<&Column> {
+        self.roles(Role::Peer)
+            .min_by(|left, right| left.ns().median.total_cmp(&right.ns().median))
     }
 }
 
 /// What to run.
 pub struct Plan<'p> {
-    /// The suites.
-    pub suites: Vec<&'p Suite>,
+    /// The suite.
+    pub suite: &'p Suite,
     /// Only rows of these names, or whose names begin with one of these and an underscore; all if empty. The other rows of their
     /// workloads run, too, since rows build on each other, but are not reported.
     pub filter: Vec<String>,
@@ -106,37 +132,35 @@ pub fn run(
     meter: &mut Meter,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Measured>> {
-    let mut all = Vec::new();
-    for suite in &plan.suites {
-        for workload in (suite.workloads)(&plan.scale) {
-            if !workload.rows().iter().any(|row| plan.wants(row)) {
-                continue;
-            }
-            let begin = all.len();
-            all.extend(
-                workload
-                    .rows()
-                    .iter()
-                    .map(|row| measured(suite.name, *row, sides)),
-            );
-            for round in 0..plan.rounds {
-                let open = sides
-                    .iter()
-                    .map(|side| workload.open(side.as_ref(), plan.dir));
-                let mut sessions = open.collect::<Result<Vec<_>>>()?;
-                for (index, row) in workload.rows().iter().enumerate() {
-                    for turn in 0..sides.len() {
-                        let side = (turn + round + index) % sides.len();
-                        let (number, of) = (round + 1, plan.rounds);
-                        progress(&format!(
-                            "{} {}: {}, round {number} of {of}",
-                            suite.name,
-                            row.name,
-                            sides[side].name()
-                        ));
-                        let sample = sessions[side].run(row.name, meter)?;
-                        all[begin + index].columns[side].samples.push(sample);
-                    }
+    let (suite, mut all) = (plan.suite, Vec::new());
+    for workload in (suite.workloads)(&plan.scale) {
+        if !workload.rows().iter().any(|row| plan.wants(row)) {
+            continue;
+        }
+        let begin = all.len();
+        all.extend(
+            workload
+                .rows()
+                .iter()
+                .map(|row| measured(suite.name, *row, sides)),
+        );
+        for round in 0..plan.rounds {
+            let open = sides
+                .iter()
+                .map(|side| workload.open(side.as_ref(), plan.dir));
+            let mut sessions = open.collect::<Result<Vec<_>>>()?;
+            for (index, row) in workload.rows().iter().enumerate() {
+                for turn in 0..sides.len() {
+                    let side = (turn + round + index) % sides.len();
+                    let (number, of) = (round + 1, plan.rounds);
+                    progress(&format!(
+                        "{} {}: {}, round {number} of {of}",
+                        suite.name,
+                        row.name,
+                        sides[side].name()
+                    ));
+                    let sample = sessions[side].run(row.name, meter)?;
+                    all[begin + index].columns[side].samples.push(sample);
                 }
             }
         }
