@@ -125,8 +125,8 @@ impl Scale {
             large: 50,
             fast: 100,
             disk_entries: 200,
-            disk_puts: 40,
-            disk_large: 20,
+            disk_puts: 64,
+            disk_large: 64,
         }
     }
 

@@ -43,6 +43,22 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Of parts that did the same number of operations each.
+    pub fn mean_of(parts: Vec<Sample>) -> Sample {
+        let mean = |of: fn(&Sample) -> f64| parts.iter().map(of).sum::<f64>() / parts.len() as f64;
+        Sample {
+            ns: mean(|part| part.ns),
+            fences: mean(|part| part.fences),
+            write_backs: mean(|part| part.write_backs),
+            bytes: mean(|part| part.bytes),
+            fences_background: mean(|part| part.fences_background),
+            write_backs_background: mean(|part| part.write_backs_background),
+            syncs: mean(|part| part.syncs),
+            scaling: None,
+            latencies: parts.into_iter().flat_map(|part| part.latencies).collect(),
+        }
+    }
+
     /// Counts per operation; no times yet.
     fn counted(own: Counters, background: Counters, syncs_outside: u64, ops: usize) -> Sample {
         let per_op = |amount: u64| amount as f64 / ops as f64;

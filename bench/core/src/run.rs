@@ -1,7 +1,8 @@
 //! Rounds: every side runs every row in each round, row by row, in rotated order.
 //!
-//! So two sides that are compared run the same row within moments of each other, and neither always comes first. A ratio is taken
-//! within a round; what is reported is the median over the rounds.
+//! So two sides that are compared run the same row within moments of each other, and neither always comes first. Where a second is
+//! too long for a moment, because a disk changes its mind, the sides take turns several times within a row. A ratio is taken within a
+//! round; what is reported is the median over the rounds.
 
 use std::path::Path;
 
@@ -150,23 +151,44 @@ pub fn run(
                 .map(|side| workload.open(side.as_ref(), plan.dir));
             let mut sessions = open.collect::<Result<Vec<_>>>()?;
             for (index, row) in workload.rows().iter().enumerate() {
-                for turn in 0..sides.len() {
-                    let side = (turn + round + index) % sides.len();
-                    let (number, of) = (round + 1, plan.rounds);
-                    progress(&format!(
-                        "{} {}: {}, round {number} of {of}",
-                        suite.name,
-                        row.name,
-                        sides[side].name()
-                    ));
-                    let sample = sessions[side].run(row.name, meter)?;
-                    all[begin + index].columns[side].samples.push(sample);
+                let mut parts = vec![Vec::new(); sides.len()];
+                for part in 0..workload.parts() {
+                    for turn in 0..sides.len() {
+                        let side = (turn + round + index + part) % sides.len();
+                        let (number, of) = (round + 1, plan.rounds);
+                        progress(&format!(
+                            "{} {}: {}, round {number} of {of}",
+                            suite.name,
+                            row.name,
+                            sides[side].name()
+                        ));
+                        parts[side].push(sessions[side].run(row.name, meter)?);
+                    }
                 }
+                for (column, parts) in all[begin + index].columns.iter_mut().zip(parts) {
+                    column.samples.push(Sample::mean_of(parts));
+                }
+            }
+            if let Some(lone) = workload.lone() {
+                scale(&mut all[begin..], lone);
             }
         }
     }
     all.retain(|measured: &Measured| plan.wants(&measured.row));
     Ok(all)
+}
+
+/// Tells the last round's rates as multiples of the rates in the row `lone`.
+fn scale(rows: &mut [Measured], lone: usize) {
+    for side in 0..rows[lone].columns.len() {
+        let last_ns = |row: &Measured| row.columns[side].samples.last().map(|sample| sample.ns);
+        let lone_ns = last_ns(&rows[lone]);
+        for row in &mut *rows {
+            if let Some(sample) = row.columns[side].samples.last_mut() {
+                sample.scaling = lone_ns.map(|lone_ns| lone_ns / sample.ns);
+            }
+        }
+    }
 }
 
 fn measured(suite: &'static str, row: Row, sides: &[Box<dyn Side>]) -> Measured {

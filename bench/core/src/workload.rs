@@ -30,13 +30,21 @@ pub struct Row {
 pub trait Workload {
     /// In the order in which they run.
     fn rows(&self) -> &[Row];
+    /// How many parts a row's work is done in; between them the other sides have their turn.
+    fn parts(&self) -> usize {
+        1
+    }
+    /// The place of the row with one thread, of whose rate the others' are multiples (`scaling`).
+    fn lone(&self) -> Option<usize> {
+        None
+    }
     /// Sets a side up for one round, below `dir`.
     fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>>;
 }
 
 /// One side in one round.
 pub trait Session {
-    /// Runs a row and verifies the answer. Rows come in the workload's order, each once.
+    /// Runs a part of a row and verifies the answer. Rows come in the workload's order, each with all its parts.
     fn run(&mut self, row: &'static str, meter: &mut Meter) -> Result<Sample>;
 }
 

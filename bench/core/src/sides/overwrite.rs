@@ -2,18 +2,22 @@
 //! for each put, with one sync each.
 //!
 //! Blocks that were written before cost the file system no journal. What is left is the disk's own time; nothing is atomic, nothing is
-//! ever found again but by reading the whole file.
+//! ever found again but by reading the whole file. It writes and syncs through the same thin layer as durum, so that the same is counted.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use durum_persist::Site;
+use durum_persist::file::MediaFile;
 
 use crate::error::{Error, Result};
 use crate::side::{self, PutsShape, Role, Side};
 
+const ZEROS: Site = Site("overwrite zeros");
+const RECORD: Site = Site("overwrite record");
 const KEY_LEN: usize = size_of::<u64>();
 
 /// The limit.
@@ -35,7 +39,7 @@ impl Side for Overwrite {
 
     fn puts(&self, dir: &Path, shape: &PutsShape) -> Result<Box<dyn side::Puts>> {
         let path = dir.join(self.name());
-        let created = Records::create(path.clone(), shape).map_err(Error::file(path))?;
+        let created = Records::create(&path, shape).map_err(Error::file(path))?;
         Ok(Box::new(created))
     }
 }
@@ -43,8 +47,7 @@ impl Side for Overwrite {
 /// A file of records. Each thread has the next free place, so that puts of several threads overwrite the same
 /// part of the file, as they would in a log.
 struct Records {
-    file: File,
-    path: PathBuf,
+    file: MediaFile,
     value_len: usize,
     threads: usize,
     /// Records written or being written.
@@ -53,23 +56,19 @@ struct Records {
 }
 
 impl Records {
-    fn create(path: PathBuf, shape: &PutsShape) -> io::Result<Records> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
+    fn create(path: &Path, shape: &PutsShape) -> io::Result<Records> {
+        let file = MediaFile::create_new(path)?;
         let records_max = shape.puts_max as u64;
-        let mut missing = records_max as usize * (KEY_LEN + shape.value_len);
+        let len = records_max * (KEY_LEN + shape.value_len) as u64;
         let zeros = vec![0; 1 << 20];
-        while missing > 0 {
-            missing -= file.write(&zeros[..missing.min(zeros.len())])?;
+        for offset in (0..len).step_by(zeros.len()) {
+            let missing = (len - offset) as usize;
+            file.write_all_at(&zeros[..missing.min(zeros.len())], offset)?;
         }
         // ORDER: the zeros are written before the first record; else its sync would write them, and the journal with them.
-        file.sync_all()?;
+        file.sync(ZEROS)?;
         Ok(Records {
             file,
-            path,
             value_len: shape.value_len,
             threads: shape.threads,
             used: AtomicU64::new(0),
@@ -93,8 +92,8 @@ impl Records {
             .file
             .write_all_at(records, first * self.record_len() as u64)
             // ORDER: the put is durable before the next one begins; that is all that this side promises.
-            .and_then(|()| self.file.sync_data());
-        written.map_err(Error::file(&self.path))
+            .and_then(|()| self.file.sync(RECORD));
+        written.map_err(Error::file(self.file.path()))
     }
 }
 
@@ -111,7 +110,7 @@ impl side::Puts for Records {
     }
 
     fn visit(&mut self, see: &mut dyn FnMut(u64, &[u8])) -> Result<()> {
-        let bytes = fs::read(&self.path).map_err(Error::file(&self.path))?;
+        let bytes = fs::read(self.file.path()).map_err(Error::file(self.file.path()))?;
         // A key belongs to one thread, whose places ascend: the last record of a key is its value.
         let mut last: HashMap<u64, &[u8]> = HashMap::new();
         let used = self.used.load(Relaxed) as usize;
@@ -128,7 +127,7 @@ impl side::Puts for Records {
 impl Drop for Records {
     fn drop(&mut self) {
         // A file that stays behind is found by the directory's owner, who removes the directory.
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(self.file.path());
     }
 }
 

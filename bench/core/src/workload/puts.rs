@@ -52,6 +52,8 @@ const THREAD_ROWS: [Row; 4] = [
     },
 ];
 
+/// Within a tenth of a second a disk behaves alike for all sides; within seconds it may be ten times slower for one of them.
+const PARTS: usize = 8;
 /// Bytes of values that are loaded in one commit.
 const LOAD_BYTES: usize = 64 << 10;
 /// The bits of a key that number a thread's keys; the thread's number stands above, so that each has a range of its own.
@@ -120,6 +122,14 @@ impl Workload for PutsWorkload {
         self.rows
     }
 
+    fn parts(&self) -> usize {
+        PARTS
+    }
+
+    fn lone(&self) -> Option<usize> {
+        self.rows.iter().position(|row| row.name == "put_threads_1")
+    }
+
     fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
         let threads = self.rows.iter().map(|row| plan_of(row.name).0);
         let threads = threads.max().unwrap_or(1);
@@ -134,9 +144,9 @@ impl Workload for PutsWorkload {
             side: side.name().to_owned(),
             dir: File::open(dir).map_err(Error::file(dir))?,
             value_len: self.value_len,
-            puts: self.puts,
+            puts: self.puts / PARTS,
             seeds: vec![Vec::new(); threads],
-            lone_ns: None,
+            random: Random::new(self.puts as u64),
         };
         session.load(self.entries / threads)?;
         session.check(self.rows[0].name)?;
@@ -150,11 +160,12 @@ struct PutsSession {
     /// Where the store lies.
     dir: File,
     value_len: usize,
+    /// Puts of a part of a row, of all threads.
     puts: usize,
     /// What the store must hold: the seed of each value, by thread and index.
     seeds: Vec<Vec<u64>>,
-    /// The time of the row with one thread.
-    lone_ns: Option<f64>,
+    /// The same stream on every side.
+    random: Random,
 }
 
 /// A put that is to come: which of the thread's keys, and the seed of the value.
@@ -207,13 +218,13 @@ impl PutsSession {
         asked.expect("0 missing".to_owned(), format!("{missing} missing"))
     }
 
-    /// The puts of each thread of a row, made before they are timed.
-    fn plan(&self, row: &str) -> Vec<Vec<Planned>> {
+    /// The puts of each thread in a part of a row, made before they are timed.
+    fn plan(&mut self, row: &str) -> Vec<Vec<Planned>> {
         let (threads, keys) = plan_of(row);
         let each = self.puts / threads;
+        let (random, seeds) = (&mut self.random, &self.seeds);
         let of_thread = |thread: usize| {
-            let known = self.seeds[thread].len();
-            let mut random = Random::new(key(thread + 1, known + threads));
+            let known = seeds[thread].len();
             let put = |number: usize| match keys {
                 Keys::New => (known + number, random.bits()),
                 Keys::Known => (random.below(known), random.bits()),
@@ -252,7 +263,7 @@ impl Session for PutsSession {
         let workers = handles
             .map(|(thread, (handle, plan))| worker(thread, handle, plan, vec![0; self.value_len]));
         let workers: Vec<_> = workers.collect();
-        let mut sample = meter.measure_each(plans[0].len(), workers)?;
+        let sample = meter.measure_each(plans[0].len(), workers)?;
         for (seeds, plan) in self.seeds.iter_mut().zip(&plans) {
             for (index, seed) in plan {
                 match seeds.get_mut(*index) {
@@ -262,10 +273,6 @@ impl Session for PutsSession {
             }
         }
         self.check(row)?;
-        if row.starts_with("put_threads") {
-            let lone_ns = *self.lone_ns.get_or_insert(sample.ns);
-            sample.scaling = Some(lone_ns / sample.ns);
-        }
         Ok(sample)
     }
 }
