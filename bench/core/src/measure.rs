@@ -188,13 +188,10 @@ impl Meter {
         })
     }
 
-    /// The share of the measured time in which this thread had the processor: near 1 on a quiet machine.
-    pub fn processor_share(&self) -> f64 {
-        if self.wall_ns == 0.0 {
-            1.0
-        } else {
-            self.cpu_ns / self.wall_ns
-        }
+    /// The share of the measured time in which this thread had the processor: near 1 on a quiet machine. `None` if all that was
+    /// measured waits for a disk.
+    pub fn processor_share(&self) -> Option<f64> {
+        (self.wall_ns > 0.0).then(|| self.cpu_ns / self.wall_ns)
     }
 }
 

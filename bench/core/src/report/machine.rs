@@ -22,8 +22,8 @@ pub struct Run<'r> {
     pub clock: &'static str,
     /// The processor that the thread was kept on, in the suites in memory.
     pub pinned: Option<usize>,
-    /// CPU time as a share of elapsed time while measuring.
-    pub processor_share: f64,
+    /// CPU time as a share of elapsed time while measuring, where that says anything.
+    pub processor_share: Option<f64>,
     /// Seconds that the run took.
     pub seconds: f64,
 }
@@ -52,10 +52,9 @@ pub fn describe(run: &Run<'_>) -> String {
         ),
         (
             "processor share",
-            format!(
-                "{:.3} (below 0.95: the machine was busy, trust ratios only)",
-                run.processor_share
-            ),
+            run.processor_share.map_or("-".to_owned(), |share| {
+                format!("{share:.3} (below 0.95: the machine was busy, trust ratios only)")
+            }),
         ),
         (
             "load average",
