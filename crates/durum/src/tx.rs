@@ -215,6 +215,10 @@ impl Tx {
             // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets it.
             let _ = self.finish(false);
         }
+        if forked() {
+            // Nobody needs them here, and a thread that is not there may hold the locks.
+            return;
+        }
         let Ok(mut state) = self.state.try_borrow_mut() else {
             return;
         };

@@ -411,39 +411,41 @@ fn a_failed_sync_poisons_the_store_and_everybody_is_told() {
 
 #[test]
 fn without_room_nothing_that_waits_is_lost() {
-    let options = StoreOptions::new().buffered_window(HOUR);
-    let mut fixture = fixture(options.clone());
-    let pool = fixture.pool();
-    let block = pool
-        .transaction(|tx| tx.alloc_bytes(pool, 0, 9 << 20, 8))
-        .unwrap();
-    // A log as small as they are made.
-    fixture.reopen(options);
-    let (pool, root) = (fixture.pool(), &raw mut *fixture.root());
-    let path = fixture.store.as_ref().unwrap().info().path.clone();
-    put(
-        pool,
-        Durability::Buffered,
-        unsafe { &raw mut (*root).count },
-        3,
-    );
-    let fault = inject::fail_after(Operation::Grow, 0, &path);
-    // Larger than all the log there is: what waits comes back out of its record.
-    let refused = pool.transaction(|tx| unsafe {
-        tx.add_bytes(block, 9 << 20, durum::Announce::Clobber)?;
-        block.write_bytes(1, 9 << 20);
-        Ok::<_, Error>(())
-    });
-    assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
-    put(
-        pool,
-        Durability::Buffered,
-        unsafe { &raw mut (*root).table[3] },
-        4,
-    );
-    // What there is has to do, once it is home.
-    assert_eq!(spent(|| pool.sync().unwrap()).bytes_logged, 64);
-    drop(fault);
-    fixture.reopen(StoreOptions::new());
-    assert_eq!((fixture.root().count, fixture.root().table[3]), (3, 4));
+    for (domain, logged) in [(Domain::Dram, 64), (Domain::File, 48)] {
+        let options = StoreOptions::new().domain(domain).buffered_window(HOUR);
+        let mut fixture = fixture(options.clone());
+        let pool = fixture.pool();
+        let block = pool
+            .transaction(|tx| tx.alloc_bytes(pool, 0, 9 << 20, 8))
+            .unwrap();
+        // A log as small as they are made.
+        fixture.reopen(options);
+        let (pool, root) = (fixture.pool(), &raw mut *fixture.root());
+        let path = fixture.store.as_ref().unwrap().info().path.clone();
+        put(
+            pool,
+            Durability::Buffered,
+            unsafe { &raw mut (*root).count },
+            3,
+        );
+        let fault = inject::fail_after(Operation::Grow, 0, &path);
+        // Larger than all the log there is: what waits comes back out of its record, or is a record of its own in the group.
+        let refused = pool.transaction(|tx| unsafe {
+            tx.add_bytes(block, 9 << 20, durum::Announce::Clobber)?;
+            block.write_bytes(1, 9 << 20);
+            Ok::<_, Error>(())
+        });
+        assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+        put(
+            pool,
+            Durability::Buffered,
+            unsafe { &raw mut (*root).table[3] },
+            4,
+        );
+        // What there is has to do, once it is home.
+        assert_eq!(spent(|| pool.sync().unwrap()).bytes_logged, logged);
+        drop(fault);
+        fixture.reopen(StoreOptions::new());
+        assert_eq!((fixture.root().count, fixture.root().table[3]), (3, 4));
+    }
 }

@@ -3,6 +3,7 @@
 //! The work is a step, [`Journal::flush_if_due`], which says when it is to be done next; a test may do it instead of the thread. The thread sleeps for half a
 //! window at a time, so that a commit need not wake it, and without end when nothing has come for some time.
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -20,7 +21,8 @@ const IDLE_ROUNDS: u32 = 8;
 /// A flusher that runs.
 #[derive(Debug)]
 pub(super) struct Flusher {
-    thread: JoinHandle<()>,
+    /// Not dropped but joined: in a forked child the thread is not there, and its handle may already mean another one.
+    thread: ManuallyDrop<JoinHandle<()>>,
     stopped: Arc<AtomicBool>,
     /// It sleeps until it is woken.
     is_asleep: bool,
@@ -58,7 +60,7 @@ impl Flusher {
             )
             .ok()?;
         Some(Self {
-            thread,
+            thread: ManuallyDrop::new(thread),
             stopped,
             is_asleep: false,
         })
@@ -74,7 +76,7 @@ impl Flusher {
         self.stopped.store(true, Ordering::Release);
         self.thread.thread().unpark();
         // A panic in it has poisoned the store, if the queue was at stake.
-        let _ = self.thread.join();
+        let _ = ManuallyDrop::into_inner(self.thread).join();
     }
 }
 
