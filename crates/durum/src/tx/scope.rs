@@ -126,6 +126,23 @@ impl Pool {
     /// A [`Durability::Buffered`] transaction is not durable when this returns, and whoever takes the caller's locks next builds on something that a crash may
     /// still take away, together with what was built on it.
     ///
+    /// ```
+    /// use durum::{Durability, Engine, PoolOptions, Store, StoreOptions};
+    /// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    /// # let path = dir.path().join("store");
+    /// let store = Store::create(&path, StoreOptions::new())?;
+    /// let pool = store.create_pool("hits", PoolOptions::new().engine(Engine::Shadow))?;
+    /// let hits = pool.root::<u64>()?;
+    /// for _ in 0..1000 {
+    ///     pool.transaction_with(Durability::Buffered, |tx| {
+    ///         // SAFETY: the root is live as long as the pool is open, and this program has one thread.
+    ///         unsafe { tx.set(hits, *hits + 1) }
+    ///     })?;
+    /// }
+    /// pool.sync()?; // from here on no crash takes any of them
+    /// # Ok::<(), durum::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As for [`Pool::transaction`]. If buffered transactions cannot be written later, the store is poisoned, and the next call says so; where
     /// there is no room for them, that is told to a buffered transaction of which nothing is kept.
