@@ -37,9 +37,7 @@ impl Flusher {
     ) -> bool {
         match flusher {
             Some(running) => {
-                if std::mem::take(&mut running.is_asleep) {
-                    running.thread.thread().unpark();
-                }
+                running.wake();
                 true
             }
             None => {
@@ -64,6 +62,13 @@ impl Flusher {
             stopped,
             is_asleep: false,
         })
+    }
+
+    /// Something waits.
+    pub(super) fn wake(&mut self) {
+        if std::mem::take(&mut self.is_asleep) {
+            self.thread.thread().unpark();
+        }
     }
 
     /// The thread is about to sleep until it is woken.

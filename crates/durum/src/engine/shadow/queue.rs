@@ -212,6 +212,9 @@ impl Queue {
         state.record = first;
         state.latest.clear();
         state.oldest = taken.oldest;
+        if let Some(flusher) = &mut state.flusher {
+            flusher.wake();
+        }
         drop(guard);
         self.is_decided(false);
     }
