@@ -63,7 +63,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use pool::{Pool, PoolOptions, Usage};
 pub use rawlog::{RawEntry, RawLog};
 pub use store::{Store, StoreOptions};
-pub use tx::{Announce, Transaction, Tx};
+pub use tx::{Announce, Durability, Transaction, Tx};
 
 /// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
 pub fn sites() -> Vec<Site> {

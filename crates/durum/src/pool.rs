@@ -1,6 +1,7 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
@@ -303,6 +304,9 @@ impl Drop for PoolInner {
         if !crate::space::forked() && self.check_usable().is_ok() {
             self.give_back_unused(0);
         }
+        if self.kind == EngineKind::Shadow && !crate::space::forked() {
+            self.store.journal().stop_flusher();
+        }
         let _ = self.settle();
         let puddles = std::mem::take(
             self.puddles
@@ -442,6 +446,36 @@ impl Pool {
             return Err(refused());
         }
         Tx::persist(&self.inner, puddle, address, len)
+    }
+
+    /// Makes every transaction of the pool durable that has committed as [`Durability::Buffered`](crate::Durability::Buffered) before, in any thread; those of
+    /// the store's other Shadow pools, too. They are durable when this returns.
+    ///
+    /// Costs one fence, or one sync on a file system, and nothing if there are none. The transaction that runs on this thread, if any, is not concerned.
+    ///
+    /// # Errors
+    /// `Poisoned`: which of them are durable is unknown. `StorageFull` and others where the log had to grow: they are not durable, and will be tried again.
+    pub fn sync(&self) -> Result<()> {
+        durum_persist::record::api("sync");
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
+        self.inner.check_usable()?;
+        match self.inner.kind {
+            EngineKind::Shadow => self.inner.store.journal().flush(&self.inner.store),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does once what the thread does that writes buffered transactions: writes them if the oldest has waited for half of the window at `now`. How long it may wait
+    /// before the next time; `None`: nothing waits. For tests.
+    ///
+    /// # Errors
+    /// As for [`Pool::sync`].
+    #[doc(hidden)]
+    pub fn flush_if_due(&self, now: Instant) -> Result<Option<Duration>> {
+        let store = &self.inner.store;
+        store.journal().flush_if_due(store, now)
     }
 
     /// The open pool that an address lies in. For interfaces that are given addresses only; the caller knows

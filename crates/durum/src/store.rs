@@ -57,6 +57,7 @@ pub(crate) struct StoreInner {
     /// What the threads share that use pools of the Shadow engine.
     journal: OnceLock<Journal>,
     log_max: u64,
+    buffered_window: Duration,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -75,7 +76,7 @@ impl StoreInner {
     fn new(
         service: Box<dyn Service>,
         recovery: Option<RecoveryReport>,
-        log_max: u64,
+        options: &StoreOptions,
     ) -> Result<Arc<Self>> {
         crate::fault::install();
         space::watch_forks();
@@ -95,7 +96,8 @@ impl StoreInner {
             opening: Mutex::new(()),
             logs: Logs::default(),
             journal: OnceLock::new(),
-            log_max,
+            log_max: options.log_max,
+            buffered_window: options.buffered_window,
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
@@ -147,7 +149,7 @@ impl StoreInner {
     pub(crate) fn journal(&self) -> &Journal {
         self.journal.get_or_init(|| {
             let home_offset = (!self.private).then_some(self.info.space_size as usize);
-            Journal::new(home_offset, self.log_max)
+            Journal::new(home_offset, self.log_max, self.buffered_window)
         })
     }
 
@@ -262,6 +264,10 @@ pub struct StoreOptions {
     /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds the time of
     /// a recovery, at about a millisecond for each MiB. Only a single transaction that is larger takes more.
     pub log_max: u64,
+    /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time before it; default 10 ms. A thread of the
+    /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
+    /// them durable when their commits return.
+    pub buffered_window: Duration,
 }
 
 impl Default for StoreOptions {
@@ -270,6 +276,7 @@ impl Default for StoreOptions {
             domain: None,
             base: None,
             log_max: 64 << 20,
+            buffered_window: Duration::from_millis(10),
         }
     }
 }
@@ -294,6 +301,13 @@ impl StoreOptions {
         self
     }
 
+    /// Sets [`StoreOptions::buffered_window`].
+    #[must_use]
+    pub fn buffered_window(mut self, window: Duration) -> Self {
+        self.buffered_window = window;
+        self
+    }
+
     /// Sets [`StoreOptions::base`].
     #[must_use]
     pub fn base(mut self, base: u64) -> Self {
@@ -305,7 +319,7 @@ impl StoreOptions {
 /// An open store. Handles are cheap to clone and may be used from any thread.
 ///
 /// The store closes when the last handle to it and to its pools is gone. If the process dies before, nothing that was
-/// committed is lost; the next opener recovers.
+/// committed is lost, except for buffered transactions within their window; the next opener recovers.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) inner: Arc<StoreInner>,
@@ -329,7 +343,7 @@ impl Store {
         }
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), None, options.log_max)?,
+            inner: StoreInner::new(Box::new(service), None, &options)?,
         })
     }
 
@@ -348,7 +362,7 @@ impl Store {
         let service = Embedded::open(path.as_ref(), open)?;
         let report = service.recovery_report().clone();
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), Some(report), options.log_max)?,
+            inner: StoreInner::new(Box::new(service), Some(report), &options)?,
         })
     }
 

@@ -36,6 +36,22 @@ pub enum Announce {
     Clobber,
 }
 
+/// When a transaction is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// When its commit returns.
+    #[default]
+    Durable,
+    /// Soon after its commit has returned: a crash loses at most what was committed within
+    /// [`StoreOptions::buffered_window`](crate::StoreOptions::buffered_window) before it.
+    ///
+    /// The commit returns without a fence or a sync. The order stays: after a crash the buffered transactions of the store that are there are those up to some
+    /// moment, and everything that a durable one came after is there with it. [`Pool::sync`], and any durable transaction of a Shadow pool of the store, makes all of them
+    /// durable that have returned before. On other engines than Shadow it is durable when its commit returns.
+    Buffered,
+}
+
 /// The transaction of one thread on one store, running or at rest.
 ///
 /// Closures passed to [`Pool::transaction`] get a reference to it; it cannot leave its thread.
@@ -48,6 +64,8 @@ pub struct Tx {
     home: Cell<*const Arc<PoolInner>>,
     /// An inner transaction was aborted: the outermost one can only roll back.
     doomed: Cell<bool>,
+    /// What the outermost level asked for, or an inner one that asked for more.
+    durability: Cell<Durability>,
     /// Something was announced since the outermost begin.
     touched: Cell<bool>,
     state: RefCell<TxState>,
@@ -111,6 +129,7 @@ impl Tx {
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
                         doomed: Cell::new(false),
+                        durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
                         state: RefCell::new(TxState::new()),
                         _one_thread: PhantomData,
@@ -195,6 +214,10 @@ impl Tx {
         if self.depth.get() > 0 {
             // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets it.
             let _ = self.finish(false);
+        }
+        if forked() {
+            // Nobody needs them here, and a thread that is not there may hold the locks.
+            return;
         }
         let Ok(mut state) = self.state.try_borrow_mut() else {
             return;
@@ -537,6 +560,7 @@ impl Tx {
             let mut state = self.state.borrow_mut();
             if commit && !doomed {
                 record::api("tx.commit");
+                state.durability = self.durability.get();
                 let result = state.commit();
                 count::add_transaction(result.is_ok());
                 result

@@ -13,14 +13,18 @@
 
 mod changes;
 mod checkpoint;
+mod flusher;
 mod group;
 mod home;
 mod journal;
+mod latest;
 mod lines;
+mod queue;
 mod segments;
 mod writer;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use durum_format::record::{Operation, push_copy, push_words};
 use durum_persist::{Site, line};
@@ -34,7 +38,7 @@ use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::store::StoreInner;
-use crate::tx::{Announce, TxState};
+use crate::tx::{Announce, Durability, TxState};
 
 pub(crate) use journal::Journal;
 pub(crate) use writer::Writer;
@@ -90,9 +94,10 @@ impl Engine for Shadow {
             bitmaps,
             writer,
             barrier,
+            durability,
             ..
         } = &mut *tx;
-        let store = &*pools[0].store;
+        let store = &pools[0].store;
         let journal = store.journal();
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
         guarded(|| changes::push_lines(&mut writer.record, announced));
@@ -129,10 +134,13 @@ impl Engine for Shadow {
             writer.clear();
             return Err(error);
         }
-        if writer.is_empty() {
-            return Ok(());
+        match durability {
+            Durability::Buffered if writer.is_empty() => return Ok(()),
+            Durability::Buffered => enqueue(writer, journal, store, barrier)?,
+            // What it leaves as it was may wait in the queue.
+            Durability::Durable if writer.is_empty() && !journal.queue.is_in_use() => return Ok(()),
+            Durability::Durable => make_durable(writer, journal, store, barrier)?,
         }
-        make_durable(writer, journal, store, barrier)?;
         if media_failed() {
             pools.iter().try_for_each(|pool| pool.check_media())?;
         }
@@ -187,11 +195,28 @@ fn make_durable(
     barrier: &mut Barrier,
 ) -> Result<()> {
     let result = match &journal.group {
+        None if journal.queue.is_in_use() => journal.queue.commit(writer, journal, store, barrier),
         None => writer.commit(journal, store, barrier),
         Some(group) => group.commit(&mut writer.record, journal, store),
     };
     writer.clear();
     result
+}
+
+/// Leaves the record that the writer holds to the queue; or makes it durable, if that takes no more.
+fn enqueue(
+    writer: &mut Writer,
+    journal: &Journal,
+    store: &Arc<StoreInner>,
+    barrier: &mut Barrier,
+) -> Result<()> {
+    match journal.queue.push(&writer.record, store) {
+        Ok(false) => make_durable(writer, journal, store, barrier),
+        pushed => {
+            writer.clear();
+            pushed.map(drop)
+        }
+    }
 }
 
 /// Puts what a range of memory holds into the record.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use durum_persist::line;
 
-use super::Tx;
+use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
 use crate::engine::{Engine, Writer};
@@ -47,6 +47,8 @@ impl Deref for PoolRef {
 /// The part of a transaction that its engine works on.
 #[derive(Debug)]
 pub(crate) struct TxState {
+    /// When it is durable.
+    pub(crate) durability: Durability,
     /// The pools that it touched; they stay open until it ends.
     pub(crate) pools: Vec<PoolRef>,
     /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references would cost
@@ -79,6 +81,7 @@ pub(crate) struct TxState {
 impl TxState {
     pub(super) fn new() -> Self {
         Self {
+            durability: Durability::Durable,
             pools: Vec::new(),
             kept: Vec::new(),
             announced: Announced::default(),

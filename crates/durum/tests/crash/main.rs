@@ -23,6 +23,7 @@ mod harness;
 mod support;
 
 mod allocator;
+mod buffered;
 mod canaries;
 mod chaining;
 mod failing_disk;

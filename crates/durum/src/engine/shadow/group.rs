@@ -7,6 +7,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use durum_format::record::HEADER_WORDS;
+
 use super::journal::Journal;
 use super::writer::{COMMIT_FENCE, Writer};
 use crate::error::{Error, Result};
@@ -83,6 +85,11 @@ impl Group {
         result
     }
 
+    /// Makes durable what waits in the queue, with the next group.
+    pub(super) fn flush(&self, journal: &Journal, store: &StoreInner) -> Result<()> {
+        self.commit(&mut vec![0; HEADER_WORDS], journal, store)
+    }
+
     fn wait_for_company<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let expected = state.sizes[0].min(state.sizes[1]);
         if expected < 2 {
@@ -116,8 +123,18 @@ impl Group {
         let mut failed = Vec::new();
         let mut barrier = Barrier::default();
         for (ticket, record) in (first..).zip(records) {
-            writer.record = record;
-            if let Err(error) = writer.append(journal, store, &mut barrier) {
+            // Each record may build on what waits in the queue. Without that it must not be written.
+            let appended = journal
+                .queue
+                .append(&mut writer, journal, store, &mut barrier)
+                .and_then(|()| {
+                    writer.record = record;
+                    match writer.is_empty() {
+                        true => Ok(()),
+                        false => writer.append(journal, store, &mut barrier),
+                    }
+                });
+            if let Err(error) = appended {
                 failed.push((ticket, error));
             }
         }
@@ -128,6 +145,7 @@ impl Group {
         if synced.is_ok() {
             writer.publish(journal);
         }
+        journal.queue.appended_is_decided(synced.is_err());
         let mut state = self.lock();
         if synced.is_err() {
             // The store is poisoned; every waiting thread is told so.

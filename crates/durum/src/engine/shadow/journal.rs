@@ -6,14 +6,16 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use durum_format::record::{HEADER_WORDS, RingSalt, watermark_offset, watermark_words};
-use durum_persist::{Site, line};
+use durum_persist::{Site, line, record};
 
 use super::checkpoint::Checkpoint;
 use super::group::Group;
 use super::home::{Files, Home, Mapped};
+use super::queue::{DRAIN, Queue};
 use super::segments::{Segment, Segments};
 use crate::error::Result;
 use crate::fault::guarded;
@@ -51,6 +53,8 @@ pub(crate) struct Journal {
     slot: AtomicUsize,
     /// Logs grow up to this many bytes before a commit waits for home updates.
     log_max: u64,
+    /// Transactions that have committed and are not durable yet.
+    pub(super) queue: Queue,
     /// On the `file` domain: commits that share a sync.
     pub(super) group: Option<Group>,
 }
@@ -66,7 +70,7 @@ impl std::fmt::Debug for Journal {
 
 impl Journal {
     /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
-    pub(crate) fn new(home_offset: Option<usize>, log_max: u64) -> Self {
+    pub(crate) fn new(home_offset: Option<usize>, log_max: u64, buffered_window: Duration) -> Self {
         let checkpoint = match home_offset {
             Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
@@ -83,6 +87,7 @@ impl Journal {
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
             log_max,
+            queue: Queue::new(buffered_window),
             group: home_offset.is_none().then(Group::default),
         }
     }
@@ -208,11 +213,12 @@ impl Journal {
             if let Some(segment) = segments.take(self.watermark()) {
                 return Ok(segment);
             }
-            if segments.bytes() < self.log_max {
-                segments.grow(store)?;
-                if let Some(segment) = segments.take(0) {
-                    return Ok(segment);
-                }
+            // On a full disk what there is has to do.
+            if segments.bytes() < self.log_max
+                && segments.grow(store).is_ok()
+                && let Some(segment) = segments.take(0)
+            {
+                return Ok(segment);
             }
         }
         self.bring_home()?;
@@ -290,9 +296,12 @@ impl Journal {
         }
     }
 
-    /// Waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
+    /// Writes the queue, and waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
     /// any puddle for them, now or in a recovery.
     pub(crate) fn drain(&self, store: &StoreInner) -> Result<()> {
+        if !record::leaves_out(DRAIN) {
+            self.flush(store)?;
+        }
         let target = self.drawn();
         while self.watermark() < target {
             store.poison.check()?;
@@ -304,6 +313,11 @@ impl Journal {
         }
         self.trim(store);
         Ok(())
+    }
+
+    /// Ends the thread that writes the queue; a store that is used on starts another one.
+    pub(crate) fn stop_flusher(&self) {
+        self.queue.stop_flusher();
     }
 
     /// Nothing is written home any more: the store is poisoned, and puddles go.

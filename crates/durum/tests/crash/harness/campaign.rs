@@ -1,7 +1,7 @@
 //! Recording a run and exploring its crashes.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::support::engine;
 use durum::{Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
@@ -159,7 +159,9 @@ impl Campaign {
         let options = StoreOptions::new()
             .domain(self.domain)
             .base(arena.base)
-            .log_max(self.log_max);
+            .log_max(self.log_max)
+            // No flusher comes between: the run says when the queue is written.
+            .buffered_window(Duration::from_secs(3600));
         let store = Store::create(path, options).expect("a store is made");
         let pool_options = PoolOptions::new()
             .engine(self.engine)
