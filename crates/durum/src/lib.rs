@@ -39,6 +39,7 @@ mod described;
 mod engine;
 mod error;
 mod fault;
+mod gate;
 mod log;
 mod media;
 mod pool;

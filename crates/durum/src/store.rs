@@ -16,6 +16,7 @@ use durum_service::{
 use crate::described::{Described, Description};
 use crate::engine::Journal;
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::pool::{Pool, PoolInner, PoolOptions};
 use crate::puddle::{Poison, Puddle};
 use crate::space::{self, Space};
@@ -57,6 +58,8 @@ pub(crate) struct StoreInner {
     /// What the threads share that use pools of the Shadow engine.
     journal: OnceLock<Journal>,
     log_max: u64,
+    /// Every transaction of the store goes through it.
+    pub(crate) gate: Arc<Gate>,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -96,6 +99,7 @@ impl StoreInner {
             logs: Logs::default(),
             journal: OnceLock::new(),
             log_max,
+            gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,

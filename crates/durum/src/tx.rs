@@ -17,6 +17,7 @@ use durum_persist::{count, record};
 
 use crate::described::Described;
 use crate::error::{Error, Result};
+use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
 use crate::puddle::Puddle;
 use crate::space::forked;
@@ -43,6 +44,8 @@ pub enum Announce {
 pub struct Tx {
     store_key: u64,
     store: Weak<StoreInner>,
+    /// The outermost level goes through the store's gate.
+    gate: Member,
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
@@ -108,6 +111,7 @@ impl Tx {
                     let tx = Rc::new(Tx {
                         store_key: pool.store.key,
                         store: Arc::downgrade(&pool.store),
+                        gate: pool.store.gate.join(),
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
                         doomed: Cell::new(false),
@@ -151,7 +155,9 @@ impl Tx {
     ) -> Result<()> {
         let tx = Self::of(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
-        let mut state = unsafe { tx.as_ref() }.state.borrow_mut();
+        let tx = unsafe { tx.as_ref() };
+        let _pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
+        let mut state = tx.state.borrow_mut();
         pool.engine.persist(&mut state, pool, puddle, address, len)
     }
 
@@ -506,7 +512,7 @@ impl Tx {
             };
         }
         if !self.touched.get() && !self.doomed.get() {
-            self.depth.set(0);
+            self.end();
             return Ok(());
         }
         self.finish(commit)
@@ -517,7 +523,7 @@ impl Tx {
         self.touched.set(false);
         if forked() {
             // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
-            self.depth.set(0);
+            self.end();
             return Err(Error::Forked);
         }
         let result = {
@@ -534,7 +540,13 @@ impl Tx {
                 if commit { Err(Error::Aborted) } else { Ok(()) }
             }
         };
-        self.depth.set(0);
+        self.end();
         result
+    }
+
+    #[inline]
+    fn end(&self) {
+        self.depth.set(0);
+        self.gate.leave();
     }
 }
