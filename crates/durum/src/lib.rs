@@ -42,6 +42,7 @@ mod fault;
 mod gate;
 mod log;
 mod media;
+mod pages;
 mod pool;
 mod puddle;
 mod rawlog;
@@ -61,6 +62,7 @@ pub use durum_service::{
     self as service, EngineKind as Engine, PoolSummary, Progress, RecoveryReport, Stage, StoreInfo,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use pages::PageTracking;
 pub use pool::{Pool, PoolOptions, Usage};
 pub use rawlog::{RawEntry, RawLog};
 pub use store::{Store, StoreOptions};
