@@ -110,7 +110,6 @@ impl Gate {
     ///
     /// # Errors
     /// `System`: the gate is open.
-    #[allow(dead_code, reason = "sections come next")]
     pub(crate) fn close(self: &Arc<Self>) -> Result<Closed> {
         match self.close_until(None)? {
             Some(closed) => Ok(closed),

@@ -1,5 +1,6 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use durum_format::Uuid;
@@ -14,6 +15,7 @@ use crate::described::Described;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
+use crate::pages::PageTracking;
 use crate::puddle::{Owner, Poison, Puddle};
 use crate::space::puddle_at;
 use crate::store::StoreInner;
@@ -35,6 +37,8 @@ pub struct PoolOptions {
     /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
     /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
     pub survive_media_errors: bool,
+    /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
+    pub page_tracking: PageTracking,
     /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
 }
@@ -47,6 +51,7 @@ impl Default for PoolOptions {
             growth_max: 256 << 20,
             spare_max: 64 << 20,
             survive_media_errors: false,
+            page_tracking: PageTracking::Auto,
             check_stores: false,
         }
     }
@@ -93,6 +98,13 @@ impl PoolOptions {
         self
     }
 
+    /// Sets [`PoolOptions::page_tracking`].
+    #[must_use]
+    pub fn page_tracking(mut self, tracking: PageTracking) -> Self {
+        self.page_tracking = tracking;
+        self
+    }
+
     /// Sets [`PoolOptions::check_stores`].
     #[must_use]
     pub fn check_stores(mut self, check: bool) -> Self {
@@ -117,6 +129,9 @@ pub(crate) struct PoolInner {
     pub(crate) heap: PoolHeap,
     pub(crate) growth_max: u64,
     pub(crate) spare_max: u64,
+    pub(crate) page_tracking: PageTracking,
+    /// The store's next stamp when the last section ended; 0: there was none.
+    pub(crate) section_stamp: AtomicU64,
     root: Mutex<()>,
     this: std::sync::Weak<PoolInner>,
     checker: Option<Mutex<Checker>>,
@@ -150,6 +165,8 @@ impl PoolInner {
             heap: PoolHeap::default(),
             growth_max: options.growth_max,
             spare_max: options.spare_max,
+            page_tracking: options.page_tracking,
+            section_stamp: AtomicU64::new(0),
             root: Mutex::new(()),
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),

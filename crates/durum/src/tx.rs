@@ -4,6 +4,7 @@
 //! and ending an empty transaction touches nothing but its depth.
 
 mod scope;
+mod section;
 mod state;
 
 use std::cell::{Cell, RefCell};

@@ -16,6 +16,7 @@ mod group;
 mod home;
 mod journal;
 mod lines;
+mod section;
 mod segments;
 mod writer;
 
@@ -34,6 +35,7 @@ use crate::store::StoreInner;
 use crate::tx::{Announce, TxState};
 
 pub(crate) use journal::Journal;
+pub(crate) use section::Section;
 pub(crate) use writer::Writer;
 
 /// The sites of this engine.
@@ -86,11 +88,18 @@ impl Engine for Shadow {
             bitmaps,
             writer,
             barrier,
+            section,
             ..
         } = &mut *tx;
         let store = &*pools[0].store;
         let journal = store.journal();
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
+        if let Some(section) = section
+            && let Err(error) = section.push_changes(store, announced, &mut writer.record)
+        {
+            writer.clear();
+            return Err(error);
+        }
         guarded(|| {
             for line in announced.lines() {
                 push_line(&mut writer.record, &line);
@@ -151,6 +160,9 @@ impl Engine for Shadow {
                 restore(&line);
             }
         });
+        if let Some(section) = &mut tx.section {
+            section.restore(&tx.pools[0]);
+        }
     }
 
     fn persist(

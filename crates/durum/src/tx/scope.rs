@@ -12,8 +12,8 @@ use crate::space::forked;
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
 #[derive(Debug)]
 pub struct Transaction<'p> {
-    tx: NonNull<Tx>,
-    _pool: PhantomData<&'p Pool>,
+    pub(super) tx: NonNull<Tx>,
+    pub(super) _pool: PhantomData<&'p Pool>,
 }
 
 impl Deref for Transaction<'_> {
