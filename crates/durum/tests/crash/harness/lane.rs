@@ -108,9 +108,19 @@ impl Lane {
 
     /// Begins a transaction.
     pub fn begin(&self) -> Running<'_> {
+        // SAFETY: lanes end their guards in reverse order and leak none.
+        self.running(unsafe { self.pool.begin() }.expect("a transaction begins"))
+    }
+
+    /// Begins a section: what is stored needs no announcement.
+    pub fn begin_section(&self) -> Running<'_> {
+        // SAFETY: as above; lanes that use sections store inside of transactions only.
+        self.running(unsafe { self.pool.begin_section() }.expect("a section begins"))
+    }
+
+    fn running<'p>(&'p self, tx: Transaction<'p>) -> Running<'p> {
         Running {
-            // SAFETY: lanes end their guards in reverse order and leak none.
-            tx: unsafe { self.pool.begin() }.expect("a transaction begins"),
+            tx,
             pool: &self.pool,
             places: self.places,
             undone: self.state.clone(),
@@ -123,6 +133,22 @@ impl Lane {
         let mut running = self.begin();
         body(&mut running).expect("the transaction goes on");
         let step = running.commit();
+        self.took(step);
+    }
+
+    /// Runs a section that commits.
+    pub fn section_commits(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_section();
+        body(&mut running).expect("the section goes on");
+        let step = running.commit();
+        self.took(step);
+    }
+
+    /// Runs a section that ends with an error.
+    pub fn section_aborts(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_section();
+        body(&mut running).expect("the section goes on until it is aborted");
+        let step = running.abort();
         self.took(step);
     }
 
@@ -201,7 +227,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Stores to an announced range.
+    /// Stores to an announced range; in a section, to any.
     pub fn store(&mut self, offset: usize, bytes: &[u8]) {
         let target = self.places.at(offset, bytes.len());
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
