@@ -453,8 +453,8 @@ mod tests {
             }
 
             fn load(&self, thread: usize, place: usize) -> bool {
-                let kept = self.threads[thread].kept.iter().flatten();
-                let own = kept.filter(|(at, _)| *at == place).next_back();
+                let mut kept = self.threads[thread].kept.iter().flatten();
+                let own = kept.rfind(|(at, _)| *at == place);
                 own.map_or(self.memory[place], |(_, value)| *value)
             }
 

@@ -1,7 +1,7 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
@@ -19,7 +19,7 @@ use crate::pages::PageTracking;
 use crate::puddle::{Owner, Poison, Puddle};
 use crate::space::puddle_at;
 use crate::store::StoreInner;
-use crate::tx::{Set, Tx};
+use crate::tx::{Set, Transaction, Tx};
 
 /// How a pool is made, and how it is used while it is open.
 #[derive(Clone, Debug)]
@@ -256,6 +256,10 @@ impl PoolInner {
             })
     }
 
+    fn lock_root(&self) -> MutexGuard<'_, ()> {
+        self.root.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and size.
     fn existing_root(&self) -> Result<Option<(usize, u64, u64)>> {
         let puddle = self.root_puddle()?;
@@ -390,32 +394,48 @@ impl Pool {
         if crate::space::forked() {
             return Err(Error::Forked);
         }
-        let _once = self
-            .inner
-            .root
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((address, found, found_size)) = self.inner.existing_root()? {
-            if found != type_id || found_size != size.max(1) as u64 {
-                let name = |id, size| {
-                    format!(
-                        "{} ({size} bytes, id {id:#018x})",
-                        self.inner.store.type_name(id)
-                    )
-                };
-                return Err(Error::RootType {
-                    pool: self.inner.name.clone(),
-                    expected: name(type_id, size as u64),
-                    found: name(found, found_size),
-                });
+        let existing = || self.existing_root_as(type_id, size);
+        {
+            let _once = self.inner.lock_root();
+            if let Some(root) = existing()? {
+                return Ok(root);
             }
-            return Ok(std::ptr::with_exposed_provenance_mut(address));
         }
-        self.transaction(|tx| {
-            let root = tx.alloc_root(self, type_id, size, align)?;
-            // SAFETY: the root was just allocated.
-            unsafe { durum_persist::line::zero(root, size) };
-            Ok(root)
+        // The transaction before the lock: a section, which keeps transactions out, may ask for the root, too.
+        let transaction = Transaction::begin(self)?;
+        let _once = self.inner.lock_root();
+        let made = match existing() {
+            Ok(None) => {
+                let root = transaction.alloc_root(self, type_id, size, align)?;
+                // SAFETY: the root was just allocated.
+                unsafe { durum_persist::line::zero(root, size) };
+                Ok(root)
+            }
+            Ok(Some(root)) => Ok(root),
+            Err(error) => Err(error),
+        };
+        transaction.commit()?;
+        made
+    }
+
+    /// The root object, if it was made: it has to be of this type.
+    fn existing_root_as(&self, type_id: u64, size: usize) -> Result<Option<*mut u8>> {
+        let Some((address, found, found_size)) = self.inner.existing_root()? else {
+            return Ok(None);
+        };
+        if found == type_id && found_size == size.max(1) as u64 {
+            return Ok(Some(std::ptr::with_exposed_provenance_mut(address)));
+        }
+        let name = |id, size| {
+            format!(
+                "{} ({size} bytes, id {id:#018x})",
+                self.inner.store.type_name(id)
+            )
+        };
+        Err(Error::RootType {
+            pool: self.inner.name.clone(),
+            expected: name(type_id, size as u64),
+            found: name(found, found_size),
         })
     }
 

@@ -381,6 +381,28 @@ fn other_transactions_are_kept_out() {
 }
 
 #[test]
+fn a_section_and_another_thread_may_ask_for_a_new_root_at_once() {
+    for _ in 0..50 {
+        let fixture = Fixture::new(PageTracking::Auto, Domain::Dram);
+        let pool = fixture.pool();
+        let roots = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                loop {
+                    match pool.root::<Root>() {
+                        // The section is making it.
+                        Err(Error::RootPending { .. }) => std::thread::yield_now(),
+                        root => break root.unwrap().addr(),
+                    }
+                }
+            });
+            let own = unsafe { pool.section(|_| Ok::<_, Error>(pool.root::<Root>()?.addr())) };
+            (own.unwrap(), other.join().unwrap())
+        });
+        assert_eq!(roots.0, roots.1);
+    }
+}
+
+#[test]
 fn the_kernel_may_write_to_the_pool_where_it_notes_the_pages_itself() {
     let mut fixture = Fixture::new(PageTracking::Userfaultfd, Domain::Dram);
     let words = &mut root(fixture.pool()).words;
