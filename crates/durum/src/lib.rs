@@ -30,7 +30,8 @@
 //! ```
 //!
 //! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
-//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings).
+//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings);
+//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced).
 
 mod alloc;
 mod announced;
