@@ -119,6 +119,9 @@
 // Another thread's transaction is making the pool's root: ask for it after that one.
 #define DURUM_E_ROOT_PENDING 118
 
+// The pool's engine has no sections: announce what changes, or use DURUM_ENGINE_SHADOW.
+#define DURUM_E_SECTION_ENGINE 119
+
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
 
@@ -545,8 +548,22 @@ DURUM_MUST_CHECK
 int durum_tx_begin_with(struct durum_pool *pool,
                         uint32_t durability);
 
-// Ends a level that durum_tx_begin began. On the outermost one, everything announced, allocated and freed is durable on return (soon after, if every level is
-// DURUM_BUFFERED), all of it or, on failure, nothing.
+// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores, without
+// durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a level of a transaction;
+// inside a section of the same pool it is one more level of that one. The handle must stay open until then.
+//
+// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were before. It waits until no
+// other transaction of the store is open, and keeps new ones out until it has ended. No other thread may change the pool meanwhile in any
+// other way. The thread holds nothing that another one waits for inside a transaction, and does not wait itself for one that does.
+//
+// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no section of this pool
+// runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT; DURUM_E_IO the system cannot
+// tell which pages change. None begins then.
+DURUM_MUST_CHECK
+int durum_section_begin(struct durum_pool *pool);
+
+// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
+// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 //
 // DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
 // DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
@@ -554,7 +571,7 @@ int durum_tx_begin_with(struct durum_pool *pool,
 DURUM_MUST_CHECK
 int durum_tx_commit(void);
 
-// Ends a level that durum_tx_begin began, without its changes: announced memory, allocations and registered volatile memory are as
+// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
 // before. Inside an outer level the outer one can only roll back, too, and does it at its end.
 //
 // DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.

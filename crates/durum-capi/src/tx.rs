@@ -54,8 +54,33 @@ pub(crate) unsafe fn begin(pool: *mut PoolHandle, durability: u32) -> Result<()>
     Ok(())
 }
 
-/// Ends a level that durum_tx_begin began. On the outermost one, everything announced, allocated and freed is durable on return (soon after, if every level is
-/// DURUM_BUFFERED), all of it or, on failure, nothing.
+/// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores, without
+/// durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a level of a transaction;
+/// inside a section of the same pool it is one more level of that one. The handle must stay open until then.
+///
+/// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were before. It waits until no
+/// other transaction of the store is open, and keeps new ones out until it has ended. No other thread may change the pool meanwhile in any
+/// other way. The thread holds nothing that another one waits for inside a transaction, and does not wait itself for one that does.
+///
+/// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no section of this pool
+/// runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT; DURUM_E_IO the system cannot
+/// tell which pages change. None begins then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
+    status(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        // SAFETY: as in `begin`; what the caller owes to a section is said above.
+        let section = unsafe { pool.0.begin_section()? };
+        // From here on the level is ended by `Tx::end_level`.
+        std::mem::forget(section);
+        Ok(())
+    })
+}
+
+/// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
+/// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 ///
 /// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
 /// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
@@ -79,7 +104,7 @@ pub(crate) fn commit() -> Result<()> {
     Ok(())
 }
 
-/// Ends a level that durum_tx_begin began, without its changes: announced memory, allocations and registered volatile memory are as
+/// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
 /// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
 ///
 /// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.

@@ -15,6 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
 use crate::error::{Error, Result};
+use crate::pages::Tracking;
 use crate::pool::PoolInner;
 use crate::space::Space;
 
@@ -86,6 +87,8 @@ pub(crate) struct Puddle {
     /// On `file`: one writer of shared words at a time, so that the newest value reaches the file last.
     pub(crate) word_writer: Mutex<()>,
     pub(crate) heap: OnceLock<PuddleHeap>,
+    /// How changes are found that nobody announced.
+    pub(crate) tracking: Tracking,
     space: &'static Space,
     mapped: AtomicBool,
 }
@@ -220,6 +223,7 @@ impl Puddle {
             failed: AtomicU64::new(NO_FAILURE),
             word_writer: Mutex::new(()),
             heap: OnceLock::new(),
+            tracking: Tracking::default(),
             space,
             mapped: AtomicBool::new(true),
         });

@@ -16,6 +16,7 @@ use durum_service::{
 use crate::described::{Described, Description};
 use crate::engine::Journal;
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::pool::{Pool, PoolInner, PoolOptions};
 use crate::puddle::{Poison, Puddle};
 use crate::space::{self, Space};
@@ -58,6 +59,8 @@ pub(crate) struct StoreInner {
     journal: OnceLock<Journal>,
     log_max: u64,
     buffered_window: Duration,
+    /// Every transaction of the store goes through it.
+    pub(crate) gate: Arc<Gate>,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -98,6 +101,7 @@ impl StoreInner {
             journal: OnceLock::new(),
             log_max: options.log_max,
             buffered_window: options.buffered_window,
+            gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,

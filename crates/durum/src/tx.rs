@@ -4,6 +4,7 @@
 //! and ending an empty transaction touches nothing but its depth.
 
 mod scope;
+mod section;
 mod state;
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +18,7 @@ use durum_persist::{count, record};
 
 use crate::described::Described;
 use crate::error::{Error, Result};
+use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
 use crate::puddle::Puddle;
 use crate::space::forked;
@@ -59,6 +61,8 @@ pub enum Durability {
 pub struct Tx {
     store_key: u64,
     store: Weak<StoreInner>,
+    /// The outermost level goes through the store's gate.
+    gate: Member,
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
@@ -126,6 +130,7 @@ impl Tx {
                     let tx = Rc::new(Tx {
                         store_key: pool.store.key,
                         store: Arc::downgrade(&pool.store),
+                        gate: pool.store.gate.join(),
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
                         doomed: Cell::new(false),
@@ -170,7 +175,9 @@ impl Tx {
     ) -> Result<()> {
         let tx = Self::of(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
-        let mut state = unsafe { tx.as_ref() }.state.borrow_mut();
+        let tx = unsafe { tx.as_ref() };
+        let _pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
+        let mut state = tx.state.borrow_mut();
         pool.engine.persist(&mut state, pool, puddle, address, len)
     }
 
@@ -542,7 +549,7 @@ impl Tx {
             };
         }
         if !self.touched.get() && !self.doomed.get() {
-            self.depth.set(0);
+            self.end();
             return Ok(());
         }
         self.finish(commit)
@@ -553,7 +560,7 @@ impl Tx {
         self.touched.set(false);
         if forked() {
             // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
-            self.depth.set(0);
+            self.end();
             return Err(Error::Forked);
         }
         let result = {
@@ -571,7 +578,13 @@ impl Tx {
                 if commit { Err(Error::Aborted) } else { Ok(()) }
             }
         };
-        self.depth.set(0);
+        self.end();
         result
+    }
+
+    #[inline]
+    fn end(&self) {
+        self.depth.set(0);
+        self.gate.leave();
     }
 }

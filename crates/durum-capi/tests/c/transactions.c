@@ -254,7 +254,49 @@ static void a_buffered_transaction_is_durable_after_a_sync(void) {
     CHECK_CODE(durum_pool_sync(NULL), DURUM_E_ARGUMENT);
 }
 
+static void a_section_finds_what_changed(void) {
+    fixture f = fixture_new();
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.engine = DURUM_ENGINE_HYBRID;
+    durum_pool *hybrid = durum_pool_create(f.store, "hybrid", &options);
+    options.engine = DURUM_ENGINE_SHADOW;
+    durum_pool *pool = durum_pool_create(f.store, "shadow", &options);
+    CHECK(hybrid != NULL && pool != NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL);
+    CHECK_CODE(durum_section_begin(hybrid), DURUM_E_SECTION_ENGINE);
+    CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
+    CHECK_CODE(durum_section_begin(pool), DURUM_E_IN_TRANSACTION);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    CHECK(durum_tx_level() == 1);
+    root->value = 1;
+    root->next = DURUM_NEW(pool, cell);
+    CHECK(root->next != NULL);
+    root->next->other = 2;
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    root->other = 3;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    memset(root, 0xff, sizeof(*root));
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(root->value == 1 && root->other == 3);
+
+    /* Private pages go away with the pool. */
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    pool = durum_pool_open(f.store, "shadow", &options);
+    CHECK(pool != NULL && DURUM_ROOT(pool, cell) == root);
+    CHECK(root->value == 1 && root->other == 3 && root->next->other == 2);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_pool_close(hybrid), DURUM_OK);
+    fixture_close(&f);
+}
+
 const test transaction_tests[] = {
+    {"a_section_finds_what_changed", a_section_finds_what_changed},
     {"nothing_works_without_a_transaction", nothing_works_without_a_transaction},
     {"a_commit_keeps_and_a_rollback_restores", a_commit_keeps_and_a_rollback_restores},
     {"redo_sets_show_after_the_commit_only", redo_sets_show_after_the_commit_only},

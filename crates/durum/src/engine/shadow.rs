@@ -20,6 +20,7 @@ mod journal;
 mod latest;
 mod lines;
 mod queue;
+mod section;
 mod segments;
 mod writer;
 
@@ -41,6 +42,7 @@ use crate::store::StoreInner;
 use crate::tx::{Announce, Durability, TxState};
 
 pub(crate) use journal::Journal;
+pub(crate) use section::Section;
 pub(crate) use writer::Writer;
 
 /// The sites of this engine.
@@ -95,11 +97,18 @@ impl Engine for Shadow {
             writer,
             barrier,
             durability,
+            section,
             ..
         } = &mut *tx;
         let store = &pools[0].store;
         let journal = store.journal();
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
+        if let Some(section) = section
+            && let Err(error) = section.push_changes(store, announced, &mut writer.record)
+        {
+            writer.clear();
+            return Err(error);
+        }
         guarded(|| changes::push_lines(&mut writer.record, announced));
         for range in announced.large() {
             push_range(&mut writer.record, range.clone());
@@ -159,6 +168,9 @@ impl Engine for Shadow {
                 restore(&line);
             }
         });
+        if let Some(section) = &mut tx.section {
+            section.restore(&tx.pools[0]);
+        }
     }
 
     fn persist(

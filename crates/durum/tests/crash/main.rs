@@ -33,6 +33,7 @@ mod pools;
 mod raw_log;
 mod recovery;
 mod redo;
+mod sections;
 mod sectors;
 mod undo;
 mod wrap;

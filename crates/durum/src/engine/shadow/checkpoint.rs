@@ -91,6 +91,19 @@ impl Checkpoint {
         Ok(())
     }
 
+    /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media, is what was committed.
+    pub(super) fn apply_all(&mut self, journal: &Journal) {
+        if !self.stopped {
+            let batch_max = std::mem::replace(&mut self.batch_max, usize::MAX);
+            self.apply(journal, usize::MAX);
+            self.batch_max = batch_max;
+        }
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// Merges what is durable into the batch; whether that is full.
     pub(super) fn is_due(&mut self, journal: &Journal) -> bool {
         if !self.stopped {

@@ -4,11 +4,14 @@
 
 use durum_format::record::{Change, Line, Lines, Operation};
 use durum_persist::{Site, line};
+use zerocopy::IntoBytes;
 
 use super::lines::LineSet;
 use crate::error::Result;
 use crate::fault::guarded;
 use crate::media::Barrier;
+use crate::pages::PAGE;
+use crate::puddle::Puddle;
 use crate::space::puddle_at;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
@@ -18,6 +21,8 @@ pub(super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home l
 pub(super) const STREAM_MIN: usize = 512;
 /// Files are read and written in blocks of this many bytes.
 const BLOCK: usize = 4096;
+/// The words of a page.
+pub(super) type Page = [u64; PAGE / 8];
 
 #[derive(Debug)]
 pub(super) enum Home {
@@ -94,6 +99,26 @@ impl Home {
             }
             // ORDER: as above.
             Self::Files(home) => home.barrier.fence(true, DRAIN_FENCE),
+        }
+    }
+
+    /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not in one piece.
+    ///
+    /// # Errors
+    /// The page could not be read: the store is poisoned.
+    pub(super) fn page<'b>(
+        &self,
+        puddle: &Puddle,
+        address: usize,
+        buffer: &'b mut Page,
+    ) -> Result<&'b Page> {
+        match self {
+            // SAFETY: a page of the home mapping of a mapped puddle. Only the holder of the checkpoint's lock, who borrows this, changes it.
+            Self::Mapped(home) => Ok(unsafe { &*((address + home.offset) as *const Page) }),
+            Self::Files(home) => {
+                home.read_page(puddle, address, buffer)?;
+                Ok(buffer)
+            }
         }
     }
 
@@ -204,6 +229,27 @@ pub(super) struct Files {
 }
 
 impl Files {
+    fn read_page(&self, puddle: &Puddle, address: usize, page: &mut Page) -> Result<()> {
+        let bytes = page.as_mut_bytes();
+        guarded(|| puddle.read_file(bytes, (address - puddle.address) as u64))?;
+        for (line, bytes) in (address..)
+            .step_by(line::LINE)
+            .zip(bytes.as_chunks_mut().0.iter_mut())
+        {
+            // What is not in the file yet: first the batch that is to be written, then the one that fills.
+            let writing = self
+                .writing
+                .binary_search_by_key(&(line as u64), |(address, _)| *address);
+            if let Ok(at) = writing {
+                self.writing[at].1.patch(bytes);
+            }
+            if let Some(change) = self.batch.get(line as u64) {
+                change.patch(bytes);
+            }
+        }
+        Ok(())
+    }
+
     fn write(&mut self) -> Result<()> {
         let writing = std::mem::take(&mut self.writing);
         let block_of = |address: u64| address as usize / BLOCK * BLOCK;

@@ -168,8 +168,8 @@ impl Journal {
         self.watermark.load(Ordering::Acquire)
     }
 
-    /// No record that was drawn has a larger stamp.
-    fn drawn(&self) -> u64 {
+    /// The last stamp that was given.
+    pub(super) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Acquire)
     }
 
@@ -245,10 +245,7 @@ impl Journal {
 
     /// Brings home every record that can be, and makes that known on the media. For when no record will carry the watermark in time.
     pub(super) fn bring_home(&self) -> Result<()> {
-        let mut checkpoint = self
-            .checkpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut checkpoint = self.lock_checkpoint();
         checkpoint.advance_fully(self)?;
         let home = self.home();
         if self.watermark() < home {
@@ -287,6 +284,28 @@ impl Journal {
         }
     }
 
+    /// Applies what was committed, so that home shows it ([`Checkpoint::home`]). The caller has closed the store's gate: nothing is
+    /// committed meanwhile.
+    pub(super) fn apply_all(&self, store: &StoreInner) -> Result<()> {
+        self.flush(store)?;
+        let target = self.drawn();
+        loop {
+            store.poison.check()?;
+            self.lock_checkpoint().apply_all(self);
+            if self.applied.load(Ordering::Acquire) >= target {
+                return Ok(());
+            }
+            // A record is not published although its commit is over: it has failed, and the poison is on its way.
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn lock_checkpoint(&self) -> MutexGuard<'_, Checkpoint> {
+        self.checkpoint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives log space back that large transactions took.
     fn trim(&self, store: &StoreInner) {
         let watermark = self.watermark();
@@ -322,9 +341,6 @@ impl Journal {
 
     /// Nothing is written home any more: the store is poisoned, and puddles go.
     pub(crate) fn stop(&self) {
-        self.checkpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .stop();
+        self.lock_checkpoint().stop();
     }
 }

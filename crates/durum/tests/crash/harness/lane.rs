@@ -133,10 +133,22 @@ impl Lane {
     }
 
     fn begin_with(&self, durability: Durability) -> Running<'_> {
+        // SAFETY: lanes end their guards in reverse order and leak none.
+        let tx = unsafe { self.pool.begin_with(durability) }.expect("a transaction begins");
+        self.running(tx, durability == Durability::Buffered)
+    }
+
+    /// Begins a section: what is stored needs no announcement.
+    pub fn begin_section(&self) -> Running<'_> {
+        // SAFETY: as above; lanes that use sections store inside of transactions only.
+        let tx = unsafe { self.pool.begin_section() }.expect("a section begins");
+        self.running(tx, false)
+    }
+
+    fn running<'p>(&'p self, tx: Transaction<'p>, is_buffered: bool) -> Running<'p> {
         Running {
-            // SAFETY: lanes end their guards in reverse order and leak none.
-            tx: unsafe { self.pool.begin_with(durability) }.expect("a transaction begins"),
-            is_buffered: durability == Durability::Buffered,
+            tx,
+            is_buffered,
             pool: &self.pool,
             places: self.places,
             undone: self.state.clone(),
@@ -160,10 +172,26 @@ impl Lane {
         self.took(step);
     }
 
+    /// Runs a section that commits.
+    pub fn section_commits(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_section();
+        body(&mut running).expect("the section goes on");
+        let step = running.commit();
+        self.took(step);
+    }
+
     /// Makes everything durable that was buffered.
     pub fn syncs(&mut self) {
         self.pool.sync().expect("what was buffered is written");
         let step = Step::durable(self.state.clone(), self.state.clone());
+        self.took(step);
+    }
+
+    /// Runs a section that ends with an error.
+    pub fn section_aborts(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_section();
+        body(&mut running).expect("the section goes on until it is aborted");
+        let step = running.abort();
         self.took(step);
     }
 
@@ -237,7 +265,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Stores to an announced range.
+    /// Stores to an announced range; in a section, to any.
     pub fn store(&mut self, offset: usize, bytes: &[u8]) {
         let target = self.places.at(offset, bytes.len());
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
