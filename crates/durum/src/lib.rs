@@ -35,6 +35,7 @@
 
 mod alloc;
 mod announced;
+mod budget;
 mod checker;
 mod described;
 mod engine;

@@ -8,16 +8,18 @@
 //!
 //! Both may name pages that nobody has changed. Neither leaves one out: that would be a change that is never durable.
 
+mod hold;
 mod trap;
 mod userfault;
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use durum_format::puddle::heap_offset;
 
 use crate::error::Result;
 use crate::puddle::Puddle;
+use hold::Hold;
 use trap::Trap;
 
 /// Bytes of a page.
@@ -42,6 +44,14 @@ pub(crate) struct Tracking {
     /// The kernel watches its pages.
     is_registered: AtomicBool,
     trap: Trap,
+    hold: Hold,
+}
+
+impl Tracking {
+    /// Part of the puddle was mapped anew: the kernel does not watch it any more.
+    pub(crate) fn was_remapped(&self) {
+        self.is_registered.store(false, Ordering::Relaxed);
+    }
 }
 
 /// How a puddle is being tracked.
@@ -88,5 +98,62 @@ pub(crate) fn stop(puddle: &Puddle, method: Method, found: &mut Vec<Range<usize>
         tracing::warn!(%error, file = %puddle.path.display(), "changed pages could not be found; all are compared");
         found.truncate(known);
         found.push(heap(puddle));
+    }
+}
+
+/// The right to hold stores to pages up ([`hold`]), for a thread that lets no signal come between.
+#[derive(Debug)]
+pub(crate) struct Held {
+    signals: libc::sigset_t,
+    _one_thread: std::marker::PhantomData<*mut ()>,
+}
+
+impl Held {
+    /// `None` where the program has taken the signal that this needs.
+    pub(crate) fn begin() -> Option<Self> {
+        if !trap::stay_installed() {
+            return None;
+        }
+        let mut before = std::mem::MaybeUninit::zeroed();
+        // A handler of the program's that stores to the pool would wait for the thread that it has interrupted. Signals that an access itself brings have to come.
+        // SAFETY: zeroed memory is a valid `sigset_t`, which the calls fill.
+        let signals = unsafe {
+            let mut blocked = std::mem::MaybeUninit::zeroed().assume_init();
+            libc::sigfillset(&mut blocked);
+            for signal in [
+                libc::SIGSEGV,
+                libc::SIGBUS,
+                libc::SIGFPE,
+                libc::SIGILL,
+                libc::SIGTRAP,
+            ] {
+                libc::sigdelset(&mut blocked, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &blocked, before.as_mut_ptr());
+            before.assume_init()
+        };
+        Some(Self {
+            signals,
+            _one_thread: std::marker::PhantomData,
+        })
+    }
+
+    /// Runs `look` while no thread can store to these pages of the puddle; one that tries waits. `None` where the system did not allow it.
+    ///
+    /// `look` must take no lock, nor allocate, nor store to these pages: a thread that waits may hold any lock.
+    pub(crate) fn hold<R>(
+        &self,
+        puddle: &Puddle,
+        range: Range<usize>,
+        look: impl FnOnce() -> R,
+    ) -> Option<R> {
+        hold::hold(puddle, range, look)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the set that was there before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, std::ptr::null_mut()) };
     }
 }

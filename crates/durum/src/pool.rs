@@ -192,6 +192,7 @@ impl PoolInner {
                 EngineKind::Shadow => Some(self.store.info.space_size as usize),
                 _ => None,
             },
+            budget: (self.kind == EngineKind::Shadow).then(|| self.store.budget.clone()),
         };
         Puddle::map(
             grant,

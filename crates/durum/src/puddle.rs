@@ -14,6 +14,7 @@ use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
+use crate::budget::{Budget, Copies};
 use crate::error::{Error, Result};
 use crate::pages::Tracking;
 use crate::pool::PoolInner;
@@ -89,12 +90,16 @@ pub(crate) struct Puddle {
     pub(crate) heap: OnceLock<PuddleHeap>,
     /// How changes are found that nobody announced.
     pub(crate) tracking: Tracking,
+    /// Which pages are private, where the engine can give them back.
+    pub(crate) copies: Option<Copies>,
+    /// Device and inode of the file.
+    pub(crate) file_id: (u64, u64),
     space: &'static Space,
     mapped: AtomicBool,
 }
 
 /// Stores stay in this process. Without `NORESERVE` a private mapping takes as much of the machine's memory as it is long.
-const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+pub(crate) const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
 
 /// Maps a puddle's file over reserved addresses.
 fn map_file(
@@ -142,6 +147,8 @@ pub(crate) struct Owner {
     pub(crate) survive: bool,
     /// What to add to an address to get its home, where programs are to work in private pages.
     pub(crate) home: Option<usize>,
+    /// What its private pages count for, where they can be given back.
+    pub(crate) budget: Option<Arc<Budget>>,
 }
 
 impl Puddle {
@@ -177,6 +184,9 @@ impl Puddle {
                 .map(Path::to_owned);
             return Err(conflict(path));
         }
+        let file_id = rustix::fs::fstat(grant.file.as_fd())
+            .map(|stat| (stat.st_dev, stat.st_ino))
+            .map_err(|error| Error::system("asking about a puddle's file", error))?;
         let flags = match domain {
             Domain::File => PRIVATE,
             Domain::Dax => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
@@ -224,10 +234,15 @@ impl Puddle {
             word_writer: Mutex::new(()),
             heap: OnceLock::new(),
             tracking: Tracking::default(),
+            copies: owner.budget.map(|budget| Copies::new(budget, size)),
+            file_id,
             space,
             mapped: AtomicBool::new(true),
         });
         puddle.enter(Arc::as_ptr(&puddle).cast_mut());
+        if let Some(copies) = &puddle.copies {
+            copies.budget().enter(&puddle);
+        }
         Ok(puddle)
     }
 
@@ -284,6 +299,9 @@ impl Puddle {
             let kept = std::slice::from_raw_parts(self.address as *const u8, header).to_vec();
             rustix::mm::mmap_anonymous(self.address as *mut _, self.size, protection, flags)?;
             std::ptr::copy_nonoverlapping(kept.as_ptr(), self.address as *mut u8, header);
+            if let Some(copies) = &self.copies {
+                copies.all_are_large();
+            }
             rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxDontFork)?;
             rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxHugepage)
         }
@@ -298,6 +316,9 @@ impl Puddle {
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
         let _changing = self.space.changing();
         self.enter(ptr::null_mut());
+        if let Some(copies) = &self.copies {
+            copies.forget_all();
+        }
         if !self.private {
             let media = self.address + self.home_offset();
             durum_persist::record::unmapped(media as *const u8, self.size);
@@ -314,6 +335,20 @@ impl Puddle {
                 )
             };
         }
+    }
+
+    /// A change of the page at this address is home, or was rolled back.
+    #[inline]
+    pub(crate) fn note_copy(&self, address: usize) {
+        if let Some(copies) = &self.copies {
+            copies.note(address - self.address);
+        }
+    }
+
+    /// Runs `look` while the puddle stays mapped, if it is.
+    pub(crate) fn while_mapped<R>(&self, look: impl FnOnce() -> R) -> Option<R> {
+        let _changing = self.space.changing();
+        self.mapped.load(Ordering::Acquire).then(look)
     }
 
     /// The file to write to, on the `file` domain; `None` once the puddle was given back.
@@ -371,6 +406,11 @@ impl Puddle {
         let _ =
             self.failed
                 .compare_exchange(NO_FAILURE, offset, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether a page has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) != NO_FAILURE
     }
 
     /// The error of a page that failed, if any. From then on the whole pool is poisoned.

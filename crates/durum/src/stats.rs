@@ -24,10 +24,11 @@ impl Meter {
     }
 
     /// Tells what was counted since.
-    pub(crate) fn tell(&self, store: &Path) {
+    pub(crate) fn tell(&self, store: &Path, pages_given_back: u64) {
         let report = Report {
             own: count::all_counters() - self.at_open,
             background: count::background_counters() - self.background_at_open,
+            pages_given_back,
         };
         eprintln!("durum: {}: {report}", store.display());
     }
@@ -36,6 +37,7 @@ impl Meter {
 struct Report {
     own: Counters,
     background: Counters,
+    pages_given_back: u64,
 }
 
 impl fmt::Display for Report {
@@ -62,6 +64,9 @@ impl fmt::Display for Report {
         write!(f, "in all {}", Totals(&self.own))?;
         if self.background != Counters::default() {
             write!(f, "; in the background {}", Totals(&self.background))?;
+        }
+        if self.pages_given_back > 0 {
+            write!(f, "; {} private pages given back", self.pages_given_back)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use durum_service::{
     CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, RecoveryReport, Service, StoreInfo,
 };
 
+use crate::budget::{self, Budget};
 use crate::described::{Described, Description};
 use crate::engine::Journal;
 use crate::error::{Error, Result};
@@ -59,6 +60,8 @@ pub(crate) struct StoreInner {
     journal: OnceLock<Journal>,
     log_max: u64,
     buffered_window: Duration,
+    /// The private pages of pools of the Shadow engine.
+    pub(crate) budget: Arc<Budget>,
     /// Every transaction of the store goes through it.
     pub(crate) gate: Arc<Gate>,
     closed: Arc<Closed>,
@@ -101,6 +104,7 @@ impl StoreInner {
             journal: OnceLock::new(),
             log_max: options.log_max,
             buffered_window: options.buffered_window,
+            budget: Budget::new(options.private_max),
             gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
@@ -209,7 +213,7 @@ impl Drop for StoreInner {
         if let Some(stats) = &self.stats
             && !space::forked()
         {
-            stats.tell(&self.info.path);
+            stats.tell(&self.info.path, self.budget.given_back());
         }
         // After a fork the parent goes on; after a failed sync the next opener recovers.
         if !space::forked() && self.poison.check().is_ok() {
@@ -272,6 +276,15 @@ pub struct StoreOptions {
     /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
     /// them durable when their commits return.
     pub buffered_window: Duration,
+    /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the machine's memory. Above it, threads that commit
+    /// give pages back which hold nothing but what is at home, until half of it is left: up to a millisecond in a commit, while other transactions wait.
+    ///
+    /// A page counts when changes of it go home, so that up to [`StoreOptions::log_max`] may come on top. Zero gives pages back
+    /// after every commit, which is for tests; `u64::MAX` never does.
+    ///
+    /// What a program stores in a pool without a transaction is kept, in its page. A thread that stores there in the very moment waits for it, in a handler
+    /// for SIGSEGV: it must not block that signal, nor may a system call store there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
+    pub private_max: u64,
 }
 
 impl Default for StoreOptions {
@@ -281,6 +294,7 @@ impl Default for StoreOptions {
             base: None,
             log_max: 64 << 20,
             buffered_window: Duration::from_millis(10),
+            private_max: budget::default_max(),
         }
     }
 }
@@ -309,6 +323,13 @@ impl StoreOptions {
     #[must_use]
     pub fn buffered_window(mut self, window: Duration) -> Self {
         self.buffered_window = window;
+        self
+    }
+
+    /// Sets [`StoreOptions::private_max`].
+    #[must_use]
+    pub fn private_max(mut self, bytes: u64) -> Self {
+        self.private_max = bytes;
         self
     }
 
@@ -422,6 +443,23 @@ impl Store {
     /// Store errors.
     pub fn pools(&self) -> Result<Vec<PoolSummary>> {
         Ok(self.inner.service.pools()?)
+    }
+
+    /// Gives back every private page that holds nothing but what is at home, now and whatever the limit is. How many those were; `None` if a transaction
+    /// was open. For tests.
+    ///
+    /// # Errors
+    /// `Poisoned`, `System`.
+    #[doc(hidden)]
+    pub fn give_pages_back(&self) -> Result<Option<usize>> {
+        self.check()?;
+        self.inner.journal().give_all_pages_back(&self.inner)
+    }
+
+    /// Private pages that count for [`StoreOptions::private_max`], and how many were given back so far. For tests.
+    #[doc(hidden)]
+    pub fn private_pages(&self) -> (usize, u64) {
+        (self.inner.budget.pages(), self.inner.budget.given_back())
     }
 
     /// Makes a pool and opens it. It exists durably when this returns.

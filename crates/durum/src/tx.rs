@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 
 use durum_persist::{count, record};
 
+use crate::budget::Budget;
 use crate::described::Described;
 use crate::error::{Error, Result};
 use crate::gate::Member;
@@ -63,6 +64,8 @@ pub struct Tx {
     store: Weak<StoreInner>,
     /// The outermost level goes through the store's gate.
     gate: Member,
+    /// The store's private pages, of which a thread gives some back after a transaction.
+    budget: Arc<Budget>,
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
@@ -131,6 +134,7 @@ impl Tx {
                         store_key: pool.store.key,
                         store: Arc::downgrade(&pool.store),
                         gate: pool.store.gate.join(),
+                        budget: pool.store.budget.clone(),
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
                         doomed: Cell::new(false),
@@ -176,9 +180,17 @@ impl Tx {
         let tx = Self::of(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { tx.as_ref() };
-        let _pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
-        let mut state = tx.state.borrow_mut();
-        pool.engine.persist(&mut state, pool, puddle, address, len)
+        let pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
+        let is_alone = pass.is_some();
+        let result = {
+            let mut state = tx.state.borrow_mut();
+            pool.engine.persist(&mut state, pool, puddle, address, len)
+        };
+        drop(pass);
+        if is_alone && tx.budget.is_due() {
+            pool.store.journal().give_pages_back(&pool.store);
+        }
+        result
     }
 
     /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces that have no closure;
@@ -579,7 +591,18 @@ impl Tx {
             }
         };
         self.end();
+        if self.budget.is_due() {
+            self.give_pages_back();
+        }
         result
+    }
+
+    #[cold]
+    fn give_pages_back(&self) {
+        // Not where the store is just closing.
+        if let Some(store) = self.store.upgrade() {
+            store.journal().give_pages_back(&store);
+        }
     }
 
     #[inline]

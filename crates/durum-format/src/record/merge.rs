@@ -91,6 +91,11 @@ impl Lines {
         self.0.get(&line)
     }
 
+    /// The addresses of the lines, in no order.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.0.keys().copied()
+    }
+
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::mm::{MprotectFlags, mprotect};
 
-use super::PAGE;
+use super::{PAGE, Tracking};
 use crate::error::{Error, Result};
 use crate::fault::forward;
 use crate::puddle::Puddle;
@@ -72,7 +72,7 @@ pub(super) fn stop(puddle: &Puddle, heap: Range<usize>, found: &mut Vec<Range<us
 }
 
 /// Async-signal-safe: one system call.
-fn protect(range: Range<usize>, flags: MprotectFlags) -> rustix::io::Result<()> {
+pub(super) fn protect(range: Range<usize>, flags: MprotectFlags) -> rustix::io::Result<()> {
     let start = std::ptr::with_exposed_provenance_mut(range.start);
     // SAFETY: pages of a puddle of ours. Stores to those that become read-only come to the handler.
     unsafe { mprotect(start, range.end - range.start, flags) }
@@ -105,7 +105,7 @@ impl Trap {
 }
 
 /// Whether this thread has come here several times in a row with the same address.
-fn is_repeated(address: usize) -> bool {
+pub(super) fn is_repeated(address: usize) -> bool {
     const TIMES: usize = 4;
     thread_local! {
         /// Const and without destructor: safe to touch in a signal handler.
@@ -178,14 +178,27 @@ fn uninstall() {
     }
 }
 
-/// Async-signal-safe: reads atomics, makes one `mprotect` system call, stores to atomics.
+/// Installs the handler for good: a store that faulted while pages were held may get to it at any time later. False where another one has taken its place, which
+/// may or may not know of it.
+pub(super) fn stay_installed() -> bool {
+    static STAYS: OnceLock<bool> = OnceLock::new();
+    *STAYS.get_or_init(|| install().is_ok())
+        && set_action(None)
+            .is_ok_and(|present| present.sa_sigaction == handler as *const () as usize)
+}
+
+/// Async-signal-safe: reads atomics, makes one `mprotect` system call, stores to atomics; or waits.
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGSEGV fills the address.
     let address = unsafe { (*info).si_addr() } as usize;
     let is_ours = puddle_at(address).is_some_and(|puddle| {
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
-        puddle.tracking.trap.admit(puddle, address)
+        let Tracking { trap, hold, .. } = &puddle.tracking;
+        match trap.is_armed.load(Ordering::Acquire) {
+            true => trap.admit(puddle, address),
+            false => puddle.contains(address, 1) && hold.admit(address),
+        }
     });
     if !is_ours {
         // SAFETY: null, or a leaked box.

@@ -122,6 +122,55 @@ impl Home {
         }
     }
 
+    /// Counts every page that was changed, also where that is not written back yet.
+    pub(super) fn note_all(&self) {
+        if let Self::Mapped(home) = self {
+            let writing = home.writing[home.next..].iter();
+            for number in writing.chain(home.batch.lines()) {
+                note(number * line::LINE);
+            }
+        }
+    }
+
+    /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not durable does not matter: it is read
+    /// from the place where it was written.
+    pub(super) fn pending_pages(&self) -> Vec<usize> {
+        let Self::Files(home) = self else {
+            return Vec::new();
+        };
+        let writing = home.writing.iter().map(|(line, _)| *line);
+        let mut pages: Vec<usize> = writing
+            .chain(home.batch.addresses())
+            .map(|line| line as usize & !(PAGE - 1))
+            .collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// What the program would read if these pages were not private; put together in `buffer` where it is not in memory.
+    ///
+    /// # Errors
+    /// As for [`Home::page`].
+    pub(super) fn bytes<'b>(
+        &self,
+        puddle: &Puddle,
+        range: std::ops::Range<usize>,
+        buffer: &'b mut [u8],
+    ) -> Result<&'b [u8]> {
+        match self {
+            // SAFETY: pages of the home mapping of a mapped puddle, as in `page`.
+            Self::Mapped(home) => Ok(unsafe {
+                std::slice::from_raw_parts((range.start + home.offset) as *const u8, range.len())
+            }),
+            Self::Files(_) => {
+                let buffer = &mut buffer[..range.len()];
+                guarded(|| puddle.read_file(buffer, (range.start - puddle.address) as u64))?;
+                Ok(buffer)
+            }
+        }
+    }
+
     /// Whether the fence of a commit makes durable what was written here.
     pub(super) fn is_mapped(&self) -> bool {
         matches!(self, Self::Mapped(_))
@@ -152,6 +201,7 @@ impl Mapped {
     fn write_back(&mut self, lines: usize) {
         let end = self.next.saturating_add(lines).min(self.writing.len());
         for number in &self.writing[self.next..end] {
+            note(number * line::LINE);
             let home = number * line::LINE + self.offset;
             // ORDER: durable with the next fence of this thread, before these records count as home.
             // SAFETY: a line that `apply` has stored to; its puddle stays mapped until all its records are home.
@@ -185,6 +235,9 @@ impl Mapped {
                 let target = target as usize;
                 let home = (target + self.offset) as *mut u8;
                 if data.len() >= STREAM_MIN {
+                    for page in (target & !(PAGE - 1)..target + data.len()).step_by(PAGE) {
+                        note(page);
+                    }
                     // ORDER: durable with the next fence of this thread, before these records count as home.
                     // SAFETY: as above; the record does not overlap data.
                     return unsafe { line::copy_streaming(home, data.as_ptr(), data.len()) };
@@ -196,6 +249,15 @@ impl Mapped {
                 }
             }
         }
+    }
+}
+
+/// The page at this address of a program has private contents.
+#[inline]
+pub(super) fn note(address: usize) {
+    if let Some(puddle) = puddle_at(address) {
+        // SAFETY: puddles live while their store is open.
+        unsafe { puddle.as_ref() }.note_copy(address);
     }
 }
 
@@ -271,6 +333,7 @@ impl Files {
             }
             // ORDER: synced by `Home::fence`, before these records count as home.
             self.barrier.write_bytes(puddle, offset, &block)?;
+            puddle.note_copy(start);
         }
         Ok(())
     }

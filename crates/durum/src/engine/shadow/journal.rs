@@ -16,6 +16,7 @@ use super::checkpoint::Checkpoint;
 use super::group::Group;
 use super::home::{Files, Home, Mapped};
 use super::queue::{DRAIN, Queue};
+use super::relief::Relief;
 use super::segments::{Segment, Segments};
 use crate::error::Result;
 use crate::fault::guarded;
@@ -55,6 +56,8 @@ pub(crate) struct Journal {
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
     pub(super) queue: Queue,
+    /// Gives private pages back.
+    pub(super) relief: Mutex<Relief>,
     /// On the `file` domain: commits that share a sync.
     pub(super) group: Option<Group>,
 }
@@ -88,6 +91,7 @@ impl Journal {
             slot: AtomicUsize::new(0),
             log_max,
             queue: Queue::new(buffered_window),
+            relief: Mutex::default(),
             group: home_offset.is_none().then(Group::default),
         }
     }
@@ -288,6 +292,11 @@ impl Journal {
     /// committed meanwhile.
     pub(super) fn apply_all(&self, store: &StoreInner) -> Result<()> {
         self.flush(store)?;
+        self.apply_drawn(store)
+    }
+
+    /// Applies every record whose stamp was drawn.
+    pub(super) fn apply_drawn(&self, store: &StoreInner) -> Result<()> {
         let target = self.drawn();
         loop {
             store.poison.check()?;

@@ -55,6 +55,10 @@ impl LineSet {
         }
     }
 
+    pub(super) fn lines(&self) -> &[usize] {
+        &self.lines
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

@@ -149,6 +149,7 @@ impl Section {
             if heap.is_some_and(|heap: &PuddleHeap| heap.is_unpublished_header(puddle, line)) {
                 return;
             }
+            puddle.note_copy(line);
             for index in (0..8).filter(|index| mask >> index & 1 == 1) {
                 // SAFETY: a word of a mapped puddle, which no other thread changes, as the section's caller promised.
                 unsafe { ((line + 8 * index) as *mut u64).write(home[index]) };

@@ -1,0 +1,487 @@
+//! Giving private pages back: a page that holds what is at home need not be held twice.
+//!
+//! ```text
+//! gate closed          no transaction is open: no range, no fresh object
+//! every record applied home is what was committed, and no older record is left to change it
+//! pages held           nobody stores there outside of transactions, either
+//!   compare            equal: the page goes, and the next access reads the same bytes from the file
+//! ```
+//!
+//! A page that differs stays, for somebody has stored there without a transaction: a lock, free memory that an aborted transaction used, a slab
+//! that no commit has published, what is not yet `persist`ed. Equality alone is not enough. A page may equal home by chance while a record waits that
+//! changes home twice; hence the records are applied before.
+//!
+//! On the `file` domain home is what the file holds, and a page counts as equal only when that was synced: what was merely written the system may lose by an error,
+//! and show what was there before.
+//!
+//! A turn ends soon, so that nobody waits long at the gate; the next one goes on where it has ended. The threads that commit take turns.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::ptr::with_exposed_provenance_mut as pointer;
+use std::sync::TryLockError;
+use std::time::{Duration, Instant};
+
+use durum_persist::{Site, record};
+use rustix::mm::{Advice, MremapFlags, ProtFlags};
+
+use super::checkpoint::Checkpoint;
+use super::journal::Journal;
+use crate::budget::{Budget, Copies, LARGE_PAGE, WORD_PAGES};
+use crate::error::{Error, Result};
+use crate::fault::guarded;
+use crate::pages::{Held, PAGE};
+use crate::puddle::{PRIVATE, Puddle};
+use crate::store::StoreInner;
+
+/// Steps that a test leaves out, to show that it would notice.
+const GATE: Site = Site("shadow.memory: close the gate");
+const QUEUE: Site = Site("shadow.memory: write the queue");
+const APPLY: Site = Site("shadow.memory: apply every record");
+const HOLD: Site = Site("shadow.memory: hold stores up");
+
+/// A transaction that is open may wait for a lock that a thread at the gate holds.
+const GATE_WAIT: Duration = Duration::from_millis(1);
+/// After so long a turn ends, however much is left; it does at least one piece.
+const TURN: Duration = Duration::from_micros(400);
+/// Between turns below the limit, so many times what the last one took.
+const REST: u32 = 4;
+/// Where the gate could not be closed, until the next try; doubled with each failure in a row.
+const PAUSE: Duration = Duration::from_millis(4);
+const PAUSE_DOUBLED_MAX: u32 = 8;
+/// Where the system did not allow something.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// Pages of 2 MiB that may stay when the rest goes; with more, copying them is not worth it.
+const DIFFER_MAX: usize = LARGE_PAGE / PAGE / 2;
+const WORD_BYTES: usize = WORD_PAGES * PAGE;
+const LARGE_WORDS: usize = LARGE_PAGE / WORD_BYTES;
+
+/// What is kept between turns.
+#[derive(Debug, Default)]
+pub(super) struct Relief {
+    /// Pages are being given back until half of the limit is left.
+    is_under_way: bool,
+    /// Nothing before this.
+    not_before: Option<Instant>,
+    failures: u32,
+    /// Where the next turn begins.
+    cursor: usize,
+    /// Given back since the cursor was at the beginning.
+    lap: usize,
+    has_warned: bool,
+    /// What the file holds.
+    buffer: Vec<u8>,
+}
+
+/// How a turn ended.
+struct Turn {
+    given_back: usize,
+    /// With the gate closed.
+    took: Duration,
+    /// Every page has been looked at since the cursor was at the beginning.
+    is_lap_over: bool,
+}
+
+impl Journal {
+    /// Gives some pages back, if the store keeps too many. The caller has no transaction open.
+    #[cold]
+    pub(crate) fn give_pages_back(&self, store: &StoreInner) {
+        let mut relief = match self.relief.try_lock() {
+            Ok(relief) => relief,
+            // Another thread does it; or has panicked in the middle, and what it has noted may be wrong.
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return,
+        };
+        let relief = &mut *relief;
+        let now = Instant::now();
+        if relief.not_before.is_some_and(|time| now < time) {
+            return;
+        }
+        let budget = &*store.budget;
+        if !relief.is_under_way {
+            relief.is_under_way = true;
+            relief.cursor = 0;
+            relief.lap = 0;
+            budget.set_due(budget.max() / 2);
+        }
+        let turn = match relief.turn(self, store, budget.max() / 2) {
+            Ok(Some(turn)) => turn,
+            Ok(None) => {
+                let doubled = relief.failures.min(PAUSE_DOUBLED_MAX);
+                relief.failures += 1;
+                relief.not_before = Some(Instant::now() + PAUSE * (1 << doubled));
+                return;
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut relief.has_warned, true) {
+                    tracing::warn!(%error, "private pages cannot be given back");
+                }
+                relief.not_before = Some(Instant::now() + PAUSE_AFTER_ERROR);
+                return;
+            }
+        };
+        relief.failures = 0;
+        relief.lap += turn.given_back;
+        let pages = budget.pages();
+        relief.not_before = (pages <= budget.max()).then(|| Instant::now() + turn.took * REST);
+        if pages <= budget.max() / 2 {
+            relief.is_under_way = false;
+            budget.set_due(budget.max());
+        } else if turn.is_lap_over {
+            if relief.lap < pages / 8 && budget.max() > 0 {
+                // What is left cannot go now. Not before there is half as much again is it looked at once more.
+                relief.is_under_way = false;
+                budget.set_due(budget.max().max(pages + (pages / 2).max(budget.max() / 4)));
+            }
+            relief.lap = 0;
+        }
+    }
+
+    /// Gives every page back that can be. `None`: a transaction is open.
+    pub(crate) fn give_all_pages_back(&self, store: &StoreInner) -> Result<Option<usize>> {
+        let mut relief = self
+            .relief
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut given_back = 0;
+        relief.cursor = 0;
+        loop {
+            let Some(turn) = relief.turn(self, store, 0)? else {
+                return Ok(None);
+            };
+            given_back += turn.given_back;
+            if turn.is_lap_over {
+                return Ok(Some(given_back));
+            }
+        }
+    }
+}
+
+impl Relief {
+    /// One turn, which ends when `goal` pages are left or time is up. `None`: a transaction stays open.
+    fn turn(&mut self, journal: &Journal, store: &StoreInner, goal: usize) -> Result<Option<Turn>> {
+        store.poison.check()?;
+        let budget = &*store.budget;
+        // What takes time is done while the gate is open; what comes in between is little.
+        if !record::leaves_out(QUEUE) {
+            journal.flush(store)?;
+        }
+        if journal.group.is_some() {
+            journal.lock_checkpoint().advance_fully(journal)?;
+        }
+        let closed = match record::leaves_out(GATE) {
+            true => None,
+            false => match store.gate.try_close(GATE_WAIT)? {
+                None => return Ok(None),
+                closed => closed,
+            },
+        };
+        let began = Instant::now();
+        if !record::leaves_out(QUEUE) {
+            journal.flush(store)?;
+        }
+        if !record::leaves_out(APPLY) {
+            journal.apply_drawn(store)?;
+        }
+        let Some(held) = Held::begin() else {
+            let reason = "the program handles SIGSEGV since the store was opened";
+            return Err(Error::system(
+                "holding stores to pages up",
+                std::io::Error::other(reason),
+            ));
+        };
+        // Nobody changes home as long as this is locked.
+        let checkpoint = journal.lock_checkpoint();
+        store.poison.check()?;
+        if goal == 0 {
+            checkpoint.home().note_all();
+        }
+        let mut look = Look {
+            checkpoint: &checkpoint,
+            pending: checkpoint.home().pending_pages(),
+            buffer: &mut self.buffer,
+            held: &held,
+            given_back: 0,
+        };
+        let is_lap_over = look.go_on(budget, &mut self.cursor, |pages| {
+            pages <= goal && goal > 0 || began.elapsed() >= TURN
+        })?;
+        let given_back = look.given_back;
+        drop(checkpoint);
+        drop(held);
+        drop(closed);
+        budget.were_given_back(given_back);
+        Ok(Some(Turn {
+            given_back,
+            took: began.elapsed(),
+            is_lap_over,
+        }))
+    }
+}
+
+/// Looks for pages to give back. The gate is closed, records are applied, and stay so.
+struct Look<'t> {
+    checkpoint: &'t Checkpoint,
+    /// Pages with records whose home is not durable, in order (`file` domain).
+    pending: Vec<usize>,
+    buffer: &'t mut Vec<u8>,
+    held: &'t Held,
+    given_back: usize,
+}
+
+impl Look<'_> {
+    /// Goes on at the cursor, until there is nothing behind it (true) or `is_enough` says so of the pages that are left.
+    fn go_on(
+        &mut self,
+        budget: &Budget,
+        cursor: &mut usize,
+        is_enough: impl Fn(usize) -> bool,
+    ) -> Result<bool> {
+        for puddle in budget.puddles() {
+            let Some(copies) = &puddle.copies else {
+                continue;
+            };
+            let from = cursor.saturating_sub(puddle.address) / WORD_BYTES;
+            for word in from..copies.words() {
+                if copies.word(word) == 0 {
+                    continue;
+                }
+                // A large page is looked at as a whole.
+                let unit = word / LARGE_WORDS;
+                let done = puddle.while_mapped(|| match copies.is_large(unit) {
+                    true => self.large_page(&puddle, copies, unit),
+                    false => self.pages(&puddle, copies, word),
+                });
+                let Some(done) = done else { break };
+                done?;
+                let next = match copies.is_large(unit) {
+                    true => (unit + 1) * LARGE_WORDS,
+                    false => word + 1,
+                };
+                *cursor = puddle.address + next * WORD_BYTES;
+                if is_enough(budget.pages()) {
+                    return Ok(false);
+                }
+            }
+        }
+        *cursor = 0;
+        Ok(true)
+    }
+
+    fn is_pending(&self, page: usize) -> bool {
+        self.pending.binary_search(&page).is_ok()
+    }
+
+    /// Gives back those of 64 pages copied from the file that count and equal home.
+    fn pages(&mut self, puddle: &Puddle, copies: &Copies, word: usize) -> Result<()> {
+        let counted = copies.word(word);
+        let start = puddle.address + word * WORD_BYTES;
+        let first = counted.trailing_zeros() as usize;
+        let end = WORD_PAGES - counted.leading_zeros() as usize;
+        let range = start + first * PAGE..start + end * PAGE;
+        let mut wanted = 0u64;
+        for page in (first..end).filter(|page| counted >> page & 1 == 1) {
+            wanted |= u64::from(!self.is_pending(start + page * PAGE)) << page;
+        }
+        if wanted == 0 {
+            return Ok(());
+        }
+        self.buffer.resize(LARGE_PAGE, 0);
+        let home = (self.checkpoint.home()).bytes(puddle, range.clone(), self.buffer)?;
+        let look = || {
+            let mut equal = 0u64;
+            guarded(|| {
+                for page in (first..end).filter(|page| wanted >> page & 1 == 1) {
+                    let at = (page - first) * PAGE;
+                    equal |= u64::from(is_equal(range.start + at, &home[at..at + PAGE])) << page;
+                }
+            });
+            // A page of home that could not be read is zero now, and its pool poisoned.
+            if puddle.has_failed() {
+                return 0;
+            }
+            let mut gone = 0;
+            for (from, count) in runs(equal) {
+                let at = start + from * PAGE;
+                // SAFETY: whole pages of a private mapping of the puddle's file that hold what the file does; nobody can have stored there since they
+                // were compared.
+                let given = unsafe {
+                    rustix::mm::madvise(pointer(at), count * PAGE, Advice::LinuxDontNeed)
+                };
+                if given.is_ok() {
+                    gone |= u64::MAX >> (WORD_PAGES - count) << from;
+                }
+            }
+            gone
+        };
+        let gone = match record::leaves_out(HOLD) {
+            true => Some(look()),
+            false => self.held.hold(puddle, range.clone(), look),
+        };
+        copies.forget(word, gone.unwrap_or(0));
+        self.given_back += gone.unwrap_or(0).count_ones() as usize;
+        puddle.check_failed()
+    }
+
+    /// Puts pages of the file in the place of 2 MiB of memory, with copies of those that differ. The kernel exchanges them at once: who reads finds
+    /// the one or the other.
+    fn large_page(&mut self, puddle: &Puddle, copies: &Copies, unit: usize) -> Result<()> {
+        let start = puddle.address + unit * LARGE_PAGE;
+        let range = start..start + LARGE_PAGE;
+        self.buffer.resize(LARGE_PAGE, 0);
+        let home = (self.checkpoint.home()).bytes(puddle, range.clone(), self.buffer)?;
+        let failed = |error| Error::system("mapping pages of a puddle again", error);
+        let fresh = Fresh::map(puddle, unit * LARGE_PAGE).map_err(failed)?;
+        let pending = &self.pending;
+        let look = || {
+            let mut differing = [0u64; LARGE_WORDS];
+            let mut count = 0;
+            guarded(|| {
+                for page in 0..LARGE_PAGE / PAGE {
+                    let (at, bytes) = (start + page * PAGE, page * PAGE..(page + 1) * PAGE);
+                    if pending.binary_search(&at).is_err() && is_equal(at, &home[bytes]) {
+                        continue;
+                    }
+                    count += 1;
+                    if count > DIFFER_MAX {
+                        return;
+                    }
+                    differing[page / WORD_PAGES] |= 1 << (page % WORD_PAGES);
+                    // SAFETY: a page of the puddle, to its place in a fresh mapping that only this thread knows.
+                    unsafe {
+                        let target = pointer::<u8>(fresh.address + page * PAGE);
+                        std::ptr::copy_nonoverlapping(pointer::<u8>(at), target, PAGE);
+                    }
+                }
+            });
+            if count > DIFFER_MAX || puddle.has_failed() {
+                return None;
+            }
+            fresh.replace(start).then_some(differing)
+        };
+        let differing = match record::leaves_out(HOLD) {
+            true => look(),
+            false => self.held.hold(puddle, range, look).flatten(),
+        };
+        puddle.check_failed()?;
+        if let Some(differing) = differing {
+            copies.is_small_now(unit);
+            puddle.tracking.was_remapped();
+            for (index, differing) in differing.into_iter().enumerate() {
+                let word = unit * LARGE_WORDS + index;
+                self.given_back += (copies.word(word) & !differing).count_ones() as usize;
+                copies.forget(word, !differing);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a page holds these bytes.
+fn is_equal(page: usize, home: &[u8]) -> bool {
+    // SAFETY: a page of a mapped puddle. No transaction is open and stores are held up, so that nobody changes it.
+    let bytes = unsafe { std::slice::from_raw_parts(page as *const u8, PAGE) };
+    bytes == home
+}
+
+/// The runs of ones: where each begins and how long it is.
+fn runs(mut bits: u64) -> impl Iterator<Item = (usize, usize)> {
+    std::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let from = bits.trailing_zeros() as usize;
+        let count = (bits >> from).trailing_ones() as usize;
+        bits &= !(u64::MAX >> (WORD_PAGES - count) << from);
+        Some((from, count))
+    })
+}
+
+/// 2 MiB of a puddle's file, mapped somewhere until they take their place.
+struct Fresh {
+    address: usize,
+    is_in_place: Cell<bool>,
+}
+
+impl Fresh {
+    fn map(puddle: &Puddle, offset: usize) -> std::io::Result<Self> {
+        // No descriptor is kept of a file that is only mapped. What has its name now has to be the same file.
+        let kept = puddle.file();
+        let opened = match &kept {
+            Some(_) => None,
+            None => Some(File::open(&puddle.path)?),
+        };
+        let file = match (&kept, &opened) {
+            (Some(file), _) => file.as_fd(),
+            (None, Some(file)) => file.as_fd(),
+            (None, None) => return Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let stat = rustix::fs::fstat(file)?;
+        if (stat.st_dev, stat.st_ino) != puddle.file_id {
+            return Err(std::io::Error::other(format!(
+                "{} is not the puddle's file any more",
+                puddle.path.display()
+            )));
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, wherever there is room.
+        let address = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                LARGE_PAGE,
+                protection,
+                PRIVATE,
+                file,
+                offset as u64,
+            )
+        }?;
+        let fresh = Self {
+            address: address.expose_provenance(),
+            is_in_place: Cell::new(false),
+        };
+        // SAFETY: our own mapping.
+        unsafe { rustix::mm::madvise(address, LARGE_PAGE, Advice::LinuxDontFork) }?;
+        Ok(fresh)
+    }
+
+    /// Moves the mapping to where the program sees the puddle. Whether that happened.
+    fn replace(&self, start: usize) -> bool {
+        let target: Range<usize> = start..start + LARGE_PAGE;
+        // SAFETY: what is mapped there is the same 2 MiB of the puddle, with the same contents; nobody can have stored there since they were compared.
+        let moved = unsafe {
+            rustix::mm::mremap_fixed(
+                pointer(self.address),
+                LARGE_PAGE,
+                target.len(),
+                MremapFlags::MAYMOVE,
+                pointer(target.start),
+            )
+        };
+        self.is_in_place.set(moved.is_ok());
+        moved.is_ok()
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.is_in_place.get() {
+            // SAFETY: our own mapping, which nobody else knows.
+            let _ = unsafe { rustix::mm::munmap(pointer(self.address), LARGE_PAGE) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_ones_are_found() {
+        let found = |bits| runs(bits).collect::<Vec<_>>();
+        assert_eq!(found(0), []);
+        assert_eq!(found(u64::MAX), [(0, 64)]);
+        assert_eq!(found(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
+        assert_eq!(found(1 << 63 | 1), [(0, 1), (63, 1)]);
+    }
+}

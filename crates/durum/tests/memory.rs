@@ -1,0 +1,528 @@
+//! Private pages are given back, and nobody notices: memory stays bounded, and no value ever goes back.
+//!
+//! What could go wrong: a page goes although home is older, or will be changed by a record that waits; a store without a transaction is lost in between; a
+//! section does not find what was written to a page that was given back; a crash in the middle.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use durum::{
+    Domain, Durability, Engine, Error, PageTracking, Pool, PoolOptions, Store, StoreOptions,
+};
+
+const PIECE: usize = 1 << 20;
+const PIECES: usize = 512;
+const PAGE: usize = 4096;
+
+/// An area of pieces that lie in puddles of many sizes.
+#[repr(C)]
+struct Root {
+    pieces: [*mut u64; PIECES],
+    lock: u64,
+    objects: [*mut [u64; 9]; 64],
+    count: u64,
+}
+durum::describe!(Root as "memory root" { pieces, lock, objects, count });
+
+fn parent(domain: Domain) -> &'static str {
+    match domain {
+        Domain::File => env!("CARGO_TARGET_TMPDIR"),
+        _ => "/dev/shm",
+    }
+}
+
+fn pool_options() -> PoolOptions {
+    PoolOptions::new().engine(Engine::Shadow)
+}
+
+struct Fixture {
+    pool: Option<Pool>,
+    store: Option<Store>,
+    path: PathBuf,
+    options: StoreOptions,
+    pool_options: PoolOptions,
+    _dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new(domain: Domain, private_max: u64) -> Self {
+        Self::with(domain, private_max, pool_options())
+    }
+
+    fn with(domain: Domain, private_max: u64, pool_options: PoolOptions) -> Self {
+        let dir = tempfile::tempdir_in(parent(domain)).unwrap();
+        let path = dir.path().join("store");
+        let options = StoreOptions::new()
+            .domain(domain)
+            .log_max(4 << 20)
+            .private_max(private_max);
+        let store = Store::create(&path, options.clone()).unwrap();
+        let pool = store.create_pool("pool", pool_options.clone()).unwrap();
+        Self {
+            pool: Some(pool),
+            store: Some(store),
+            path,
+            options,
+            pool_options,
+            _dir: dir,
+        }
+    }
+
+    fn pool(&self) -> Pool {
+        self.pool.clone().unwrap()
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn root(&self) -> &'static mut Root {
+        root(&self.pool())
+    }
+
+    /// Until no transaction of another thread is in the way.
+    fn give_back(&self) -> usize {
+        loop {
+            if let Some(pages) = self.store().give_pages_back().unwrap() {
+                return pages;
+            }
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.pool = None;
+        self.store.take().unwrap().close().unwrap();
+        let found = durum::service::check(&self.path, &Default::default()).unwrap();
+        assert!(found.is_sound(), "{found:?}");
+        let store = Store::open(&self.path, self.options.clone()).unwrap();
+        let pool = store.open_pool("pool", self.pool_options.clone()).unwrap();
+        (self.store, self.pool) = (Some(store), Some(pool));
+    }
+}
+
+fn root(pool: &Pool) -> &'static mut Root {
+    unsafe { &mut *pool.root::<Root>().unwrap() }
+}
+
+/// Allocates a piece that holds `word(index)` at each place.
+fn make_piece(pool: &Pool, at: usize, word: impl Fn(usize) -> u64) {
+    let root = root(pool);
+    pool.transaction(|tx| unsafe {
+        let piece = tx.alloc_bytes(pool, 0, PIECE, 8)?.cast::<u64>();
+        for index in 0..PIECE / 8 {
+            piece.add(index).write(word(index));
+        }
+        tx.set(&raw mut root.pieces[at], piece)
+    })
+    .unwrap();
+}
+
+/// A word that no transaction touches.
+fn lock(root: &Root) -> &'static AtomicU64 {
+    unsafe { AtomicU64::from_ptr((&raw const root.lock).cast_mut()) }
+}
+
+fn piece(root: &Root, at: usize) -> &'static mut [u64] {
+    unsafe { std::slice::from_raw_parts_mut(root.pieces[at], PIECE / 8) }
+}
+
+/// Bytes of anonymous memory of this process.
+fn anonymous() -> usize {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let line = rollup.lines().find(|line| line.starts_with("Anonymous:"));
+    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<usize>().unwrap() << 10
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % end
+    }
+}
+
+/// One test at a time: they measure memory and attach recorders.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+const DOMAINS: [Domain; 2] = [Domain::Dram, Domain::File];
+
+#[test]
+fn a_pool_many_times_the_limit_is_filled_and_changed() {
+    let _alone = alone();
+    for domain in DOMAINS {
+        const LIMIT: usize = 16 << 20;
+        /// Large pages that are being filled, the log and a batch, what the test itself has.
+        const SLACK: usize = 40 << 20;
+        let mut fixture = Fixture::new(domain, LIMIT as u64);
+        let before = anonymous();
+        let mut most = 0;
+        for at in 0..192 {
+            make_piece(&fixture.pool(), at, |index| (at * PIECE + index) as u64);
+            most = most.max(anonymous() - before);
+        }
+        let filled = most;
+        assert!(filled < LIMIT + SLACK, "{domain:?}: filling took {filled}");
+        // Words all over, in pages that were given back or are just being.
+        let mut model = BTreeMap::new();
+        let mut random = Random(7);
+        let pool = fixture.pool();
+        let root = fixture.root();
+        for tag in 0..match domain {
+            Domain::File => 300,
+            _ => 3000,
+        } {
+            pool.transaction(|tx| unsafe {
+                for _ in 0..20 {
+                    let (at, index) = (random.below(192), random.below(PIECE / 8));
+                    let word = &raw mut piece(root, at)[index];
+                    let expected = model.get(&(at, index)).copied();
+                    assert_eq!(*word, expected.unwrap_or((at * PIECE + index) as u64));
+                    tx.add(word)?;
+                    *word = tag << 32 | index as u64;
+                    model.insert((at, index), *word);
+                }
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+            if tag % 64 == 0 {
+                most = most.max(anonymous() - before);
+            }
+        }
+        let (pages, given_back) = fixture.store().private_pages();
+        println!(
+            "{domain:?}: at most {} KiB while filling, {} in all; {pages} pages counted, {given_back} given back",
+            filled >> 10,
+            most >> 10
+        );
+        assert!(most < LIMIT + SLACK, "{domain:?}: {most}");
+        assert!(given_back > 192 * 256 / 2, "{given_back}");
+        let verify = |root: &Root| {
+            for at in 0..192 {
+                for (index, word) in piece(root, at).iter().enumerate() {
+                    let expected = model.get(&(at, index)).copied();
+                    assert_eq!(*word, expected.unwrap_or((at * PIECE + index) as u64));
+                }
+            }
+        };
+        verify(root);
+        drop(pool);
+        fixture.reopen();
+        verify(fixture.root());
+    }
+}
+
+/// Every kind of change between two times that all pages are given back, against a model. Fresh puddles, and those of a pool that was opened.
+#[test]
+fn nothing_changes_when_pages_are_given_back() {
+    let _alone = alone();
+    for (domain, tracking, private_max) in [
+        (Domain::Dram, PageTracking::Userfaultfd, u64::MAX),
+        (Domain::Dram, PageTracking::Mprotect, 0),
+        (Domain::File, PageTracking::Userfaultfd, 0),
+        (Domain::File, PageTracking::Mprotect, u64::MAX),
+    ] {
+        const AREA: usize = 6;
+        let mut fixture =
+            Fixture::with(domain, private_max, pool_options().page_tracking(tracking));
+        for at in 0..AREA {
+            make_piece(&fixture.pool(), at, |_| 0);
+        }
+        let mut model = vec![vec![0u64; PIECE / 8]; AREA];
+        let mut objects = [None; 64];
+        let mut random = Random(11);
+        let mut given_back = 0;
+        for round in 0..match domain {
+            Domain::File => 400,
+            _ => 1500,
+        } {
+            let pool = fixture.pool();
+            let root = fixture.root();
+            let tag = round as u64 + 1;
+            let mut places: Vec<(usize, usize)> = (0..1 + random.below(12))
+                .map(|_| (random.below(AREA), random.below(60) * 509))
+                .collect();
+            places.dedup();
+            let durability = match random.below(3) {
+                0 => Durability::Buffered,
+                _ => Durability::Durable,
+            };
+            let change = |tx: &durum::Tx| unsafe {
+                for (at, index) in &places {
+                    let word = &raw mut piece(root, *at)[*index];
+                    tx.add(word)?;
+                    *word = tag;
+                }
+                Ok::<_, Error>(())
+            };
+            match random.below(12) {
+                0..=3 => pool.transaction_with(durability, change).unwrap(),
+                4 => {
+                    let result = pool.transaction(|tx| {
+                        change(tx)?;
+                        let large = tx.alloc_bytes(&pool, 0, 9000, 8)?;
+                        unsafe { large.write_bytes(0xee, 9000) };
+                        tx.abort::<()>()
+                    });
+                    assert!(matches!(result, Err(Error::Aborted)));
+                    places.clear();
+                }
+                5 | 6 => unsafe {
+                    pool.section(|_| {
+                        for (at, index) in &places {
+                            piece(root, *at)[*index] = tag;
+                        }
+                        Ok::<_, Error>(())
+                    })
+                    .unwrap();
+                },
+                7 => {
+                    let result = unsafe {
+                        pool.section(|_| {
+                            for (at, index) in &places {
+                                piece(root, *at)[*index] = tag;
+                            }
+                            Err::<(), _>(Error::Aborted)
+                        })
+                    };
+                    assert!(matches!(result, Err(Error::Aborted)));
+                    places.clear();
+                }
+                8 => {
+                    for (at, index) in &places {
+                        let word = &raw mut piece(root, *at)[*index];
+                        unsafe { *word = tag };
+                        if random.below(2) == 0 {
+                            // Not durable yet, and not lost either.
+                            given_back += fixture.give_back();
+                            assert_eq!(unsafe { *word }, tag);
+                        }
+                        unsafe { pool.persist(word, 8).unwrap() };
+                    }
+                }
+                9 => pool
+                    .transaction_with(durability, |tx| unsafe {
+                        for (at, index) in &places {
+                            tx.set(&raw mut piece(root, *at)[*index], tag)?;
+                        }
+                        Ok::<_, Error>(())
+                    })
+                    .unwrap(),
+                _ => {
+                    let slot = random.below(64);
+                    let object = &raw mut root.objects[slot];
+                    pool.transaction_with(durability, |tx| unsafe {
+                        match objects[slot].take() {
+                            Some(value) => {
+                                assert_eq!(**object, [value; 9]);
+                                tx.free(*object)?;
+                                tx.set(object, std::ptr::null_mut())
+                            }
+                            None => {
+                                objects[slot] = Some(tag);
+                                let fresh = tx.alloc_bytes(&pool, 0, 72, 8)?.cast::<[u64; 9]>();
+                                *fresh = [tag; 9];
+                                tx.set(object, fresh)
+                            }
+                        }
+                    })
+                    .unwrap();
+                    places.clear();
+                }
+            }
+            // What nobody announces is nobody's but the program's, and stays.
+            lock(root).store(tag, Ordering::Relaxed);
+            for (at, index) in places {
+                model[at][index] = tag;
+            }
+            if random.below(3) == 0 {
+                given_back += fixture.give_back();
+            }
+            assert_eq!(lock(root).load(Ordering::Relaxed), tag);
+            let verify = |root: &Root| {
+                for (at, words) in model.iter().enumerate() {
+                    assert!(piece(root, at) == words, "round {round}, piece {at}");
+                }
+                for (slot, value) in objects.iter().enumerate() {
+                    if let Some(value) = value {
+                        assert_eq!(unsafe { *root.objects[slot] }, [*value; 9]);
+                    }
+                }
+            };
+            verify(root);
+            if round % 150 == 149 {
+                drop(pool);
+                fixture.reopen();
+                verify(fixture.root());
+            }
+        }
+        println!("{domain:?}, {tracking:?}: {given_back} pages given back by hand");
+        assert!(given_back > 1000);
+    }
+}
+
+#[test]
+fn pages_that_differ_stay_in_memory_that_came_in_large_pages() {
+    let _alone = alone();
+    let fixture = Fixture::new(Domain::Dram, u64::MAX);
+    let (pool, root) = (fixture.pool(), fixture.root());
+    for at in 0..8 {
+        make_piece(&pool, at, |index| index as u64);
+    }
+    // Nobody has announced these.
+    for at in 2..4 {
+        for index in (0..PIECE / 8).step_by(16 * 512) {
+            piece(root, at)[index] = 77;
+        }
+    }
+    piece(root, 6).fill(5);
+    let given_back = fixture.give_back();
+    let left = fixture.store().private_pages().0;
+    assert!(given_back > 1000 && left >= 32, "{given_back} {left}");
+    for at in 0..8 {
+        for (index, word) in piece(root, at).iter().enumerate() {
+            let expected = match at {
+                2 | 3 if index % (16 * 512) == 0 => 77,
+                6 => 5,
+                _ => index as u64,
+            };
+            assert_eq!(*word, expected, "piece {at}, word {index}");
+        }
+    }
+}
+
+/// Threads with and without transactions, while others give pages back without end. Each word has one writer, who knows what it holds.
+fn stress(fixture: &Fixture, time: Duration, buffered: bool) -> u64 {
+    const THREADS: usize = 3;
+    let pool = fixture.pool();
+    for at in 0..3 {
+        make_piece(&pool, at, |_| 0);
+    }
+    let root = fixture.root();
+    // So that large pages are gone, and the small ones are at stake.
+    fixture.give_back();
+    let stop = AtomicBool::new(false);
+    let wrong = AtomicU64::new(0);
+    let end = Instant::now() + time;
+    let begin = Barrier::new(THREADS + 2);
+    let given_back = AtomicU64::new(0);
+    let root = &*root;
+    let (pieces, lock) = (
+        [0, 1, 2].map(|at| piece(root, at).as_mut_ptr().expose_provenance()),
+        lock(root),
+    );
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (pool, stop, wrong, begin) = (&pool, &stop, &wrong, &begin);
+            scope.spawn(move || {
+                durum_persist::record::join_thread();
+                begin.wait();
+                let word = |page: usize| {
+                    let base = pieces[page % 2] + page / 2 * PAGE;
+                    std::ptr::with_exposed_provenance_mut::<u64>(base).wrapping_add(number * 8)
+                };
+                let mut random = Random(number as u64 + 5);
+                let mut values = [0u64; 16];
+                while !stop.load(Ordering::Relaxed) {
+                    let page = random.below(16);
+                    // Back to what it was, sooner or later: so home holds it again, and records in between do not.
+                    let next = (values[page] + 1) % 2;
+                    let durability = match buffered && random.below(2) == 0 {
+                        true => Durability::Buffered,
+                        false => Durability::Durable,
+                    };
+                    let done = pool.transaction_with(durability, |tx| unsafe {
+                        let word = word(page);
+                        if word.read_volatile() != values[page] {
+                            wrong.fetch_add(1, Ordering::Relaxed);
+                        }
+                        tx.add(word)?;
+                        word.write_volatile(next);
+                        if random.below(8) == 0 {
+                            return tx.abort();
+                        }
+                        Ok(())
+                    });
+                    match done {
+                        Ok(()) => values[page] = next,
+                        Err(Error::Aborted) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        // Nobody announces these: a counter in each of some pages, and a lock.
+        let (stop, wrong, begin, given_back) = (&stop, &wrong, &begin, &given_back);
+        scope.spawn(move || {
+            begin.wait();
+            let mut values = [0u64; 16];
+            let mut random = Random(99);
+            while !stop.load(Ordering::Relaxed) {
+                let page = random.below(16);
+                let word = std::ptr::with_exposed_provenance_mut::<u64>(pieces[2] + page * PAGE);
+                unsafe {
+                    if word.read_volatile() != values[page] {
+                        wrong.fetch_add(1, Ordering::Relaxed);
+                    }
+                    values[page] = u64::from(random.below(4) == 0);
+                    word.write_volatile(values[page]);
+                }
+                if lock.swap(1, Ordering::AcqRel) != 0 {
+                    wrong.fetch_add(1, Ordering::Relaxed);
+                }
+                lock.store(0, Ordering::Release);
+            }
+        });
+        let pool = &pool;
+        scope.spawn(move || {
+            durum_persist::record::join_thread();
+            begin.wait();
+            let noted = std::ptr::with_exposed_provenance::<u64>(pieces[2]);
+            while Instant::now() < end && wrong.load(Ordering::Relaxed) == 0 {
+                if let Some(pages) = fixture.store().give_pages_back().unwrap() {
+                    given_back.fetch_add(pages as u64, Ordering::Relaxed);
+                }
+                // So that their pages count: a word of each that the other thread leaves alone.
+                for page in 0..16 {
+                    unsafe { pool.persist(noted.add(page * PAGE / 8 + 64), 8).unwrap() };
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+    println!("{} pages given back", given_back.load(Ordering::Relaxed));
+    assert!(given_back.into_inner() > 100);
+    wrong.into_inner()
+}
+
+#[test]
+fn values_never_go_back_under_threads() {
+    let _alone = alone();
+    for domain in DOMAINS {
+        for buffered in [false, true] {
+            let fixture = Fixture::new(domain, u64::MAX);
+            let wrong = stress(&fixture, Duration::from_secs(2), buffered);
+            assert_eq!(wrong, 0, "{domain:?}, buffered: {buffered}");
+        }
+    }
+}
