@@ -31,7 +31,7 @@ pub(crate) struct Budget {
 #[derive(Debug)]
 struct Now {
     pages: AtomicUsize,
-    /// Above this many, some are to be given back.
+    /// From this many on, some are to be given back.
     due: AtomicUsize,
 }
 
@@ -42,7 +42,7 @@ impl Budget {
             max,
             now: CachePadded::new(Now {
                 pages: AtomicUsize::new(0),
-                due: AtomicUsize::new(max),
+                due: AtomicUsize::new(due(max)),
             }),
             given_back: AtomicU64::new(0),
             puddles: Mutex::default(),
@@ -52,7 +52,7 @@ impl Budget {
     /// Whether a thread that has no transaction open should give pages back.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
-        self.pages() > self.now.due.load(Ordering::Relaxed)
+        self.pages() >= self.now.due.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -64,8 +64,9 @@ impl Budget {
         self.max
     }
 
+    /// From now on, some are to be given back when there are more than so many.
     pub(crate) fn set_due(&self, pages: usize) {
-        self.now.due.store(pages, Ordering::Relaxed);
+        self.now.due.store(due(pages), Ordering::Relaxed);
     }
 
     /// Pages that were given back so far.
@@ -89,6 +90,14 @@ impl Budget {
         let mut found: Vec<_> = puddles.iter().filter_map(Weak::upgrade).collect();
         found.sort_by_key(|puddle| puddle.address);
         found
+    }
+}
+
+/// One more than may be kept; but without a limit at all pages are given back also before any is known.
+fn due(max: usize) -> usize {
+    match max {
+        0 => 0,
+        max => max.saturating_add(1),
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use durum::{Error, Pool, Store, StoreOptions};
+use durum::{Engine, Error, Pool, PoolOptions, Store, StoreOptions};
 use support::pool_options;
 
 const ACCOUNTS: usize = 4096;
@@ -44,8 +44,16 @@ struct Bank {
 durum::describe!(Bank as "bank" { ready, accounts, queues, next_sequence, transfers, blob });
 
 fn open(dir: &Path) -> (Store, Pool, *mut Bank) {
-    let store = Store::open_or_create(dir.join("store"), StoreOptions::new()).unwrap();
-    let pool = store.open_or_create_pool("bank", pool_options()).unwrap();
+    open_with(dir, StoreOptions::new(), pool_options())
+}
+
+fn open_with(
+    dir: &Path,
+    options: StoreOptions,
+    pool_options: PoolOptions,
+) -> (Store, Pool, *mut Bank) {
+    let store = Store::open_or_create(dir.join("store"), options).unwrap();
+    let pool = store.open_or_create_pool("bank", pool_options).unwrap();
     let bank = pool.root::<Bank>().unwrap();
     pool.transaction(|tx| unsafe {
         if (*bank).ready == 0 {
@@ -124,11 +132,11 @@ fn work(pool: &Pool, bank: *mut Bank, stripes: &[Mutex<()>], thread: usize, seed
     }
 }
 
-fn run(threads: usize) {
+fn run(threads: usize, options: StoreOptions, pool_options: PoolOptions) {
     let Some(dir) = support::directory() else {
         return;
     };
-    let (_store, pool, bank) = open(&dir);
+    let (_store, pool, bank) = open_with(&dir, options, pool_options);
     let stripes: Vec<Mutex<()>> = (0..STRIPES).map(|_| Mutex::new(())).collect();
     let seed = u64::from(std::process::id());
     let bank = bank.expose_provenance();
@@ -151,13 +159,20 @@ fn run(threads: usize) {
 #[test]
 #[ignore = "the other process of the tests below"]
 fn worker_with_8_threads() {
-    run(8);
+    run(8, StoreOptions::new(), pool_options());
 }
 
 #[test]
 #[ignore = "the other process of the tests below"]
 fn worker_with_16_threads() {
-    run(16);
+    run(16, StoreOptions::new(), pool_options());
+}
+
+#[test]
+#[ignore = "the other process of the tests below"]
+fn worker_that_gives_pages_back() {
+    let pool_options = PoolOptions::new().engine(Engine::Shadow);
+    run(4, StoreOptions::new().private_max(0), pool_options);
 }
 
 /// What has to hold between any two transactions; the number of transactions so far.
@@ -188,8 +203,12 @@ fn verify(bank: *const Bank) -> u64 {
 }
 
 fn kill_again_and_again(worker: &str, kills: usize) {
+    kill_on(pool_options(), worker, kills);
+}
+
+fn kill_on(pool_options: PoolOptions, worker: &str, kills: usize) {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    drop(open(dir.path()));
+    drop(open_with(dir.path(), StoreOptions::new(), pool_options));
     let mut seen = 0;
     let (mut back, mut forward) = (0, 0);
     for kill in 0..kills {
@@ -231,6 +250,12 @@ fn a_process_with_8_threads_is_killed_again_and_again() {
 #[test]
 fn a_process_with_16_threads_is_killed_again_and_again() {
     kill_again_and_again("worker_with_16_threads", 10);
+}
+
+#[test]
+fn a_process_that_gives_pages_back_is_killed_again_and_again() {
+    let options = PoolOptions::new().engine(Engine::Shadow);
+    kill_on(options, "worker_that_gives_pages_back", 10);
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod canaries;
 mod chaining;
 mod failing_disk;
 mod life_cycle;
+mod memory;
 mod model;
 mod pools;
 mod raw_log;

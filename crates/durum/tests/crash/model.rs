@@ -178,6 +178,8 @@ struct Scale {
     points: Option<usize>,
     nested_one_in: u32,
     share: Share,
+    /// On Shadow, every private page is given back after each transaction.
+    gives_back: bool,
 }
 
 fn random_run(medium: Medium, seed: u64, scale: &Scale) {
@@ -186,6 +188,10 @@ fn random_run(medium: Medium, seed: u64, scale: &Scale) {
         Medium::Sectors => Campaign::sectors("random transactions"),
     };
     campaign.used_one_in = 10;
+    if scale.gives_back {
+        campaign.engine = durum::Engine::Shadow;
+        campaign.private_max = 0;
+    }
     let campaign = campaign.plan(|plan| {
         plan.seed = seed;
         plan.points_max = scale.points;
@@ -274,6 +280,25 @@ fn random_buffered_transactions_equal_the_model() {
 }
 
 #[test]
+fn random_transactions_equal_the_model_while_pages_are_given_back() {
+    let share = Share {
+        buffered: true,
+        ..Share::ALL
+    };
+    for (round, share) in (0..).zip([Share::ALL, share]) {
+        let scale = Scale {
+            before: 500,
+            recorded: 20,
+            share,
+            gives_back: true,
+            ..SHORT
+        };
+        random_run(Medium::Lines, seed(0x91_7eba_c300) + round, &scale);
+        random_run(Medium::Sectors, seed(0x91_7eba_c3f0) + round, &scale);
+    }
+}
+
+#[test]
 #[ignore = "a campaign of some ten minutes: threads that run freely, from many seeds"]
 fn campaign_of_four_threads() {
     for round in 0..30 {
@@ -296,6 +321,7 @@ const SHORT: Scale = Scale {
     points: Some(60),
     nested_one_in: 100,
     share: Share::ALL,
+    gives_back: false,
 };
 
 #[test]
@@ -321,6 +347,7 @@ fn campaign_of_random_transactions() {
         points: Some(300),
         nested_one_in: 40,
         share: Share::ALL,
+        gives_back: false,
     };
     for round in 0..30 {
         for medium in [Medium::Lines, Medium::Sectors] {

@@ -29,6 +29,8 @@ pub struct Campaign {
     pub large_size: usize,
     pub root_puddle_size: u64,
     pub log_max: u64,
+    /// Private memory before pages are given back; 0: after each commit.
+    pub private_max: u64,
     /// How sections find what has changed.
     pub page_tracking: PageTracking,
     /// A write-back, fence or sync that the run shall forget.
@@ -90,6 +92,7 @@ impl Campaign {
             large_size: 0,
             root_puddle_size: 2 << 20,
             log_max: 64 << 20,
+            private_max: u64::MAX,
             page_tracking: PageTracking::Auto,
             skip: None,
             record_close: false,
@@ -163,6 +166,7 @@ impl Campaign {
             .domain(self.domain)
             .base(arena.base)
             .log_max(self.log_max)
+            .private_max(self.private_max)
             // No flusher comes between: the run says when the queue is written.
             .buffered_window(Duration::from_secs(3600));
         let store = Store::create(path, options).expect("a store is made");
