@@ -326,7 +326,7 @@ impl Drop for PoolInner {
             self.give_back_unused(0);
         }
         if self.kind == EngineKind::Shadow && !crate::space::forked() {
-            self.store.journal().stop_flusher();
+            self.store.journal().stop_threads();
         }
         let _ = self.settle();
         let puddles = std::mem::take(

@@ -86,11 +86,6 @@ impl Lines {
         }
     }
 
-    /// What the changes make of the line at this address, if any of them is about it.
-    pub fn get(&self, line: u64) -> Option<&Line> {
-        self.0.get(&line)
-    }
-
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

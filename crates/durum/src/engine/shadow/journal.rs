@@ -12,9 +12,11 @@ use crossbeam_utils::CachePadded;
 use durum_format::record::{HEADER_WORDS, RingSalt, watermark_offset, watermark_words};
 use durum_persist::{Site, line, record};
 
+use super::blocks::Files;
 use super::checkpoint::Checkpoint;
+use super::checkpointer::Checkpointer;
 use super::group::Group;
-use super::home::{Files, Home, Mapped};
+use super::home::{Home, Mapped};
 use super::queue::{DRAIN, Queue};
 use super::segments::{Segment, Segments};
 use crate::error::Result;
@@ -34,7 +36,7 @@ const LOG_BYTES: u64 = 2 << 20;
 const BATCH_BYTES: usize = 128 << 10;
 /// On the `file` domain all threads share one log, and a batch costs a sync of each file that it changes.
 const FILE_LOG_BYTES: u64 = 8 << 20;
-const FILE_BATCH_BYTES: usize = 2 << 20;
+pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
 
 /// The shared part.
 pub(crate) struct Journal {
@@ -55,6 +57,7 @@ pub(crate) struct Journal {
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
     pub(super) queue: Queue,
+    pub(super) checkpointer: Checkpointer,
     /// On the `file` domain: commits that share a sync.
     pub(super) group: Option<Group>,
 }
@@ -88,6 +91,7 @@ impl Journal {
             slot: AtomicUsize::new(0),
             log_max,
             queue: Queue::new(buffered_window),
+            checkpointer: Checkpointer::default(),
             group: home_offset.is_none().then(Group::default),
         }
     }
@@ -232,6 +236,11 @@ impl Journal {
         }
     }
 
+    /// On the `file` domain: brings a batch home, or as much as there is.
+    pub(super) fn bring_batch_home(&self) -> Result<()> {
+        self.lock_checkpoint().advance_batch(self)
+    }
+
     /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
     pub(super) fn bring_home_if_due(&self) -> Result<()> {
         let Some(mut checkpoint) = self.try_checkpoint() else {
@@ -334,9 +343,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends the thread that writes the queue; a store that is used on starts another one.
-    pub(crate) fn stop_flusher(&self) {
+    /// Ends the threads that write the queue and home places; a store that is used on starts others.
+    pub(crate) fn stop_threads(&self) {
         self.queue.stop_flusher();
+        self.stop_checkpointer();
     }
 
     /// Nothing is written home any more: the store is poisoned, and puddles go.
