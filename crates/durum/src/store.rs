@@ -59,6 +59,7 @@ pub(crate) struct StoreInner {
     journal: OnceLock<Journal>,
     log_max: u64,
     buffered_window: Duration,
+    checkpoint_thread: bool,
     /// Every transaction of the store goes through it.
     pub(crate) gate: Arc<Gate>,
     closed: Arc<Closed>,
@@ -101,6 +102,7 @@ impl StoreInner {
             journal: OnceLock::new(),
             log_max: options.log_max,
             buffered_window: options.buffered_window,
+            checkpoint_thread: options.checkpoint_thread,
             gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
@@ -153,7 +155,12 @@ impl StoreInner {
     pub(crate) fn journal(&self) -> &Journal {
         self.journal.get_or_init(|| {
             let home_offset = (!self.private).then_some(self.info.space_size as usize);
-            Journal::new(home_offset, self.log_max, self.buffered_window)
+            Journal::new(
+                home_offset,
+                self.log_max,
+                self.buffered_window,
+                self.checkpoint_thread,
+            )
         })
     }
 
@@ -272,6 +279,9 @@ pub struct StoreOptions {
     /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
     /// them durable when their commits return.
     pub buffered_window: Duration,
+    /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged (default), so that no commit waits for
+    /// it. Without, commits do it. It starts with the first commits that need it, and ends with the store.
+    pub checkpoint_thread: bool,
 }
 
 impl Default for StoreOptions {
@@ -281,6 +291,7 @@ impl Default for StoreOptions {
             base: None,
             log_max: 64 << 20,
             buffered_window: Duration::from_millis(10),
+            checkpoint_thread: true,
         }
     }
 }
@@ -309,6 +320,13 @@ impl StoreOptions {
     #[must_use]
     pub fn buffered_window(mut self, window: Duration) -> Self {
         self.buffered_window = window;
+        self
+    }
+
+    /// Sets [`StoreOptions::checkpoint_thread`].
+    #[must_use]
+    pub fn checkpoint_thread(mut self, wanted: bool) -> Self {
+        self.checkpoint_thread = wanted;
         self
     }
 

@@ -5,22 +5,30 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use durum_persist::record;
-
 use super::background::{Background, Next};
 use super::journal::{FILE_BATCH_BYTES, Journal};
 use crate::error::Result;
 use crate::store::StoreInner;
 
 /// How much waits to be brought home, and who does it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checkpointer {
+    /// Commits leave it to a thread.
+    wanted: bool,
     /// Bytes that were logged since the thread has last begun.
     behind: AtomicUsize,
     thread: Mutex<Option<Background>>,
 }
 
 impl Checkpointer {
+    pub(super) fn new(wanted: bool) -> Self {
+        Self {
+            wanted,
+            behind: AtomicUsize::new(0),
+            thread: Mutex::default(),
+        }
+    }
+
     fn wake(&self, store: &Arc<StoreInner>) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
@@ -48,8 +56,7 @@ impl Checkpointer {
 impl Journal {
     /// A commit has logged so many bytes.
     pub(super) fn logged(&self, bytes: usize, store: &Arc<StoreInner>) -> Result<()> {
-        if record::active() {
-            // A recording has no thread that is there by chance.
+        if !self.checkpointer.wanted {
             return self.bring_home_if_due();
         }
         let before = self.checkpointer.behind.fetch_add(bytes, Ordering::Relaxed);

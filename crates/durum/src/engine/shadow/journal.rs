@@ -73,7 +73,12 @@ impl std::fmt::Debug for Journal {
 
 impl Journal {
     /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
-    pub(crate) fn new(home_offset: Option<usize>, log_max: u64, buffered_window: Duration) -> Self {
+    pub(crate) fn new(
+        home_offset: Option<usize>,
+        log_max: u64,
+        buffered_window: Duration,
+        checkpoint_thread: bool,
+    ) -> Self {
         let checkpoint = match home_offset {
             Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
@@ -91,7 +96,7 @@ impl Journal {
             slot: AtomicUsize::new(0),
             log_max,
             queue: Queue::new(buffered_window),
-            checkpointer: Checkpointer::default(),
+            checkpointer: Checkpointer::new(checkpoint_thread),
             group: home_offset.is_none().then(Group::default),
         }
     }
