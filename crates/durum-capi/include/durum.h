@@ -254,7 +254,7 @@
 // Memory with the delays of phase-change memory, for measurements.
 #define DURUM_DOMAIN_EMULATED_PCM 5
 
-// The engine that new pools get by default.
+// The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 
 // Undo and redo logs, changes in place.
@@ -655,7 +655,8 @@ int durum_log_close(struct durum_log *log);
 // log its present contents (undo). `sequence` is compared with the log's range: the entry counts if lo < sequence < hi. `flags`:
 // DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
 //
-// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0; DURUM_E_STORAGE_FULL the
+// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the pool's engine is not
+// DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
 // log had to grow and cannot; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO. Nothing is appended then.
 DURUM_MUST_CHECK
 int durum_log_append(struct durum_log *log,

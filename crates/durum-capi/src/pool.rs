@@ -9,7 +9,7 @@ use crate::guard::{Failure, Result, handle, pointer, status, string};
 use crate::store::StoreHandle;
 use crate::types::{self, TypeDeclaration};
 
-/// The engine that new pools get by default.
+/// The engine that new pools get by default: Shadow.
 pub const DURUM_ENGINE_DEFAULT: u32 = 0;
 /// Undo and redo logs, changes in place.
 pub const DURUM_ENGINE_HYBRID: u32 = 1;

@@ -26,7 +26,7 @@ use crate::tx::{Durability, Set, Transaction, Tx};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PoolOptions {
-    /// The engine that runs its transactions. Fixed when the pool is made. Default: Hybrid.
+    /// The engine that runs its transactions. Fixed when the pool is made. Default: Shadow.
     pub engine: EngineKind,
     /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made. Default: 2 MiB.
     pub root_puddle_size: u64,
@@ -47,7 +47,7 @@ pub struct PoolOptions {
 impl Default for PoolOptions {
     fn default() -> Self {
         Self {
-            engine: EngineKind::Hybrid,
+            engine: EngineKind::Shadow,
             root_puddle_size: durum_format::UNIT,
             growth_max: 256 << 20,
             spare_max: 64 << 20,
@@ -327,7 +327,7 @@ impl Drop for PoolInner {
             self.give_back_unused(0);
         }
         if self.kind == EngineKind::Shadow && !crate::space::forked() {
-            self.store.journal().stop_flusher();
+            self.store.journal().stop_threads();
         }
         let _ = self.settle();
         let puddles = std::mem::take(

@@ -62,6 +62,7 @@ pub(crate) struct StoreInner {
     buffered_window: Duration,
     /// The private pages of pools of the Shadow engine.
     pub(crate) budget: Arc<Budget>,
+    checkpoint_thread: bool,
     /// Every transaction of the store goes through it.
     pub(crate) gate: Arc<Gate>,
     closed: Arc<Closed>,
@@ -105,6 +106,7 @@ impl StoreInner {
             log_max: options.log_max,
             buffered_window: options.buffered_window,
             budget: Budget::new(options.private_max),
+            checkpoint_thread: options.checkpoint_thread,
             gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
@@ -157,7 +159,12 @@ impl StoreInner {
     pub(crate) fn journal(&self) -> &Journal {
         self.journal.get_or_init(|| {
             let home_offset = (!self.private).then_some(self.info.space_size as usize);
-            Journal::new(home_offset, self.log_max, self.buffered_window)
+            Journal::new(
+                home_offset,
+                self.log_max,
+                self.buffered_window,
+                self.checkpoint_thread,
+            )
         })
     }
 
@@ -285,6 +292,9 @@ pub struct StoreOptions {
     /// What a program stores in a pool without a transaction is kept, in its page. A thread that stores there in the very moment waits for it, in a handler
     /// for SIGSEGV: it must not block that signal, nor may a system call store there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
     pub private_max: u64,
+    /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged (default), so that no commit waits for
+    /// it. Without, commits do it. It starts with the first commits that need it, and ends with the store.
+    pub checkpoint_thread: bool,
 }
 
 impl Default for StoreOptions {
@@ -295,6 +305,7 @@ impl Default for StoreOptions {
             log_max: 64 << 20,
             buffered_window: Duration::from_millis(10),
             private_max: budget::default_max(),
+            checkpoint_thread: true,
         }
     }
 }
@@ -330,6 +341,13 @@ impl StoreOptions {
     #[must_use]
     pub fn private_max(mut self, bytes: u64) -> Self {
         self.private_max = bytes;
+        self
+    }
+
+    /// Sets [`StoreOptions::checkpoint_thread`].
+    #[must_use]
+    pub fn checkpoint_thread(mut self, wanted: bool) -> Self {
+        self.checkpoint_thread = wanted;
         self
     }
 

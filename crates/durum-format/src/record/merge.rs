@@ -86,16 +86,6 @@ impl Lines {
         }
     }
 
-    /// What the changes make of the line at this address, if any of them is about it.
-    pub fn get(&self, line: u64) -> Option<&Line> {
-        self.0.get(&line)
-    }
-
-    /// The addresses of the lines, in no order.
-    pub fn addresses(&self) -> impl Iterator<Item = u64> {
-        self.0.keys().copied()
-    }
-
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -11,8 +11,11 @@
 //! and in the order of stamps ([`checkpoint`]), each line once for all the records that changed it meanwhile. Recovery replays
 //! the records that are not home (docs/format/record.md).
 
+mod background;
+mod blocks;
 mod changes;
 mod checkpoint;
+mod checkpointer;
 mod flusher;
 mod group;
 mod home;
@@ -187,7 +190,7 @@ impl Engine for Shadow {
         address: usize,
         len: usize,
     ) -> Result<()> {
-        let store = &*pool.store;
+        let store = &pool.store;
         let journal = store.journal();
         let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
         push_range(&mut writer.record, address..address + len);
@@ -209,13 +212,21 @@ impl Engine for Shadow {
 fn make_durable(
     writer: &mut Writer,
     journal: &Journal,
-    store: &StoreInner,
+    store: &Arc<StoreInner>,
     barrier: &mut Barrier,
 ) -> Result<()> {
+    let bytes = writer.record.len() * 8;
     let result = match &journal.group {
         None if journal.queue.is_in_use() => journal.queue.commit(writer, journal, store, barrier),
         None => writer.commit(journal, store, barrier),
-        Some(group) => group.commit(&mut writer.record, journal, store),
+        Some(group) => {
+            let result = group.commit(&mut writer.record, journal, store);
+            if result.is_ok() {
+                // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who uses it.
+                let _ = journal.logged(bytes, store);
+            }
+            result
+        }
     };
     writer.clear();
     result

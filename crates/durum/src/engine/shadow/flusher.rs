@@ -3,14 +3,12 @@
 //! The work is a step, [`Journal::flush_if_due`], which says when it is to be done next; a test may do it instead of the thread. The thread sleeps for half a
 //! window at a time, so that a commit need not wake it, and without end when nothing has come for some time.
 
-use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use durum_persist::{count, record};
+use durum_persist::record;
 
+use super::background::{Background, Next};
 use super::journal::Journal;
 use crate::error::Result;
 use crate::store::StoreInner;
@@ -21,9 +19,7 @@ const IDLE_ROUNDS: u32 = 8;
 /// A flusher that runs.
 #[derive(Debug)]
 pub(super) struct Flusher {
-    /// Not dropped but joined: in a forked child the thread is not there, and its handle may already mean another one.
-    thread: ManuallyDrop<JoinHandle<()>>,
-    stopped: Arc<AtomicBool>,
+    thread: Background,
     /// It sleeps until it is woken.
     is_asleep: bool,
 }
@@ -48,18 +44,38 @@ impl Flusher {
     }
 
     fn start(store: &Arc<StoreInner>, half: Duration) -> Option<Self> {
-        let stopped = Arc::new(AtomicBool::new(false));
-        let (store, told) = (Arc::downgrade(store), stopped.clone());
-        let thread = thread::Builder::new()
-            .name("durum-flusher".into())
-            .spawn(move || run(&store, &told, half))
-            .inspect_err(
-                |error| tracing::warn!(%error, "no flusher: transactions are durable at once"),
-            )
-            .ok()?;
+        let (mut idle_rounds, mut has_failed) = (0, false);
+        let step = move |store: &StoreInner| {
+            let journal = store.journal();
+            match journal.flush_if_due(store, Instant::now()) {
+                Ok(Some(time)) => {
+                    (idle_rounds, has_failed) = (0, false);
+                    Next::After(time)
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!(%error, "buffered transactions could not be written");
+                    }
+                    // A store that is poisoned stays so. A disk that is full may not; meanwhile commits that find the window exceeded tell their callers.
+                    match store.poison.check() {
+                        Ok(()) => Next::After(half),
+                        Err(_) => Next::WhenWoken,
+                    }
+                }
+                Ok(None) => {
+                    idle_rounds += 1;
+                    // Under the queue's lock: whatever comes from then on wakes the thread.
+                    let goes_to_sleep = idle_rounds >= IDLE_ROUNDS
+                        && journal.queue.age(Instant::now(), true).is_none();
+                    match goes_to_sleep {
+                        true => Next::WhenWoken,
+                        false => Next::After(half),
+                    }
+                }
+            }
+        };
         Some(Self {
-            thread: ManuallyDrop::new(thread),
-            stopped,
+            thread: Background::start("durum-flusher", store, Next::After(half), step)?,
             is_asleep: false,
         })
     }
@@ -67,7 +83,7 @@ impl Flusher {
     /// Something waits.
     pub(super) fn wake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
-            self.thread.thread().unpark();
+            self.thread.wake();
         }
     }
 
@@ -78,49 +94,7 @@ impl Flusher {
 
     /// Ends the thread, and waits for that.
     pub(super) fn stop(self) {
-        self.stopped.store(true, Ordering::Release);
-        self.thread.thread().unpark();
-        // A panic in it has poisoned the store, if the queue was at stake.
-        let _ = ManuallyDrop::into_inner(self.thread).join();
-    }
-}
-
-/// The thread. Between its steps it does not hold the store, so that the store can close.
-fn run(store: &Weak<StoreInner>, stopped: &AtomicBool, half: Duration) {
-    count::mark_background_thread();
-    let (mut idle_rounds, mut has_failed) = (0, false);
-    let mut sleep = Some(half);
-    loop {
-        match sleep {
-            Some(time) => thread::park_timeout(time),
-            None => thread::park(),
-        }
-        if stopped.load(Ordering::Acquire) {
-            return;
-        }
-        // Whoever stops this thread holds the store until it has ended: this is never the last handle.
-        let Some(store) = store.upgrade() else {
-            return;
-        };
-        let journal = store.journal();
-        match journal.flush_if_due(&store, Instant::now()) {
-            Ok(Some(time)) => (idle_rounds, has_failed, sleep) = (0, false, Some(time)),
-            Err(error) => {
-                if !has_failed {
-                    tracing::warn!(%error, "buffered transactions could not be written");
-                }
-                has_failed = true;
-                // A store that is poisoned stays so. A disk that is full may not; meanwhile commits that find the window exceeded tell their callers.
-                sleep = store.poison.check().is_ok().then_some(half);
-            }
-            Ok(None) => {
-                idle_rounds += 1;
-                // Under the queue's lock: whatever comes from then on wakes the thread.
-                let goes_to_sleep =
-                    idle_rounds >= IDLE_ROUNDS && journal.queue.age(Instant::now(), true).is_none();
-                sleep = (!goes_to_sleep).then_some(half);
-            }
-        }
+        self.thread.stop();
     }
 }
 

@@ -59,7 +59,6 @@ impl Group {
         state.waiting.push(std::mem::take(record));
         state.came += 1;
         let ticket = state.came;
-        let mut has_led = false;
         while state.done < ticket {
             if state.is_led {
                 state = self
@@ -68,21 +67,14 @@ impl Group {
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            (state.is_led, has_led) = (true, true);
+            state.is_led = true;
             state = self.wait_for_company(state);
             state = self.lead(state, journal, store);
         }
-        let result = match state.failed.iter().position(|(other, _)| *other == ticket) {
+        match state.failed.iter().position(|(other, _)| *other == ticket) {
             Some(at) => Err(state.failed.swap_remove(at).1),
             None => Ok(()),
-        };
-        drop(state);
-        if has_led && result.is_ok() {
-            // After everybody was told: home updates hold up one thread, not its group. An error has poisoned the store, and is told to
-            // the next who uses it.
-            let _ = journal.bring_home_if_due();
         }
-        result
     }
 
     /// Makes durable what waits in the queue, with the next group.

@@ -2,14 +2,13 @@
 //!
 //! Changes gather in a batch; a batch that is full is written while the next one fills.
 
-use durum_format::record::{Change, Line, Lines, Operation};
+use durum_format::record::{Change, Operation};
 use durum_persist::{Site, line};
-use zerocopy::IntoBytes;
 
+use super::blocks::Files;
 use super::lines::LineSet;
 use crate::error::Result;
 use crate::fault::guarded;
-use crate::media::Barrier;
 use crate::pages::PAGE;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
@@ -19,8 +18,6 @@ pub(super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home l
 
 /// From this many bytes on a copy goes home by non-temporal stores.
 pub(super) const STREAM_MIN: usize = 512;
-/// Files are read and written in blocks of this many bytes.
-const BLOCK: usize = 4096;
 /// The words of a page.
 pub(super) type Page = [u64; PAGE / 8];
 
@@ -36,14 +33,23 @@ impl Home {
     pub(super) fn apply(&mut self, change: &Change<'_>) {
         match self {
             Self::Mapped(home) => home.apply(change),
-            Self::Files(home) => home.batch.apply(change),
+            Self::Files(home) => home.apply(change),
         }
     }
 
     pub(super) fn is_batch_empty(&self) -> bool {
         match self {
             Self::Mapped(home) => home.batch.is_empty(),
-            Self::Files(home) => home.batch.is_empty(),
+            Self::Files(home) => home.is_batch_empty(),
+        }
+    }
+
+    /// Bytes that the batch takes in memory.
+    #[inline]
+    pub(super) fn batch_bytes(&self) -> usize {
+        match self {
+            Self::Mapped(_) => 0,
+            Self::Files(home) => home.batch_bytes(),
         }
     }
 
@@ -55,7 +61,7 @@ impl Home {
                 home.next = 0;
                 home.batch.drain_into(&mut home.writing);
             }
-            Self::Files(home) => home.writing = std::mem::take(&mut home.batch).into_sorted(),
+            Self::Files(home) => home.turn(),
         }
     }
 
@@ -63,7 +69,7 @@ impl Home {
     pub(super) fn writing(&self) -> usize {
         match self {
             Self::Mapped(home) => home.writing.len(),
-            Self::Files(home) => home.writing.len(),
+            Self::Files(home) => home.writing(),
         }
     }
 
@@ -72,7 +78,7 @@ impl Home {
     pub(super) fn is_written(&self) -> bool {
         match self {
             Self::Mapped(home) => home.next == home.writing.len(),
-            Self::Files(home) => home.writing.is_empty(),
+            Self::Files(home) => home.writing() == 0,
         }
     }
 
@@ -98,7 +104,7 @@ impl Home {
                 Ok(())
             }
             // ORDER: as above.
-            Self::Files(home) => home.barrier.fence(true, DRAIN_FENCE),
+            Self::Files(home) => home.sync(),
         }
     }
 
@@ -135,17 +141,10 @@ impl Home {
     /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not durable does not matter: it is read
     /// from the place where it was written.
     pub(super) fn pending_pages(&self) -> Vec<usize> {
-        let Self::Files(home) = self else {
-            return Vec::new();
-        };
-        let writing = home.writing.iter().map(|(line, _)| *line);
-        let mut pages: Vec<usize> = writing
-            .chain(home.batch.addresses())
-            .map(|line| line as usize & !(PAGE - 1))
-            .collect();
-        pages.sort_unstable();
-        pages.dedup();
-        pages
+        match self {
+            Self::Mapped(_) => Vec::new(),
+            Self::Files(home) => home.pending_pages(),
+        }
     }
 
     /// What the program would read if these pages were not private; put together in `buffer` where it is not in memory.
@@ -279,62 +278,5 @@ unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words
             line::store_u64(place, word);
         }
         mask &= mask - 1;
-    }
-}
-
-/// On the `file` domain: changes are merged in memory and written block by block. Through a mapping the kernel would write whole folios.
-#[derive(Debug, Default)]
-pub(super) struct Files {
-    batch: Lines,
-    writing: Vec<(u64, Line)>,
-    barrier: Barrier,
-}
-
-impl Files {
-    fn read_page(&self, puddle: &Puddle, address: usize, page: &mut Page) -> Result<()> {
-        let bytes = page.as_mut_bytes();
-        guarded(|| puddle.read_file(bytes, (address - puddle.address) as u64))?;
-        for (line, bytes) in (address..)
-            .step_by(line::LINE)
-            .zip(bytes.as_chunks_mut().0.iter_mut())
-        {
-            // What is not in the file yet: first the batch that is to be written, then the one that fills.
-            let writing = self
-                .writing
-                .binary_search_by_key(&(line as u64), |(address, _)| *address);
-            if let Ok(at) = writing {
-                self.writing[at].1.patch(bytes);
-            }
-            if let Some(change) = self.batch.get(line as u64) {
-                change.patch(bytes);
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self) -> Result<()> {
-        let writing = std::mem::take(&mut self.writing);
-        let block_of = |address: u64| address as usize / BLOCK * BLOCK;
-        for lines in writing.chunk_by(|one, other| block_of(one.0) == block_of(other.0)) {
-            let start = block_of(lines[0].0);
-            let Some(puddle) = puddle_at(start) else {
-                continue;
-            };
-            // SAFETY: puddles live while their store is open.
-            let puddle = unsafe { puddle.as_ref() };
-            let offset = (start - puddle.address) as u64;
-            let mut block = [0; BLOCK];
-            guarded(|| puddle.read_file(&mut block, offset))?;
-            for (address, line) in lines {
-                let at = *address as usize - start;
-                if let Some(place) = block[at..].first_chunk_mut() {
-                    line.patch(place);
-                }
-            }
-            // ORDER: synced by `Home::fence`, before these records count as home.
-            self.barrier.write_bytes(puddle, offset, &block)?;
-            puddle.note_copy(start);
-        }
-        Ok(())
     }
 }

@@ -12,9 +12,11 @@ use crossbeam_utils::CachePadded;
 use durum_format::record::{HEADER_WORDS, RingSalt, watermark_offset, watermark_words};
 use durum_persist::{Site, line, record};
 
+use super::blocks::Files;
 use super::checkpoint::Checkpoint;
+use super::checkpointer::Checkpointer;
 use super::group::Group;
-use super::home::{Files, Home, Mapped};
+use super::home::{Home, Mapped};
 use super::queue::{DRAIN, Queue};
 use super::relief::Relief;
 use super::segments::{Segment, Segments};
@@ -35,7 +37,7 @@ const LOG_BYTES: u64 = 2 << 20;
 const BATCH_BYTES: usize = 128 << 10;
 /// On the `file` domain all threads share one log, and a batch costs a sync of each file that it changes.
 const FILE_LOG_BYTES: u64 = 8 << 20;
-const FILE_BATCH_BYTES: usize = 2 << 20;
+pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
 
 /// The shared part.
 pub(crate) struct Journal {
@@ -56,6 +58,7 @@ pub(crate) struct Journal {
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
     pub(super) queue: Queue,
+    pub(super) checkpointer: Checkpointer,
     /// Gives private pages back.
     pub(super) relief: Mutex<Relief>,
     /// On the `file` domain: commits that share a sync.
@@ -73,7 +76,12 @@ impl std::fmt::Debug for Journal {
 
 impl Journal {
     /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
-    pub(crate) fn new(home_offset: Option<usize>, log_max: u64, buffered_window: Duration) -> Self {
+    pub(crate) fn new(
+        home_offset: Option<usize>,
+        log_max: u64,
+        buffered_window: Duration,
+        checkpoint_thread: bool,
+    ) -> Self {
         let checkpoint = match home_offset {
             Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
@@ -91,6 +99,7 @@ impl Journal {
             slot: AtomicUsize::new(0),
             log_max,
             queue: Queue::new(buffered_window),
+            checkpointer: Checkpointer::new(checkpoint_thread),
             relief: Mutex::default(),
             group: home_offset.is_none().then(Group::default),
         }
@@ -236,6 +245,11 @@ impl Journal {
         }
     }
 
+    /// On the `file` domain: brings a batch home, or as much as there is.
+    pub(super) fn bring_batch_home(&self) -> Result<()> {
+        self.lock_checkpoint().advance_batch(self)
+    }
+
     /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
     pub(super) fn bring_home_if_due(&self) -> Result<()> {
         let Some(mut checkpoint) = self.try_checkpoint() else {
@@ -343,9 +357,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends the thread that writes the queue; a store that is used on starts another one.
-    pub(crate) fn stop_flusher(&self) {
+    /// Ends the threads that write the queue and home places; a store that is used on starts others.
+    pub(crate) fn stop_threads(&self) {
         self.queue.stop_flusher();
+        self.stop_checkpointer();
     }
 
     /// Nothing is written home any more: the store is poisoned, and puddles go.

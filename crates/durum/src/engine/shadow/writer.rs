@@ -99,6 +99,7 @@ impl Writer {
         let stamp = if fits { journal.draw(1)? } else { 0 };
         let mut checkpoint = journal.try_checkpoint();
         if let Some(checkpoint) = &mut checkpoint {
+            // ORDER: durable with the commit's fence, before their records count as home.
             checkpoint.write_back(bytes)?;
         }
         if fits {

@@ -167,8 +167,9 @@ impl Campaign {
             .base(arena.base)
             .log_max(self.log_max)
             .private_max(self.private_max)
-            // No flusher comes between: the run says when the queue is written.
-            .buffered_window(Duration::from_secs(3600));
+            // No thread comes between: the run says when the queue is written, and commits write home.
+            .buffered_window(Duration::from_secs(3600))
+            .checkpoint_thread(false);
         let store = Store::create(path, options).expect("a store is made");
         let pool_options = PoolOptions::new()
             .engine(self.engine)
