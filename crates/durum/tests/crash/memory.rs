@@ -5,11 +5,11 @@
 
 use durum::Engine;
 
-use crate::harness::{Campaign, Workload};
+use crate::harness::{BYTES, Campaign, Helper, Medium, PLAIN, Workload, World};
 use crate::{buffered, sections, undo, wrap};
 
 /// The same run on Shadow, giving pages back after each commit.
-fn giving_back(run: &Workload, medium: crate::harness::Medium) {
+fn giving_back(run: &Workload, medium: Medium) {
     let mut campaign: Campaign = run.campaign(medium);
     campaign.engine = Engine::Shadow;
     campaign.private_max = 0;
@@ -32,13 +32,72 @@ const RUNS: &[&Workload] = &[
 #[test]
 fn crashes_while_pages_are_given_back_on_mapped_memory() {
     for run in RUNS {
-        giving_back(run, crate::harness::Medium::Lines);
+        giving_back(run, Medium::Lines);
     }
 }
 
 #[test]
 fn crashes_while_pages_are_given_back_on_a_file_system() {
     for run in RUNS {
-        giving_back(run, crate::harness::Medium::Sectors);
+        giving_back(run, Medium::Sectors);
     }
+}
+
+/// One thread applies records without a commit of its own, and another one's commits tell that home has them. Had the first one copied them home past
+/// the cache, no fence of the second one's would cover that.
+fn applied_by_one_and_counted_by_another(world: &mut World, apply: fn(&mut World)) {
+    let other = Helper::new();
+    other.run(world, |lane| lane.commits(|tx| tx.change(BYTES, 50_000, 1)));
+    apply(world);
+    // Once round the log.
+    for round in 0..12 {
+        other.run(world, move |lane| {
+            lane.commits(|tx| tx.change(BYTES + 100_000, 230_000, 2 + round))
+        });
+    }
+}
+
+fn once_round_the_log(mut campaign: Campaign) -> Campaign {
+    campaign.engine = Engine::Shadow;
+    campaign.log_max = 2 << 20;
+    campaign.large_size = 1_000_000;
+    campaign.plan(|plan| {
+        plan.points_max = Some(40);
+        plan.single_units_max = 2;
+        plan.random_images = 1;
+        plan.nested_one_in = 1000;
+    })
+}
+
+const APPLIED_TO_GIVE_BACK: Workload = Workload {
+    name: "applied to give pages back",
+    needs: once_round_the_log,
+    run: |world| {
+        applied_by_one_and_counted_by_another(world, |world| {
+            assert!(world.store.give_pages_back().unwrap().is_some());
+        })
+    },
+    ..PLAIN
+};
+
+const APPLIED_FOR_A_SECTION: Workload = Workload {
+    name: "applied for a section",
+    needs: once_round_the_log,
+    run: |world| {
+        applied_by_one_and_counted_by_another(world, |world| {
+            // A section that changes nothing makes no record, and so no fence.
+            world.lane().section_aborts(|_| Ok(()));
+        })
+    },
+    ..PLAIN
+};
+
+#[test]
+fn what_was_applied_to_give_pages_back_is_home_before_it_counts_as_home() {
+    APPLIED_TO_GIVE_BACK.survives_on_lines();
+}
+
+#[test]
+fn what_was_applied_for_a_section_is_home_before_it_counts_as_home() {
+    APPLIED_FOR_A_SECTION.survives_on_lines();
 }

@@ -99,8 +99,11 @@ impl Checkpoint {
     pub(super) fn apply_all(&mut self, journal: &Journal) {
         if !self.stopped {
             let batch_max = std::mem::replace(&mut self.batch_max, usize::MAX);
+            // ORDER: durable with the fence of whoever writes the batch back. This thread need not make one before another's commit finds these records home.
+            self.home.set_streaming(false);
             self.apply(journal, usize::MAX);
             self.batch_max = batch_max;
+            self.home.set_streaming(true);
         }
     }
 

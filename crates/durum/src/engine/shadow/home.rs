@@ -108,6 +108,14 @@ impl Home {
         }
     }
 
+    /// Whether copies may go past the cache: only where the thread that applies them makes a fence before it lets go of the checkpoint. No batch names their
+    /// lines, and another thread's fence does not cover them.
+    pub(super) fn set_streaming(&mut self, allowed: bool) {
+        if let Self::Mapped(home) = self {
+            home.is_streaming = allowed;
+        }
+    }
+
     /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not in one piece.
     ///
     /// # Errors
@@ -185,6 +193,8 @@ pub(super) struct Mapped {
     /// The lines of the batch before; those before `next` are written back.
     writing: Vec<usize>,
     next: usize,
+    /// Large copies go past the cache ([`Home::set_streaming`]).
+    is_streaming: bool,
 }
 
 impl Mapped {
@@ -194,6 +204,7 @@ impl Mapped {
             batch: LineSet::default(),
             writing: Vec::new(),
             next: 0,
+            is_streaming: true,
         }
     }
 
@@ -233,7 +244,7 @@ impl Mapped {
             Change::Copy { target, data } => {
                 let target = target as usize;
                 let home = (target + self.offset) as *mut u8;
-                if data.len() >= STREAM_MIN {
+                if data.len() >= STREAM_MIN && self.is_streaming {
                     for page in (target & !(PAGE - 1)..target + data.len()).step_by(PAGE) {
                         note(page);
                     }
