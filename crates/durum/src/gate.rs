@@ -123,7 +123,6 @@ impl Gate {
     ///
     /// # Errors
     /// `System`: the gate is open.
-    #[allow(dead_code, reason = "for what can wait until a calmer moment")]
     pub(crate) fn try_close(self: &Arc<Self>, timeout: Duration) -> Result<Option<Closed>> {
         self.close_until(Some(Instant::now() + timeout))
     }

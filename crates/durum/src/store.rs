@@ -284,7 +284,8 @@ pub struct StoreOptions {
     /// them durable when their commits return.
     pub buffered_window: Duration,
     /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the machine's memory. Above it, threads that commit
-    /// give pages back which hold nothing but what is at home, until half of it is left: up to a millisecond in a commit, while other transactions wait.
+    /// give pages back which hold nothing but what is at home, until half of it is left: up to a millisecond in a commit, on the `file` domain a
+    /// few syncs, while other transactions wait.
     ///
     /// A page counts when changes of it go home, so that up to [`StoreOptions::log_max`] may come on top. Zero gives pages back
     /// after every commit, which is for tests; `u64::MAX` never does.

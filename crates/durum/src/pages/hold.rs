@@ -35,6 +35,10 @@ pub(super) fn hold<R>(puddle: &Puddle, range: Range<usize>, look: impl FnOnce() 
             self.0.tracking.hold.end.store(0, Ordering::Release);
         }
     }
+    // A section's protection could not be taken away: the handler lets stores happen that should wait.
+    if puddle.tracking.trap.is_armed() {
+        return None;
+    }
     let held = &puddle.tracking.hold;
     held.start.store(range.start, Ordering::Relaxed);
     held.times.fetch_add(1, Ordering::Relaxed);

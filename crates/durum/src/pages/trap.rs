@@ -79,9 +79,13 @@ pub(super) fn protect(range: Range<usize>, flags: MprotectFlags) -> rustix::io::
 }
 
 impl Trap {
+    pub(super) fn is_armed(&self) -> bool {
+        self.is_armed.load(Ordering::Acquire)
+    }
+
     /// Notes a store and lets it happen; false if it is none of ours. Async-signal-safe.
     fn admit(&self, puddle: &Puddle, address: usize) -> bool {
-        if !self.is_armed.load(Ordering::Acquire) || !puddle.contains(address, 1) {
+        if !self.is_armed() || !puddle.contains(address, 1) {
             return false;
         }
         let page = (address - puddle.address) / PAGE;
@@ -195,7 +199,7 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
         let Tracking { trap, hold, .. } = &puddle.tracking;
-        match trap.is_armed.load(Ordering::Acquire) {
+        match trap.is_armed() {
             true => trap.admit(puddle, address),
             false => puddle.contains(address, 1) && hold.admit(address),
         }

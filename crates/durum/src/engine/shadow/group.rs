@@ -77,6 +77,11 @@ impl Group {
         }
     }
 
+    /// How long the last group took: a commit waits for up to two.
+    pub(super) fn sync_time(&self) -> Duration {
+        self.lock().sync_time
+    }
+
     /// Makes durable what waits in the queue, with the next group.
     pub(super) fn flush(&self, journal: &Journal, store: &StoreInner) -> Result<()> {
         self.commit(&mut vec![0; HEADER_WORDS], journal, store)

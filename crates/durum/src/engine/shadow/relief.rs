@@ -43,6 +43,10 @@ const HOLD: Site = Site("shadow.memory: hold stores up");
 
 /// A transaction that is open may wait for a lock that a thread at the gate holds.
 const GATE_WAIT: Duration = Duration::from_millis(1);
+/// On the `file` domain a transaction is open as long as its commit waits for the disk: for the sync under way, and for its own. So many times what the last
+/// one took, within bounds.
+const GATE_WAIT_SYNCS: u32 = 4;
+const GATE_WAIT_MAX: Duration = Duration::from_millis(100);
 /// After so long a turn ends, however much is left; it does at least one piece.
 const TURN: Duration = Duration::from_micros(400);
 /// Between turns below the limit, so many times what the last one took.
@@ -64,6 +68,8 @@ pub(super) struct Relief {
     is_under_way: bool,
     /// Nothing before this.
     not_before: Option<Instant>,
+    /// That is to leave time for other work, and only as long as there is room.
+    is_rest: bool,
     failures: u32,
     /// Where the next turn begins.
     cursor: usize,
@@ -94,10 +100,13 @@ impl Journal {
         };
         let relief = &mut *relief;
         let now = Instant::now();
-        if relief.not_before.is_some_and(|time| now < time) {
+        let budget = &*store.budget;
+        // A turn may have taken long only because the machine was busy; then many pages can come while it rests.
+        let rests_too_long = relief.is_rest && budget.pages() > budget.max();
+        if !rests_too_long && relief.not_before.is_some_and(|time| now < time) {
             return;
         }
-        let budget = &*store.budget;
+        relief.is_rest = false;
         if !relief.is_under_way {
             relief.is_under_way = true;
             relief.cursor = 0;
@@ -109,13 +118,12 @@ impl Journal {
             Ok(None) => {
                 let doubled = relief.failures.min(PAUSE_DOUBLED_MAX);
                 relief.failures += 1;
-                relief.not_before = Some(Instant::now() + PAUSE * (1 << doubled));
+                let pause = (PAUSE * (1 << doubled)).max(gate_wait(self) * REST);
+                relief.not_before = Some(Instant::now() + pause);
                 return;
             }
             Err(error) => {
-                if !std::mem::replace(&mut relief.has_warned, true) {
-                    tracing::warn!(%error, "private pages cannot be given back");
-                }
+                relief.warn(&error);
                 relief.not_before = Some(Instant::now() + PAUSE_AFTER_ERROR);
                 return;
             }
@@ -124,6 +132,7 @@ impl Journal {
         relief.lap += turn.given_back;
         let pages = budget.pages();
         let may_rest = pages <= budget.max() && budget.max() > 0;
+        relief.is_rest = may_rest;
         relief.not_before = may_rest.then(|| Instant::now() + turn.took * REST);
         if pages <= budget.max() / 2 {
             relief.is_under_way = false;
@@ -159,6 +168,12 @@ impl Journal {
 }
 
 impl Relief {
+    fn warn(&mut self, error: &Error) {
+        if !std::mem::replace(&mut self.has_warned, true) {
+            tracing::warn!(%error, "private pages cannot be given back");
+        }
+    }
+
     /// One turn, which ends when `goal` pages are left or time is up. `None`: a transaction stays open.
     fn turn(&mut self, journal: &Journal, store: &StoreInner, goal: usize) -> Result<Option<Turn>> {
         store.poison.check()?;
@@ -170,7 +185,7 @@ impl Relief {
         }
         let closed = match record::leaves_out(GATE) {
             true => None,
-            false => match store.gate.try_close(GATE_WAIT)? {
+            false => match store.gate.try_close(gate_wait(journal))? {
                 None => return Ok(None),
                 closed => closed,
             },
@@ -200,21 +215,32 @@ impl Relief {
             buffer: &mut self.buffer,
             held: &held,
             given_back: 0,
+            failed: None,
         };
         let is_lap_over = look.go_on(budget, &mut self.cursor, |pages| {
             pages <= goal && goal > 0 || began.elapsed() >= TURN
-        })?;
-        let given_back = look.given_back;
+        });
+        let (given_back, failed) = (look.given_back, look.failed);
         drop(checkpoint);
         drop(held);
         drop(closed);
         budget.were_given_back(given_back);
+        store.poison.check()?;
+        if let Some(error) = failed {
+            self.warn(&error);
+        }
         Ok(Some(Turn {
             given_back,
             took: began.elapsed(),
             is_lap_over,
         }))
     }
+}
+
+/// How long to wait for transactions that are open.
+fn gate_wait(journal: &Journal) -> Duration {
+    let syncs = (journal.group.as_ref()).map(|group| group.sync_time() * GATE_WAIT_SYNCS);
+    syncs.map_or(GATE_WAIT, |time| time.clamp(GATE_WAIT, GATE_WAIT_MAX))
 }
 
 /// Looks for pages to give back. The gate is closed, records are applied, and stay so.
@@ -225,6 +251,8 @@ struct Look<'t> {
     buffer: &'t mut Vec<u8>,
     held: &'t Held,
     given_back: usize,
+    /// Why some pages could not even be looked at. Others may go all the same.
+    failed: Option<Error>,
 }
 
 impl Look<'_> {
@@ -234,7 +262,7 @@ impl Look<'_> {
         budget: &Budget,
         cursor: &mut usize,
         is_enough: impl Fn(usize) -> bool,
-    ) -> Result<bool> {
+    ) -> bool {
         for puddle in budget.puddles() {
             let Some(copies) = &puddle.copies else {
                 continue;
@@ -251,19 +279,21 @@ impl Look<'_> {
                     false => self.pages(&puddle, copies, word),
                 });
                 let Some(done) = done else { break };
-                done?;
+                if let Err(error) = done {
+                    self.failed.get_or_insert(error);
+                }
                 let next = match copies.is_large(unit) {
                     true => (unit + 1) * LARGE_WORDS,
                     false => word + 1,
                 };
                 *cursor = puddle.address + next * WORD_BYTES;
                 if is_enough(budget.pages()) {
-                    return Ok(false);
+                    return false;
                 }
             }
         }
         *cursor = 0;
-        Ok(true)
+        true
     }
 
     fn is_pending(&self, page: usize) -> bool {
@@ -382,6 +412,14 @@ fn is_equal(page: usize, home: &[u8]) -> bool {
     bytes == home
 }
 
+/// Whether nothing is mapped at a page.
+fn is_hole(page: usize) -> bool {
+    let mut is_resident = 0u8;
+    // SAFETY: reads nothing at the page, and stores one byte to a variable.
+    let result = unsafe { libc::mincore(pointer(page), PAGE, &raw mut is_resident) };
+    result != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOMEM)
+}
+
 /// The runs of ones: where each begins and how long it is.
 fn runs(mut bits: u64) -> impl Iterator<Item = (usize, usize)> {
     std::iter::from_fn(move || {
@@ -456,6 +494,15 @@ impl Fresh {
             )
         };
         self.is_in_place.set(moved.is_ok());
+        // The system takes away what is there before it moves something to its place. Should it have stopped in between, for want of memory, nothing else
+        // may ever be mapped there, and no store may miss the puddle.
+        if moved.is_err() && is_hole(start) {
+            // Not by the logger: a thread whose store waits may hold its locks.
+            let told = b"durum: the system has taken pages of a puddle away and put nothing in their place\n";
+            // SAFETY: bytes that live for ever; without a standard error it fails.
+            unsafe { libc::write(libc::STDERR_FILENO, told.as_ptr().cast(), told.len()) };
+            std::process::abort();
+        }
         moved.is_ok()
     }
 }
