@@ -11,6 +11,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -160,17 +161,21 @@ impl Random {
 /// One test at a time: they measure memory and attach recorders.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+/// `None` while all tests run once more on another engine: these have their own.
+fn alone() -> Option<std::sync::MutexGuard<'static, ()>> {
+    let alone = || {
+        ALONE
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    };
+    (support::engine() == Engine::Shadow).then(alone)
 }
 
 const DOMAINS: [Domain; 2] = [Domain::Dram, Domain::File];
 
 #[test]
 fn a_pool_many_times_the_limit_is_filled_and_changed() {
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     for domain in DOMAINS {
         const LIMIT: usize = 16 << 20;
         /// Large pages that are being filled, the log and a batch, what the test itself has.
@@ -236,7 +241,7 @@ fn a_pool_many_times_the_limit_is_filled_and_changed() {
 /// Every kind of change between two times that all pages are given back, against a model. Fresh puddles, and those of a pool that was opened.
 #[test]
 fn nothing_changes_when_pages_are_given_back() {
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     for (domain, tracking, private_max) in [
         (Domain::Dram, PageTracking::Userfaultfd, u64::MAX),
         (Domain::Dram, PageTracking::Mprotect, 0),
@@ -387,7 +392,7 @@ fn nothing_changes_when_pages_are_given_back() {
 
 #[test]
 fn pages_that_differ_stay_in_memory_that_came_in_large_pages() {
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     let fixture = Fixture::new(Domain::Dram, u64::MAX);
     let (pool, root) = (fixture.pool(), fixture.root());
     for at in 0..8 {
@@ -522,13 +527,88 @@ fn stress(fixture: &Fixture, time: Duration, buffered: bool) -> u64 {
 
 #[test]
 fn values_never_go_back_under_threads() {
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     for domain in DOMAINS {
         for buffered in [false, true] {
             let fixture = Fixture::new(domain, u64::MAX);
-            let wrong = stress(&fixture, Duration::from_secs(2), buffered);
+            let wrong = stress(&fixture, Duration::from_secs(1), buffered);
             assert_eq!(wrong, 0, "{domain:?}, buffered: {buffered}");
         }
+    }
+}
+
+/// Threads that only load, without any transaction, from pages that are exchanged for others at that moment: from memory in large pages, which is filled, given
+/// back and changed again. A counter never goes back, and what does not change is always there.
+#[test]
+fn loads_notice_nothing() {
+    let Some(_alone) = alone() else { return };
+    const AT_ONCE: usize = 8;
+    for domain in DOMAINS {
+        let fixture = Fixture::new(domain, u64::MAX);
+        let (pool, root) = (fixture.pool(), fixture.root());
+        // How many pieces are there; where they are does not change.
+        let made = AtomicU64::new(0);
+        let stop = AtomicBool::new(false);
+        let loads = AtomicU64::new(0);
+        let root_address = (&raw const *root).expose_provenance();
+        thread::scope(|scope| {
+            for number in 0..2 {
+                let (made, stop, loads) = (&made, &stop, &loads);
+                scope.spawn(move || {
+                    let root = std::ptr::with_exposed_provenance::<Root>(root_address);
+                    let mut random = Random(number + 3);
+                    let mut counters = vec![0; PIECES];
+                    let mut count = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let pieces = made.load(Ordering::Acquire) as usize;
+                        if pieces == 0 {
+                            continue;
+                        }
+                        // Mostly the last ones, which are large pages still.
+                        let at = pieces - 1 - random.below(pieces.min(2 * AT_ONCE));
+                        let page = random.below(PIECE / PAGE) * PAGE / 8;
+                        unsafe {
+                            let piece = (&raw const (*root).pieces[at]).read_volatile();
+                            let constant = piece.add(page + 1).read_volatile();
+                            assert_eq!(constant, (at * PIECE + page + 1) as u64);
+                            let counter = piece.read_volatile();
+                            assert!(counter >= counters[at], "{counter} after {}", counters[at]);
+                            counters[at] = counter;
+                        }
+                        count += 1;
+                    }
+                    loads.fetch_add(count, Ordering::Relaxed);
+                });
+            }
+            let end = Instant::now() + Duration::from_secs(1);
+            let mut given_back = 0;
+            while Instant::now() < end && made.load(Ordering::Relaxed) as usize + AT_ONCE < PIECES {
+                let first = made.load(Ordering::Relaxed) as usize;
+                for at in first..first + AT_ONCE {
+                    let word = |index| match index {
+                        0 => 0,
+                        index => (at * PIECE + index) as u64,
+                    };
+                    make_piece(&pool, at, word);
+                }
+                made.store((first + AT_ONCE) as u64, Ordering::Release);
+                for _ in 0..3 {
+                    for at in first..first + AT_ONCE {
+                        pool.transaction(|tx| unsafe {
+                            let counter = root.pieces[at];
+                            tx.add(counter)?;
+                            *counter += 1;
+                            Ok::<_, Error>(())
+                        })
+                        .unwrap();
+                    }
+                    given_back += fixture.give_back();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(given_back > 1000, "{given_back}");
+        });
+        println!("{domain:?}: {} loads", loads.into_inner());
     }
 }
 
@@ -542,7 +622,7 @@ const STEPS: [Site; 3] = [
 /// Canaries: without any one of them the test above would fail.
 #[test]
 fn each_step_is_needed() {
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     for step in STEPS {
         let wrong = (0..10).map(|_| {
             let fixture = Fixture::new(Domain::Dram, u64::MAX);
@@ -578,9 +658,14 @@ impl Group {
                 continue;
             }
             let group = Group(path);
-            if group.0.join(limit).exists()
-                && std::fs::write(group.0.join(limit), bytes.to_string()).is_ok()
-            {
+            let set = |file: &str, value: &str| {
+                let path = group.0.join(file);
+                path.exists() && std::fs::write(path, value).is_ok()
+            };
+            if set(limit, &bytes.to_string()) {
+                // What does not fit is not to go to a swap area.
+                set("memory.swap.max", "0");
+                set("memory.swappiness", "0");
                 return Some(group);
             }
         }
@@ -617,7 +702,8 @@ fn works_in_little_memory(private_max: u64) {
         make_piece(&pool, at, |index| value(at, index));
     }
     let mut random = Random(3);
-    for _ in 0..200 {
+    // Few: each may take a page from the disk, and some systems read megabytes around it.
+    for _ in 0..20 {
         pool.transaction(|tx| unsafe {
             for _ in 0..50 {
                 let (at, index) = (random.below(LARGE), random.below(PIECE / 8));
@@ -636,7 +722,7 @@ fn works_in_little_memory(private_max: u64) {
             assert!(*word == value(at, index) || *word == !value(at, index));
         }
     }
-    assert!(changed > 9900 && changed <= 10_000, "{changed}");
+    assert!(changed > 990 && changed <= 1000, "{changed}");
     println!("{:?}", store.private_pages());
 }
 
@@ -654,9 +740,15 @@ fn works_in_little_memory_without_a_limit() {
 
 #[test]
 fn a_pool_larger_than_memory_works() {
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     let Some(group) = Group::new(LIMIT) else {
-        return println!("no control group can be made here: not tested");
+        // Not by `println`, which the test runner keeps to itself.
+        let why = "no control group that limits memory can be made here (that takes root, and a writable /sys/fs/cgroup)";
+        let _ = writeln!(
+            std::io::stderr(),
+            "a_pool_larger_than_memory_works: skipped, {why}"
+        );
+        return;
     };
     let dir = tempfile::tempdir_in(parent(Domain::File)).unwrap();
     std::fs::write(dir.path().join("group"), group.0.to_str().unwrap()).unwrap();
@@ -689,7 +781,7 @@ fn measure() {
     if support::directory().is_some() {
         return;
     }
-    let _alone = alone();
+    let Some(_alone) = alone() else { return };
     for domain in DOMAINS {
         let mut fixture = Fixture::new(domain, u64::MAX);
         let pool = fixture.pool();
