@@ -254,6 +254,9 @@
 // Memory with the delays of phase-change memory, for measurements.
 #define DURUM_DOMAIN_EMULATED_PCM 5
 
+// On the FILE domain, commits write home what was logged themselves; no thread of the store's does.
+#define DURUM_STORE_NO_CHECKPOINT_THREAD 1
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 
@@ -355,6 +358,16 @@ typedef struct durum_store_options {
     uint32_t domain;
     // What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
     uint32_t buffered_window_us;
+    // Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads that much
+    // at most. 0: durum's choice, 64 MiB.
+    uint64_t log_max;
+    // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
+    // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the machine's memory; UINT64_MAX: no limit.
+    uint64_t private_max;
+    // DURUM_STORE_* in any combination.
+    uint32_t flags;
+    // 0.
+    uint32_t reserved;
 } durum_store_options;
 
 // How a pool is made, and how it is used while it is open. Start from DURUM_POOL_OPTIONS_INIT.
@@ -712,7 +725,7 @@ int durum_log_reset(struct durum_log *log);
 #define DURUM_E_GROUP(code) ((code) / 100)
 
 /* Where options start: everything at its default. */
-#define DURUM_STORE_OPTIONS_INIT {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0}
+#define DURUM_STORE_OPTIONS_INIT {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0}
 #define DURUM_POOL_OPTIONS_INIT {sizeof(durum_pool_options), 0, DURUM_ENGINE_DEFAULT, 0}
 
 /* ---- transactions ----------------------------------------------------------------------------

@@ -23,6 +23,9 @@ pub const DURUM_DOMAIN_EMULATED_STT_RAM: u32 = 4;
 /// Memory with the delays of phase-change memory, for measurements.
 pub const DURUM_DOMAIN_EMULATED_PCM: u32 = 5;
 
+/// On the FILE domain, commits write home what was logged themselves; no thread of the store's does.
+pub const DURUM_STORE_NO_CHECKPOINT_THREAD: u32 = 1;
+
 /// An open store. Opaque.
 #[derive(Debug)]
 pub struct StoreHandle(pub(crate) Store);
@@ -39,6 +42,16 @@ pub struct StoreOptions {
     pub domain: u32,
     /// What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
     pub buffered_window_us: u32,
+    /// Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads that much
+    /// at most. 0: durum's choice, 64 MiB.
+    pub log_max: u64,
+    /// Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
+    /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the machine's memory; UINT64_MAX: no limit.
+    pub private_max: u64,
+    /// DURUM_STORE_* in any combination.
+    pub flags: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 impl StoreOptions {
@@ -50,7 +63,8 @@ impl StoreOptions {
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Ok(defaults);
         };
-        if options.struct_size != size_of::<Self>() as u64 {
+        let is_known = options.flags & !DURUM_STORE_NO_CHECKPOINT_THREAD == 0;
+        if options.struct_size != size_of::<Self>() as u64 || !is_known || options.reserved != 0 {
             return Err(Failure::argument(
                 "the store options were not made with DURUM_STORE_OPTIONS_INIT of this version",
             ));
@@ -63,6 +77,15 @@ impl StoreOptions {
             0 => with_base,
             micros => with_base.buffered_window(Duration::from_micros(micros.into())),
         };
+        let read = match options.log_max {
+            0 => read,
+            bytes => read.log_max(bytes),
+        };
+        let read = match options.private_max {
+            0 => read,
+            bytes => read.private_max(bytes),
+        };
+        let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
         Ok(match options.domain {
             DURUM_DOMAIN_DETECT => read,
             DURUM_DOMAIN_DAX => read.domain(Domain::Dax),

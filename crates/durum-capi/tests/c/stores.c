@@ -31,6 +31,12 @@ static void null_and_bad_options_are_refused(void) {
     options.struct_size -= 8;
     CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
     options.struct_size += 8;
+    options.flags = 1u << 31;
+    CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
+    options.flags = 0;
+    options.reserved = 1;
+    CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_ARGUMENT);
+    options.reserved = 0;
     options.base = 12345;
     CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_OPTIONS);
     CHECK_NULL(durum_store_create(scratch("missing/store"), NULL), DURUM_E_IO);
@@ -99,6 +105,74 @@ static void the_domain_is_told_and_can_be_chosen(void) {
         CHECK_CODE(durum_pool_close(pool), DURUM_OK);
         CHECK_CODE(durum_store_close(store), DURUM_OK);
     }
+}
+
+static int thread_count(void) {
+    FILE *status = fopen("/proc/self/status", "r");
+    CHECK(status != NULL);
+    char line[256];
+    int count = 0;
+    while (fgets(line, sizeof(line), status) != NULL)
+        (void)sscanf(line, "Threads: %d", &count);
+    fclose(status);
+    return count;
+}
+
+static void fill(durum_pool *pool, unsigned char *bytes, size_t size, int value) {
+    DURUM_TX_BEGIN(pool) {
+        CHECK(bytes[0] == value - 1 && bytes[size - 1] == value - 1);
+        CHECK_CODE(durum_tx_add(bytes, size), DURUM_OK);
+        memset(bytes, value, size);
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+}
+
+static unsigned char *zeros(durum_pool *pool, cell *root, size_t size) {
+    DURUM_TX_BEGIN(pool) {
+        void *bytes = durum_malloc(pool, NULL, size);
+        CHECK(bytes != NULL);
+        memset(bytes, 0, size);
+        DURUM_TX_ADD(root);
+        root->next = (cell *)bytes;
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+    return (unsigned char *)root->next;
+}
+
+/* Changes 16 MiB twelve times, more than log and private memory may take, and counts the threads there are then. */
+static int threads_after_large_changes(const durum_store_options *options, const char *name) {
+    enum { size = 16 << 20, step = 1 << 20 };
+    durum_store *store = durum_store_create(scratch(name), options);
+    CHECK(store != NULL);
+    durum_pool_options pool_options = DURUM_POOL_OPTIONS_INIT;
+    pool_options.engine = DURUM_ENGINE_SHADOW;
+    durum_pool *pool = durum_pool_create(store, "pool", &pool_options);
+    CHECK(pool != NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL);
+    unsigned char *bytes = zeros(pool, root, size);
+    for (int round = 1; round <= 12; round++)
+        for (size_t at = 0; at < size; at += step)
+            fill(pool, bytes + at, step, round);
+    int threads = thread_count();
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    return threads;
+}
+
+static void logs_memory_and_threads_can_be_chosen(void) {
+    int before = thread_count();
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    options.domain = DURUM_DOMAIN_FILE;
+    options.log_max = 4 << 20;
+    options.private_max = 2 << 20;
+    options.flags = DURUM_STORE_NO_CHECKPOINT_THREAD;
+    CHECK(threads_after_large_changes(&options, "without") == before);
+    options.flags = 0;
+    CHECK(threads_after_large_changes(&options, "with") == before + 1);
+    CHECK(thread_count() == before);
 }
 
 static void pools_are_made_opened_and_removed(void) {
@@ -197,6 +271,7 @@ const test store_tests[] = {
     {"a_null_handle_keeps_the_first_failure", a_null_handle_keeps_the_first_failure},
     {"a_null_handle_alone_is_an_argument_error", a_null_handle_alone_is_an_argument_error},
     {"the_domain_is_told_and_can_be_chosen", the_domain_is_told_and_can_be_chosen},
+    {"logs_memory_and_threads_can_be_chosen", logs_memory_and_threads_can_be_chosen},
     {"pools_are_made_opened_and_removed", pools_are_made_opened_and_removed},
     {"a_pool_outlives_its_stores_handle", a_pool_outlives_its_stores_handle},
     {"an_engine_that_is_not_there_is_refused", an_engine_that_is_not_there_is_refused},
