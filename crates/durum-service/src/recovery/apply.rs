@@ -7,30 +7,29 @@ use durum_format::Uuid;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
-use super::write::{HomeWrite, WriteKind};
+use super::plan::ClientPlan;
+use super::write::WriteKind;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::registry::contents::Contents;
 
 const HOME: Site = Site("recovered data");
 
-/// Writes all of `writes` and makes them durable. Applying them again gives the same bytes.
+/// Makes all writes of a plan, and makes them durable with what it relies on. Applying them again gives the same bytes.
 ///
 /// # Errors
 /// Of the system. Some of the writes may have been made: the logs are whole, and the next opener makes them again.
-pub(crate) fn apply(store: &Path, contents: &Contents, writes: &[HomeWrite]) -> Result<()> {
+pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Result<()> {
     let mut files: BTreeMap<Uuid, MediaFile> = BTreeMap::new();
-    for write in writes {
+    // What went home with a record may not be durable where the power stayed on and only the process ended.
+    for puddle in &plan.relied_on {
+        files.insert(*puddle, open(store, contents, *puddle)?);
+    }
+    for write in &plan.writes {
         let file = match files.get(&write.puddle) {
             Some(file) => file,
             None => {
-                let Some(record) = contents.puddles.get(&write.puddle) else {
-                    return Err(Error::PuddleUnknown {
-                        store: store.to_owned(),
-                        uuid: write.puddle.to_string(),
-                    });
-                };
-                let file = files::open(store, write.puddle, record, true)?;
+                let file = open(store, contents, write.puddle)?;
                 files.entry(write.puddle).or_insert(file)
             }
         };
@@ -63,4 +62,14 @@ pub(crate) fn apply(store: &Path, contents: &Contents, writes: &[HomeWrite]) -> 
             .map_err(|error| Error::io("making recovered data durable", file.path(), error))?;
     }
     Ok(())
+}
+
+fn open(store: &Path, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
+    let Some(record) = contents.puddles.get(&puddle) else {
+        return Err(Error::PuddleUnknown {
+            store: store.to_owned(),
+            uuid: puddle.to_string(),
+        });
+    };
+    files::open(store, puddle, record, true)
 }
