@@ -14,6 +14,7 @@ use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
+use crate::engine::FreedAt;
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
 use crate::space::Space;
@@ -86,6 +87,7 @@ pub(crate) struct Puddle {
     /// On `file`: one writer of shared words at a time, so that the newest value reaches the file last.
     pub(crate) word_writer: Mutex<()>,
     pub(crate) heap: OnceLock<PuddleHeap>,
+    pub(crate) freed_at: FreedAt,
     space: &'static Space,
     mapped: AtomicBool,
 }
@@ -220,6 +222,7 @@ impl Puddle {
             failed: AtomicU64::new(NO_FAILURE),
             word_writer: Mutex::new(()),
             heap: OnceLock::new(),
+            freed_at: FreedAt::new(address, size),
             space,
             mapped: AtomicBool::new(true),
         });
@@ -309,6 +312,15 @@ impl Puddle {
                     PRIVATE | MapFlags::FIXED,
                 )
             };
+        }
+    }
+
+    /// Space is about to be free for others.
+    pub(crate) fn note_freed(&self, range: Range<usize>) {
+        if self.home.is_some()
+            && let Some(pool) = self.pool.upgrade()
+        {
+            self.freed_at.note(range, pool.store.journal().drawn());
         }
     }
 

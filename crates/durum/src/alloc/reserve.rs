@@ -11,13 +11,14 @@ use durum_format::{GRANULE, SLAB_OBJECT_MAX};
 
 use super::pool::ThreadCache;
 use super::slab::{Class, Slab};
-use crate::announced::Announced;
+use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
+const LINE: usize = durum_persist::line::LINE;
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
 
@@ -122,7 +123,7 @@ impl Allocation {
                 self.new_slabs.push(element.slab);
                 announced.insert(slab.address, SLAB_HEADER_FIXED);
             }
-            announced.insert(address, size.max(1));
+            announced.insert_fresh(address, size.max(1));
             return Ok(address);
         }
         let (puddle, position) = pool.place(granules, |puddle, heap| {
@@ -458,6 +459,11 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
             let Some(slab) = (unsafe { slab.as_ref() }).shared() else {
                 return;
             };
+            let size = slab.class.element_size as usize;
+            if size >= FRESH_LARGE {
+                let address = slab.element_address(index);
+                puddle.note_freed(address..address + size);
+            }
             let empty = slab.release(index);
             if empty {
                 heap.slab_occupied(false);
@@ -466,11 +472,11 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
                 pool.offer(&slab, empty);
             }
         }
-        What::Object(position) => heap.release_object(position),
+        What::Object(position) => heap.release_object(puddle, position),
         What::Root(position) => {
             // First nothing else may be placed here, then the place is free.
             heap.cancel_root();
-            heap.release_object(position);
+            heap.release_object(puddle, position);
         }
     }
 }
@@ -510,11 +516,13 @@ fn write_object_header(
             16,
         );
     }
+    // To the end of a line, which is the extent's too.
+    let end = (data_offset + size.max(1)).next_multiple_of(LINE);
     if data_offset == 16 {
-        announced.insert(start, 16 + size.max(1));
+        announced.insert_fresh(start, end);
     } else {
         announced.insert(start, 16);
-        announced.insert(start + data_offset, size.max(1));
+        announced.insert_fresh(start + data_offset, end - data_offset);
     }
     start + data_offset
 }

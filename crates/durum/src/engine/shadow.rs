@@ -13,6 +13,8 @@
 
 mod changes;
 mod checkpoint;
+mod direct;
+mod freed;
 mod group;
 mod home;
 mod journal;
@@ -22,7 +24,7 @@ mod writer;
 
 use std::ops::Range;
 
-use durum_format::record::{Operation, push_copy, push_words};
+use durum_format::record::{Operation, push_copy, push_fresh, push_words};
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
@@ -36,6 +38,7 @@ use crate::puddle::Puddle;
 use crate::store::StoreInner;
 use crate::tx::{Announce, TxState};
 
+pub(crate) use freed::FreedAt;
 pub(crate) use journal::Journal;
 pub(crate) use writer::Writer;
 
@@ -96,8 +99,22 @@ impl Engine for Shadow {
         let journal = store.journal();
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
         guarded(|| changes::push_lines(&mut writer.record, announced));
+        if journal.group.is_none() && !announced.fresh().is_empty() {
+            let deferred = sets.iter().map(|set| set.target..set.target + set.len);
+            direct::choose(announced.fresh(), deferred, journal, &mut writer.direct);
+        }
+        let mut direct = writer.direct.iter().peekable();
         for range in announced.large() {
-            push_range(&mut writer.record, range.clone());
+            let mut from = range.start;
+            // Both are in order of address, and each of these lies in one of those.
+            while let Some(direct) = direct.next_if(|direct| direct.start < range.end) {
+                push_range(&mut writer.record, from..direct.start);
+                // SAFETY: as in `push_range`.
+                let bytes = unsafe { bytes_of(direct) };
+                guarded(|| push_fresh(&mut writer.record, direct.start as u64, bytes));
+                from = direct.end;
+            }
+            push_range(&mut writer.record, from..range.end);
         }
         for bitmap in bitmaps.iter() {
             let words = bitmap.words[..bitmap.len].as_bytes();
@@ -197,8 +214,15 @@ fn make_durable(
 /// Puts what a range of memory holds into the record.
 fn push_range(record: &mut Vec<u64>, range: Range<usize>) {
     // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
-    let bytes = unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) };
+    let bytes = unsafe { bytes_of(&range) };
     guarded(|| push_bytes(record, range.start, bytes));
+}
+
+/// # Safety
+/// The range is mapped, and nobody changes it while the bytes are in use.
+unsafe fn bytes_of<'a>(range: &Range<usize>) -> &'a [u8] {
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) }
 }
 
 /// Puts bytes for `target` into the record.

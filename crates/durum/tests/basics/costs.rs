@@ -273,3 +273,56 @@ fn a_transaction_on_shadow_costs_one_sync_on_a_file_system() {
         assert_eq!((thread_counters() - before).syncs, 1, "{ranges} ranges");
     }
 }
+
+/// A fresh object goes home with the commit that makes it, unless the log may still have something about its place.
+#[test]
+fn a_large_fresh_object_on_shadow_is_not_logged() {
+    const SIZE: usize = 1 << 20;
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Shadow));
+    let pool = fixture.pool();
+    // The last object, bytes logged, fences.
+    let costs = |change: &dyn Fn(&durum::Tx) -> durum::Result<*mut u8>| {
+        let before = thread_counters();
+        let object = pool.transaction(change).unwrap();
+        let spent = thread_counters() - before;
+        (object, spent.bytes_logged, spent.fences)
+    };
+    let make = |tx: &durum::Tx, size: usize| unsafe {
+        let object = tx.alloc_bytes(pool, 0, size, 8)?;
+        object.write_bytes(size as u8 | 1, size);
+        Ok(object)
+    };
+    let (_, logged, fences) = costs(&|tx| make(tx, SIZE));
+    assert!(logged < 1024, "{logged} bytes");
+    assert_eq!(fences, 1);
+    // In a puddle that does not go when it is freed, so that its place is taken again before long.
+    let size = SIZE / 8;
+    let is_logged_then = (0..64).any(|_| {
+        let (object, logged, fences) = costs(&|tx| make(tx, size));
+        assert_eq!(fences, 1);
+        costs(&|tx| unsafe { tx.free(object).map(|()| object) });
+        logged > size as u64
+    });
+    assert!(is_logged_then);
+
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Shadow));
+    let pool = fixture.pool();
+    let before = thread_counters();
+    for sizes in [&[1024, 1500, 4096, 4097, 70_000, 3 << 20][..], &[900]] {
+        pool.transaction(|tx| unsafe {
+            sizes.iter().try_for_each(|size| {
+                tx.alloc_bytes(pool, 0, *size, 8)?.write_bytes(7, *size);
+                Ok::<_, Error>(())
+            })
+        })
+        .unwrap();
+    }
+    let spent = thread_counters() - before;
+    assert_eq!(spent.fences, 2);
+    let only_the_small_one = 900..2500;
+    assert!(
+        only_the_small_one.contains(&spent.bytes_logged),
+        "{} bytes",
+        spent.bytes_logged
+    );
+}

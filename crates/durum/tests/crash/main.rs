@@ -26,6 +26,7 @@ mod allocator;
 mod canaries;
 mod chaining;
 mod failing_disk;
+mod fresh;
 mod life_cycle;
 mod model;
 mod pools;

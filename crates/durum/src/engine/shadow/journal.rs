@@ -49,6 +49,8 @@ pub(crate) struct Journal {
     next_log: AtomicU32,
     /// The slot that the next watermark goes to.
     slot: AtomicUsize,
+    /// What to add to an address to get its home, where that is mapped.
+    pub(super) home_offset: usize,
     /// Logs grow up to this many bytes before a commit waits for home updates.
     log_max: u64,
     /// On the `file` domain: commits that share a sync.
@@ -82,6 +84,7 @@ impl Journal {
             writers: AtomicU32::new(0),
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
+            home_offset: home_offset.unwrap_or(0),
             log_max,
             group: home_offset.is_none().then(Group::default),
         }
@@ -164,7 +167,7 @@ impl Journal {
     }
 
     /// No record that was drawn has a larger stamp.
-    fn drawn(&self) -> u64 {
+    pub(crate) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Acquire)
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Writer {
     end: usize,
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
+    /// Fresh ranges that go home with this commit instead of into its record.
+    pub(super) direct: Vec<Range<usize>>,
     /// The records of this commit: stamp and address.
     written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).
@@ -54,6 +56,7 @@ impl Writer {
             cursor: 0,
             end: 0,
             record: vec![0; HEADER_WORDS],
+            direct: Vec::new(),
             written: Vec::new(),
             dirty_from: 0,
             fenced: true,
@@ -69,6 +72,7 @@ impl Writer {
     }
 
     pub(super) fn clear(&mut self) {
+        self.direct.clear();
         self.record.truncate(HEADER_WORDS);
         self.record.resize(HEADER_WORDS, 0);
     }
@@ -100,6 +104,14 @@ impl Writer {
         let mut checkpoint = journal.try_checkpoint();
         if let Some(checkpoint) = &mut checkpoint {
             checkpoint.write_back(bytes)?;
+        }
+        for range in &self.direct {
+            let home = range.start + journal.home_offset;
+            // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
+            // SAFETY: an object of this transaction, in its two mappings; nobody else writes to either, and no record about this space is left.
+            guarded(|| unsafe {
+                line::copy_streaming(home as *mut u8, range.start as *const u8, range.len());
+            });
         }
         if fits {
             self.put(journal, stamp, 0, false, None, barrier)?;

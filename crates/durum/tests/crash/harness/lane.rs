@@ -252,6 +252,23 @@ impl Running<'_> {
         self.enter(slot, object, size, tag, How::Set)
     }
 
+    /// Allocates an object and fills it, but for a part that `set` fills at commit: not before, because another one has to wait.
+    pub fn alloc_and_set_part(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
+        self.change(0, 12, tag)?;
+        self.set(8, 12, tag + 1)?;
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
+        let mut bytes = pattern(tag, size);
+        let part = size / 2..size / 2 + 100;
+        unsafe {
+            let source = bytes[part.clone()].as_ptr();
+            self.tx
+                .set_bytes(object.add(part.start), source, part.len())?;
+            bytes[part].fill(0x66);
+            object.copy_from_nonoverlapping(bytes.as_ptr(), size);
+        }
+        self.enter(slot, object, size, tag, How::Set)
+    }
+
     /// Allocates an object of zeros.
     pub fn alloc_zeroed(&mut self, slot: usize, how: How) -> Result<(), Stop> {
         let object = self.tx.alloc_zeroed::<[u64; 12]>()?.cast::<u8>();
