@@ -4,10 +4,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-if ! [ -e /usr/include/libpmemobj.h ]; then
-    echo "bench/run.sh: libpmemobj is missing: install the package libpmemobj-dev" >&2
+need() { # need HEADER PACKAGE
+    [ -e "/usr/include/$1" ] && return
+    echo "bench/run.sh: $1 is missing: install the package $2" >&2
     exit 2
-fi
+}
+need libpmemobj.h libpmemobj-dev
+need leveldb/c.h libleveldb-dev
+need lmdb.h liblmdb-dev
 
 target=${CARGO_TARGET_DIR:-target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac

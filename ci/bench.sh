@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets libpmemobj and runs the benchmark suites named by SUITE (empty: all). Arguments are handed on.
+# Gets the peers' libraries and runs the benchmark suites named by SUITE (empty: all). Arguments are handed on.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -17,6 +17,8 @@ lint    clang-format                    clang-format
 bench   cc                              gcc
 bench   /usr/include/stdio.h            libc6-dev
 bench   /usr/include/libpmemobj.h       libpmemobj-dev
+bench   /usr/include/leveldb/c.h        libleveldb-dev
+bench   /usr/include/lmdb.h             liblmdb-dev
 bench   pkg-config                      pkg-config
 capi    gcc                             gcc
 capi    g++                             g++

@@ -101,6 +101,9 @@ for example in counter list_append list_hybrid; do
         -o "$work/bin/$example" "${run_path[@]}" "${libs[@]}"
     check "static $example" gcc -std=c11 -O2 "${cflags[@]}" examples/c/$example.c -o "$work/bin/$example-static" "${static_libs[@]}"
 done
+# Containers of the standard library, made durable by sections.
+check "compile containers" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" $capi/tests/programs/containers.cpp \
+    -o "$work/bin/containers" "${run_path[@]}" "${libs[@]}"
 cmake_builds() {
     cmake -S $capi/tests/cmake -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLES="$TOP/examples/c" &&
         cmake --build "$work/cmake"
@@ -149,7 +152,7 @@ kill_again_and_again() { # kill_again_and_again PROGRAM STORE KILLS WAIT_MS_MAX
 # On a disk each commit syncs: fewer kills, and more time before each.
 disk=$CARGO_TARGET_DIR/ci/capi
 rm -rf "$disk" && mkdir -p "$disk"
-for program in list_append list_hybrid; do
+for program in list_append list_hybrid containers; do
     kill_again_and_again $program "$work/$program.store" "$KILLS" 120
     kill_again_and_again $program "$disk/$program.store" $((KILLS / 3)) 1500
 done

@@ -1,7 +1,17 @@
-//! Compiles the C sources with the same optimisation level as the Rust sides and links libpmemobj.
+//! Compiles the C sources with the same optimisation level as the Rust sides and links the libraries that they use.
 
 fn main() {
-    let sources = ["cells.c", "swap.c", "list.c", "tree.c", "map.c", "pool.c"];
+    let sources = [
+        "cells.c",
+        "swap.c",
+        "list.c",
+        "tree.c",
+        "map.c",
+        "pool.c",
+        "kv.c",
+        "leveldb.c",
+        "lmdb.c",
+    ];
     let mut build = cc::Build::new();
     build
         .std("gnu11")
@@ -20,8 +30,11 @@ fn main() {
         println!("cargo::rerun-if-changed=c/{source}");
         build.file(format!("c/{source}"));
     }
-    println!("cargo::rerun-if-changed=c/peer.h");
-    println!("cargo::rerun-if-changed=c/pool.h");
+    for header in ["peer.h", "pool.h", "kv.h"] {
+        println!("cargo::rerun-if-changed=c/{header}");
+    }
     build.compile("durum_bench_peer");
-    println!("cargo::rustc-link-lib=dylib=pmemobj");
+    for library in ["pmemobj", "leveldb", "lmdb"] {
+        println!("cargo::rustc-link-lib=dylib={library}");
+    }
 }

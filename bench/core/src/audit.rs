@@ -4,7 +4,7 @@ use durum_persist::line;
 
 use crate::error::{Error, Result};
 use crate::measure::{Clock, Meter};
-use crate::report::{short, table::align};
+use crate::report::{align, short};
 use crate::run::Plan;
 use crate::side::{Role, Side};
 use crate::step::{Executed, step};
@@ -30,36 +30,34 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<String> {
     let mut lines = vec![HEADERS.map(str::to_owned)];
-    for suite in &plan.suites {
-        for workload in (suite.workloads)(&plan.scale) {
-            let rows = workload.rows();
-            let wanted: Vec<Row> = rows.iter().filter(|row| plan.wants(row)).copied().collect();
-            let Some(first) = wanted.first() else {
-                continue;
-            };
-            let mut columns = Vec::new();
-            for side in sides {
-                progress(&format!("stepping from {} on, {}", first.name, side.name()));
-                columns.push(step(|marks| {
-                    let mut stepped = Meter::stepped(marks);
-                    let mut unwatched = Meter::new(Clock::Wall);
-                    let mut session = workload.open(side.as_ref(), plan.dir)?;
-                    rows.iter().try_for_each(|row| {
-                        let watched = plan.wants(row);
-                        let meter = if watched {
-                            &mut stepped
-                        } else {
-                            &mut unwatched
-                        };
-                        session.run(row.name, meter).map(drop)
-                    })
-                })?);
-            }
-            for (index, row) in wanted.iter().enumerate() {
-                for (side, batches) in sides.iter().zip(&columns) {
-                    check(row, side.as_ref(), &batches[index])?;
-                    lines.push(line_of(row, side.as_ref(), &batches[index]));
-                }
+    for workload in (plan.suite.workloads)(&plan.scale) {
+        let rows = workload.rows();
+        let wanted: Vec<Row> = rows.iter().filter(|row| plan.wants(row)).copied().collect();
+        let Some(first) = wanted.first() else {
+            continue;
+        };
+        let mut columns = Vec::new();
+        for side in sides {
+            progress(&format!("stepping from {} on, {}", first.name, side.name()));
+            columns.push(step(|marks| {
+                let mut stepped = Meter::stepped(marks);
+                let mut unwatched = Meter::new(Clock::Wall);
+                let mut session = workload.open(side.as_ref(), plan.dir)?;
+                rows.iter().try_for_each(|row| {
+                    let watched = plan.wants(row);
+                    let meter = if watched {
+                        &mut stepped
+                    } else {
+                        &mut unwatched
+                    };
+                    session.run(row.name, meter).map(drop)
+                })
+            })?);
+        }
+        for (index, row) in wanted.iter().enumerate() {
+            for (side, batches) in sides.iter().zip(&columns) {
+                check(row, side.as_ref(), &batches[index])?;
+                lines.push(line_of(row, side.as_ref(), &batches[index]));
             }
         }
     }

@@ -46,6 +46,12 @@ pub enum Error {
         /// Its size in bytes.
         size: usize,
     },
+    /// A side was asked for a workload of a suite that it has no part in.
+    #[error("{side} does not take part in this workload")]
+    NotTaken {
+        /// Which side.
+        side: String,
+    },
     /// The sides would not execute the same instructions.
     #[error("{0}")]
     Unfair(String),
@@ -56,6 +62,13 @@ impl Error {
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| Error::File { path, source }
+    }
+
+    /// What a side says to a workload of another suite.
+    pub fn not_taken<T>(side: &str) -> Result<T> {
+        Err(Error::NotTaken {
+            side: side.to_owned(),
+        })
     }
 
     /// For `map_err` on what a side says.

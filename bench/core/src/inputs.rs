@@ -47,6 +47,15 @@ impl Value {
     }
 }
 
+/// The bytes that a 64-bit seed stands for, in stores whose values have any length.
+pub fn fill(seed: u64, value: &mut [u8]) {
+    let mut word = seed;
+    for bytes in value.chunks_mut(8) {
+        bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+        word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 /// What a walk over a whole structure found, or should find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Walk {
@@ -78,6 +87,12 @@ pub struct Scale {
     pub large: usize,
     /// Operations of `tx_empty` and `deref`.
     pub fast: usize,
+    /// Entries on a disk before puts of small values begin.
+    pub disk_entries: usize,
+    /// Puts of small values on a disk in each row, of all threads.
+    pub disk_puts: usize,
+    /// Entries before, and puts of, large values on a disk.
+    pub disk_large: usize,
 }
 
 impl Scale {
@@ -92,6 +107,9 @@ impl Scale {
             small: 100_000,
             large: 10_000,
             fast: 2_000_000,
+            disk_entries: 50_000,
+            disk_puts: 4_000,
+            disk_large: 1_000,
         }
     }
 
@@ -106,6 +124,9 @@ impl Scale {
             small: 100,
             large: 50,
             fast: 100,
+            disk_entries: 200,
+            disk_puts: 64,
+            disk_large: 64,
         }
     }
 
@@ -120,6 +141,9 @@ impl Scale {
             small: 5_000,
             large: 500,
             fast: 50_000,
+            disk_entries: 2_000,
+            disk_puts: 400,
+            disk_large: 100,
         }
     }
 }

@@ -11,11 +11,12 @@ use durum_bench_core::audit;
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::Scale;
 use durum_bench_core::measure::{Clock, Meter, pin};
-use durum_bench_core::report::{csv, machine, plot, table};
+use durum_bench_core::report::{csv, machine, plot};
 use durum_bench_core::run::{Plan, run};
 use durum_bench_core::side::Side;
 use durum_bench_core::sides;
-use durum_bench_core::workload::{SUITES, Suite};
+use durum_bench_core::workload::{self, Place, SUITES, Suite};
+use durum_persist::domain::{self, Domain};
 use durum_persist::line;
 
 const HELP: &str = "\
@@ -26,10 +27,11 @@ durum-bench [OPTIONS]
   --sides NAMES   only these sides, comma separated (default: all)
   --rounds N      rounds; reported are medians over them (default: 7)
   --quick         little work and one round: does everything run and give right answers?
-  --clock NAME    wall (default), or cpu: for a machine that does other things meanwhile
-  --dir DIR       where the stores are made (default: /dev/shm)
+  --clock NAME    wall (default), or cpu: for a machine that does other things meanwhile; suites on a disk keep to wall
+  --dir DIR       where the stores of suites in memory are made (default: /dev/shm)
+  --disk-dir DIR  where those of suites on a disk are made (default: that of --out)
   --out DIR       where latest.csv, latest.txt and latest.svg go (default: target/bench)
-  --audit         step through small batches and count what is really executed, instead of measuring time
+  --audit         step through small batches and count what is really executed, instead of measuring time; suites in memory only
   --list          print rows and sides, and stop
 ";
 
@@ -59,6 +61,7 @@ struct Options {
     quick: bool,
     clock: Clock,
     dir: PathBuf,
+    disk_dir: Option<PathBuf>,
     out: PathBuf,
     audit: bool,
     list: bool,
@@ -74,6 +77,7 @@ impl Options {
             quick: false,
             clock: Clock::Wall,
             dir: "/dev/shm".into(),
+            disk_dir: None,
             out: "target/bench".into(),
             audit: false,
             list: false,
@@ -104,6 +108,7 @@ impl Options {
                     }
                 }
                 "--dir" => options.dir = value()?.into(),
+                "--disk-dir" => options.disk_dir = Some(value()?.into()),
                 "--out" => options.out = value()?.into(),
                 "--audit" => options.audit = true,
                 "--list" => options.list = true,
@@ -114,10 +119,21 @@ impl Options {
         if options.suites.is_empty() {
             options.suites = SUITES.iter().collect();
         }
+        if options.audit {
+            options.suites.retain(|suite| suite.place == Place::Memory);
+        }
         if options.quick {
             options.rounds = 1;
         }
         Ok(options)
+    }
+
+    /// Where the suite's stores are made.
+    fn dir_of(&self, suite: &Suite) -> &Path {
+        match suite.place {
+            Place::Memory => &self.dir,
+            Place::Disk => self.disk_dir.as_ref().unwrap_or(&self.out),
+        }
     }
 
     fn scale(&self) -> Scale {
@@ -132,58 +148,75 @@ impl Options {
 }
 
 fn suite(name: &str) -> Result<&'static Suite> {
-    SUITES
-        .iter()
-        .find(|suite| suite.name == name)
-        .ok_or_else(|| {
-            let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
-            Error::Usage(format!(
-                "no suite is called {name}; there is {}",
-                known.join(", ")
-            ))
-        })
+    workload::suite(name).ok_or_else(|| {
+        let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+        Error::Usage(format!(
+            "no suite is called {name}; there is {}",
+            known.join(", ")
+        ))
+    })
 }
 
 fn bench() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
-    let sides = chosen_sides(&options)?;
+    let suites = chosen_sides(&options)?;
     if options.list {
-        return list(&options, &sides);
+        return list(&suites);
     }
     if !sides::environment_is_fair() {
         return run_again_in_fair_environment();
     }
+    fs::create_dir_all(&options.out).map_err(Error::file(&options.out))?;
+    for (suite, _) in &suites {
+        check_place(suite, options.dir_of(suite))?;
+    }
     let begin = Instant::now();
-    let pinned = pin();
     let mut meter = Meter::new(options.clock);
-    let work_dir = WorkDir::create(&options.dir)?;
-    let plan = Plan {
-        suites: options.suites.clone(),
-        filter: options.rows.clone(),
-        rounds: options.rounds,
-        scale: options.scale(),
-        dir: &work_dir.0,
-    };
     let terminal = std::io::stderr().is_terminal();
     let mut progress = |text: &str| {
         if terminal {
             eprint!("\r\x1b[K{text}");
         }
     };
-    if options.audit {
-        let text = audit::run(&plan, &sides, &mut progress)?;
+    let (mut measured, mut pinned) = (Vec::new(), None);
+    for (suite, sides) in &suites {
+        let work_dir = WorkDir::create(options.dir_of(suite))?;
+        let plan = Plan {
+            suite,
+            filter: options.rows.clone(),
+            rounds: options.rounds,
+            scale: options.scale(),
+            dir: &work_dir.0,
+        };
+        // On a disk the thread mostly waits, and shares the work with other threads: the system may choose the processor.
+        let pin = (suite.place == Place::Memory).then(pin).flatten();
+        pinned = pinned.or(pin.as_ref().map(|pin| pin.processor));
+        if options.audit {
+            let text = audit::run(&plan, sides, &mut progress)?;
+            progress("");
+            print(&text)?;
+            continue;
+        }
+        let of_suite = run(&plan, sides, &mut meter, &mut progress)?;
         progress("");
-        return print(&text);
+        if !of_suite.is_empty() {
+            print(&format!("{}\n", (suite.table)(&of_suite)))?;
+        }
+        measured.extend(of_suite);
     }
-    let measured = run(&plan, &sides, &mut meter, &mut progress)?;
-    progress("");
-    if terminal {
-        eprint!("\r");
+    if options.audit {
+        return Ok(());
     }
     let description = machine::describe(&machine::Run {
-        dir: &options.dir,
+        dirs: suites
+            .iter()
+            .map(|(suite, _)| options.dir_of(suite))
+            .collect(),
         instruction: format!("{:?}", line::instruction()),
-        peer: sides::peer_version(),
+        peers: suites
+            .iter()
+            .flat_map(|(_, sides)| sides.iter().filter_map(|side| side.version()))
+            .collect(),
         rounds: options.rounds,
         scale: if options.quick { "quick" } else { "full" },
         clock: if options.clock == Clock::Wall {
@@ -195,11 +228,30 @@ fn bench() -> Result<()> {
         processor_share: meter.processor_share(),
         seconds: begin.elapsed().as_secs_f64(),
     });
-    print(&format!("{}\n{description}\n", table::format(&measured)))?;
-    fs::create_dir_all(&options.out).map_err(Error::file(&options.out))?;
+    print(&format!("{description}\n"))?;
     write(&options.out.join("latest.csv"), &csv::format(&measured))?;
     write(&options.out.join("latest.txt"), &description)?;
     write(&options.out.join("latest.svg"), &plot::format(&measured))
+}
+
+/// A suite on a disk means nothing where a sync writes nothing.
+fn check_place(suite: &Suite, dir: &Path) -> Result<()> {
+    if suite.place == Place::Memory {
+        return Ok(());
+    }
+    match domain::detect(dir).map_err(Error::file(dir))? {
+        Domain::File => Ok(()),
+        other => Err(Error::Usage(format!(
+            "suite {}: {} is no file system on a disk ({}): a sync there writes nothing; name another with --disk-dir",
+            suite.name,
+            dir.display(),
+            if other == Domain::Dram {
+                "tmpfs"
+            } else {
+                "persistent memory"
+            },
+        ))),
+    }
 }
 
 /// Replaces this process by one in which the peer was loaded with the right environment.
@@ -210,33 +262,45 @@ fn run_again_in_fair_environment() -> Result<()> {
     Err(Error::file(program)(command.exec()))
 }
 
-fn chosen_sides(options: &Options) -> Result<Vec<Box<dyn Side>>> {
-    let mut sides = sides::all();
+/// A suite and those who take part in it.
+type Competition = (&'static Suite, Vec<Box<dyn Side>>);
+
+/// The suites with the sides that were asked for; without a suite in which nobody is left.
+fn chosen_sides(options: &Options) -> Result<Vec<Competition>> {
+    let mut suites: Vec<Competition> = options
+        .suites
+        .iter()
+        .map(|suite| (*suite, (suite.sides)()))
+        .collect();
     for name in &options.sides {
-        if !sides.iter().any(|side| side.name() == name) {
+        let mut sides = suites.iter().flat_map(|(_, sides)| sides);
+        if !sides.any(|side| side.name() == name) {
             return Err(Error::Usage(format!("no side is called {name}")));
         }
     }
-    sides.retain(|side| {
-        options.sides.is_empty() || options.sides.iter().any(|name| side.name() == name)
-    });
-    Ok(sides)
+    if !options.sides.is_empty() {
+        for (_, sides) in &mut suites {
+            sides.retain(|side| options.sides.iter().any(|name| side.name() == name));
+        }
+        suites.retain(|(_, sides)| !sides.is_empty());
+    }
+    Ok(suites)
 }
 
-fn list(options: &Options, sides: &[Box<dyn Side>]) -> Result<()> {
+fn list(suites: &[Competition]) -> Result<()> {
     let mut text = String::new();
-    for suite in &options.suites {
+    for (suite, sides) in suites {
         for workload in (suite.workloads)(&Scale::quick()) {
             for row in workload.rows() {
                 text.push_str(&format!(
-                    "{:<6} {:<13} {}\n",
+                    "{:<6} {:<16} {}\n",
                     suite.name, row.name, row.one_op
                 ));
             }
         }
+        let names: Vec<&str> = sides.iter().map(|side| side.name()).collect();
+        text.push_str(&format!("{:<6} sides: {}\n", suite.name, names.join(", ")));
     }
-    let names: Vec<&str> = sides.iter().map(|side| side.name()).collect();
-    text.push_str(&format!("sides: {}\n", names.join(", ")));
     print(&text)
 }
 

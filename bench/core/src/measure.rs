@@ -1,8 +1,14 @@
 //! Time and counts of a batch, and what to make of several rounds.
 
-use durum_persist::count;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
 
+use durum_persist::count::{self, Counters};
+
+use crate::error::Result;
 use crate::step::Marks;
+use crate::syncs;
 
 /// Which time is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +20,7 @@ pub enum Clock {
 }
 
 /// What one operation cost on average over a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Nanoseconds on the clock that was asked for.
     pub ns: f64,
@@ -28,6 +34,44 @@ pub struct Sample {
     pub fences_background: f64,
     /// Lines of background threads.
     pub write_backs_background: f64,
+    /// Syncs of files, background threads included.
+    pub syncs: f64,
+    /// The rate as a multiple of the same side's rate with one thread in the same round, in rows that ask for it.
+    pub scaling: Option<f64>,
+    /// Nanoseconds of each operation, where each was timed.
+    pub latencies: Vec<u64>,
+}
+
+impl Sample {
+    /// Of parts that did the same number of operations each.
+    pub fn mean_of(parts: Vec<Sample>) -> Sample {
+        let mean = |of: fn(&Sample) -> f64| parts.iter().map(of).sum::<f64>() / parts.len() as f64;
+        Sample {
+            ns: mean(|part| part.ns),
+            fences: mean(|part| part.fences),
+            write_backs: mean(|part| part.write_backs),
+            bytes: mean(|part| part.bytes),
+            fences_background: mean(|part| part.fences_background),
+            write_backs_background: mean(|part| part.write_backs_background),
+            syncs: mean(|part| part.syncs),
+            scaling: None,
+            latencies: parts.into_iter().flat_map(|part| part.latencies).collect(),
+        }
+    }
+
+    /// Counts per operation; no times yet.
+    fn counted(own: Counters, background: Counters, syncs_outside: u64, ops: usize) -> Sample {
+        let per_op = |amount: u64| amount as f64 / ops as f64;
+        Sample {
+            fences: per_op(own.fences),
+            write_backs: per_op(own.write_backs + own.streamed_lines),
+            bytes: per_op(own.bytes_written),
+            fences_background: per_op(background.fences),
+            write_backs_background: per_op(background.write_backs + background.streamed_lines),
+            syncs: per_op(own.syncs + background.syncs + syncs_outside),
+            ..Sample::default()
+        }
+    }
 }
 
 /// Measures batches.
@@ -62,6 +106,7 @@ impl Meter {
     pub fn measure<R>(&mut self, ops: usize, batch: impl FnOnce() -> R) -> (Sample, R) {
         let counts = count::thread_counters();
         let background = count::background_counters();
+        let syncs_outside = syncs::count();
         let cpu = now_ns(libc::CLOCK_THREAD_CPUTIME_ID);
         let wall = now_ns(libc::CLOCK_MONOTONIC);
         if let Some(marks) = &mut self.marks {
@@ -78,29 +123,94 @@ impl Meter {
         }
         self.wall_ns += wall_ns;
         self.cpu_ns += cpu_ns;
-        let per_op = |amount: u64| amount as f64 / ops as f64;
         let sample = Sample {
             ns: match self.clock {
                 Clock::Wall => wall_ns,
                 Clock::Cpu => cpu_ns,
             } / ops as f64,
-            fences: per_op(counts.fences),
-            write_backs: per_op(counts.write_backs + counts.streamed_lines),
-            bytes: per_op(counts.bytes_written),
-            fences_background: per_op(background.fences),
-            write_backs_background: per_op(background.write_backs + background.streamed_lines),
+            ..Sample::counted(counts, background, syncs::count() - syncs_outside, ops)
         };
         (sample, result)
     }
 
-    /// The share of the measured time in which this thread had the processor: near 1 on a quiet machine.
-    pub fn processor_share(&self) -> f64 {
-        if self.wall_ns == 0.0 {
-            1.0
-        } else {
-            self.cpu_ns / self.wall_ns
-        }
+    /// Runs `ops` operations in each worker, and times every one. Several workers have a thread each and begin together; a lone one
+    /// runs on this thread. The time is elapsed time whatever the clock, since what such operations do is wait; for the same reason they
+    /// do not count for [`Meter::processor_share`].
+    ///
+    /// # Errors
+    /// The first that a worker returned; it does no more then, the others finish.
+    pub fn measure_each<W>(&mut self, ops: usize, mut workers: Vec<W>) -> Result<Sample>
+    where
+        W: FnMut(usize) -> Result<()> + Send,
+    {
+        let total = ops * workers.len();
+        let counts = count::all_counters();
+        let background = count::background_counters();
+        let syncs_outside = syncs::count();
+        let (elapsed_ns, latencies) = match &mut workers[..] {
+            [lone] => {
+                let begin = Instant::now();
+                let latencies = time_each(ops, lone)?;
+                (begin.elapsed().as_nanos(), latencies)
+            }
+            several => {
+                let gate = Barrier::new(several.len() + 1);
+                thread::scope(|scope| {
+                    let mut threads = Vec::with_capacity(several.len());
+                    for worker in several {
+                        let gate = &gate;
+                        threads.push(scope.spawn(move || {
+                            gate.wait();
+                            time_each(ops, worker)
+                        }));
+                    }
+                    let begin = Instant::now();
+                    gate.wait();
+                    let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+                    let elapsed = begin.elapsed().as_nanos();
+                    let mut all = Vec::with_capacity(total);
+                    for result in results {
+                        match result {
+                            Ok(latencies) => all.append(&mut latencies?),
+                            Err(panic) => std::panic::resume_unwind(panic),
+                        }
+                    }
+                    Ok((elapsed, all))
+                })?
+            }
+        };
+        let counts = count::all_counters() - counts;
+        let background = count::background_counters() - background;
+        Ok(Sample {
+            ns: elapsed_ns as f64 / total as f64,
+            latencies,
+            ..Sample::counted(counts, background, syncs::count() - syncs_outside, total)
+        })
     }
+
+    /// The share of the measured time in which this thread had the processor: near 1 on a quiet machine. `None` if all that was
+    /// measured waits for a disk.
+    pub fn processor_share(&self) -> Option<f64> {
+        (self.wall_ns > 0.0).then(|| self.cpu_ns / self.wall_ns)
+    }
+}
+
+fn time_each(ops: usize, worker: &mut impl FnMut(usize) -> Result<()>) -> Result<Vec<u64>> {
+    let mut latencies = Vec::with_capacity(ops);
+    for index in 0..ops {
+        let begin = Instant::now();
+        worker(index)?;
+        latencies.push(begin.elapsed().as_nanos() as u64);
+    }
+    Ok(latencies)
+}
+
+/// The value below which the given share of all values lies, by rank; `None` of no values.
+pub fn percentile(values: &mut [u64], share: f64) -> Option<u64> {
+    let last = values.len().checked_sub(1)?;
+    let rank = (share * values.len() as f64).ceil() as usize;
+    let index = rank.saturating_sub(1).min(last);
+    Some(*values.select_nth_unstable(index).1)
 }
 
 fn now_ns(clock: libc::clockid_t) -> i64 {
@@ -113,25 +223,42 @@ fn now_ns(clock: libc::clockid_t) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Keeps this thread on one processor, the last that it may use: interrupts mostly go to the first. Its number, or
-/// `None` where the system refuses.
-pub fn pin() -> Option<usize> {
+/// This thread stays on one processor until drop.
+#[derive(Debug)]
+pub struct Pinned {
+    /// The processor's number.
+    pub processor: usize,
+    before: libc::cpu_set_t,
+}
+
+/// Keeps this thread on one processor, the last that it may use: interrupts mostly go to the first. `None` where the
+/// system refuses.
+pub fn pin() -> Option<Pinned> {
     // SAFETY: an all-zero set is a valid, empty one.
-    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `allowed` is valid for writes of the size that is passed.
-    if unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) } != 0 {
+    let mut before: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `before` is valid for writes of the size that is passed.
+    if unsafe { libc::sched_getaffinity(0, size_of_val(&before), &raw mut before) } != 0 {
         return None;
     }
     // SAFETY: the index is below CPU_SETSIZE.
-    let last =
-        (0..libc::CPU_SETSIZE as usize).rfind(|cpu| unsafe { libc::CPU_ISSET(*cpu, &allowed) })?;
+    let processor =
+        (0..libc::CPU_SETSIZE as usize).rfind(|cpu| unsafe { libc::CPU_ISSET(*cpu, &before) })?;
     // SAFETY: an all-zero set is a valid, empty one.
     let mut chosen: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the index is below CPU_SETSIZE.
-    unsafe { libc::CPU_SET(last, &mut chosen) };
-    // SAFETY: `chosen` is a valid set of the size that is passed.
-    (unsafe { libc::sched_setaffinity(0, size_of_val(&chosen), &raw const chosen) } == 0)
-        .then_some(last)
+    unsafe { libc::CPU_SET(processor, &mut chosen) };
+    set_affinity(&chosen).then_some(Pinned { processor, before })
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        set_affinity(&self.before);
+    }
+}
+
+fn set_affinity(processors: &libc::cpu_set_t) -> bool {
+    // SAFETY: a valid set of the size that is passed.
+    unsafe { libc::sched_setaffinity(0, size_of_val(processors), processors) == 0 }
 }
 
 /// Median and extremes of the rounds.
@@ -185,6 +312,36 @@ mod tests {
                 max: 4.0
             })
         );
+    }
+
+    #[test]
+    fn a_percentile_is_the_value_of_its_rank() {
+        let mut values: Vec<u64> = (1..=1000).rev().collect();
+        let mut at = |share| percentile(&mut values, share);
+        assert_eq!(
+            (at(0.5), at(0.99), at(0.999)),
+            (Some(500), Some(990), Some(999))
+        );
+        assert_eq!((at(0.0), at(1.0)), (Some(1), Some(1000)));
+        assert_eq!(percentile(&mut [], 0.5), None);
+        assert_eq!(percentile(&mut [7], 0.999), Some(7));
+    }
+
+    #[test]
+    fn every_operation_of_every_worker_is_timed() {
+        let worker = |_| {
+            |_: usize| -> Result<()> {
+                thread::sleep(std::time::Duration::from_millis(1));
+                Ok(())
+            }
+        };
+        for threads in [1, 4] {
+            let workers = (0..threads).map(worker).collect();
+            let sample = Meter::new(Clock::Cpu).measure_each(10, workers).unwrap();
+            assert_eq!(sample.latencies.len(), 10 * threads);
+            assert!(sample.latencies.iter().all(|ns| *ns >= 1_000_000));
+            assert!(sample.ns >= 1e6 / threads as f64);
+        }
     }
 
     #[test]

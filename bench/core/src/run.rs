@@ -1,13 +1,14 @@
 //! Rounds: every side runs every row in each round, row by row, in rotated order.
 //!
-//! So two sides that are compared run the same row within moments of each other, and neither always comes first. A ratio is taken
-//! within a round; what is reported is the median over the rounds.
+//! So two sides that are compared run the same row within moments of each other, and neither always comes first. Where a second is
+//! too long for a moment, because a disk changes its mind, the sides take turns several times within a row. A ratio is taken within a
+//! round; what is reported is the median over the rounds.
 
 use std::path::Path;
 
 use crate::error::Result;
 use crate::inputs::Scale;
-use crate::measure::{Meter, Sample, Spread};
+use crate::measure::{Meter, Sample, Spread, percentile};
 use crate::side::{Role, Side};
 use crate::workload::{Row, Suite};
 
@@ -44,6 +45,19 @@ impl Column {
         Spread::of(self.samples.iter().map(of)).unwrap_or(nothing)
     }
 
+    /// The nanoseconds within which the given shares of the operations of all rounds were done, where each was timed.
+    pub fn percentiles<const N: usize>(&self, shares: [f64; N]) -> [Option<f64>; N] {
+        let each = self.samples.iter().flat_map(|sample| &sample.latencies);
+        let mut each: Vec<u64> = each.copied().collect();
+        shares.map(|share| percentile(&mut each, share).map(|ns| ns as f64))
+    }
+
+    /// How many times the rate with one thread, where the row asks for it.
+    pub fn scaling(&self) -> Option<f64> {
+        Spread::of(self.samples.iter().filter_map(|sample| sample.scaling))
+            .map(|spread| spread.median)
+    }
+
     /// The time of this side as a multiple of the other's, round by round.
     pub fn ratio_to(&self, other: &Column) -> Option<Spread> {
         Spread::of(
@@ -69,14 +83,27 @@ pub struct Measured {
 impl Measured {
     /// The side with this role, if it took part (of several, the first).
     pub fn role(&self, role: Role) -> Option<&Column> {
-        self.columns.iter().find(|column| column.role == role)
+        self.roles(role).next()
+    }
+
+    /// All sides with this role.
+    pub fn roles(&self, role: Role) -> impl Iterator<Item = &Column> {
+        self.columns
+            .iter()
+            .filter(move |column| column.role == role)
+    }
+
+    /// The peer with the smallest median.
+    pub fn fastest_peer(&self) -> Option<&Column> {
+        self.roles(Role::Peer)
+            .min_by(|left, right| left.ns().median.total_cmp(&right.ns().median))
     }
 }
 
 /// What to run.
 pub struct Plan<'p> {
-    /// The suites.
-    pub suites: Vec<&'p Suite>,
+    /// The suite.
+    pub suite: &'p Suite,
     /// Only rows of these names, or whose names begin with one of these and an underscore; all if empty. The other rows of their
     /// workloads run, too, since rows build on each other, but are not reported.
     pub filter: Vec<String>,
@@ -106,27 +133,28 @@ pub fn run(
     meter: &mut Meter,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Measured>> {
-    let mut all = Vec::new();
-    for suite in &plan.suites {
-        for workload in (suite.workloads)(&plan.scale) {
-            if !workload.rows().iter().any(|row| plan.wants(row)) {
-                continue;
-            }
-            let begin = all.len();
-            all.extend(
-                workload
-                    .rows()
-                    .iter()
-                    .map(|row| measured(suite.name, *row, sides)),
-            );
-            for round in 0..plan.rounds {
-                let open = sides
-                    .iter()
-                    .map(|side| workload.open(side.as_ref(), plan.dir));
-                let mut sessions = open.collect::<Result<Vec<_>>>()?;
-                for (index, row) in workload.rows().iter().enumerate() {
+    let (suite, mut all) = (plan.suite, Vec::new());
+    for workload in (suite.workloads)(&plan.scale) {
+        if !workload.rows().iter().any(|row| plan.wants(row)) {
+            continue;
+        }
+        let begin = all.len();
+        all.extend(
+            workload
+                .rows()
+                .iter()
+                .map(|row| measured(suite.name, *row, sides)),
+        );
+        for round in 0..plan.rounds {
+            let open = sides
+                .iter()
+                .map(|side| workload.open(side.as_ref(), plan.dir));
+            let mut sessions = open.collect::<Result<Vec<_>>>()?;
+            for (index, row) in workload.rows().iter().enumerate() {
+                let mut parts = vec![Vec::new(); sides.len()];
+                for part in 0..workload.parts() {
                     for turn in 0..sides.len() {
-                        let side = (turn + round + index) % sides.len();
+                        let side = (turn + round + index + part) % sides.len();
                         let (number, of) = (round + 1, plan.rounds);
                         progress(&format!(
                             "{} {}: {}, round {number} of {of}",
@@ -134,15 +162,33 @@ pub fn run(
                             row.name,
                             sides[side].name()
                         ));
-                        let sample = sessions[side].run(row.name, meter)?;
-                        all[begin + index].columns[side].samples.push(sample);
+                        parts[side].push(sessions[side].run(row.name, meter)?);
                     }
                 }
+                for (column, parts) in all[begin + index].columns.iter_mut().zip(parts) {
+                    column.samples.push(Sample::mean_of(parts));
+                }
+            }
+            if let Some(lone) = workload.lone() {
+                scale(&mut all[begin..], lone);
             }
         }
     }
     all.retain(|measured: &Measured| plan.wants(&measured.row));
     Ok(all)
+}
+
+/// Tells the last round's rates as multiples of the rates in the row `lone`.
+fn scale(rows: &mut [Measured], lone: usize) {
+    for side in 0..rows[lone].columns.len() {
+        let last_ns = |row: &Measured| row.columns[side].samples.last().map(|sample| sample.ns);
+        let lone_ns = last_ns(&rows[lone]);
+        for row in &mut *rows {
+            if let Some(sample) = row.columns[side].samples.last_mut() {
+                sample.scaling = lone_ns.map(|lone_ns| lone_ns / sample.ns);
+            }
+        }
+    }
 }
 
 fn measured(suite: &'static str, row: Row, sides: &[Box<dyn Side>]) -> Measured {

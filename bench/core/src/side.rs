@@ -5,23 +5,25 @@
 
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inputs::{Op, Walk};
 
 /// What a side stands for in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Another library, the denominator of `speedup`.
+    /// Another library, the numerator of `speedup`.
     Peer,
     /// An engine of durum.
     Engine,
-    /// `flush1`, the denominator of `floor_ratio`.
+    /// The physical limit (`flush1`, `overwrite`), the denominator of `floor_ratio`.
     Limit,
     /// Plain memory.
     Volatile,
 }
 
 /// One contestant: it makes a fresh store for each workload of each round, below `dir`, and removes it on drop.
+///
+/// A side implements the workloads of the suites that list it; other workloads get `NotTaken`.
 pub trait Side {
     /// The name in the report: the engine's, or the library's.
     fn name(&self) -> &str;
@@ -29,16 +31,34 @@ pub trait Side {
     fn role(&self) -> Role;
     /// The persistence domain it works in, or `none`.
     fn domain(&self) -> &str;
+    /// Name and version of the library, of a peer.
+    fn version(&self) -> Option<String> {
+        None
+    }
     /// Single operations, with a ring in which node i points to node `ring[i]`.
-    fn cells(&self, dir: &Path, ring: &[u32], objects_max: usize) -> Result<Box<dyn Cells>>;
+    fn cells(&self, _dir: &Path, _ring: &[u32], _objects_max: usize) -> Result<Box<dyn Cells>> {
+        Error::not_taken(self.name())
+    }
     /// An array of `count` integers; integer i starts as i.
-    fn swap(&self, dir: &Path, count: usize) -> Result<Box<dyn Swap>>;
+    fn swap(&self, _dir: &Path, _count: usize) -> Result<Box<dyn Swap>> {
+        Error::not_taken(self.name())
+    }
     /// An empty list.
-    fn list(&self, dir: &Path) -> Result<Box<dyn List>>;
+    fn list(&self, _dir: &Path) -> Result<Box<dyn List>> {
+        Error::not_taken(self.name())
+    }
     /// An empty B-tree of order 8.
-    fn tree(&self, dir: &Path) -> Result<Box<dyn Tree>>;
+    fn tree(&self, _dir: &Path) -> Result<Box<dyn Tree>> {
+        Error::not_taken(self.name())
+    }
     /// An empty hash map with `1 << bucket_bits` buckets.
-    fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn Map>>;
+    fn map(&self, _dir: &Path, _bucket_bits: u32) -> Result<Box<dyn Map>> {
+        Error::not_taken(self.name())
+    }
+    /// An empty key-value store on a disk.
+    fn puts(&self, _dir: &Path, _shape: &PutsShape) -> Result<Box<dyn Puts>> {
+        Error::not_taken(self.name())
+    }
 }
 
 /// Bytes of the area that `floor` and `add` write to: it stays in the second-level cache, as a hot object would.
@@ -118,4 +138,38 @@ pub trait Map {
     fn run(&mut self, ops: &[Op]) -> Result<u64>;
     /// Walks the map.
     fn walk(&mut self) -> Walk;
+}
+
+/// What a key-value store of the disk suite must have room for.
+#[derive(Clone, Copy, Debug)]
+pub struct PutsShape {
+    /// Bytes of every value: [`SMALL_VALUE`] or [`LARGE_VALUE`].
+    pub value_len: usize,
+    /// Threads that put at the same time.
+    pub threads: usize,
+    /// Different keys of each thread, at most.
+    pub keys_each_max: usize,
+    /// Puts of all threads, loaded entries included, at most.
+    pub puts_max: usize,
+}
+
+/// Bytes of a small value: those of a YCSB field, and of LevelDB's benchmark values.
+pub const SMALL_VALUE: usize = 100;
+/// Bytes of a large value: a page.
+pub const LARGE_VALUE: usize = 4096;
+
+/// A key-value store on a disk, shared by threads that have keys of their own.
+pub trait Puts {
+    /// A handle for each thread.
+    fn handles(&mut self) -> Vec<Box<dyn Put + Send + '_>>;
+    /// Shows every entry, in any order.
+    fn visit(&mut self, see: &mut dyn FnMut(u64, &[u8])) -> Result<()>;
+}
+
+/// One thread's handle of a store.
+pub trait Put {
+    /// Sets the key's value, whether the key is there or not. Durable when it returns.
+    fn put(&mut self, key: u64, value: &[u8]) -> Result<()>;
+    /// Puts keys that are not there yet in one commit: value i is the i-th of equal parts of `values`.
+    fn load(&mut self, keys: &[u64], values: &[u8]) -> Result<()>;
 }

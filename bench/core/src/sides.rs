@@ -2,17 +2,22 @@
 
 pub mod arena;
 pub mod durum;
+#[cfg(feature = "peers")]
+pub mod kv;
 pub mod lines;
+pub mod overwrite;
 pub mod plain;
 #[cfg(feature = "peers")]
 pub mod pmdk;
+#[cfg(feature = "peers")]
+pub mod redb;
 
 use std::process::Command;
 
 use crate::side::Side;
 
-/// Every side, the peer first.
-pub fn all() -> Vec<Box<dyn Side>> {
+/// The sides of the suites in memory, the peer first.
+pub fn memory() -> Vec<Box<dyn Side>> {
     vec![
         #[cfg(feature = "peers")]
         Box::new(pmdk::Pmdk),
@@ -23,12 +28,19 @@ pub fn all() -> Vec<Box<dyn Side>> {
     ]
 }
 
-/// Name and version of the peer library.
-pub fn peer_version() -> Option<String> {
-    #[cfg(feature = "peers")]
-    return Some(pmdk::version());
-    #[cfg(not(feature = "peers"))]
-    return None;
+/// The sides of the suites on a disk, the peers first.
+pub fn disk() -> Vec<Box<dyn Side>> {
+    vec![
+        #[cfg(feature = "peers")]
+        Box::new(kv::Kv::leveldb()),
+        #[cfg(feature = "peers")]
+        Box::new(kv::Kv::lmdb()),
+        #[cfg(feature = "peers")]
+        Box::new(redb::Redb),
+        Box::new(durum::Durum::hybrid().on_file()),
+        Box::new(durum::Durum::shadow().on_file()),
+        Box::new(overwrite::Overwrite),
+    ]
 }
 
 /// What would keep libpmemobj from writing lines back, or make it do so with other instructions than the best.

@@ -5,11 +5,15 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::inputs::{Scale, Walk};
 use crate::measure::{Meter, Sample};
+use crate::report::{by_engine, by_side};
+use crate::run::Measured;
 use crate::side::Side;
+use crate::sides;
 
 mod cells;
 mod list;
 mod map;
+mod puts;
 mod swap;
 mod tree;
 
@@ -26,29 +30,69 @@ pub struct Row {
 pub trait Workload {
     /// In the order in which they run.
     fn rows(&self) -> &[Row];
+    /// How many parts a row's work is done in; between them the other sides have their turn.
+    fn parts(&self) -> usize {
+        1
+    }
+    /// The place of the row with one thread, of whose rate the others' are multiples (`scaling`).
+    fn lone(&self) -> Option<usize> {
+        None
+    }
     /// Sets a side up for one round, below `dir`.
     fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>>;
 }
 
 /// One side in one round.
 pub trait Session {
-    /// Runs a row and verifies the answer. Rows come in the workload's order, each once.
+    /// Runs a part of a row and verifies the answer. Rows come in the workload's order, each with all its parts.
     fn run(&mut self, row: &'static str, meter: &mut Meter) -> Result<Sample>;
 }
 
-/// A named list of workloads.
+/// Where the stores of a suite are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory: a tmpfs, standing in for persistent memory.
+    Memory,
+    /// On a file system of a disk.
+    Disk,
+}
+
+/// A named list of workloads, and who competes in them.
 pub struct Suite {
     /// Its name on the command line and in the CSV.
     pub name: &'static str,
+    /// Where its stores are made.
+    pub place: Place,
+    /// Its sides.
+    pub sides: fn() -> Vec<Box<dyn Side>>,
     /// Makes its workloads, inputs included.
     pub workloads: fn(&Scale) -> Vec<Box<dyn Workload>>,
+    /// Its table on the terminal.
+    pub table: fn(&[Measured]) -> String,
 }
 
 /// All suites.
-pub const SUITES: &[Suite] = &[Suite {
-    name: "core",
-    workloads: core,
-}];
+pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "core",
+        place: Place::Memory,
+        sides: sides::memory,
+        workloads: core,
+        table: by_engine::format,
+    },
+    Suite {
+        name: "disk",
+        place: Place::Disk,
+        sides: sides::disk,
+        workloads: disk,
+        table: by_side::format,
+    },
+];
+
+/// The suite of this name.
+pub fn suite(name: &str) -> Option<&'static Suite> {
+    SUITES.iter().find(|suite| suite.name == name)
+}
 
 fn core(scale: &Scale) -> Vec<Box<dyn Workload>> {
     vec![
@@ -57,6 +101,14 @@ fn core(scale: &Scale) -> Vec<Box<dyn Workload>> {
         Box::new(list::ListWorkload::new(scale)),
         Box::new(tree::TreeWorkload::new(scale)),
         Box::new(map::MapWorkload::new(scale)),
+    ]
+}
+
+fn disk(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    vec![
+        Box::new(puts::PutsWorkload::small(scale)),
+        Box::new(puts::PutsWorkload::large(scale)),
+        Box::new(puts::PutsWorkload::threads(scale)),
     ]
 }
 

@@ -7,13 +7,13 @@ use durum_bench_core::inputs::Scale;
 use durum_bench_core::run::Plan;
 use durum_bench_core::side::Side;
 use durum_bench_core::sides;
-use durum_bench_core::workload::SUITES;
+use durum_bench_core::workload::suite;
 
 #[test]
 fn counters_agree_with_executed_instructions() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let plan = Plan {
-        suites: SUITES.iter().collect(),
+        suite: suite("core").unwrap(),
         filter: [
             "floor",
             "add",
@@ -33,7 +33,7 @@ fn counters_agree_with_executed_instructions() {
         },
         dir: dir.path(),
     };
-    let mut sides: Vec<Box<dyn Side>> = sides::all();
+    let mut sides: Vec<Box<dyn Side>> = sides::memory();
     // The peer's environment is fair only where bench/run.sh set it.
     sides.retain(|side| side.name() != "pmdk");
     let table = audit::run(&plan, &sides, &mut |_| ()).unwrap();

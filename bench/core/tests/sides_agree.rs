@@ -5,12 +5,12 @@ use std::path::Path;
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::{Op, Scale, Walk};
 use durum_bench_core::measure::{Clock, Meter};
-use durum_bench_core::report::{csv, plot, table};
+use durum_bench_core::report::{by_engine, csv, plot};
 use durum_bench_core::run::{Measured, Plan, run};
 use durum_bench_core::side::{self, Role, Side};
 use durum_bench_core::sides::durum::{Durum, Style};
 use durum_bench_core::sides::{self, plain::Volatile};
-use durum_bench_core::workload::SUITES;
+use durum_bench_core::workload::suite;
 
 /// The rows that others read from the CSV.
 const CORE_ROWS: [&str; 26] = [
@@ -45,7 +45,7 @@ const CORE_ROWS: [&str; 26] = [
 fn run_core(sides: &[Box<dyn Side>], rows: &[&str], rounds: usize) -> Result<Vec<Measured>> {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let plan = Plan {
-        suites: SUITES.iter().filter(|suite| suite.name == "core").collect(),
+        suite: suite("core").unwrap(),
         filter: rows.iter().map(|row| (*row).to_owned()).collect(),
         rounds,
         // Enough for a B-tree of five levels, and for every way to repair it.
@@ -61,7 +61,7 @@ fn run_core(sides: &[Box<dyn Side>], rows: &[&str], rounds: usize) -> Result<Vec
 
 #[test]
 fn every_side_gives_the_right_answers_in_every_row() {
-    let mut sides = sides::all();
+    let mut sides = sides::memory();
     sides.push(Box::new(
         Durum::hybrid().with_style("hybrid in place", Style::InPlace),
     ));
@@ -80,7 +80,7 @@ fn every_side_gives_the_right_answers_in_every_row() {
     }
     assert_eq!(measured.len(), CORE_ROWS.len());
     for row in CORE_ROWS {
-        assert!(table::format(&measured).contains(row));
+        assert!(by_engine::format(&measured).contains(row));
         assert!(plot::format(&measured).contains(&format!(">{row}<")));
     }
 }

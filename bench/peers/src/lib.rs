@@ -1,23 +1,30 @@
-//! The benchmark rows on libpmemobj, for the harness in `durum-bench-core`.
+//! The benchmark rows on libpmemobj, and puts on LevelDB and LMDB ([`kv`]), for the harness in `durum-bench-core`.
 //!
-//! The C sources in `c/` do the work, one file per workload, since libpmemobj's interface is made of C macros.
+//! The C sources in `c/` do the work: one file per workload, since libpmemobj's interface is made of C macros, and one for each other library.
 //! This crate gives each handle an owner. `c/peer.h` tells what each function does.
 
-use std::ffi::{CStr, CString, NulError};
+use std::ffi::{CStr, CString, NulError, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 mod ffi;
+pub mod kv;
 
 pub use ffi::{Op, Walk};
 
-/// What libpmemobj said when it refused.
+/// What a library said when it refused, behind its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerError(String);
 
+impl PeerError {
+    fn of(version: &str, text: &str) -> PeerError {
+        PeerError(format!("{version}: {text}"))
+    }
+}
+
 impl std::fmt::Display for PeerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", version(), self.0)
+        f.write_str(&self.0)
     }
 }
 
@@ -29,21 +36,24 @@ impl From<NulError> for PeerError {
     }
 }
 
-/// Name and version of the library, e.g. `libpmemobj, interface 2.4`.
+/// Name and version of libpmemobj, e.g. `libpmemobj, interface 2.4`.
 pub fn version() -> String {
     // SAFETY: returns a C string that lives as long as the process.
-    unsafe { CStr::from_ptr(ffi::peer_version()) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { text_at(ffi::peer_version()) }
 }
 
 fn last_error() -> PeerError {
     // SAFETY: returns a C string that stays until the next error of this thread.
-    PeerError(
-        unsafe { CStr::from_ptr(ffi::peer_error()) }
-            .to_string_lossy()
-            .into_owned(),
-    )
+    let text = unsafe { text_at(ffi::peer_error()) };
+    PeerError::of(&version(), &text)
+}
+
+/// # Safety
+/// `text` is a C string.
+unsafe fn text_at(text: *const c_char) -> String {
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_string_lossy().into_owned()
 }
 
 fn check(result: i32) -> Result<(), PeerError> {

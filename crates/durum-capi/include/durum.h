@@ -35,8 +35,9 @@
  *  5. Durability. What a transaction announced (durum_tx_add), deferred (durum_tx_redo_set),
  *     allocated and freed is durable when its outermost level has committed: it survives the
  *     end of the process in every domain, and the loss of power in all but DURUM_DOMAIN_DRAM
- *     (durum_store_domain). A store that nobody announced may be lost or half kept, also
- *     without a crash. Closing is not needed for durability.
+ *     (durum_store_domain). DURUM_BUFFERED transactions are so a little later, and when their
+ *     pool is closed. A store that nobody announced may be lost or half kept, also without a
+ *     crash. Closing is not needed for durability otherwise.
  *
  *  6. Memory. When the system has no memory left for durum's own bookkeeping, the process ends,
  *     which is a crash like any other. No Rust panic and no C++ exception leaves a durum
@@ -117,6 +118,9 @@
 
 // Another thread's transaction is making the pool's root: ask for it after that one.
 #define DURUM_E_ROOT_PENDING 118
+
+// The pool's engine has no sections: announce what changes, or use DURUM_ENGINE_SHADOW.
+#define DURUM_E_SECTION_ENGINE 119
 
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
@@ -250,7 +254,7 @@
 // Memory with the delays of phase-change memory, for measurements.
 #define DURUM_DOMAIN_EMULATED_PCM 5
 
-// The engine that new pools get by default.
+// The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 
 // Undo and redo logs, changes in place.
@@ -267,6 +271,13 @@
 
 // Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
 #define DURUM_POOL_CHECK_STORES 2
+
+// The transaction is durable when its commit returns.
+#define DURUM_DURABLE 0
+
+// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the store's `buffered_window_us` before it. The
+// order stays: once a later durable transaction has committed, it cannot be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
+#define DURUM_BUFFERED 1
 
 // The block's body runs.
 #define DURUM_BLOCK_RUNNING 1
@@ -342,8 +353,8 @@ typedef struct durum_store_options {
     uint64_t base;
     // One of DURUM_DOMAIN_*. Claiming DAX for a file system that is not loses data.
     uint32_t domain;
-    // 0.
-    uint32_t reserved;
+    // What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
+    uint32_t buffered_window_us;
 } durum_store_options;
 
 // How a pool is made, and how it is used while it is open. Start from DURUM_POOL_OPTIONS_INIT.
@@ -454,6 +465,13 @@ struct durum_pool *durum_pool_open_or_create(struct durum_store *store,
                                              const char *name,
                                              const struct durum_pool_options *options);
 
+// Makes every DURUM_BUFFERED transaction of the pool durable that has committed before, in any thread. They are durable on return.
+//
+// DURUM_E_POISONED which of them are durable is unknown; DURUM_E_STORAGE_FULL, DURUM_E_IO they are not durable, and are tried again later;
+// DURUM_E_FORKED, DURUM_E_ARGUMENT.
+DURUM_MUST_CHECK
+int durum_pool_sync(struct durum_pool *pool);
+
 // Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
 // thread may be in a transaction on the pool.
 //
@@ -522,8 +540,30 @@ int durum_persist(const void *ptr,
 DURUM_MUST_CHECK
 int durum_tx_begin(struct durum_pool *pool);
 
-// Ends a level that durum_tx_begin began. On the outermost one, everything announced, allocated and freed is durable on return,
-// all of it or, on failure, nothing.
+// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If several levels of a transaction say different
+// things, it is durable when its outermost level has committed.
+//
+// The codes of durum_tx_begin; DURUM_E_ARGUMENT also for any other number.
+DURUM_MUST_CHECK
+int durum_tx_begin_with(struct durum_pool *pool,
+                        uint32_t durability);
+
+// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores, without
+// durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a level of a transaction;
+// inside a section of the same pool it is one more level of that one. The handle must stay open until then.
+//
+// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were before. It waits until no
+// other transaction of the store is open, and keeps new ones out until it has ended. No other thread may change the pool meanwhile in any
+// other way. The thread holds nothing that another one waits for inside a transaction, and does not wait itself for one that does.
+//
+// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no section of this pool
+// runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT; DURUM_E_IO the system cannot
+// tell which pages change. None begins then.
+DURUM_MUST_CHECK
+int durum_section_begin(struct durum_pool *pool);
+
+// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
+// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 //
 // DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
 // DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
@@ -531,7 +571,7 @@ int durum_tx_begin(struct durum_pool *pool);
 DURUM_MUST_CHECK
 int durum_tx_commit(void);
 
-// Ends a level that durum_tx_begin began, without its changes: announced memory, allocations and registered volatile memory are as
+// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
 // before. Inside an outer level the outer one can only roll back, too, and does it at its end.
 //
 // DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
@@ -573,9 +613,10 @@ DURUM_MUST_CHECK
 int durum_tx_volatile(void *ptr,
                       size_t len);
 
-// Begins a block. For DURUM_TX_BEGIN. Whether the body may run is in its state.
+// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH. Whether the body may run is in its state.
 void durum_block_enter(struct durum_block *block,
                        struct durum_pool *pool,
+                       uint32_t durability,
                        const char *file,
                        int line);
 
@@ -614,7 +655,8 @@ int durum_log_close(struct durum_log *log);
 // log its present contents (undo). `sequence` is compared with the log's range: the entry counts if lo < sequence < hi. `flags`:
 // DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
 //
-// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0; DURUM_E_STORAGE_FULL the
+// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the pool's engine is not
+// DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
 // log had to grow and cannot; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO. Nothing is appended then.
 DURUM_MUST_CHECK
 int durum_log_append(struct durum_log *log,
@@ -682,7 +724,8 @@ int durum_log_reset(struct durum_log *log);
  *     } DURUM_TX_END
  *
  * DURUM_TX_BEGIN begins a level of a transaction (durum_tx_begin), DURUM_TX_END commits it
- * (durum_tx_commit).
+ * (durum_tx_commit). DURUM_TX_BEGIN_WITH(pool, DURUM_BUFFERED) begins one that is durable soon after
+ * it has committed (durum_tx_begin_with).
  *
  * Aborting. durum_tx_abort(), and a DURUM_TX_ macro that fails, jump to DURUM_TX_ONABORT. When
  * it runs, memory, allocations and registered volatile memory are as before the block, and
@@ -749,11 +792,13 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
     return pointer;
 }
 
-#define DURUM_TX_BEGIN(pool)                                                                       \
+#define DURUM_TX_BEGIN(pool) DURUM_TX_BEGIN_WITH(pool, DURUM_DURABLE)
+
+#define DURUM_TX_BEGIN_WITH(pool, durability)                                                      \
     {                                                                                              \
         durum_frame durum_frame_ __attribute__((__cleanup__(durum_frame_leave_)));                 \
         if (setjmp(durum_frame_.go_on) == 0) {                                                     \
-            durum_block_enter(&durum_frame_.block, (pool), __FILE__, __LINE__);                    \
+            durum_block_enter(&durum_frame_.block, (pool), (durability), __FILE__, __LINE__);      \
         }                                                                                          \
         if (durum_frame_state_(&durum_frame_) == DURUM_BLOCK_RUNNING) {
 

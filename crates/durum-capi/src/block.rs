@@ -84,11 +84,12 @@ unsafe fn take_out(block: *mut Block) {
     block.state = DURUM_BLOCK_ABORTED;
 }
 
-/// Begins a block. For DURUM_TX_BEGIN. Whether the body may run is in its state.
+/// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH. Whether the body may run is in its state.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_block_enter(
     block: *mut Block,
     pool: *mut PoolHandle,
+    durability: u32,
     file: *const c_char,
     line: c_int,
 ) {
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn durum_block_enter(
         level: 0,
     };
     // SAFETY: a live handle, as the conventions say; the block lies inside the transaction.
-    if status(|| unsafe { tx::begin(pool) }) == code::DURUM_OK {
+    if status(|| unsafe { tx::begin(pool, durability) }) == code::DURUM_OK {
         entered.state = DURUM_BLOCK_RUNNING;
         entered.level = Tx::levels();
         INNERMOST.with(|innermost| innermost.set(block));

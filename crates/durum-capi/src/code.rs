@@ -46,6 +46,8 @@ pub const DURUM_E_UNBALANCED: c_int = 116;
 pub const DURUM_E_IN_TRANSACTION: c_int = 117;
 /// Another thread's transaction is making the pool's root: ask for it after that one.
 pub const DURUM_E_ROOT_PENDING: c_int = 118;
+/// The pool's engine has no sections: announce what changes, or use DURUM_ENGINE_SHADOW.
+pub const DURUM_E_SECTION_ENGINE: c_int = 119;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -110,6 +112,8 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::ObjectSize { .. } => DURUM_E_OBJECT_SIZE,
         Error::RootType { .. } => DURUM_E_ROOT_TYPE,
         Error::RootPending { .. } => DURUM_E_ROOT_PENDING,
+        Error::SectionEngine { .. } => DURUM_E_SECTION_ENGINE,
+        Error::SectionInside { .. } => DURUM_E_IN_TRANSACTION,
         Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
         Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,
         Error::LogMisuse { .. } => DURUM_E_LOG_MISUSE,

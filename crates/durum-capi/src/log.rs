@@ -62,7 +62,8 @@ pub unsafe extern "C" fn durum_log_close(log: *mut LogHandle) -> c_int {
 /// log its present contents (undo). `sequence` is compared with the log's range: the entry counts if lo < sequence < hi. `flags`:
 /// DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
 ///
-/// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0; DURUM_E_STORAGE_FULL the
+/// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the pool's engine is not
+/// DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
 /// log had to grow and cannot; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO. Nothing is appended then.
 #[unsafe(no_mangle)]
 #[must_use]

@@ -9,7 +9,7 @@ use crate::guard::{Failure, Result, handle, pointer, status, string};
 use crate::store::StoreHandle;
 use crate::types::{self, TypeDeclaration};
 
-/// The engine that new pools get by default.
+/// The engine that new pools get by default: Shadow.
 pub const DURUM_ENGINE_DEFAULT: u32 = 0;
 /// Undo and redo logs, changes in place.
 pub const DURUM_ENGINE_HYBRID: u32 = 1;
@@ -140,6 +140,21 @@ pub unsafe extern "C" fn durum_pool_open_or_create(
 ) -> *mut PoolHandle {
     // SAFETY: as the caller promises.
     unsafe { open(store, name, options, client::Store::open_or_create_pool) }
+}
+
+/// Makes every DURUM_BUFFERED transaction of the pool durable that has committed before, in any thread. They are durable on return.
+///
+/// DURUM_E_POISONED which of them are durable is unknown; DURUM_E_STORAGE_FULL, DURUM_E_IO they are not durable, and are tried again later;
+/// DURUM_E_FORKED, DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_sync(pool: *mut PoolHandle) -> c_int {
+    status(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        // ORDER: the client's; nothing here depends on it.
+        Ok(pool.0.sync()?)
+    })
 }
 
 /// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No

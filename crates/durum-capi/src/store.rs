@@ -3,6 +3,7 @@
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use client::persist::domain::Delays;
 use client::{Domain, Store};
@@ -36,8 +37,8 @@ pub struct StoreOptions {
     pub base: u64,
     /// One of DURUM_DOMAIN_*. Claiming DAX for a file system that is not loses data.
     pub domain: u32,
-    /// 0.
-    pub reserved: u32,
+    /// What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
+    pub buffered_window_us: u32,
 }
 
 impl StoreOptions {
@@ -49,7 +50,7 @@ impl StoreOptions {
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Ok(defaults);
         };
-        if options.struct_size != size_of::<Self>() as u64 || options.reserved != 0 {
+        if options.struct_size != size_of::<Self>() as u64 {
             return Err(Failure::argument(
                 "the store options were not made with DURUM_STORE_OPTIONS_INIT of this version",
             ));
@@ -58,13 +59,17 @@ impl StoreOptions {
             0 => defaults,
             base => defaults.base(base),
         };
+        let read = match options.buffered_window_us {
+            0 => with_base,
+            micros => with_base.buffered_window(Duration::from_micros(micros.into())),
+        };
         Ok(match options.domain {
-            DURUM_DOMAIN_DETECT => with_base,
-            DURUM_DOMAIN_DAX => with_base.domain(Domain::Dax),
-            DURUM_DOMAIN_DRAM => with_base.domain(Domain::Dram),
-            DURUM_DOMAIN_FILE => with_base.domain(Domain::File),
-            DURUM_DOMAIN_EMULATED_STT_RAM => with_base.domain(Domain::Emulated(Delays::STT_RAM)),
-            DURUM_DOMAIN_EMULATED_PCM => with_base.domain(Domain::Emulated(Delays::PCM)),
+            DURUM_DOMAIN_DETECT => read,
+            DURUM_DOMAIN_DAX => read.domain(Domain::Dax),
+            DURUM_DOMAIN_DRAM => read.domain(Domain::Dram),
+            DURUM_DOMAIN_FILE => read.domain(Domain::File),
+            DURUM_DOMAIN_EMULATED_STT_RAM => read.domain(Domain::Emulated(Delays::STT_RAM)),
+            DURUM_DOMAIN_EMULATED_PCM => read.domain(Domain::Emulated(Delays::PCM)),
             other => return Err(Failure::argument(format!("{other} is no DURUM_DOMAIN_*"))),
         })
     }

@@ -2,12 +2,18 @@
 
 use std::ffi::{c_int, c_void};
 
-use client::{Announce, Tx};
+use client::{Announce, Durability, Tx};
 
 use crate::block;
 use crate::code;
 use crate::guard::{self, Failure, Result, handle, status};
 use crate::pool::PoolHandle;
+
+/// The transaction is durable when its commit returns.
+pub const DURUM_DURABLE: u32 = 0;
+/// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the store's `buffered_window_us` before it. The
+/// order stays: once a later durable transaction has committed, it cannot be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
+pub const DURUM_BUFFERED: u32 = 1;
 
 /// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 /// durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
@@ -17,23 +23,64 @@ use crate::pool::PoolHandle;
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
     // SAFETY: a live handle, as the conventions say.
-    status(|| unsafe { begin(pool) })
+    status(|| unsafe { begin(pool, DURUM_DURABLE) })
+}
+
+/// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If several levels of a transaction say different
+/// things, it is durable when its outermost level has committed.
+///
+/// The codes of durum_tx_begin; DURUM_E_ARGUMENT also for any other number.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_tx_begin_with(pool: *mut PoolHandle, durability: u32) -> c_int {
+    // SAFETY: as in `durum_tx_begin`.
+    status(|| unsafe { begin(pool, durability) })
 }
 
 /// # Safety
 /// A live handle or NULL; it stays open until the outermost level has ended.
-pub(crate) unsafe fn begin(pool: *mut PoolHandle) -> Result<()> {
+pub(crate) unsafe fn begin(pool: *mut PoolHandle, durability: u32) -> Result<()> {
     // SAFETY: as the caller promises.
     let pool = unsafe { handle(pool, "the pool")? };
+    let durability = match durability {
+        DURUM_DURABLE => Durability::Durable,
+        DURUM_BUFFERED => Durability::Buffered,
+        other => return Err(Failure::argument(format!("{other} is no durability"))),
+    };
     // SAFETY: levels are ended in reverse order by `Tx::end_level`, and the handle stays open until the outermost is.
-    let transaction = unsafe { pool.0.begin()? };
+    let transaction = unsafe { pool.0.begin_with(durability)? };
     // From here on the level is ended by `Tx::end_level`.
     std::mem::forget(transaction);
     Ok(())
 }
 
-/// Ends a level that durum_tx_begin began. On the outermost one, everything announced, allocated and freed is durable on return,
-/// all of it or, on failure, nothing.
+/// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores, without
+/// durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a level of a transaction;
+/// inside a section of the same pool it is one more level of that one. The handle must stay open until then.
+///
+/// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were before. It waits until no
+/// other transaction of the store is open, and keeps new ones out until it has ended. No other thread may change the pool meanwhile in any
+/// other way. The thread holds nothing that another one waits for inside a transaction, and does not wait itself for one that does.
+///
+/// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no section of this pool
+/// runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT; DURUM_E_IO the system cannot
+/// tell which pages change. None begins then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
+    status(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        // SAFETY: as in `begin`; what the caller owes to a section is said above.
+        let section = unsafe { pool.0.begin_section()? };
+        // From here on the level is ended by `Tx::end_level`.
+        std::mem::forget(section);
+        Ok(())
+    })
+}
+
+/// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
+/// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 ///
 /// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
 /// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
@@ -57,7 +104,7 @@ pub(crate) fn commit() -> Result<()> {
     Ok(())
 }
 
-/// Ends a level that durum_tx_begin began, without its changes: announced memory, allocations and registered volatile memory are as
+/// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
 /// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
 ///
 /// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.

@@ -207,6 +207,9 @@ pub struct Demo {
     /// Milliseconds between two kills, on average
     #[arg(long, default_value_t = 1200, value_name = "MS")]
     pub pace: u64,
+    /// The engine of a pool that is made: shadow or hybrid [default: shadow]
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub engine: Option<durum::Engine>,
     /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
@@ -253,6 +256,13 @@ fn depth(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(depth) if depth <= 500 => Ok(depth),
         _ => Err("give a number up to 500".into()),
+    }
+}
+
+fn engine(name: &str) -> Result<durum::Engine, String> {
+    match durum::Engine::from_name(name) {
+        Some(engine @ (durum::Engine::Shadow | durum::Engine::Hybrid)) => Ok(engine),
+        _ => Err("give shadow or hybrid".into()),
     }
 }
 

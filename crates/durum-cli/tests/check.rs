@@ -174,7 +174,7 @@ fn a_foreign_file_is_noted_and_left() {
 fn tools_that_read_survive_any_flipped_byte() {
     let dir = scratch();
     let store = dir.path().join("store");
-    make_dirty_store(&store);
+    make_dirty_store(&store, "hybrid");
     let original = contents(&store);
     let files: Vec<_> = original
         .iter()

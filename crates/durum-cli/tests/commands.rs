@@ -95,7 +95,7 @@ fn ls_shows_pools_with_engine_and_size() {
     let line = listed.lines().nth(1).unwrap();
     assert_eq!(
         line.split_whitespace().collect::<Vec<_>>(),
-        ["things", "hybrid", "2.0", "MiB", "1", "ok"]
+        ["things", "shadow", "2.0", "MiB", "1", "ok"]
     );
     let pools = succeeds(&["ls", text(&store), "--json"]).json();
     assert_eq!(pools["pools"][0]["name"], "things");
@@ -176,7 +176,7 @@ fn recover_names_a_puddle_that_cannot_be_used_and_writes_nothing() {
 fn recover_reports_what_a_killed_program_left() {
     let dir = scratch();
     let store = dir.path().join("store");
-    make_dirty_store(&store);
+    make_dirty_store(&store, "hybrid");
     let stat = succeeds(&["stat", text(&store), "--json"]).json();
     assert_eq!(stat["clean"], false);
     let pending = &stat["pending"];
@@ -208,7 +208,7 @@ fn recover_reports_what_a_killed_program_left() {
 fn a_damaged_log_is_quarantined_until_it_is_accepted() {
     let dir = scratch();
     let store = dir.path().join("store");
-    make_dirty_store(&store);
+    make_dirty_store(&store, "hybrid");
     // The magic of each log's header; the word of a log at rest alone would not be missed.
     for file in contents(&store)
         .into_iter()
@@ -302,7 +302,7 @@ fn a_clone_goes_to_another_base_and_not_over_what_is_there() {
     );
     fails(&["clone", text(&source), text(&copy)], 2, "already exists");
     let dirty = dir.path().join("dirty");
-    make_dirty_store(&dirty);
+    make_dirty_store(&dirty, "hybrid");
     fails(
         &["clone", text(&dirty), text(&dir.path().join("other"))],
         2,

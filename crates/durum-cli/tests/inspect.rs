@@ -252,7 +252,7 @@ fn the_heap_accounts_for_all_of_it() {
 fn logs_of_a_killed_program_are_shown_and_the_store_as_recovery_will_leave_it() {
     let dir = scratch();
     let store = dir.path().join("store");
-    make_dirty_store(&store);
+    make_dirty_store(&store, "hybrid");
     let before = contents(&store);
     let json = succeeds(&["inspect", text(&store), "words", "--log", "--json"]).json();
     assert_eq!(json["clean"], false);
@@ -288,6 +288,40 @@ fn logs_of_a_killed_program_are_shown_and_the_store_as_recovery_will_leave_it() 
             .out
             .contains("no logs")
     );
+}
+
+#[test]
+fn records_of_a_killed_program_are_shown() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_dirty_store(&store, "shadow");
+    let before = contents(&store);
+    let json = succeeds(&["inspect", text(&store), "words", "--log", "--json"]).json();
+    assert_eq!(json["logs"], serde_json::json!([]));
+    let [records] = json["records"].as_array().unwrap().as_slice() else {
+        panic!("{json}");
+    };
+    let number = |name: &str| records[name].as_u64().unwrap();
+    assert!(number("transactions") > 0 && number("records") >= number("transactions"));
+    assert!(number("changes") >= number("records") && number("data_bytes") > 0);
+    assert!(number("last_stamp") > number("home_up_to"));
+    let shown = succeeds(&["inspect", text(&store), "words", "--log"]).out;
+    let expected = format!(
+        "roll 0 transactions back and {} forward",
+        number("transactions")
+    );
+    assert!(
+        shown.contains("HOME UP TO") && shown.contains(&expected),
+        "{shown}"
+    );
+    assert_eq!(contents(&store), before, "inspect changes nothing");
+    let seen = succeeds(&["inspect", text(&store), "words", "--json"]).json()["objects"].clone();
+    succeeds(&["recover", text(&store)]);
+    let recovered =
+        succeeds(&["inspect", text(&store), "words", "--json"]).json()["objects"].clone();
+    assert_eq!(seen, recovered);
+    let shown = succeeds(&["inspect", text(&store), "words", "--log"]).out;
+    assert!(shown.contains("no logs"), "{shown}");
 }
 
 #[test]

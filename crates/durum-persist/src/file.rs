@@ -176,6 +176,7 @@ impl MediaFile {
     /// As the system says. What was not durable before may then never become durable, even if a later sync
     /// succeeds: the file must be read again with the page cache dropped.
     pub fn sync(&self, site: Site) -> io::Result<()> {
+        inject::wait_at(site);
         let sync = || {
             inject::check(Operation::Sync, &self.inner.path)?;
             rustix::fs::fdatasync(&self.inner.file).map_err(io::Error::from)

@@ -1,4 +1,5 @@
-//! Makes file operations fail, so that tests can see what a full or failing disk does to a store.
+//! Makes file operations fail, so that tests can see what a full or failing disk does to a store; and holds a thread up at a fence, so
+//! that they can see what others do meanwhile.
 //!
 //! ```
 //! use durum_persist::{Site, file::MediaFile, inject};
@@ -10,10 +11,13 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::{Site, state};
 
 /// What shall fail.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -103,6 +107,107 @@ fn check_rules(operation: Operation, path: &Path) -> io::Result<()> {
         rule.successes -= 1;
     }
     Ok(())
+}
+
+/// Lets the thread that was held up go on when dropped, and no other be held up.
+#[derive(Debug)]
+#[must_use = "nobody is held up once this is dropped"]
+pub struct Held {
+    _only_one: MutexGuard<'static, ()>,
+}
+
+/// Holds up the next volunteer that comes to a fence or a sync of this site, before it, until the returned guard is dropped. There is one such
+/// place in a process; asking for another one waits until the first is given up.
+///
+/// ```
+/// use durum_persist::{Site, inject, line};
+/// const DONE: Site = Site("done");
+/// let held = inject::hold(DONE);
+/// std::thread::scope(|scope| {
+///     let other = scope.spawn(|| {
+///         inject::volunteer();
+///         line::fence(DONE);
+///     });
+///     held.wait();
+///     assert!(!other.is_finished());
+///     drop(held);
+/// });
+/// ```
+pub fn hold(site: Site) -> Held {
+    static ONLY_ONE: Mutex<()> = Mutex::new(());
+    let only_one = ONLY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    *lock_holding() = Holding::Next(site);
+    state::set(state::HELD, true);
+    Held {
+        _only_one: only_one,
+    }
+}
+
+/// The calling thread may be held up ([`hold`]); those of other tests in the process are not.
+pub fn volunteer() {
+    IS_VOLUNTEER.set(true);
+}
+
+impl Held {
+    /// Waits until a thread is held up.
+    pub fn wait(&self) {
+        let mut holding = lock_holding();
+        while matches!(*holding, Holding::Next(_)) {
+            holding = HOLDING_CHANGED
+                .wait(holding)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *lock_holding() = Holding::Nobody;
+        state::set(state::HELD, false);
+        HOLDING_CHANGED.notify_all();
+    }
+}
+
+/// The calling thread comes to this place.
+#[inline]
+pub(crate) fn wait_at(site: Site) {
+    if state::load() & state::HELD != 0 && IS_VOLUNTEER.get() {
+        wait_if_held(site);
+    }
+}
+
+#[cold]
+fn wait_if_held(site: Site) {
+    let mut holding = lock_holding();
+    if !matches!(*holding, Holding::Next(wanted) if wanted == site) {
+        return;
+    }
+    *holding = Holding::Somebody;
+    HOLDING_CHANGED.notify_all();
+    while matches!(*holding, Holding::Somebody) {
+        holding = HOLDING_CHANGED
+            .wait(holding)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Holding {
+    Nobody,
+    /// The first volunteer that comes here.
+    Next(Site),
+    Somebody,
+}
+
+static HOLDING: Mutex<Holding> = Mutex::new(Holding::Nobody);
+static HOLDING_CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    static IS_VOLUNTEER: Cell<bool> = const { Cell::new(false) };
+}
+
+fn lock_holding() -> MutexGuard<'static, Holding> {
+    HOLDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Rule {

@@ -51,6 +51,13 @@ pub fn note(name: &'static str, value: u64) {
     }
 }
 
+/// Whether the recorder that is attached wants this step to be forgotten ([`RecorderOptions::skip`]). For steps of a program that keep
+/// an order by other means than write-backs and fences, by waiting for another thread above all: the program asks here before it takes one.
+#[inline]
+pub fn leaves_out(step: Site) -> bool {
+    active() && hook::leaves_out(step)
+}
+
 /// Lets the calling thread take part in the recording from now on, even before it touches a recorded file.
 pub fn join_thread() {
     if active() {
@@ -83,7 +90,8 @@ pub fn unmapped(addr: *const u8, len: usize) {
 /// How to record.
 #[derive(Clone, Default, Debug)]
 pub struct RecorderOptions {
-    /// Leaves the write-backs, fences and syncs of this site out of the trace, as if the program had forgotten them.
+    /// Leaves the write-backs, fences and syncs of this site out of the trace, as if the program had forgotten them; or has the program
+    /// forget a step ([`leaves_out`]).
     pub skip: Option<Site>,
     /// Files and directories that are none of the test's business, relative to the root: not in the images, not
     /// in the trace.

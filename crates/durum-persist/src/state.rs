@@ -11,6 +11,8 @@ pub(crate) const UNDETECTED: u32 = 1 << 8;
 pub(crate) const RECORDING: u32 = 1 << 9;
 /// Write-back, fence and sync are slowed down to emulate a medium.
 pub(crate) const DELAYED: u32 = 1 << 10;
+/// A thread is to be held up at a fence ([`crate::inject::hold`]).
+pub(crate) const HELD: u32 = 1 << 11;
 /// Values from here on have at least one of the bits above.
 pub(crate) const HOOKED: u32 = UNDETECTED;
 

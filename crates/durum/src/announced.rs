@@ -362,6 +362,18 @@ impl Announced {
         })
     }
 
+    /// The bytes of a line that are announced and were not kept: a commit cannot tell whether they have changed.
+    pub(crate) fn not_saved(&self, number: usize) -> u64 {
+        let small = self.find(number).map_or(0, |at| {
+            let line = &self.lines[at];
+            line.mask & !line.saved
+        });
+        match self.large.is_empty() {
+            true => small,
+            false => small | self.large_mask(number),
+        }
+    }
+
     /// Visits the lines of small ranges, in the order in which they came.
     #[inline]
     pub(crate) fn lines(&self) -> impl Iterator<Item = AnnouncedLine<'_>> {

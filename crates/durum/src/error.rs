@@ -125,6 +125,24 @@ pub enum Error {
         /// The pool's name.
         pool: String,
     },
+    /// A section on a pool whose engine has none.
+    #[error(
+        "pool \"{pool}\": its engine, {engine}, has no sections; announce what changes, or use a pool of the Shadow engine"
+    )]
+    SectionEngine {
+        /// The pool's name.
+        pool: String,
+        /// Its engine.
+        engine: &'static str,
+    },
+    /// A section was to begin inside a transaction.
+    #[error(
+        "pool \"{pool}\": a transaction is running on this thread, and a section would have to find what that one has changed before; begin the section first"
+    )]
+    SectionInside {
+        /// The pool's name.
+        pool: String,
+    },
     /// The engine is not built into this version.
     #[error(
         "pool \"{pool}\": the {engine} engine is not available in this version; open it with one that has it"

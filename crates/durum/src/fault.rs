@@ -96,12 +96,16 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
             }
         }
     }
-    forward(signal, info, context);
+    forward(PREVIOUS.get(), signal, info, context);
 }
 
-/// Hands a SIGBUS that is none of ours to the handler that was there before.
-fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let previous = PREVIOUS.get();
+/// Hands a signal that is none of ours to the handler that was there before.
+pub(crate) fn forward(
+    previous: Option<&libc::sigaction>,
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     match previous.map(|action| (action.sa_sigaction, action.sa_flags)) {
         Some((handler, flags)) if handler != libc::SIG_DFL && handler != libc::SIG_IGN => {
             if flags & libc::SA_SIGINFO != 0 {

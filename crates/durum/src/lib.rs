@@ -30,7 +30,8 @@
 //! ```
 //!
 //! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
-//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings).
+//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings);
+//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced).
 
 mod alloc;
 mod announced;
@@ -39,8 +40,10 @@ mod described;
 mod engine;
 mod error;
 mod fault;
+mod gate;
 mod log;
 mod media;
+mod pages;
 mod pool;
 mod puddle;
 mod rawlog;
@@ -60,10 +63,11 @@ pub use durum_service::{
     self as service, EngineKind as Engine, PoolSummary, Progress, RecoveryReport, Stage, StoreInfo,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use pages::PageTracking;
 pub use pool::{Pool, PoolOptions, Usage};
 pub use rawlog::{RawEntry, RawLog};
 pub use store::{Store, StoreOptions};
-pub use tx::{Announce, Transaction, Tx};
+pub use tx::{Announce, Durability, Transaction, Tx};
 
 /// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
 pub fn sites() -> Vec<Site> {

@@ -1,6 +1,8 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
@@ -14,16 +16,17 @@ use crate::described::Described;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
+use crate::pages::PageTracking;
 use crate::puddle::{Owner, Poison, Puddle};
 use crate::space::puddle_at;
 use crate::store::StoreInner;
-use crate::tx::{Set, Tx};
+use crate::tx::{Durability, Set, Transaction, Tx};
 
 /// How a pool is made, and how it is used while it is open.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PoolOptions {
-    /// The engine that runs its transactions. Fixed when the pool is made. Default: Hybrid.
+    /// The engine that runs its transactions. Fixed when the pool is made. Default: Shadow.
     pub engine: EngineKind,
     /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made. Default: 2 MiB.
     pub root_puddle_size: u64,
@@ -35,6 +38,8 @@ pub struct PoolOptions {
     /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
     /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
     pub survive_media_errors: bool,
+    /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
+    pub page_tracking: PageTracking,
     /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
 }
@@ -42,11 +47,12 @@ pub struct PoolOptions {
 impl Default for PoolOptions {
     fn default() -> Self {
         Self {
-            engine: EngineKind::Hybrid,
+            engine: EngineKind::Shadow,
             root_puddle_size: durum_format::UNIT,
             growth_max: 256 << 20,
             spare_max: 64 << 20,
             survive_media_errors: false,
+            page_tracking: PageTracking::Auto,
             check_stores: false,
         }
     }
@@ -93,6 +99,13 @@ impl PoolOptions {
         self
     }
 
+    /// Sets [`PoolOptions::page_tracking`].
+    #[must_use]
+    pub fn page_tracking(mut self, tracking: PageTracking) -> Self {
+        self.page_tracking = tracking;
+        self
+    }
+
     /// Sets [`PoolOptions::check_stores`].
     #[must_use]
     pub fn check_stores(mut self, check: bool) -> Self {
@@ -117,6 +130,9 @@ pub(crate) struct PoolInner {
     pub(crate) heap: PoolHeap,
     pub(crate) growth_max: u64,
     pub(crate) spare_max: u64,
+    pub(crate) page_tracking: PageTracking,
+    /// The store's next stamp when the last section ended; 0: there was none.
+    pub(crate) section_stamp: AtomicU64,
     root: Mutex<()>,
     this: std::sync::Weak<PoolInner>,
     checker: Option<Mutex<Checker>>,
@@ -150,6 +166,8 @@ impl PoolInner {
             heap: PoolHeap::default(),
             growth_max: options.growth_max,
             spare_max: options.spare_max,
+            page_tracking: options.page_tracking,
+            section_stamp: AtomicU64::new(0),
             root: Mutex::new(()),
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),
@@ -239,6 +257,10 @@ impl PoolInner {
             })
     }
 
+    fn lock_root(&self) -> MutexGuard<'_, ()> {
+        self.root.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and size.
     fn existing_root(&self) -> Result<Option<(usize, u64, u64)>> {
         let puddle = self.root_puddle()?;
@@ -302,6 +324,9 @@ impl Drop for PoolInner {
     fn drop(&mut self) {
         if !crate::space::forked() && self.check_usable().is_ok() {
             self.give_back_unused(0);
+        }
+        if self.kind == EngineKind::Shadow && !crate::space::forked() {
+            self.store.journal().stop_threads();
         }
         let _ = self.settle();
         let puddles = std::mem::take(
@@ -373,32 +398,48 @@ impl Pool {
         if crate::space::forked() {
             return Err(Error::Forked);
         }
-        let _once = self
-            .inner
-            .root
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((address, found, found_size)) = self.inner.existing_root()? {
-            if found != type_id || found_size != size.max(1) as u64 {
-                let name = |id, size| {
-                    format!(
-                        "{} ({size} bytes, id {id:#018x})",
-                        self.inner.store.type_name(id)
-                    )
-                };
-                return Err(Error::RootType {
-                    pool: self.inner.name.clone(),
-                    expected: name(type_id, size as u64),
-                    found: name(found, found_size),
-                });
+        let existing = || self.existing_root_as(type_id, size);
+        {
+            let _once = self.inner.lock_root();
+            if let Some(root) = existing()? {
+                return Ok(root);
             }
-            return Ok(std::ptr::with_exposed_provenance_mut(address));
         }
-        self.transaction(|tx| {
-            let root = tx.alloc_root(self, type_id, size, align)?;
-            // SAFETY: the root was just allocated.
-            unsafe { durum_persist::line::zero(root, size) };
-            Ok(root)
+        // The transaction before the lock: a section, which keeps transactions out, may ask for the root, too.
+        let transaction = Transaction::begin(self, Durability::Durable)?;
+        let _once = self.inner.lock_root();
+        let made = match existing() {
+            Ok(None) => {
+                let root = transaction.alloc_root(self, type_id, size, align)?;
+                // SAFETY: the root was just allocated.
+                unsafe { durum_persist::line::zero(root, size) };
+                Ok(root)
+            }
+            Ok(Some(root)) => Ok(root),
+            Err(error) => Err(error),
+        };
+        transaction.commit()?;
+        made
+    }
+
+    /// The root object, if it was made: it has to be of this type.
+    fn existing_root_as(&self, type_id: u64, size: usize) -> Result<Option<*mut u8>> {
+        let Some((address, found, found_size)) = self.inner.existing_root()? else {
+            return Ok(None);
+        };
+        if found == type_id && found_size == size.max(1) as u64 {
+            return Ok(Some(std::ptr::with_exposed_provenance_mut(address)));
+        }
+        let name = |id, size| {
+            format!(
+                "{} ({size} bytes, id {id:#018x})",
+                self.inner.store.type_name(id)
+            )
+        };
+        Err(Error::RootType {
+            pool: self.inner.name.clone(),
+            expected: name(type_id, size as u64),
+            found: name(found, found_size),
         })
     }
 
@@ -442,6 +483,36 @@ impl Pool {
             return Err(refused());
         }
         Tx::persist(&self.inner, puddle, address, len)
+    }
+
+    /// Makes every transaction of the pool durable that has committed as [`Durability::Buffered`](crate::Durability::Buffered) before, in any thread; those of
+    /// the store's other Shadow pools, too. They are durable when this returns.
+    ///
+    /// Costs one fence, or one sync on a file system, and nothing if there are none. The transaction that runs on this thread, if any, is not concerned.
+    ///
+    /// # Errors
+    /// `Poisoned`: which of them are durable is unknown. `StorageFull` and others where the log had to grow: they are not durable, and will be tried again.
+    pub fn sync(&self) -> Result<()> {
+        durum_persist::record::api("sync");
+        if crate::space::forked() {
+            return Err(Error::Forked);
+        }
+        self.inner.check_usable()?;
+        match self.inner.kind {
+            EngineKind::Shadow => self.inner.store.journal().flush(&self.inner.store),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does once what the thread does that writes buffered transactions: writes them if the oldest has waited for half of the window at `now`. How long it may wait
+    /// before the next time; `None`: nothing waits. For tests.
+    ///
+    /// # Errors
+    /// As for [`Pool::sync`].
+    #[doc(hidden)]
+    pub fn flush_if_due(&self, now: Instant) -> Result<Option<Duration>> {
+        let store = &self.inner.store;
+        store.journal().flush_if_due(store, now)
     }
 
     /// The open pool that an address lies in. For interfaces that are given addresses only; the caller knows

@@ -14,8 +14,9 @@ use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
-use crate::engine::FreedAt;
+use crate::engine::{FreedAt, Journal};
 use crate::error::{Error, Result};
+use crate::pages::Tracking;
 use crate::pool::PoolInner;
 use crate::space::Space;
 
@@ -88,6 +89,8 @@ pub(crate) struct Puddle {
     pub(crate) word_writer: Mutex<()>,
     pub(crate) heap: OnceLock<PuddleHeap>,
     pub(crate) freed_at: FreedAt,
+    /// How changes are found that nobody announced.
+    pub(crate) tracking: Tracking,
     space: &'static Space,
     mapped: AtomicBool,
 }
@@ -223,6 +226,7 @@ impl Puddle {
             word_writer: Mutex::new(()),
             heap: OnceLock::new(),
             freed_at: FreedAt::new(address, size),
+            tracking: Tracking::default(),
             space,
             mapped: AtomicBool::new(true),
         });
@@ -320,7 +324,14 @@ impl Puddle {
         if self.home.is_some()
             && let Some(pool) = self.pool.upgrade()
         {
-            self.freed_at.note(range, pool.store.journal().drawn());
+            self.note_logged(range, pool.store.journal());
+        }
+    }
+
+    /// There may be records about this range up to the last stamp.
+    pub(crate) fn note_logged(&self, range: Range<usize>, journal: &Journal) {
+        if self.home.is_some() {
+            self.freed_at.note(range, journal.drawn());
         }
     }
 

@@ -16,6 +16,7 @@ use durum_service::{
 use crate::described::{Described, Description};
 use crate::engine::Journal;
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::pool::{Pool, PoolInner, PoolOptions};
 use crate::puddle::{Poison, Puddle};
 use crate::space::{self, Space};
@@ -57,6 +58,10 @@ pub(crate) struct StoreInner {
     /// What the threads share that use pools of the Shadow engine.
     journal: OnceLock<Journal>,
     log_max: u64,
+    buffered_window: Duration,
+    checkpoint_thread: bool,
+    /// Every transaction of the store goes through it.
+    pub(crate) gate: Arc<Gate>,
     closed: Arc<Closed>,
     types: RwLock<HashSet<u64>>,
     recovery: Option<RecoveryReport>,
@@ -75,7 +80,7 @@ impl StoreInner {
     fn new(
         service: Box<dyn Service>,
         recovery: Option<RecoveryReport>,
-        log_max: u64,
+        options: &StoreOptions,
     ) -> Result<Arc<Self>> {
         crate::fault::install();
         space::watch_forks();
@@ -95,7 +100,10 @@ impl StoreInner {
             opening: Mutex::new(()),
             logs: Logs::default(),
             journal: OnceLock::new(),
-            log_max,
+            log_max: options.log_max,
+            buffered_window: options.buffered_window,
+            checkpoint_thread: options.checkpoint_thread,
+            gate: Gate::new(),
             closed: Arc::default(),
             types: RwLock::new(HashSet::new()),
             recovery,
@@ -147,7 +155,12 @@ impl StoreInner {
     pub(crate) fn journal(&self) -> &Journal {
         self.journal.get_or_init(|| {
             let home_offset = (!self.private).then_some(self.info.space_size as usize);
-            Journal::new(home_offset, self.log_max)
+            Journal::new(
+                home_offset,
+                self.log_max,
+                self.buffered_window,
+                self.checkpoint_thread,
+            )
         })
     }
 
@@ -262,6 +275,13 @@ pub struct StoreOptions {
     /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds the time of
     /// a recovery, at about a millisecond for each MiB. Only a single transaction that is larger takes more.
     pub log_max: u64,
+    /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time before it; default 10 ms. A thread of the
+    /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
+    /// them durable when their commits return.
+    pub buffered_window: Duration,
+    /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged (default), so that no commit waits for
+    /// it. Without, commits do it. It starts with the first commits that need it, and ends with the store.
+    pub checkpoint_thread: bool,
 }
 
 impl Default for StoreOptions {
@@ -270,6 +290,8 @@ impl Default for StoreOptions {
             domain: None,
             base: None,
             log_max: 64 << 20,
+            buffered_window: Duration::from_millis(10),
+            checkpoint_thread: true,
         }
     }
 }
@@ -294,6 +316,20 @@ impl StoreOptions {
         self
     }
 
+    /// Sets [`StoreOptions::buffered_window`].
+    #[must_use]
+    pub fn buffered_window(mut self, window: Duration) -> Self {
+        self.buffered_window = window;
+        self
+    }
+
+    /// Sets [`StoreOptions::checkpoint_thread`].
+    #[must_use]
+    pub fn checkpoint_thread(mut self, wanted: bool) -> Self {
+        self.checkpoint_thread = wanted;
+        self
+    }
+
     /// Sets [`StoreOptions::base`].
     #[must_use]
     pub fn base(mut self, base: u64) -> Self {
@@ -305,7 +341,7 @@ impl StoreOptions {
 /// An open store. Handles are cheap to clone and may be used from any thread.
 ///
 /// The store closes when the last handle to it and to its pools is gone. If the process dies before, nothing that was
-/// committed is lost; the next opener recovers.
+/// committed is lost, except for buffered transactions within their window; the next opener recovers.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) inner: Arc<StoreInner>,
@@ -329,7 +365,7 @@ impl Store {
         }
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), None, options.log_max)?,
+            inner: StoreInner::new(Box::new(service), None, &options)?,
         })
     }
 
@@ -348,7 +384,7 @@ impl Store {
         let service = Embedded::open(path.as_ref(), open)?;
         let report = service.recovery_report().clone();
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), Some(report), options.log_max)?,
+            inner: StoreInner::new(Box::new(service), Some(report), &options)?,
         })
     }
 

@@ -4,6 +4,7 @@
 //! and ending an empty transaction touches nothing but its depth.
 
 mod scope;
+mod section;
 mod state;
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +18,7 @@ use durum_persist::{count, record};
 
 use crate::described::Described;
 use crate::error::{Error, Result};
+use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
 use crate::puddle::Puddle;
 use crate::space::forked;
@@ -36,6 +38,22 @@ pub enum Announce {
     Clobber,
 }
 
+/// When a transaction is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// When its commit returns.
+    #[default]
+    Durable,
+    /// Soon after its commit has returned: a crash loses at most what was committed within
+    /// [`StoreOptions::buffered_window`](crate::StoreOptions::buffered_window) before it.
+    ///
+    /// The commit returns without a fence or a sync. The order stays: after a crash the buffered transactions of the store that are there are those up to some
+    /// moment, and everything that a durable one came after is there with it. [`Pool::sync`], and any durable transaction of a Shadow pool of the store, makes all of them
+    /// durable that have returned before. On other engines than Shadow it is durable when its commit returns.
+    Buffered,
+}
+
 /// The transaction of one thread on one store, running or at rest.
 ///
 /// Closures passed to [`Pool::transaction`] get a reference to it; it cannot leave its thread.
@@ -43,11 +61,15 @@ pub enum Announce {
 pub struct Tx {
     store_key: u64,
     store: Weak<StoreInner>,
+    /// The outermost level goes through the store's gate.
+    gate: Member,
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
     /// An inner transaction was aborted: the outermost one can only roll back.
     doomed: Cell<bool>,
+    /// What the outermost level asked for, or an inner one that asked for more.
+    durability: Cell<Durability>,
     /// Something was announced since the outermost begin.
     touched: Cell<bool>,
     state: RefCell<TxState>,
@@ -108,9 +130,11 @@ impl Tx {
                     let tx = Rc::new(Tx {
                         store_key: pool.store.key,
                         store: Arc::downgrade(&pool.store),
+                        gate: pool.store.gate.join(),
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
                         doomed: Cell::new(false),
+                        durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
                         state: RefCell::new(TxState::new()),
                         _one_thread: PhantomData,
@@ -151,7 +175,9 @@ impl Tx {
     ) -> Result<()> {
         let tx = Self::of(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
-        let mut state = unsafe { tx.as_ref() }.state.borrow_mut();
+        let tx = unsafe { tx.as_ref() };
+        let _pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
+        let mut state = tx.state.borrow_mut();
         pool.engine.persist(&mut state, pool, puddle, address, len)
     }
 
@@ -195,6 +221,10 @@ impl Tx {
         if self.depth.get() > 0 {
             // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets it.
             let _ = self.finish(false);
+        }
+        if forked() {
+            // Nobody needs them here, and a thread that is not there may hold the locks.
+            return;
         }
         let Ok(mut state) = self.state.try_borrow_mut() else {
             return;
@@ -519,7 +549,7 @@ impl Tx {
             };
         }
         if !self.touched.get() && !self.doomed.get() {
-            self.depth.set(0);
+            self.end();
             return Ok(());
         }
         self.finish(commit)
@@ -530,13 +560,14 @@ impl Tx {
         self.touched.set(false);
         if forked() {
             // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
-            self.depth.set(0);
+            self.end();
             return Err(Error::Forked);
         }
         let result = {
             let mut state = self.state.borrow_mut();
             if commit && !doomed {
                 record::api("tx.commit");
+                state.durability = self.durability.get();
                 let result = state.commit();
                 count::add_transaction(result.is_ok());
                 result
@@ -547,7 +578,13 @@ impl Tx {
                 if commit { Err(Error::Aborted) } else { Ok(()) }
             }
         };
-        self.depth.set(0);
+        self.end();
         result
+    }
+
+    #[inline]
+    fn end(&self) {
+        self.depth.set(0);
+        self.gate.leave();
     }
 }

@@ -1,6 +1,7 @@
 //! What the numbers come from: without it nobody can compare them.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,21 +9,21 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Run<'r> {
     /// Where the stores were.
-    pub dir: &'r Path,
+    pub dirs: Vec<&'r Path>,
     /// The write-back instruction of all sides.
     pub instruction: String,
-    /// Name and version of the peer.
-    pub peer: Option<String>,
+    /// Name and version of the peers.
+    pub peers: Vec<String>,
     /// Rounds.
     pub rounds: usize,
     /// `full` or `quick`.
     pub scale: &'static str,
     /// Which clock.
     pub clock: &'static str,
-    /// The processor that the thread was kept on.
+    /// The processor that the thread was kept on, in the suites in memory.
     pub pinned: Option<usize>,
-    /// CPU time as a share of elapsed time while measuring.
-    pub processor_share: f64,
+    /// CPU time as a share of elapsed time while measuring, where that says anything.
+    pub processor_share: Option<f64>,
     /// Seconds that the run took.
     pub seconds: f64,
 }
@@ -39,19 +40,9 @@ pub fn describe(run: &Run<'_>) -> String {
         ("cpu", format!("{cpu}, {processors} processors")),
         ("kernel", output("uname", &["-srm"])),
         ("distribution", distribution()),
-        (
-            "file system",
-            format!(
-                "{} at {}",
-                output("stat", &["-f", "-c", "%T", &run.dir.to_string_lossy()]),
-                run.dir.display()
-            ),
-        ),
+        ("file system", described(&run.dirs, file_system)),
         ("write-back", run.instruction.clone()),
-        (
-            "peer",
-            run.peer.clone().unwrap_or_else(|| "none".to_owned()),
-        ),
+        ("peer", described(&run.peers, String::clone)),
         ("rounds", run.rounds.to_string()),
         ("scale", run.scale.to_owned()),
         ("clock", run.clock.to_owned()),
@@ -61,10 +52,9 @@ pub fn describe(run: &Run<'_>) -> String {
         ),
         (
             "processor share",
-            format!(
-                "{:.3} (below 0.95: the machine was busy, trust ratios only)",
-                run.processor_share
-            ),
+            run.processor_share.map_or("-".to_owned(), |share| {
+                format!("{share:.3} (below 0.95: the machine was busy, trust ratios only)")
+            }),
         ),
         (
             "load average",
@@ -79,6 +69,34 @@ pub fn describe(run: &Run<'_>) -> String {
         .iter()
         .map(|(name, fact)| format!("{name}: {fact}\n"))
         .collect()
+}
+
+fn described<T>(things: &[T], one: impl Fn(&T) -> String) -> String {
+    if things.is_empty() {
+        return "none".to_owned();
+    }
+    things.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// The kind, how it is mounted, and whether its device keeps writes in a cache that a sync has to flush.
+fn file_system(dir: &&Path) -> String {
+    let dir_text = dir.to_string_lossy();
+    let columns = "FSTYPE,SOURCE,OPTIONS";
+    let mount = output("findmnt", &["-n", "-o", columns, "-T", &dir_text]);
+    let mount = mount.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cache = write_cache(dir).map_or(String::new(), |cache| format!(", {cache} cache"));
+    format!("{mount}{cache}, at {}", dir.display())
+}
+
+/// `write back` or `write through`: the write cache of the device below the directory, where it has one.
+fn write_cache(dir: &Path) -> Option<String> {
+    let device = fs::metadata(dir).ok()?.dev();
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let block = format!("/sys/dev/block/{major}:{minor}");
+    // A partition has no queue of its own.
+    let read = |path: &str| fs::read_to_string(format!("{block}/{path}")).ok();
+    let cache = read("queue/write_cache").or_else(|| read("../queue/write_cache"))?;
+    Some(cache.trim().to_owned())
 }
 
 fn cpu_model() -> String {

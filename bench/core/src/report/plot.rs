@@ -17,7 +17,7 @@ const BOTTOM: f64 = 24.0;
 const LINE: f64 = 22.0;
 const NEXT_LINE: f64 = 15.0;
 
-const PEER: &str = "#d1600a";
+const PEERS: [&str; 4] = ["#d1600a", "#b08900", "#8a5a2b", "#d9738a"];
 const ENGINES: [&str; 4] = ["#1763a6", "#7a3e9d", "#1d8a5a", "#a61c4f"];
 const LIMIT: &str = "#444444";
 const VOLATILE: &str = "#9a9a9a";
@@ -25,7 +25,7 @@ const VOLATILE: &str = "#9a9a9a";
 /// The whole file.
 pub fn format(all: &[Measured]) -> String {
     let axis = Axis::around(all);
-    let engines = engine_names(all);
+    let names = Names::of(all);
     let height_of = |measured: &Measured| LINE + NEXT_LINE * (count(measured).max(1) - 1) as f64;
     let height = TOP + BOTTOM + all.iter().map(height_of).sum::<f64>();
     let mut svg = Svg(format!(
@@ -33,14 +33,14 @@ pub fn format(all: &[Measured]) -> String {
          font-family=\"DejaVu Sans, Arial, sans-serif\" font-size=\"11\">\n"
     ));
     svg.rect(0.0, 0.0, WIDTH, height, "#ffffff");
-    legend(&mut svg, all, &engines);
+    legend(&mut svg, all, &names);
     grid(&mut svg, &axis, height);
     let mut y = TOP;
     for (index, measured) in all.iter().enumerate() {
         if index % 2 == 0 {
             svg.rect(0.0, y, WIDTH, height_of(measured), "#0000000a");
         }
-        row(&mut svg, &axis, &engines, measured, y);
+        row(&mut svg, &axis, &names, measured, y);
         y += height_of(measured);
     }
     svg.0.push_str("</svg>\n");
@@ -48,37 +48,47 @@ pub fn format(all: &[Measured]) -> String {
 }
 
 fn count(measured: &Measured) -> usize {
-    measured
-        .columns
-        .iter()
-        .filter(|column| column.role == Role::Engine)
-        .count()
+    measured.roles(Role::Engine).count()
 }
 
-fn engine_names(all: &[Measured]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for column in all.iter().flat_map(|measured| &measured.columns) {
-        if column.role == Role::Engine && !names.contains(&column.side) {
-            names.push(column.side.clone());
+/// The engines and peers of all rows, in the order of their colours.
+struct Names {
+    engines: Vec<String>,
+    peers: Vec<String>,
+}
+
+impl Names {
+    fn of(all: &[Measured]) -> Names {
+        let with = |role: Role| {
+            let mut names: Vec<String> = Vec::new();
+            for column in all.iter().flat_map(|measured| measured.roles(role)) {
+                if !names.contains(&column.side) {
+                    names.push(column.side.clone());
+                }
+            }
+            names
+        };
+        Names {
+            engines: with(Role::Engine),
+            peers: with(Role::Peer),
         }
     }
-    names
-}
 
-fn color(column: &Column, engines: &[String]) -> &'static str {
-    let place = engines
-        .iter()
-        .position(|name| *name == column.side)
-        .unwrap_or(0);
-    match column.role {
-        Role::Peer => PEER,
-        Role::Engine => ENGINES[place % ENGINES.len()],
-        Role::Limit => LIMIT,
-        Role::Volatile => VOLATILE,
+    fn color(&self, column: &Column) -> &'static str {
+        let chosen = |colors: [&'static str; 4], names: &[String]| {
+            let place = names.iter().position(|name| *name == column.side);
+            colors[place.unwrap_or(0) % colors.len()]
+        };
+        match column.role {
+            Role::Peer => chosen(PEERS, &self.peers),
+            Role::Engine => chosen(ENGINES, &self.engines),
+            Role::Limit => LIMIT,
+            Role::Volatile => VOLATILE,
+        }
     }
 }
 
-fn legend(svg: &mut Svg, all: &[Measured], engines: &[String]) {
+fn legend(svg: &mut Svg, all: &[Measured], names: &Names) {
     svg.text(
         14.0,
         24.0,
@@ -87,34 +97,42 @@ fn legend(svg: &mut Svg, all: &[Measured], engines: &[String]) {
         "font-size=\"15\" font-weight=\"bold\"",
         "Time per operation, ns",
     );
-    let mut x = 14.0;
-    let Some(first) = all.first() else { return };
-    for column in &first.columns {
+    svg.text(
+        190.0,
+        24.0,
+        "start",
+        "#666666",
+        "",
+        "dot: median; line: fastest to slowest round",
+    );
+    let (mut x, mut y) = (14.0, 44.0);
+    let mut told: Vec<&str> = Vec::new();
+    for column in all.iter().flat_map(|measured| &measured.columns) {
+        if told.contains(&column.side.as_str()) {
+            continue;
+        }
+        told.push(&column.side);
         let name = match column.role {
             Role::Peer => format!("{} (peer)", column.side),
             Role::Engine => format!("durum, {}", column.side),
             Role::Limit => format!("{} (limit: no atomicity)", column.side),
             Role::Volatile => format!("{} (not durable)", column.side),
         };
-        svg.mark(column.role, x + 5.0, 44.0, color(column, engines));
-        svg.text(x + 15.0, 48.0, "start", "#000000", "", &name);
-        x += 32.0 + 6.6 * name.len() as f64;
+        let width = 32.0 + 6.6 * name.len() as f64;
+        if x + width > WIDTH {
+            (x, y) = (14.0, y + 16.0);
+        }
+        svg.mark(column.role, x + 5.0, y, names.color(column));
+        svg.text(x + 15.0, y + 4.0, "start", "#000000", "", &name);
+        x += width;
     }
-    svg.text(
-        x,
-        48.0,
-        "start",
-        "#666666",
-        "",
-        "dot: median; line: fastest to slowest round",
-    );
 }
 
 const COLUMNS: [(&str, f64); 4] = [
     ("durum", 60.0),
-    ("peer", 118.0),
+    ("best peer", 118.0),
     ("speedup", 180.0),
-    ("/ flush1", 240.0),
+    ("/ limit", 240.0),
 ];
 
 fn grid(svg: &mut Svg, axis: &Axis, height: f64) {
@@ -134,7 +152,7 @@ fn grid(svg: &mut Svg, axis: &Axis, height: f64) {
     }
 }
 
-fn row(svg: &mut Svg, axis: &Axis, engines: &[String], measured: &Measured, y: f64) {
+fn row(svg: &mut Svg, axis: &Axis, names: &Names, measured: &Measured, y: f64) {
     let middle = y + LINE / 2.0;
     svg.text(
         LABELS - 8.0,
@@ -144,17 +162,13 @@ fn row(svg: &mut Svg, axis: &Axis, engines: &[String], measured: &Measured, y: f
         "",
         measured.row.name,
     );
-    let peer = measured.role(Role::Peer);
+    let peer = measured.fastest_peer();
     let limit = measured.role(Role::Limit);
     let others = measured
         .columns
         .iter()
         .filter(|column| column.role != Role::Engine);
-    let ours: Vec<&Column> = measured
-        .columns
-        .iter()
-        .filter(|column| column.role == Role::Engine)
-        .collect();
+    let ours: Vec<&Column> = measured.roles(Role::Engine).collect();
     for (line, column) in ours.iter().enumerate() {
         let y = middle + NEXT_LINE * line as f64;
         if let Some(peer) = peer {
@@ -170,11 +184,11 @@ fn row(svg: &mut Svg, axis: &Axis, engines: &[String], measured: &Measured, y: f
         }
     }
     for column in others {
-        dot(svg, axis, column, middle, color(column, engines));
+        dot(svg, axis, column, middle, names.color(column));
     }
     for (line, column) in ours.iter().enumerate() {
         let y = middle + NEXT_LINE * line as f64;
-        dot(svg, axis, column, y, color(column, engines));
+        dot(svg, axis, column, y, names.color(column));
         let figures = [
             Some(column.ns()),
             peer.filter(|_| line == 0).map(Column::ns),

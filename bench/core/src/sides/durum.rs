@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
 
 use crate::error::{Error, Result};
-use crate::side::{self, Role, Side};
+use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, Side};
 use crate::structures::{list, map, tree};
 
 mod cells;
 mod edits;
 mod memory;
+mod puts;
 mod swap;
 
 use memory::DurumMemory;
@@ -31,6 +33,7 @@ pub struct Durum {
     name: &'static str,
     engine: Engine,
     style: Style,
+    domain: &'static str,
 }
 
 impl Durum {
@@ -40,6 +43,7 @@ impl Durum {
             name: "hybrid",
             engine: Engine::Hybrid,
             style: Style::Deferred,
+            domain: "dram",
         }
     }
 
@@ -49,6 +53,16 @@ impl Durum {
             name: "shadow",
             engine: Engine::Shadow,
             style: Style::InPlace,
+            domain: "dram",
+        }
+    }
+
+    /// The same engine on a file system of a disk. The store finds out by itself; this is for the report.
+    #[must_use]
+    pub fn on_file(self) -> Durum {
+        Durum {
+            domain: "file",
+            ..self
         }
     }
 
@@ -62,18 +76,18 @@ impl Durum {
         }
     }
 
-    fn open(&self, dir: &Path) -> Result<TempPool> {
+    fn open(&self, dir: &Path) -> Result<Arc<TempPool>> {
         let path = dir.join(self.name);
         let said = || Error::side(self.name);
         let store = Store::create(&path, StoreOptions::new()).map_err(said())?;
         let pool = store
             .create_pool("bench", PoolOptions::new().engine(self.engine))
             .map_err(said())?;
-        Ok(TempPool {
+        Ok(Arc::new(TempPool {
             pool,
             _store: store,
             _dir: TempDir(path),
-        })
+        }))
     }
 
     fn memory(&self, dir: &Path) -> Result<DurumMemory> {
@@ -91,7 +105,7 @@ impl Side for Durum {
     }
 
     fn domain(&self) -> &str {
-        "dram"
+        self.domain
     }
 
     fn cells(&self, dir: &Path, ring: &[u32], _objects_max: usize) -> Result<Box<dyn side::Cells>> {
@@ -112,6 +126,15 @@ impl Side for Durum {
 
     fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn side::Map>> {
         Ok(Box::new(map::Map::new(self.memory(dir)?, bucket_bits)?))
+    }
+
+    fn puts(&self, dir: &Path, shape: &PutsShape) -> Result<Box<dyn side::Puts>> {
+        let temp = self.open(dir)?;
+        let memory = || DurumMemory::new(self.name, temp.clone(), self.style);
+        match shape.value_len {
+            SMALL_VALUE => Ok(Box::new(puts::Maps::<SMALL_VALUE>::new(shape, memory)?)),
+            _ => Ok(Box::new(puts::Maps::<LARGE_VALUE>::new(shape, memory)?)),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Pmdk;
 const NAME: &str = "pmdk";
 
 /// The version of the interface, and that of the package where the system tells it.
-pub fn version() -> String {
+fn version() -> String {
     let query = std::process::Command::new("dpkg-query")
         .args(["-W", "-f", "${Version}", "libpmemobj1"])
         .output();
@@ -43,6 +43,10 @@ impl Side for Pmdk {
 
     fn domain(&self) -> &str {
         "dram"
+    }
+
+    fn version(&self) -> Option<String> {
+        Some(version())
     }
 
     fn cells(&self, dir: &Path, ring: &[u32], objects_max: usize) -> Result<Box<dyn side::Cells>> {

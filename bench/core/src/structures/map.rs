@@ -1,30 +1,42 @@
-//! A chained hash map with a fixed number of buckets, 8-byte keys and 100-byte values.
+//! A chained hash map with a fixed number of buckets, 8-byte keys and values of one size.
 
-use super::{Memory, Update};
+use super::{Memory, Stored, Update};
 use crate::error::Result;
 use crate::inputs::{Op, Value, Walk};
-use crate::side;
+use crate::side::{self, LARGE_VALUE, SMALL_VALUE};
 
 /// One entry.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Node {
+pub struct Node<V> {
     key: u64,
-    next: *mut Node,
-    value: Value,
+    next: *mut Node<V>,
+    value: V,
 }
 
-durum::describe!(Node as "bench map node" { key, next, value });
+type ValueNode = Node<Value>;
+type SmallNode = Node<[u8; SMALL_VALUE]>;
+type LargeNode = Node<[u8; LARGE_VALUE]>;
 
-/// A map in some memory.
-pub struct Map<M> {
+durum::describe!(ValueNode as "bench map node" { key, next, value });
+durum::describe!(SmallNode as "bench map node of small bytes" { key, next, value });
+durum::describe!(LargeNode as "bench map node of large bytes" { key, next, value });
+
+/// A map in some memory, by default of the values of YCSB.
+pub struct Map<M, V = Value> {
     memory: M,
     // INVARIANT: an array of `1 << bucket_bits` chains; each pointer in them is null or names a node of the map.
-    buckets: *mut *mut Node,
+    buckets: *mut *mut Node<V>,
     bucket_bits: u32,
 }
 
-impl<M: Memory> Map<M> {
+// SAFETY: the buckets and nodes are the map's own, in memory that may be used from any thread if `M` may.
+unsafe impl<M: Send, V: Send> Send for Map<M, V> {}
+
+impl<M: Memory, V: Copy> Map<M, V>
+where
+    Node<V>: Stored,
+{
     /// An empty map in new memory.
     pub fn new(mut memory: M, bucket_bits: u32) -> Result<Self> {
         let buckets = memory.zeroed_array(1 << bucket_bits)?;
@@ -35,32 +47,64 @@ impl<M: Memory> Map<M> {
         })
     }
 
-    fn bucket(&self, key: u64) -> *mut *mut Node {
-        let index = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bucket_bits);
+    #[inline]
+    fn bucket_index(&self, key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bucket_bits)) as usize
+    }
+
+    #[inline]
+    fn bucket(&self, key: u64) -> *mut *mut Node<V> {
         // SAFETY: the index is below the length of the array, by the invariant.
-        unsafe { self.buckets.add(index as usize) }
+        unsafe { self.buckets.add(self.bucket_index(key)) }
+    }
+
+    /// The key's node, or null.
+    #[inline]
+    fn find(&self, key: u64) -> *mut Node<V> {
+        // SAFETY: an element of the array.
+        let mut node = unsafe { *self.bucket(key) };
+        // SAFETY: nodes of the map, by the invariant.
+        while !node.is_null() && unsafe { (*node).key } != key {
+            // SAFETY: as above.
+            node = unsafe { (*node).next };
+        }
+        node
+    }
+
+    #[inline]
+    fn insert(&mut self, key: u64, value: V) -> Result<()> {
+        let head = self.bucket(key);
+        self.memory.update(|update| {
+            let node = update.alloc::<Node<V>>()?;
+            // SAFETY: an element of the array.
+            let next = unsafe { *head };
+            // SAFETY: the node is fresh and large enough.
+            unsafe { node.write(Node { key, next, value }) };
+            // SAFETY: an element of the array; nothing is being edited.
+            unsafe { update.store(head, node) }
+        })
+    }
+
+    /// Shows every node.
+    #[inline]
+    fn each(&self, mut see: impl FnMut(&Node<V>)) {
+        for bucket in 0..1usize << self.bucket_bits {
+            // SAFETY: an element of the array, by the invariant.
+            let mut node = unsafe { *self.buckets.add(bucket) };
+            while !node.is_null() {
+                // SAFETY: a node of the map, by the invariant; nobody writes to it meanwhile.
+                let current = unsafe { &*node };
+                see(current);
+                node = current.next;
+            }
+        }
     }
 }
 
-impl<M: Memory> side::Map for Map<M> {
+impl<M: Memory> side::Map for Map<M, Value> {
     fn load(&mut self, entries: &[Op]) -> Result<()> {
         for entry in entries {
-            let head = self.bucket(entry.key);
-            self.memory.update(|update| {
-                let node = update.alloc::<Node>()?;
-                // SAFETY: an element of the array.
-                let next = unsafe { *head };
-                // SAFETY: the node is fresh and large enough.
-                unsafe {
-                    node.write(Node {
-                        key: entry.key,
-                        next,
-                        value: Value::of(entry.value),
-                    })
-                };
-                // SAFETY: an element of the array; nothing is being edited.
-                unsafe { update.store(head, node) }
-            })?;
+            self.insert(entry.key, Value::of(entry.value))?;
         }
         Ok(())
     }
@@ -68,13 +112,7 @@ impl<M: Memory> side::Map for Map<M> {
     fn run(&mut self, ops: &[Op]) -> Result<u64> {
         let mut sum = 0u64;
         for op in ops {
-            // SAFETY: an element of the array.
-            let mut node = unsafe { *self.bucket(op.key) };
-            // SAFETY: nodes of the map, by the invariant.
-            while !node.is_null() && unsafe { (*node).key } != op.key {
-                // SAFETY: as above.
-                node = unsafe { (*node).next };
-            }
+            let node = self.find(op.key);
             if node.is_null() {
                 continue; // the sum will be wrong, and the harness says so
             }
@@ -97,17 +135,78 @@ impl<M: Memory> side::Map for Map<M> {
             sorted: true,
             ..Walk::default()
         };
-        for bucket in 0..1usize << self.bucket_bits {
-            // SAFETY: an element of the array, by the invariant.
-            let mut node = unsafe { *self.buckets.add(bucket) };
-            while !node.is_null() {
-                // SAFETY: a node of the map, by the invariant.
-                let Node { key, next, value } = unsafe { *node };
-                walk.sum = walk.sum.wrapping_add(key ^ value.digest());
-                walk.count += 1;
-                node = next;
-            }
-        }
+        self.each(|node| {
+            walk.sum = walk.sum.wrapping_add(node.key ^ node.value.digest());
+            walk.count += 1;
+        });
         walk
     }
+}
+
+impl<M: Memory, const N: usize> Map<M, [u8; N]>
+where
+    Node<[u8; N]>: Stored,
+    [u8; N]: Stored,
+{
+    /// Shows every entry.
+    pub fn visit(&self, see: &mut dyn FnMut(u64, &[u8])) {
+        self.each(|node| see(node.key, &node.value));
+    }
+}
+
+impl<M: Memory, const N: usize> side::Put for &mut Map<M, [u8; N]>
+where
+    Node<[u8; N]>: Stored,
+    [u8; N]: Stored,
+{
+    fn put(&mut self, key: u64, value: &[u8]) -> Result<()> {
+        let node = self.find(key);
+        let value = bytes(value);
+        if node.is_null() {
+            return self.insert(key, value);
+        }
+        self.memory.update(|update| {
+            // SAFETY: a field of a node of the map; nothing is being edited.
+            unsafe { update.store(&raw mut (*node).value, value) }
+        })
+    }
+
+    fn load(&mut self, keys: &[u64], values: &[u8]) -> Result<()> {
+        let mut entries: Vec<(usize, u64, [u8; N])> = keys
+            .iter()
+            .zip(values.chunks_exact(N))
+            .map(|(key, value)| (self.bucket_index(*key), *key, bytes(value)))
+            .collect();
+        // Each chain's head is stored once: an update may not see what it has stored before.
+        entries.sort_unstable_by_key(|(bucket, ..)| *bucket);
+        let buckets = self.buckets;
+        self.memory.update(|update| {
+            for chain in entries.chunk_by(|left, right| left.0 == right.0) {
+                // SAFETY: an index of the array.
+                let head = unsafe { buckets.add(chain[0].0) };
+                // SAFETY: an element of the array.
+                let mut first = unsafe { *head };
+                for (_, key, value) in chain {
+                    let node = update.alloc::<Node<[u8; N]>>()?;
+                    // SAFETY: the node is fresh and large enough.
+                    unsafe {
+                        node.write(Node {
+                            key: *key,
+                            next: first,
+                            value: *value,
+                        })
+                    };
+                    first = node;
+                }
+                // SAFETY: an element of the array; nothing is being edited.
+                unsafe { update.store(head, first)? };
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A value as the map stores it. The harness makes no others.
+fn bytes<const N: usize>(value: &[u8]) -> [u8; N] {
+    value.try_into().expect("a value of the map's size")
 }

@@ -4,9 +4,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A store with a pool whose program works in place: others have no use for a log of one's own. */
+static fixture hybrid_fixture(void) {
+    fixture f;
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.engine = DURUM_ENGINE_HYBRID;
+    f.store = durum_store_open_or_create(scratch("store"), NULL);
+    CHECK(f.store != NULL);
+    f.pool = durum_pool_open_or_create(f.store, "pool", &options);
+    CHECK(f.pool != NULL);
+    return f;
+}
+
 static void null_and_misuse_are_refused(void) {
     CHECK_NULL(durum_log_open(NULL), DURUM_E_ARGUMENT);
-    fixture f = fixture_new();
+    fixture f = hybrid_fixture();
     cell *root = DURUM_ROOT(f.pool, cell);
     durum_log *log = durum_log_open(f.store);
     CHECK(log != NULL);
@@ -32,7 +44,7 @@ static void a_null_log_is_refused(void) {
 }
 
 static void undo_entries_are_applied_backwards_and_redo_entries_forwards(void) {
-    fixture f = fixture_new();
+    fixture f = hybrid_fixture();
     cell *root = DURUM_ROOT(f.pool, cell);
     durum_log *log = durum_log_open(f.store);
     uint64_t cached = 1, one = 1, two = 2, three = 3;
@@ -70,9 +82,7 @@ static void undo_entries_are_applied_backwards_and_redo_entries_forwards(void) {
 
 /* Leaves a log in the stage (lo, hi) and is killed. */
 static void die_in_stage(uint8_t lo, uint8_t hi) {
-    fixture f;
-    f.store = durum_store_open_or_create(scratch("store"), NULL);
-    f.pool = durum_pool_open_or_create(f.store, "pool", NULL);
+    fixture f = hybrid_fixture();
     cell *root = DURUM_ROOT(f.pool, cell);
     CHECK(root != NULL);
     root->value = root->other = 10;

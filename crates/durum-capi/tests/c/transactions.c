@@ -1,5 +1,7 @@
 /* Transactions by plain calls. */
 #include "check.h"
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void nothing_works_without_a_transaction(void) {
     fixture f = fixture_new();
@@ -196,7 +198,105 @@ static void the_checker_finds_stores_that_nobody_announced(void) {
     CHECK_CODE(durum_store_close(store), DURUM_OK);
 }
 
+/* In a process that ends without closing anything: what it had buffered after its last sync is
+ * lost. */
+static void buffer_and_die(void) {
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    options.buffered_window_us = 3600000000u;
+    durum_store *store = durum_store_create(scratch("store"), &options);
+    durum_pool_options pool_options = DURUM_POOL_OPTIONS_INIT;
+    pool_options.engine = DURUM_ENGINE_SHADOW;
+    durum_pool *pool = durum_pool_create(store, "pool", &pool_options);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL);
+    CHECK_CODE(durum_tx_begin_with(pool, 2), DURUM_E_ARGUMENT);
+    CHECK(durum_tx_level() == 0);
+    CHECK_CODE(durum_tx_begin_with(pool, DURUM_BUFFERED), DURUM_OK);
+    CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+    root->value = 1;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK_CODE(durum_pool_sync(pool), DURUM_OK);
+    DURUM_TX_BEGIN_WITH(pool, DURUM_BUFFERED) {
+        DURUM_TX_ADD(root);
+        root->value = 2;
+        root->other = 2;
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+    CHECK(root->value == 2);
+    _exit(0);
+}
+
+static void a_buffered_transaction_is_durable_after_a_sync(void) {
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        buffer_and_die();
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    for (uint64_t round = 1; round < 3; round++) {
+        durum_store *store = durum_store_open(scratch("store"), NULL);
+        durum_pool *pool = durum_pool_open(store, "pool", NULL);
+        cell *root = DURUM_ROOT(pool, cell);
+        CHECK(root != NULL && root->value == round && root->other == 0);
+        CHECK_CODE(durum_pool_sync(pool), DURUM_OK);
+        DURUM_TX_BEGIN_WITH(pool, DURUM_BUFFERED) {
+            DURUM_TX_ADD(root);
+            root->value++;
+        }
+        DURUM_TX_END
+        /* Closing keeps what waits. */
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+        CHECK_CODE(durum_store_close(store), DURUM_OK);
+    }
+    CHECK_CODE(durum_pool_sync(NULL), DURUM_E_ARGUMENT);
+}
+
+static void a_section_finds_what_changed(void) {
+    fixture f = fixture_new();
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.engine = DURUM_ENGINE_HYBRID;
+    durum_pool *hybrid = durum_pool_create(f.store, "hybrid", &options);
+    options.engine = DURUM_ENGINE_SHADOW;
+    durum_pool *pool = durum_pool_create(f.store, "shadow", &options);
+    CHECK(hybrid != NULL && pool != NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL);
+    CHECK_CODE(durum_section_begin(hybrid), DURUM_E_SECTION_ENGINE);
+    CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
+    CHECK_CODE(durum_section_begin(pool), DURUM_E_IN_TRANSACTION);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    CHECK(durum_tx_level() == 1);
+    root->value = 1;
+    root->next = DURUM_NEW(pool, cell);
+    CHECK(root->next != NULL);
+    root->next->other = 2;
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    root->other = 3;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    memset(root, 0xff, sizeof(*root));
+    CHECK_CODE(durum_tx_rollback(), DURUM_OK);
+    CHECK(root->value == 1 && root->other == 3);
+
+    /* Private pages go away with the pool. */
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    pool = durum_pool_open(f.store, "shadow", &options);
+    CHECK(pool != NULL && DURUM_ROOT(pool, cell) == root);
+    CHECK(root->value == 1 && root->other == 3 && root->next->other == 2);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_pool_close(hybrid), DURUM_OK);
+    fixture_close(&f);
+}
+
 const test transaction_tests[] = {
+    {"a_section_finds_what_changed", a_section_finds_what_changed},
     {"nothing_works_without_a_transaction", nothing_works_without_a_transaction},
     {"a_commit_keeps_and_a_rollback_restores", a_commit_keeps_and_a_rollback_restores},
     {"redo_sets_show_after_the_commit_only", redo_sets_show_after_the_commit_only},
@@ -210,5 +310,7 @@ const test transaction_tests[] = {
     {"one_transaction_changes_several_pools", one_transaction_changes_several_pools},
     {"the_checker_finds_stores_that_nobody_announced",
      the_checker_finds_stores_that_nobody_announced},
+    {"a_buffered_transaction_is_durable_after_a_sync",
+     a_buffered_transaction_is_durable_after_a_sync},
     {NULL, NULL},
 };

@@ -83,6 +83,9 @@ impl Worker {
             .stderr(Stdio::piped())
             // Ctrl-C goes to this process alone, which then ends the worker.
             .process_group(0);
+        if let Some(engine) = options.engine {
+            command.args(["--engine", engine.name()]);
+        }
         if finish {
             command.arg("--finish");
         }

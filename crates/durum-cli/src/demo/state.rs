@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use durum::{Pool, PoolOptions, Store, StoreOptions, describe};
+use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, describe};
 
 use super::map::WordMap;
 use super::text::{self, words};
@@ -58,9 +58,13 @@ unsafe impl Sync for PieceRef {}
 
 impl State {
     /// Opens the store and its pool, or makes them. The text is not yet stored in a new one.
-    pub(crate) fn open(path: &Path) -> Result<(Store, Self), Failure> {
+    pub(crate) fn open(path: &Path, engine: Option<Engine>) -> Result<(Store, Self), Failure> {
         let store = Store::open_or_create(path, StoreOptions::new())?;
-        let pool = store.open_or_create_pool(POOL, PoolOptions::new())?;
+        let mut options = PoolOptions::new();
+        if let Some(engine) = engine {
+            options = options.engine(engine);
+        }
+        let pool = store.open_or_create_pool(POOL, options)?;
         let root = pool.root::<Root>()?;
         Ok((store, Self { pool, root }))
     }

@@ -44,7 +44,7 @@ unsafe impl Sync for Work<'_> {}
 /// Counts until killed, or with `finish` until the pass that was begun is complete; a new one, if none is begun: each run of the
 /// demo counts the text at least once. Prints a line `durable N ...` all the time.
 pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(), Failure> {
-    let (store, mut state) = State::open(store)?;
+    let (store, mut state) = State::open(store, options.engine)?;
     prepare_text(options, &mut state)?;
     let pieces = state.pieces();
     let with_words = || pieces.iter().filter(|piece| piece.words() > 0);

@@ -103,7 +103,7 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
     Ok(logs)
 }
 
-fn heap_of(view: &PuddleView) -> Result<Vec<u8>, Failure> {
+pub(super) fn heap_of(view: &PuddleView) -> Result<Vec<u8>, Failure> {
     use durum::format::extent::HeapBytes;
 
     let header = view.header();
@@ -112,13 +112,8 @@ fn heap_of(view: &PuddleView) -> Result<Vec<u8>, Failure> {
     Ok(heap)
 }
 
-pub(super) fn print(
-    logs: &[Log],
-    store: &ReadOnlyStore,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+pub(super) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
     if logs.is_empty() {
-        writeln!(out, "no logs: every program has closed the store in order")?;
         return Ok(());
     }
     let heading = [
@@ -154,13 +149,6 @@ pub(super) fn print(
         });
     }
     output::table(out, &rows, &[1, 3, 4, 5, 6])?;
-    let pending = store.pending();
-    writeln!(
-        out,
-        "recovery will roll {} back and {} forward",
-        count(pending.rolled_back, "transaction"),
-        pending.rolled_forward
-    )?;
     Ok(())
 }
 

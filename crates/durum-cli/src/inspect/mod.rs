@@ -8,6 +8,7 @@ mod heap;
 mod json;
 mod logs;
 mod pool;
+mod records;
 mod tree;
 
 use std::io::Write;
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         false => None,
     };
     let logs = match options.log {
-        true => Some(logs::read(&store)?),
+        true => Some((logs::read(&store)?, records::read(&store)?)),
         false => None,
     };
     if options.json {
@@ -50,8 +51,9 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         if let Some(heap) = &heap {
             value["heap"] = heap.to_json();
         }
-        if let Some(logs) = &logs {
+        if let Some((logs, records)) = &logs {
             value["logs"] = Json::Array(logs.iter().map(logs::Log::to_json).collect());
+            value["records"] = Json::Array(records.iter().map(records::Records::to_json).collect());
         }
         output::json(out, &value)?;
     } else {
@@ -62,8 +64,19 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         if let Some(heap) = &heap {
             heap.print(out)?;
         }
-        if let Some(logs) = &logs {
-            logs::print(logs, &store, out)?;
+        if let Some((logs, records)) = &logs {
+            logs::print(logs, out)?;
+            records::print(records, out)?;
+            let pending = store.pending();
+            match logs.is_empty() && records.is_empty() {
+                true => writeln!(out, "no logs: every program has closed the store in order")?,
+                false => writeln!(
+                    out,
+                    "recovery will roll {} back and {} forward",
+                    output::count(pending.rolled_back, "transaction"),
+                    pending.rolled_forward
+                )?,
+            }
         }
     }
     let damages = graph.map_or(Vec::new(), |graph| graph.damages);

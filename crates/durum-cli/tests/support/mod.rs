@@ -188,7 +188,7 @@ pub fn overwrite(file: &Path, offset: u64, bytes: &[u8]) {
 }
 
 /// A store whose program was killed in a transaction, or right behind one: made by the demo's worker.
-pub fn make_dirty_store(path: &Path) {
+pub fn make_dirty_store(path: &Path, engine: &str) {
     use std::io::{BufRead, BufReader};
 
     let text_file = path.with_extension("txt");
@@ -201,6 +201,8 @@ pub fn make_dirty_store(path: &Path) {
         .args([
             "demo",
             "--worker-only",
+            "--engine",
+            engine,
             "--store",
             text(path),
             text(&text_file),

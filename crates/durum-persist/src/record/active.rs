@@ -192,6 +192,11 @@ impl Active {
         !skip
     }
 
+    /// Whether a step of the program is to be forgotten.
+    pub(super) fn leaves_out(&mut self, step: Site) -> bool {
+        !self.admits(step)
+    }
+
     pub(super) fn mark_api(&mut self, name: &'static str) {
         if self.takes_part() {
             self.look_for_stores_everywhere();

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::active::Active;
 use super::region::{Region, Regions};
 use super::{RecorderOptions, Trace};
-use crate::{Site, delay, line, state};
+use crate::{Site, delay, inject, line, state};
 
 pub(crate) use super::active::Name;
 
@@ -65,6 +65,14 @@ pub(super) fn note(name: &'static str, value: u64) {
     if let Some(active) = &mut lock().active {
         active.mark_note(name, value);
     }
+}
+
+#[cold]
+pub(super) fn leaves_out(step: Site) -> bool {
+    lock()
+        .active
+        .as_mut()
+        .is_some_and(|active| active.leaves_out(step))
 }
 
 #[cold]
@@ -195,6 +203,7 @@ pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
 
 #[cold]
 pub(crate) fn fence(site: Site) {
+    inject::wait_at(site);
     line::fence_unhooked();
     if super::active()
         && let Some(active) = &mut lock().active

@@ -15,15 +15,18 @@ use crate::registry::contents::Contents;
 
 const HOME: Site = Site("recovered data");
 
-/// Makes all writes of a plan, and makes them durable with what it relies on. Applying them again gives the same bytes.
+/// Makes all writes of a plan, and makes them durable; what it relies on before. Applying them again gives the same bytes.
 ///
 /// # Errors
 /// Of the system. Some of the writes may have been made: the logs are whole, and the next opener makes them again.
 pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Result<()> {
     let mut files: BTreeMap<Uuid, MediaFile> = BTreeMap::new();
-    // What went home with a record may not be durable where the power stayed on and only the process ended.
     for puddle in &plan.relied_on {
-        files.insert(*puddle, open(store, contents, *puddle)?);
+        let file = open(store, contents, *puddle)?;
+        // ORDER: what went home with a record is durable before the record is replayed: it may not be where the power stayed on and only the
+        // process ended. Else a power cut now leaves a part of that transaction, and a record that does not count.
+        sync(&file)?;
+        files.insert(*puddle, file);
     }
     for write in &plan.writes {
         let file = match files.get(&write.puddle) {
@@ -58,10 +61,14 @@ pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Res
     for file in files.values() {
         // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
         // leaves a transaction half undone or half done, and no log to tell.
-        file.sync(HOME)
-            .map_err(|error| Error::io("making recovered data durable", file.path(), error))?;
+        sync(file)?;
     }
     Ok(())
+}
+
+fn sync(file: &MediaFile) -> Result<()> {
+    file.sync(HOME)
+        .map_err(|error| Error::io("making recovered data durable", file.path(), error))
 }
 
 fn open(store: &Path, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {

@@ -193,7 +193,7 @@ impl PuddleHeap {
             .store(inner.buddy.free_granules(), Ordering::Relaxed);
     }
 
-    pub(super) fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.occupied.load(Ordering::Relaxed) == 0
     }
 
@@ -363,6 +363,12 @@ impl PuddleHeap {
         // that is allocated, or passes an invalid address, for which a slab that goes away in this moment is the caller's
         // race to answer for.
         unsafe { page.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Whether the line at `address` holds the header of a slab that no commit has made durable. The caller keeps slabs from going away.
+    pub(crate) fn is_unpublished_header(&self, puddle: &Puddle, address: usize) -> bool {
+        self.slab_at(puddle, address)
+            .is_some_and(|slab| slab.address == address && !slab.published.load(Ordering::Relaxed))
     }
 
     /// Marks a live object extent as being freed: its position and granules.

@@ -19,6 +19,8 @@ use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 const LINE: usize = durum_persist::line::LINE;
+/// Elements of slabs never go home by themselves: when one of them was freed is not noted, only when its slab was.
+const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
 
@@ -123,7 +125,7 @@ impl Allocation {
                 self.new_slabs.push(element.slab);
                 announced.insert(slab.address, SLAB_HEADER_FIXED);
             }
-            announced.insert_fresh(address, size.max(1));
+            announced.insert(address, size.max(1));
             return Ok(address);
         }
         let (puddle, position) = pool.place(granules, |puddle, heap| {
@@ -459,11 +461,6 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
             let Some(slab) = (unsafe { slab.as_ref() }).shared() else {
                 return;
             };
-            let size = slab.class.element_size as usize;
-            if size >= FRESH_LARGE {
-                let address = slab.element_address(index);
-                puddle.note_freed(address..address + size);
-            }
             let empty = slab.release(index);
             if empty {
                 heap.slab_occupied(false);

@@ -11,18 +11,26 @@
 //! and in the order of stamps ([`checkpoint`]), each line once for all the records that changed it meanwhile. Recovery replays
 //! the records that are not home (docs/format/record.md).
 
+mod background;
+mod blocks;
 mod changes;
 mod checkpoint;
+mod checkpointer;
 mod direct;
+mod flusher;
 mod freed;
 mod group;
 mod home;
 mod journal;
+mod latest;
 mod lines;
+mod queue;
+mod section;
 mod segments;
 mod writer;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use durum_format::record::{Operation, push_copy, push_fresh, push_words};
 use durum_persist::{Site, line};
@@ -36,10 +44,11 @@ use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::store::StoreInner;
-use crate::tx::{Announce, TxState};
+use crate::tx::{Announce, Durability, TxState};
 
 pub(crate) use freed::FreedAt;
 pub(crate) use journal::Journal;
+pub(crate) use section::Section;
 pub(crate) use writer::Writer;
 
 /// The sites of this engine.
@@ -93,13 +102,21 @@ impl Engine for Shadow {
             bitmaps,
             writer,
             barrier,
+            durability,
+            section,
             ..
         } = &mut *tx;
-        let store = &*pools[0].store;
+        let store = &pools[0].store;
         let journal = store.journal();
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
+        if let Some(section) = section
+            && let Err(error) = section.push_changes(store, announced, &mut writer.record)
+        {
+            writer.clear();
+            return Err(error);
+        }
         guarded(|| changes::push_lines(&mut writer.record, announced));
-        if journal.group.is_none() && !announced.fresh().is_empty() {
+        if *durability == Durability::Durable {
             let deferred = sets.iter().map(|set| set.target..set.target + set.len);
             direct::choose(announced.fresh(), deferred, journal, &mut writer.direct);
         }
@@ -146,10 +163,13 @@ impl Engine for Shadow {
             writer.clear();
             return Err(error);
         }
-        if writer.is_empty() {
-            return Ok(());
+        match durability {
+            Durability::Buffered if writer.is_empty() => return Ok(()),
+            Durability::Buffered => enqueue(writer, journal, store, barrier)?,
+            // What it leaves as it was may wait in the queue.
+            Durability::Durable if writer.is_empty() && !journal.queue.is_in_use() => return Ok(()),
+            Durability::Durable => make_durable(writer, journal, store, barrier)?,
         }
-        make_durable(writer, journal, store, barrier)?;
         if media_failed() {
             pools.iter().try_for_each(|pool| pool.check_media())?;
         }
@@ -168,6 +188,9 @@ impl Engine for Shadow {
                 restore(&line);
             }
         });
+        if let Some(section) = &mut tx.section {
+            section.restore(&tx.pools[0]);
+        }
     }
 
     fn persist(
@@ -178,7 +201,7 @@ impl Engine for Shadow {
         address: usize,
         len: usize,
     ) -> Result<()> {
-        let store = &*pool.store;
+        let store = &pool.store;
         let journal = store.journal();
         let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
         push_range(&mut writer.record, address..address + len);
@@ -186,7 +209,10 @@ impl Engine for Shadow {
             writer.clear();
             return Err(error);
         }
-        make_durable(writer, journal, store, &mut tx.barrier)?;
+        let result = make_durable(writer, journal, store, &mut tx.barrier);
+        // The range may lie in a fresh object of the transaction that runs: it must not go home before this record.
+        puddle.note_logged(address..address + len, journal);
+        result?;
         puddle.check_failed()
     }
 
@@ -200,15 +226,40 @@ impl Engine for Shadow {
 fn make_durable(
     writer: &mut Writer,
     journal: &Journal,
-    store: &StoreInner,
+    store: &Arc<StoreInner>,
     barrier: &mut Barrier,
 ) -> Result<()> {
+    let bytes = writer.record.len() * 8;
     let result = match &journal.group {
+        None if journal.queue.is_in_use() => journal.queue.commit(writer, journal, store, barrier),
         None => writer.commit(journal, store, barrier),
-        Some(group) => group.commit(&mut writer.record, journal, store),
+        Some(group) => {
+            let result = group.commit(&mut writer.record, journal, store);
+            if result.is_ok() {
+                // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who uses it.
+                let _ = journal.logged(bytes, store);
+            }
+            result
+        }
     };
     writer.clear();
     result
+}
+
+/// Leaves the record that the writer holds to the queue; or makes it durable, if that takes no more.
+fn enqueue(
+    writer: &mut Writer,
+    journal: &Journal,
+    store: &Arc<StoreInner>,
+    barrier: &mut Barrier,
+) -> Result<()> {
+    match journal.queue.push(&writer.record, store) {
+        Ok(false) => make_durable(writer, journal, store, barrier),
+        pushed => {
+            writer.clear();
+            pushed.map(drop)
+        }
+    }
 }
 
 /// Puts what a range of memory holds into the record.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use super::Tx;
+use super::{Durability, Tx};
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::space::forked;
@@ -12,8 +12,8 @@ use crate::space::forked;
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
 #[derive(Debug)]
 pub struct Transaction<'p> {
-    tx: NonNull<Tx>,
-    _pool: PhantomData<&'p Pool>,
+    pub(super) tx: NonNull<Tx>,
+    pub(super) _pool: PhantomData<&'p Pool>,
 }
 
 impl Deref for Transaction<'_> {
@@ -27,8 +27,9 @@ impl Deref for Transaction<'_> {
 }
 
 impl<'p> Transaction<'p> {
-    #[inline]
-    pub(crate) fn begin(pool: &'p Pool) -> Result<Self> {
+    // Always: out of line an empty transaction takes twice as long.
+    #[inline(always)]
+    pub(crate) fn begin(pool: &'p Pool, durability: Durability) -> Result<Self> {
         if forked() {
             return Err(Error::Forked);
         }
@@ -36,17 +37,29 @@ impl<'p> Transaction<'p> {
         let pointer = Tx::of(&pool.inner)?;
         // SAFETY: as in `deref`.
         let tx = unsafe { pointer.as_ref() };
-        if tx.depth.get() == 0 {
-            tx.home.set(&raw const pool.inner);
+        match tx.depth.get() {
+            0 => {
+                tx.gate.enter();
+                tx.home.set(&raw const pool.inner);
+                tx.durability.set(durability);
+                // A constant: the next transaction need not wait until it is known what this one stored.
+                tx.depth.set(1);
+            }
+            depth => {
+                if durability == Durability::Durable {
+                    tx.durability.set(durability);
+                }
+                tx.depth.set(depth + 1);
+            }
         }
-        tx.depth.set(tx.depth.get() + 1);
         Ok(Self {
             tx: pointer,
             _pool: PhantomData,
         })
     }
 
-    /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns.
+    /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns; soon after, if every level began
+    /// as [`Durability::Buffered`].
     ///
     /// # Errors
     /// `Aborted` where an inner transaction was aborted; the engine's errors. Nothing was kept then, unless the error says
@@ -82,7 +95,19 @@ impl Pool {
     /// `Forked`, `OtherStore`, `Poisoned`.
     #[inline]
     pub unsafe fn begin(&self) -> Result<Transaction<'_>> {
-        Transaction::begin(self)
+        Transaction::begin(self, Durability::Durable)
+    }
+
+    /// Begins a transaction that is durable when `durability` says. [`Pool::transaction_with`] is the safe form.
+    ///
+    /// # Safety
+    /// As for [`Pool::begin`].
+    ///
+    /// # Errors
+    /// As for [`Pool::begin`].
+    #[inline]
+    pub unsafe fn begin_with(&self, durability: Durability) -> Result<Transaction<'_>> {
+        Transaction::begin(self, durability)
     }
 
     /// Runs `body` as a failure-atomic transaction.
@@ -100,7 +125,43 @@ impl Pool {
         &self,
         body: impl FnOnce(&Tx) -> Result<R, E>,
     ) -> Result<R, E> {
-        let transaction = Transaction::begin(self)?;
+        self.transaction_with(Durability::Durable, body)
+    }
+
+    /// Runs `body` as a failure-atomic transaction, as [`Pool::transaction`] does, that is durable when `durability` says.
+    ///
+    /// Inside a running transaction it becomes part of that one, which is durable when its outermost level commits, if any level of it asked for that.
+    ///
+    /// A [`Durability::Buffered`] transaction is not durable when this returns, and whoever takes the caller's locks next builds on something that a crash may
+    /// still take away, together with what was built on it.
+    ///
+    /// ```
+    /// use durum::{Durability, Engine, PoolOptions, Store, StoreOptions};
+    /// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    /// # let path = dir.path().join("store");
+    /// let store = Store::create(&path, StoreOptions::new())?;
+    /// let pool = store.create_pool("hits", PoolOptions::new().engine(Engine::Shadow))?;
+    /// let hits = pool.root::<u64>()?;
+    /// for _ in 0..1000 {
+    ///     pool.transaction_with(Durability::Buffered, |tx| {
+    ///         // SAFETY: the root is live as long as the pool is open, and this program has one thread.
+    ///         unsafe { tx.set(hits, *hits + 1) }
+    ///     })?;
+    /// }
+    /// pool.sync()?; // from here on no crash takes any of them
+    /// # Ok::<(), durum::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Pool::transaction`]. If buffered transactions cannot be written later, the store is poisoned, and the next call says so; where
+    /// there is no room for them, that is told to a buffered transaction of which nothing is kept.
+    #[inline]
+    pub fn transaction_with<R, E: From<Error>>(
+        &self,
+        durability: Durability,
+        body: impl FnOnce(&Tx) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let transaction = Transaction::begin(self, durability)?;
         let value = body(&transaction)?;
         transaction.commit()?;
         Ok(value)

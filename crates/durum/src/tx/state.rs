@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use durum_persist::line;
 
-use super::Tx;
+use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
-use crate::engine::{Engine, Writer};
+use crate::engine::{Engine, Section, Writer};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::log::LogWriter;
@@ -47,6 +47,8 @@ impl Deref for PoolRef {
 /// The part of a transaction that its engine works on.
 #[derive(Debug)]
 pub(crate) struct TxState {
+    /// When it is durable.
+    pub(crate) durability: Durability,
     /// The pools that it touched; they stay open until it ends.
     pub(crate) pools: Vec<PoolRef>,
     /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references would cost
@@ -66,6 +68,8 @@ pub(crate) struct TxState {
     pub(crate) log: Option<LogWriter>,
     /// The thread's log of records, where the engine is Shadow.
     pub(crate) writer: Option<Writer>,
+    /// The transaction is a section: changes that nobody announces are found.
+    pub(crate) section: Option<Section>,
     pub(crate) barrier: Barrier,
     /// Old contents of announced ranges, where they are not kept in the log (`file` domain).
     pub(crate) backups: Saved,
@@ -79,6 +83,7 @@ pub(crate) struct TxState {
 impl TxState {
     pub(super) fn new() -> Self {
         Self {
+            durability: Durability::Durable,
             pools: Vec::new(),
             kept: Vec::new(),
             announced: Announced::default(),
@@ -92,6 +97,7 @@ impl TxState {
             bitmaps: Vec::new(),
             log: None,
             writer: None,
+            section: None,
             barrier: Barrier::default(),
             backups: Saved::default(),
             backed: Announced::default(),
@@ -283,6 +289,11 @@ impl TxState {
                 log.trim(&*pool.store);
             }
         }
+        if let Some(mut section) = self.section.take()
+            && let Some(pool) = self.pools.first()
+        {
+            section.end(pool);
+        }
         self.announced.clear();
         self.recent = 0..0;
         if !self.set_bytes.is_empty() {
@@ -313,9 +324,15 @@ impl TxState {
             self.allocation
                 .changes(&self.pools, &mut self.bits, &mut self.bitmaps);
         }
+        // In a section nobody announces.
+        let is_checked = |pool: &&PoolRef| match &self.section {
+            Some(section) => section.pool_key() != pool.key,
+            None => true,
+        };
         let checked = self
             .pools
             .iter()
+            .filter(is_checked)
             .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets));
         if checked.is_ok() {
             self.settle_announced_sets();

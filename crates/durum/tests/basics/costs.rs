@@ -1,7 +1,10 @@
 //! Fences and syncs, counted. Each engine has its own.
 
+use std::time::Duration;
+
 use durum::{
-    Announce, Domain, Engine, Error, PoolOptions, StoreOptions, all_counters, thread_counters,
+    Announce, Domain, Durability, Engine, Error, PoolOptions, StoreOptions, all_counters,
+    thread_counters,
 };
 
 use crate::fixture::*;
@@ -272,6 +275,38 @@ fn a_transaction_on_shadow_costs_one_sync_on_a_file_system() {
         .unwrap();
         assert_eq!((thread_counters() - before).syncs, 1, "{ranges} ranges");
     }
+    let before = thread_counters();
+    pool.transaction(|tx| unsafe {
+        tx.alloc_bytes(pool, 0, 100_000, 8)?.write_bytes(7, 100_000);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let spent = thread_counters() - before;
+    assert_eq!(spent.syncs, 1, "a large object goes through the log");
+    assert!(spent.bytes_logged > 100_000, "{}", spent.bytes_logged);
+}
+
+/// While buffered transactions wait, and in one, large objects go through the log.
+#[test]
+fn a_large_fresh_object_beside_buffered_transactions_costs_no_more_fences() {
+    const SIZE: usize = 10_000;
+    // So long that no flusher comes between.
+    let options = StoreOptions::new().buffered_window(Duration::from_secs(3600));
+    let fixture = Fixture::with(options, on(Engine::Shadow));
+    let pool = fixture.pool();
+    let costs = |durability| {
+        let before = thread_counters();
+        pool.transaction_with(durability, |tx| unsafe {
+            tx.alloc_bytes(pool, 0, SIZE, 8)?.write_bytes(7, SIZE);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let spent = thread_counters() - before;
+        (spent.fences, spent.bytes_logged as usize / SIZE)
+    };
+    assert_eq!(costs(Durability::Durable), (1, 0));
+    assert_eq!(costs(Durability::Buffered), (0, 0));
+    assert_eq!(costs(Durability::Durable), (1, 2), "both of them");
 }
 
 /// A fresh object goes home with the commit that makes it, unless the log may still have something about its place.

@@ -81,7 +81,8 @@ fn domain(medium: Medium) -> (Domain, Rules) {
 fn record(arena: &Arena, medium: Medium, skip: Option<Site>) -> Trace {
     let options = StoreOptions::new()
         .domain(domain(medium).0)
-        .base(arena.base);
+        .base(arena.base)
+        .checkpoint_thread(false);
     let dir = tempfile::tempdir_in("/dev/shm").expect("a scratch directory");
     let path = dir.path().join("store");
     let recorder = Recorder::start(

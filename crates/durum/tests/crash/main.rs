@@ -23,6 +23,7 @@ mod harness;
 mod support;
 
 mod allocator;
+mod buffered;
 mod canaries;
 mod chaining;
 mod failing_disk;
@@ -33,6 +34,7 @@ mod pools;
 mod raw_log;
 mod recovery;
 mod redo;
+mod sections;
 mod sectors;
 mod undo;
 mod wrap;

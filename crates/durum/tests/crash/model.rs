@@ -45,11 +45,17 @@ impl Pending {
 struct Share {
     lane: usize,
     lanes: usize,
+    /// Half of the transactions are.
+    buffered: bool,
 }
 
 impl Share {
     /// Everything.
-    const ALL: Share = Share { lane: 0, lanes: 1 };
+    const ALL: Share = Share {
+        lane: 0,
+        lanes: 1,
+        buffered: false,
+    };
 
     fn slot(self, random: &mut Random) -> usize {
         random.below(SLOTS / self.lanes) * self.lanes + self.lane
@@ -157,6 +163,10 @@ fn transactions(lane: &mut Lane, seed: u64, which: Range<u64>, share: Share) {
         match random.below(10) {
             0 | 1 => lane.aborts(|tx| operations(tx, &mut random, tag, share)),
             2 => lane.panics(|tx| operations(tx, &mut random, tag, share)),
+            3 if share.buffered && random.one_in(3) => lane.syncs(),
+            _ if share.buffered && random.one_in(2) => {
+                lane.buffers(|tx| operations(tx, &mut random, tag, share))
+            }
             _ => lane.commits(|tx| operations(tx, &mut random, tag, share)),
         }
     }
@@ -167,6 +177,7 @@ struct Scale {
     recorded: u64,
     points: Option<usize>,
     nested_one_in: u32,
+    share: Share,
 }
 
 fn random_run(medium: Medium, seed: u64, scale: &Scale) {
@@ -187,15 +198,15 @@ fn random_run(medium: Medium, seed: u64, scale: &Scale) {
     let ends = scale.before + scale.recorded;
     campaign
         .record_after(
-            |world: &mut World| transactions(world.lane(), seed, 0..scale.before, Share::ALL),
-            |world| transactions(world.lane(), seed, scale.before..ends, Share::ALL),
+            |world: &mut World| transactions(world.lane(), seed, 0..scale.before, scale.share),
+            |world| transactions(world.lane(), seed, scale.before..ends, scale.share),
         )
         .survives();
 }
 
 /// Threads that run as the scheduler likes, each with bytes and slots of its own. Slabs, puddles, bitmap words and the lines at the
 /// borders are everybody's.
-fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize>) {
+fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize>, buffered: bool) {
     const LANES: usize = 4;
     let mut campaign = match medium {
         Medium::Lines => Campaign::lines("random transactions of four threads"),
@@ -220,6 +231,7 @@ fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize
                 let share = Share {
                     lane: number,
                     lanes: LANES,
+                    buffered,
                 };
                 // Tags differ from lane to lane.
                 let first = 1_000_000 * (number as u64 + 1);
@@ -232,8 +244,32 @@ fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize
 #[test]
 fn random_transactions_of_four_threads_equal_their_models() {
     for round in 0..2 {
-        concurrent_run(Medium::Lines, seed(0x4_0000) + round, 12, Some(80));
-        concurrent_run(Medium::Sectors, seed(0x4_f000) + round, 12, Some(40));
+        concurrent_run(Medium::Lines, seed(0x4_0000) + round, 12, Some(80), false);
+        concurrent_run(Medium::Sectors, seed(0x4_f000) + round, 12, Some(40), false);
+    }
+}
+
+#[test]
+fn buffered_transactions_of_four_threads_equal_their_models() {
+    for round in 0..2 {
+        concurrent_run(Medium::Lines, seed(0xb4_0000) + round, 16, Some(80), true);
+        concurrent_run(Medium::Sectors, seed(0xb4_f000) + round, 16, Some(40), true);
+    }
+}
+
+#[test]
+fn random_buffered_transactions_equal_the_model() {
+    let scale = Scale {
+        recorded: 20,
+        share: Share {
+            buffered: true,
+            ..Share::ALL
+        },
+        ..SHORT
+    };
+    for round in 0..2 {
+        random_run(Medium::Lines, seed(0xb0ff_ba11) + round, &scale);
+        random_run(Medium::Sectors, seed(0xb0ff_f11e) + round, &scale);
     }
 }
 
@@ -242,7 +278,13 @@ fn random_transactions_of_four_threads_equal_their_models() {
 fn campaign_of_four_threads() {
     for round in 0..30 {
         for medium in [Medium::Lines, Medium::Sectors] {
-            concurrent_run(medium, seed(0x4_ca00_0000) + round, 40, Some(250));
+            concurrent_run(
+                medium,
+                seed(0x4_ca00_0000) + round,
+                40,
+                Some(250),
+                round % 2 == 1,
+            );
         }
     }
 }
@@ -253,6 +295,7 @@ const SHORT: Scale = Scale {
     recorded: 12,
     points: Some(60),
     nested_one_in: 100,
+    share: Share::ALL,
 };
 
 #[test]
@@ -277,6 +320,7 @@ fn campaign_of_random_transactions() {
         recorded: 25,
         points: Some(300),
         nested_one_in: 40,
+        share: Share::ALL,
     };
     for round in 0..30 {
         for medium in [Medium::Lines, Medium::Sectors] {

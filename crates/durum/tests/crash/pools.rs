@@ -64,7 +64,10 @@ fn survives(domain: Domain, rules: Rules) {
     let arena = Arena::take();
     let dir = tempfile::tempdir_in("/dev/shm").expect("a scratch directory");
     let path = dir.path().join("store");
-    let options = StoreOptions::new().domain(domain).base(arena.base);
+    let options = StoreOptions::new()
+        .domain(domain)
+        .base(arena.base)
+        .checkpoint_thread(false);
     let store = Store::create(&path, options.clone()).expect("a store is made");
     let pools = ["first", "second"].map(|name| {
         let pool = store

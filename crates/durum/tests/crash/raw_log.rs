@@ -20,7 +20,7 @@ fn undo(lane: &mut Lane, log: &mut RawLog, offset: usize, len: usize, tag: u64) 
     log.reset().expect("reset");
     let mut done = undone.clone();
     done.write(offset, &bytes);
-    lane.took(Step { undone, done });
+    lane.took(Step::durable(undone, done));
 }
 
 /// An undo protocol that changes its mind.
@@ -36,10 +36,7 @@ fn undo_and_back(lane: &mut Lane, log: &mut RawLog, offset: usize, len: usize) {
         log.apply().expect("applied");
     }
     log.reset().expect("reset");
-    lane.took(Step {
-        done: undone.clone(),
-        undone,
-    });
+    lane.took(Step::durable(undone.clone(), undone));
 }
 
 fn redo(lane: &mut Lane, log: &mut RawLog, ranges: &[(usize, usize)], tag: u64) {
@@ -55,7 +52,7 @@ fn redo(lane: &mut Lane, log: &mut RawLog, ranges: &[(usize, usize)], tag: u64) 
     log.set_range(2, 4).expect("admitted");
     unsafe { log.apply() }.expect("applied");
     log.reset().expect("reset");
-    lane.took(Step { undone, done });
+    lane.took(Step::durable(undone, done));
 }
 
 fn protocols(world: &mut World) {

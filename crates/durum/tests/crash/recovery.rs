@@ -150,10 +150,7 @@ fn dirty() -> Dirty {
                 running.undone.clone()
             };
             // What the copy may be: rolled back, and nothing else.
-            lane.steps = vec![Step {
-                done: undone.clone(),
-                undone,
-            }];
+            lane.steps = vec![Step::durable(undone.clone(), undone)];
         },
     );
     Dirty { recording, dir }

@@ -10,6 +10,11 @@ const DIRECTORY: &str = "DURUM_TEST_DIRECTORY";
 
 /// Starts the ignored test `name` of this test binary in a process of its own, with `dir` to work in.
 pub fn start(name: &str, dir: &Path) -> Child {
+    start_with(name, dir, Stdio::null())
+}
+
+/// As [`start`], with a place for what it prints.
+pub fn start_with(name: &str, dir: &Path, output: Stdio) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([
             name,
@@ -19,7 +24,7 @@ pub fn start(name: &str, dir: &Path) -> Child {
             "--test-threads=1",
         ])
         .env(DIRECTORY, dir)
-        .stdout(Stdio::null())
+        .stdout(output)
         .stderr(Stdio::inherit()) // Should it panic, that is worth reading.
         .spawn()
         .unwrap()

@@ -1,5 +1,7 @@
 //! A pool as the shared data structures see memory.
 
+use std::sync::Arc;
+
 use durum::Tx;
 
 use super::edits::Edits;
@@ -10,7 +12,8 @@ use crate::structures::{Memory, Stored, Update};
 /// A pool, and room for working copies.
 pub(super) struct DurumMemory {
     pub(super) name: &'static str,
-    pub(super) temp: TempPool,
+    /// Shared by memories of several threads, which keep to objects of their own.
+    pub(super) temp: Arc<TempPool>,
     pub(super) style: Style,
     edits: Edits,
     /// Objects allocated in the running transaction; they are changed in place.
@@ -18,7 +21,7 @@ pub(super) struct DurumMemory {
 }
 
 impl DurumMemory {
-    pub(super) fn new(name: &'static str, temp: TempPool, style: Style) -> Self {
+    pub(super) fn new(name: &'static str, temp: Arc<TempPool>, style: Style) -> Self {
         DurumMemory {
             name,
             temp,

@@ -67,7 +67,7 @@ fn push_parts(record: &mut Vec<u64>, line: &AnnouncedLine<'_>, mask: u64) {
 
 /// Bit n: all eight bytes of word n are in the mask.
 #[inline]
-fn whole_words(mask: u64) -> u8 {
+pub(super) fn whole_words(mask: u64) -> u8 {
     let mut all = mask & mask >> 4 & 0x0f0f_0f0f_0f0f_0f0f;
     all &= all >> 2;
     all &= all >> 1;

@@ -13,6 +13,9 @@ use super::journal::Journal;
 use crate::error::Result;
 use crate::fault::guarded;
 
+/// A batch ends also when its blocks take so many times the memory of the records that end one.
+const HELD_FACTOR: usize = 8;
+
 /// What the checkpointer keeps between its steps.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
@@ -77,14 +80,44 @@ impl Checkpoint {
             return Ok(());
         }
         loop {
-            self.home.write(usize::MAX)?;
             self.apply(journal, usize::MAX);
+            // Also what this has turned.
+            self.home.write(usize::MAX)?;
             if self.batch_bytes == 0 && self.home.is_batch_empty() {
                 break;
             }
             // What the fence covers is all of both batches then.
             self.turn();
         }
+        // ORDER: home places are durable before their records count as home.
+        self.home.fence()?;
+        self.fenced(journal);
+        Ok(())
+    }
+
+    /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media, is what was committed.
+    pub(super) fn apply_all(&mut self, journal: &Journal) {
+        if !self.stopped {
+            let batch_max = std::mem::replace(&mut self.batch_max, usize::MAX);
+            self.apply(journal, usize::MAX);
+            self.batch_max = batch_max;
+        }
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Brings a batch home, durably, or as much as there is. For files; in between others may be applying.
+    pub(super) fn advance_batch(&mut self, journal: &Journal) -> Result<()> {
+        if self.stopped {
+            return Ok(());
+        }
+        self.apply(journal, usize::MAX);
+        if self.writing_to.is_none() {
+            self.turn();
+        }
+        self.home.write(usize::MAX)?;
         // ORDER: home places are durable before their records count as home.
         self.home.fence()?;
         self.fenced(journal);
@@ -104,6 +137,7 @@ impl Checkpoint {
     }
 
     fn turn(&mut self) {
+        debug_assert!(self.home.is_written(), "no line is forgotten");
         self.home.turn();
         self.batch_bytes = 0;
         self.writing_to = Some(self.applied);
@@ -111,7 +145,8 @@ impl Checkpoint {
 
     fn apply(&mut self, journal: &Journal, mut bytes: usize) {
         while bytes > 0 {
-            if self.batch_bytes >= self.batch_max {
+            let held = self.home.batch_bytes() / HELD_FACTOR;
+            if self.batch_bytes.max(held) >= self.batch_max {
                 if self.writing_to.is_some() {
                     return;
                 }

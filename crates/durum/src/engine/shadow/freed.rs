@@ -32,7 +32,7 @@ impl FreedAt {
         (range.start - self.address) / CHUNK..(range.end - self.address).div_ceil(CHUNK)
     }
 
-    /// Space is freed, and no record about it has a larger stamp. To be called before anybody can allocate it again.
+    /// No record about this space has a larger stamp, or will have before it is allocated. To be called before anybody can do that.
     pub(crate) fn note(&self, range: Range<usize>, stamp: u64) {
         let chunks = self.chunks.get_or_init(|| {
             (0..self.size.div_ceil(CHUNK))

@@ -7,6 +7,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use durum_format::record::HEADER_WORDS;
+
 use super::journal::Journal;
 use super::writer::{COMMIT_FENCE, Writer};
 use crate::error::{Error, Result};
@@ -57,7 +59,6 @@ impl Group {
         state.waiting.push(std::mem::take(record));
         state.came += 1;
         let ticket = state.came;
-        let mut has_led = false;
         while state.done < ticket {
             if state.is_led {
                 state = self
@@ -66,21 +67,19 @@ impl Group {
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            (state.is_led, has_led) = (true, true);
+            state.is_led = true;
             state = self.wait_for_company(state);
             state = self.lead(state, journal, store);
         }
-        let result = match state.failed.iter().position(|(other, _)| *other == ticket) {
+        match state.failed.iter().position(|(other, _)| *other == ticket) {
             Some(at) => Err(state.failed.swap_remove(at).1),
             None => Ok(()),
-        };
-        drop(state);
-        if has_led && result.is_ok() {
-            // After everybody was told: home updates hold up one thread, not its group. An error has poisoned the store, and is told to
-            // the next who uses it.
-            let _ = journal.bring_home_if_due();
         }
-        result
+    }
+
+    /// Makes durable what waits in the queue, with the next group.
+    pub(super) fn flush(&self, journal: &Journal, store: &StoreInner) -> Result<()> {
+        self.commit(&mut vec![0; HEADER_WORDS], journal, store)
     }
 
     fn wait_for_company<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -116,8 +115,18 @@ impl Group {
         let mut failed = Vec::new();
         let mut barrier = Barrier::default();
         for (ticket, record) in (first..).zip(records) {
-            writer.record = record;
-            if let Err(error) = writer.append(journal, store, &mut barrier) {
+            // Each record may build on what waits in the queue. Without that it must not be written.
+            let appended = journal
+                .queue
+                .append(&mut writer, journal, store, &mut barrier)
+                .and_then(|()| {
+                    writer.record = record;
+                    match writer.is_empty() {
+                        true => Ok(()),
+                        false => writer.append(journal, store, &mut barrier),
+                    }
+                });
+            if let Err(error) = appended {
                 failed.push((ticket, error));
             }
         }
@@ -128,6 +137,7 @@ impl Group {
         if synced.is_ok() {
             writer.publish(journal);
         }
+        journal.queue.appended_is_decided(synced.is_err());
         let mut state = self.lock();
         if synced.is_err() {
             // The store is poisoned; every waiting thread is told so.

@@ -2,22 +2,22 @@
 //!
 //! Changes gather in a batch; a batch that is full is written while the next one fills.
 
-use durum_format::record::{Change, Line, Lines, Operation};
+use durum_format::record::{Change, Operation};
 use durum_persist::{Site, line};
 
+use super::blocks::Files;
 use super::lines::LineSet;
 use crate::error::Result;
-use crate::fault::guarded;
-use crate::media::Barrier;
-use crate::space::puddle_at;
+use crate::pages::PAGE;
+use crate::puddle::Puddle;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
 pub(super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home lines");
 
 /// From this many bytes on a copy goes home by non-temporal stores.
 pub(super) const STREAM_MIN: usize = 512;
-/// Files are read and written in blocks of this many bytes.
-const BLOCK: usize = 4096;
+/// The words of a page.
+pub(super) type Page = [u64; PAGE / 8];
 
 #[derive(Debug)]
 pub(super) enum Home {
@@ -31,14 +31,23 @@ impl Home {
     pub(super) fn apply(&mut self, change: &Change<'_>) {
         match self {
             Self::Mapped(home) => home.apply(change),
-            Self::Files(home) => home.batch.apply(change),
+            Self::Files(home) => home.apply(change),
         }
     }
 
     pub(super) fn is_batch_empty(&self) -> bool {
         match self {
             Self::Mapped(home) => home.batch.is_empty(),
-            Self::Files(home) => home.batch.is_empty(),
+            Self::Files(home) => home.is_batch_empty(),
+        }
+    }
+
+    /// Bytes that the batch takes in memory.
+    #[inline]
+    pub(super) fn batch_bytes(&self) -> usize {
+        match self {
+            Self::Mapped(_) => 0,
+            Self::Files(home) => home.batch_bytes(),
         }
     }
 
@@ -50,7 +59,7 @@ impl Home {
                 home.next = 0;
                 home.batch.drain_into(&mut home.writing);
             }
-            Self::Files(home) => home.writing = std::mem::take(&mut home.batch).into_sorted(),
+            Self::Files(home) => home.turn(),
         }
     }
 
@@ -58,7 +67,7 @@ impl Home {
     pub(super) fn writing(&self) -> usize {
         match self {
             Self::Mapped(home) => home.writing.len(),
-            Self::Files(home) => home.writing.len(),
+            Self::Files(home) => home.writing(),
         }
     }
 
@@ -67,7 +76,7 @@ impl Home {
     pub(super) fn is_written(&self) -> bool {
         match self {
             Self::Mapped(home) => home.next == home.writing.len(),
-            Self::Files(home) => home.writing.is_empty(),
+            Self::Files(home) => home.writing() == 0,
         }
     }
 
@@ -93,7 +102,27 @@ impl Home {
                 Ok(())
             }
             // ORDER: as above.
-            Self::Files(home) => home.barrier.fence(true, DRAIN_FENCE),
+            Self::Files(home) => home.sync(),
+        }
+    }
+
+    /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not in one piece.
+    ///
+    /// # Errors
+    /// The page could not be read: the store is poisoned.
+    pub(super) fn page<'b>(
+        &self,
+        puddle: &Puddle,
+        address: usize,
+        buffer: &'b mut Page,
+    ) -> Result<&'b Page> {
+        match self {
+            // SAFETY: a page of the home mapping of a mapped puddle. Only the holder of the checkpoint's lock, who borrows this, changes it.
+            Self::Mapped(home) => Ok(unsafe { &*((address + home.offset) as *const Page) }),
+            Self::Files(home) => {
+                home.read_page(puddle, address, buffer)?;
+                Ok(buffer)
+            }
         }
     }
 
@@ -194,40 +223,5 @@ unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words
             line::store_u64(place, word);
         }
         mask &= mask - 1;
-    }
-}
-
-/// On the `file` domain: changes are merged in memory and written block by block. Through a mapping the kernel would write whole folios.
-#[derive(Debug, Default)]
-pub(super) struct Files {
-    batch: Lines,
-    writing: Vec<(u64, Line)>,
-    barrier: Barrier,
-}
-
-impl Files {
-    fn write(&mut self) -> Result<()> {
-        let writing = std::mem::take(&mut self.writing);
-        let block_of = |address: u64| address as usize / BLOCK * BLOCK;
-        for lines in writing.chunk_by(|one, other| block_of(one.0) == block_of(other.0)) {
-            let start = block_of(lines[0].0);
-            let Some(puddle) = puddle_at(start) else {
-                continue;
-            };
-            // SAFETY: puddles live while their store is open.
-            let puddle = unsafe { puddle.as_ref() };
-            let offset = (start - puddle.address) as u64;
-            let mut block = [0; BLOCK];
-            guarded(|| puddle.read_file(&mut block, offset))?;
-            for (address, line) in lines {
-                let at = *address as usize - start;
-                if let Some(place) = block[at..].first_chunk_mut() {
-                    line.patch(place);
-                }
-            }
-            // ORDER: synced by `Home::fence`, before these records count as home.
-            self.barrier.write_bytes(puddle, offset, &block)?;
-        }
-        Ok(())
     }
 }

@@ -6,14 +6,18 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use durum_format::record::{HEADER_WORDS, RingSalt, watermark_offset, watermark_words};
-use durum_persist::{Site, line};
+use durum_persist::{Site, line, record};
 
+use super::blocks::Files;
 use super::checkpoint::Checkpoint;
+use super::checkpointer::Checkpointer;
 use super::group::Group;
-use super::home::{Files, Home, Mapped};
+use super::home::{Home, Mapped};
+use super::queue::{DRAIN, Queue};
 use super::segments::{Segment, Segments};
 use crate::error::Result;
 use crate::fault::guarded;
@@ -32,7 +36,7 @@ const LOG_BYTES: u64 = 2 << 20;
 const BATCH_BYTES: usize = 128 << 10;
 /// On the `file` domain all threads share one log, and a batch costs a sync of each file that it changes.
 const FILE_LOG_BYTES: u64 = 8 << 20;
-const FILE_BATCH_BYTES: usize = 2 << 20;
+pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
 
 /// The shared part.
 pub(crate) struct Journal {
@@ -43,6 +47,8 @@ pub(crate) struct Journal {
     applied: CachePadded<AtomicU64>,
     home: CachePadded<AtomicU64>,
     watermark: CachePadded<AtomicU64>,
+    /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or that was free all the time.
+    any_place: AtomicU64,
     checkpoint: CachePadded<Mutex<Checkpoint>>,
     segments: Mutex<Segments>,
     writers: AtomicU32,
@@ -53,6 +59,9 @@ pub(crate) struct Journal {
     pub(super) home_offset: usize,
     /// Logs grow up to this many bytes before a commit waits for home updates.
     log_max: u64,
+    /// Transactions that have committed and are not durable yet.
+    pub(super) queue: Queue,
+    pub(super) checkpointer: Checkpointer,
     /// On the `file` domain: commits that share a sync.
     pub(super) group: Option<Group>,
 }
@@ -68,7 +77,12 @@ impl std::fmt::Debug for Journal {
 
 impl Journal {
     /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
-    pub(crate) fn new(home_offset: Option<usize>, log_max: u64) -> Self {
+    pub(crate) fn new(
+        home_offset: Option<usize>,
+        log_max: u64,
+        buffered_window: Duration,
+        checkpoint_thread: bool,
+    ) -> Self {
         let checkpoint = match home_offset {
             Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
@@ -79,6 +93,7 @@ impl Journal {
             applied: CachePadded::default(),
             home: CachePadded::default(),
             watermark: CachePadded::default(),
+            any_place: AtomicU64::new(0),
             checkpoint: CachePadded::new(Mutex::new(checkpoint)),
             segments: Mutex::default(),
             writers: AtomicU32::new(0),
@@ -86,6 +101,8 @@ impl Journal {
             slot: AtomicUsize::new(0),
             home_offset: home_offset.unwrap_or(0),
             log_max,
+            queue: Queue::new(buffered_window),
+            checkpointer: Checkpointer::new(checkpoint_thread),
             group: home_offset.is_none().then(Group::default),
         }
     }
@@ -166,9 +183,26 @@ impl Journal {
         self.watermark.load(Ordering::Acquire)
     }
 
-    /// No record that was drawn has a larger stamp.
+    /// The last stamp that was given.
     pub(crate) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Acquire)
+    }
+
+    /// The records that were drawn so far may be about any place.
+    ///
+    /// - The queue's are drawn after the transactions in it have let go of what they freed.
+    /// - A section logs what differs from home, also in free memory, where an aborted transaction left it.
+    pub(super) fn may_be_about_any_place(&self) {
+        self.any_place.fetch_max(self.drawn(), Ordering::AcqRel);
+    }
+
+    /// Up to which stamp records may be about any place; `None`: some of them are not drawn yet.
+    pub(super) fn is_about_any_place_until(&self) -> Option<u64> {
+        // ORDER (of threads): the stamps of what was in the queue are there before it is out of use.
+        match self.queue.is_in_use() {
+            true => None,
+            false => Some(self.any_place.load(Ordering::Acquire)),
+        }
     }
 
     /// A record or a slot with this watermark is durable.
@@ -211,11 +245,12 @@ impl Journal {
             if let Some(segment) = segments.take(self.watermark()) {
                 return Ok(segment);
             }
-            if segments.bytes() < self.log_max {
-                segments.grow(store)?;
-                if let Some(segment) = segments.take(0) {
-                    return Ok(segment);
-                }
+            // On a full disk what there is has to do.
+            if segments.bytes() < self.log_max
+                && segments.grow(store).is_ok()
+                && let Some(segment) = segments.take(0)
+            {
+                return Ok(segment);
             }
         }
         self.bring_home()?;
@@ -227,6 +262,11 @@ impl Journal {
             // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
             segments.grow(store)?;
         }
+    }
+
+    /// On the `file` domain: brings a batch home, or as much as there is.
+    pub(super) fn bring_batch_home(&self) -> Result<()> {
+        self.lock_checkpoint().advance_batch(self)
     }
 
     /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
@@ -242,10 +282,7 @@ impl Journal {
 
     /// Brings home every record that can be, and makes that known on the media. For when no record will carry the watermark in time.
     pub(super) fn bring_home(&self) -> Result<()> {
-        let mut checkpoint = self
-            .checkpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut checkpoint = self.lock_checkpoint();
         checkpoint.advance_fully(self)?;
         let home = self.home();
         if self.watermark() < home {
@@ -284,6 +321,28 @@ impl Journal {
         }
     }
 
+    /// Applies what was committed, so that home shows it ([`Checkpoint::home`]). The caller has closed the store's gate: nothing is
+    /// committed meanwhile.
+    pub(super) fn apply_all(&self, store: &StoreInner) -> Result<()> {
+        self.flush(store)?;
+        let target = self.drawn();
+        loop {
+            store.poison.check()?;
+            self.lock_checkpoint().apply_all(self);
+            if self.applied.load(Ordering::Acquire) >= target {
+                return Ok(());
+            }
+            // A record is not published although its commit is over: it has failed, and the poison is on its way.
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn lock_checkpoint(&self) -> MutexGuard<'_, Checkpoint> {
+        self.checkpoint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives log space back that large transactions took.
     fn trim(&self, store: &StoreInner) {
         let watermark = self.watermark();
@@ -293,9 +352,12 @@ impl Journal {
         }
     }
 
-    /// Waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
+    /// Writes the queue, and waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
     /// any puddle for them, now or in a recovery.
     pub(crate) fn drain(&self, store: &StoreInner) -> Result<()> {
+        if !record::leaves_out(DRAIN) {
+            self.flush(store)?;
+        }
         let target = self.drawn();
         while self.watermark() < target {
             store.poison.check()?;
@@ -309,11 +371,14 @@ impl Journal {
         Ok(())
     }
 
+    /// Ends the threads that write the queue and home places; a store that is used on starts others.
+    pub(crate) fn stop_threads(&self) {
+        self.queue.stop_flusher();
+        self.stop_checkpointer();
+    }
+
     /// Nothing is written home any more: the store is poisoned, and puddles go.
     pub(crate) fn stop(&self) {
-        self.checkpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .stop();
+        self.lock_checkpoint().stop();
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{Site, count, line};
 
+use super::direct;
 use super::journal::Journal;
 use super::segments::Segment;
 use crate::error::Result;
@@ -103,16 +104,11 @@ impl Writer {
         let stamp = if fits { journal.draw(1)? } else { 0 };
         let mut checkpoint = journal.try_checkpoint();
         if let Some(checkpoint) = &mut checkpoint {
+            // ORDER: durable with the commit's fence, before their records count as home.
             checkpoint.write_back(bytes)?;
         }
-        for range in &self.direct {
-            let home = range.start + journal.home_offset;
-            // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
-            // SAFETY: an object of this transaction, in its two mappings; nobody else writes to either, and no record about this space is left.
-            guarded(|| unsafe {
-                line::copy_streaming(home as *mut u8, range.start as *const u8, range.len());
-            });
-        }
+        // ORDER: durable with the record, by the commit's fence.
+        direct::write(&self.direct, journal);
         if fits {
             self.put(journal, stamp, 0, false, None, barrier)?;
         }

@@ -1,10 +1,10 @@
 //! Recording a run and exploring its crashes.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::support::engine;
-use durum::{Domain, Engine, Pool, PoolOptions, Store, StoreOptions};
+use durum::{Domain, Engine, PageTracking, Pool, PoolOptions, Store, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
 use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
@@ -29,6 +29,8 @@ pub struct Campaign {
     pub large_size: usize,
     pub root_puddle_size: u64,
     pub log_max: u64,
+    /// How sections find what has changed.
+    pub page_tracking: PageTracking,
     /// A write-back, fence or sync that the run shall forget.
     pub skip: Option<Site>,
     /// Whether the end of the store is recorded, too.
@@ -88,6 +90,7 @@ impl Campaign {
             large_size: 0,
             root_puddle_size: 2 << 20,
             log_max: 64 << 20,
+            page_tracking: PageTracking::Auto,
             skip: None,
             record_close: false,
             used_one_in: 8,
@@ -159,10 +162,14 @@ impl Campaign {
         let options = StoreOptions::new()
             .domain(self.domain)
             .base(arena.base)
-            .log_max(self.log_max);
+            .log_max(self.log_max)
+            // No thread comes between: the run says when the queue is written, and commits write home.
+            .buffered_window(Duration::from_secs(3600))
+            .checkpoint_thread(false);
         let store = Store::create(path, options).expect("a store is made");
         let pool_options = PoolOptions::new()
             .engine(self.engine)
+            .page_tracking(self.page_tracking)
             .root_puddle_size(self.root_puddle_size);
         let pool = store
             .create_pool(POOL, pool_options)

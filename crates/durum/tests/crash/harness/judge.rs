@@ -112,16 +112,23 @@ impl Judge {
         point: &CrashPoint<'_>,
     ) -> Result<Vec<u64>, String> {
         let acknowledged = point.last_note(note_of(lane)).unwrap_or(0) as usize;
-        let allowed = match steps.get(acknowledged) {
+        let before = |step: usize| match step.checked_sub(1) {
+            Some(last) => &steps[last].done,
+            None => &self.first,
+        };
+        let mut allowed = match steps.get(acknowledged) {
             Some(next) => vec![
                 ("had the next not happened", &next.undone),
                 ("had the next happened", &next.done),
             ],
-            None => {
-                let last = acknowledged.checked_sub(1).map(|last| &steps[last].done);
-                vec![("after the last", last.unwrap_or(&self.first))]
-            }
+            None => vec![("after the last", before(acknowledged))],
         };
+        // What was buffered may be lost, the last ones first.
+        let lost = (0..acknowledged).rev();
+        allowed.extend(
+            lost.take_while(|step| !steps[*step].is_durable)
+                .map(|step| ("had the last ones been lost", before(step))),
+        );
         let mut differences = Vec::new();
         let mut loose = Vec::new();
         for (what, state) in allowed {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use durum::persist::record;
-use durum::{Announce, Error, Pool, Transaction};
+use durum::{Announce, Durability, Error, Pool, Transaction};
 
 use super::state::{ANY, BYTES, Blob, Root, Slot, State, byte_type, pattern};
 
@@ -41,6 +41,27 @@ const EMPTY: Slot = Slot {
 pub struct Step {
     pub undone: State,
     pub done: State,
+    /// Once it is acknowledged, it and those before it are durable.
+    pub is_durable: bool,
+}
+
+impl Step {
+    /// A step that is durable when it is acknowledged.
+    pub fn durable(undone: State, done: State) -> Step {
+        Step {
+            undone,
+            done,
+            is_durable: true,
+        }
+    }
+
+    /// It leaves everything as it was, and makes nothing durable.
+    fn nothing(state: State) -> Step {
+        Step {
+            is_durable: false,
+            ..Step::durable(state.clone(), state)
+        }
+    }
 }
 
 /// Where the root and the large object lie. Addresses, so that lanes can be sent to threads.
@@ -108,9 +129,26 @@ impl Lane {
 
     /// Begins a transaction.
     pub fn begin(&self) -> Running<'_> {
+        self.begin_with(Durability::Durable)
+    }
+
+    fn begin_with(&self, durability: Durability) -> Running<'_> {
+        // SAFETY: lanes end their guards in reverse order and leak none.
+        let tx = unsafe { self.pool.begin_with(durability) }.expect("a transaction begins");
+        self.running(tx, durability == Durability::Buffered)
+    }
+
+    /// Begins a section: what is stored needs no announcement.
+    pub fn begin_section(&self) -> Running<'_> {
+        // SAFETY: as above; lanes that use sections store inside of transactions only.
+        let tx = unsafe { self.pool.begin_section() }.expect("a section begins");
+        self.running(tx, false)
+    }
+
+    fn running<'p>(&'p self, tx: Transaction<'p>, is_buffered: bool) -> Running<'p> {
         Running {
-            // SAFETY: lanes end their guards in reverse order and leak none.
-            tx: unsafe { self.pool.begin() }.expect("a transaction begins"),
+            tx,
+            is_buffered,
             pool: &self.pool,
             places: self.places,
             undone: self.state.clone(),
@@ -123,6 +161,37 @@ impl Lane {
         let mut running = self.begin();
         body(&mut running).expect("the transaction goes on");
         let step = running.commit();
+        self.took(step);
+    }
+
+    /// Runs a buffered transaction that commits.
+    pub fn buffers(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_with(Durability::Buffered);
+        body(&mut running).expect("the transaction goes on");
+        let step = running.commit();
+        self.took(step);
+    }
+
+    /// Runs a section that commits.
+    pub fn section_commits(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_section();
+        body(&mut running).expect("the section goes on");
+        let step = running.commit();
+        self.took(step);
+    }
+
+    /// Makes everything durable that was buffered.
+    pub fn syncs(&mut self) {
+        self.pool.sync().expect("what was buffered is written");
+        let step = Step::durable(self.state.clone(), self.state.clone());
+        self.took(step);
+    }
+
+    /// Runs a section that ends with an error.
+    pub fn section_aborts(&mut self, body: impl FnOnce(&mut Running<'_>) -> Result<(), Stop>) {
+        let mut running = self.begin_section();
+        body(&mut running).expect("the section goes on until it is aborted");
+        let step = running.abort();
         self.took(step);
     }
 
@@ -146,18 +215,12 @@ impl Lane {
         }));
         assert!(ended.is_err());
         let undone = undone.expect("the body came to its end");
-        self.took(Step {
-            done: undone.clone(),
-            undone,
-        });
+        self.took(Step::nothing(undone));
     }
 
     /// Stores to a range without a transaction and makes it durable.
     pub fn persists(&mut self, offset: usize, bytes: &[u8]) {
-        let mut step = Step {
-            undone: self.state.clone(),
-            done: self.state.clone(),
-        };
+        let mut step = Step::durable(self.state.clone(), self.state.clone());
         step.undone.bytes_mut()[offset..offset + bytes.len()].fill(ANY);
         step.done.write(offset, bytes);
         let target = self.places.at(offset, bytes.len());
@@ -183,6 +246,7 @@ pub struct Running<'p> {
     places: Places,
     pub undone: State,
     pub next: State,
+    is_buffered: bool,
 }
 
 impl Running<'_> {
@@ -201,7 +265,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Stores to an announced range.
+    /// Stores to an announced range; in a section, to any.
     pub fn store(&mut self, offset: usize, bytes: &[u8]) {
         let target = self.places.at(offset, bytes.len());
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -264,6 +328,19 @@ impl Running<'_> {
             self.tx
                 .set_bytes(object.add(part.start), source, part.len())?;
             bytes[part].fill(0x66);
+            object.copy_from_nonoverlapping(bytes.as_ptr(), size);
+        }
+        self.enter(slot, object, size, tag, How::Set)
+    }
+
+    /// Allocates an object and makes a part of it durable as it is then, before it is filled.
+    pub fn alloc_after_persist(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
+        let bytes = pattern(tag, size);
+        unsafe {
+            let part = object.add(size / 3);
+            part.write_bytes(0x55, size / 2);
+            self.pool.persist(part, size / 2)?;
             object.copy_from_nonoverlapping(bytes.as_ptr(), size);
         }
         self.enter(slot, object, size, tag, How::Set)
@@ -397,8 +474,8 @@ impl Running<'_> {
     pub fn commit(self) -> Step {
         self.tx.commit().expect("the transaction commits");
         Step {
-            undone: self.undone,
-            done: self.next,
+            is_durable: !self.is_buffered,
+            ..Step::durable(self.undone, self.next)
         }
     }
 
@@ -412,19 +489,13 @@ impl Running<'_> {
             ),
             "{error}"
         );
-        Step {
-            done: self.undone.clone(),
-            undone: self.undone,
-        }
+        Step::nothing(self.undone)
     }
 
     /// Tries to commit; what the transaction may have left, and the error if it failed.
     pub fn commit_or_not(self) -> Result<Step, (Step, Error)> {
         let result = self.tx.commit();
-        let step = Step {
-            undone: self.undone,
-            done: self.next,
-        };
+        let step = Step::durable(self.undone, self.next);
         match result {
             Ok(()) => Ok(step),
             Err(error) => Err((step, error)),
@@ -434,9 +505,6 @@ impl Running<'_> {
     /// Rolls back; what the transaction may have left.
     pub fn abort(self) -> Step {
         self.tx.abort();
-        Step {
-            done: self.undone.clone(),
-            undone: self.undone,
-        }
+        Step::nothing(self.undone)
     }
 }

@@ -1,6 +1,6 @@
-//! The table on the terminal.
+//! The table of a suite with one peer: a line for each row and side of ours, the peer beside it.
 
-use super::short;
+use super::{align, short};
 use crate::run::Measured;
 use crate::side::Role;
 
@@ -57,30 +57,4 @@ pub fn format(all: &[Measured]) -> String {
         }
     }
     align(&lines)
-}
-
-/// Columns side by side, the first two on the left, numbers on the right.
-pub(crate) fn align<const N: usize>(lines: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let cell = |column: usize| {
-            let (cell, width) = (&line[column], widths[column]);
-            if column < 2 {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            }
-        };
-        text.push_str((0..N).map(cell).collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -1,0 +1,89 @@
+//! A thread that works for a store in the background, and lets it close.
+
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use durum_persist::count;
+
+use crate::store::StoreInner;
+
+/// What a step of the work asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// The next step after this time, or when the thread is woken.
+    After(Duration),
+    /// The next step when the thread is woken.
+    WhenWoken,
+}
+
+/// A thread that runs until it is stopped or the store is gone.
+#[derive(Debug)]
+pub(super) struct Background {
+    /// Not dropped but joined: in a forked child the thread is not there, and its handle may already mean another one.
+    thread: ManuallyDrop<JoinHandle<()>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Background {
+    /// Starts it, with a nap of `first`. `None` if the system gives no thread.
+    pub(super) fn start(
+        name: &'static str,
+        store: &Arc<StoreInner>,
+        first: Next,
+        mut step: impl FnMut(&StoreInner) -> Next + Send + 'static,
+    ) -> Option<Self> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (store, told) = (Arc::downgrade(store), stopped.clone());
+        let thread = thread::Builder::new()
+            .name(name.into())
+            .spawn(move || run(&store, &told, first, &mut step))
+            .inspect_err(
+                |error| tracing::warn!(%error, name, "no thread for work in the background"),
+            )
+            .ok()?;
+        Some(Self {
+            thread: ManuallyDrop::new(thread),
+            stopped,
+        })
+    }
+
+    /// The next step is made now; if one is being made, behind that.
+    pub(super) fn wake(&self) {
+        self.thread.thread().unpark();
+    }
+
+    /// Ends the thread, and waits for that.
+    pub(super) fn stop(self) {
+        self.stopped.store(true, Ordering::Release);
+        self.wake();
+        // A panic in it has poisoned the store, if anything was at stake.
+        let _ = ManuallyDrop::into_inner(self.thread).join();
+    }
+}
+
+/// The thread. Between its steps it does not hold the store, so that the store can close.
+fn run(
+    store: &Weak<StoreInner>,
+    stopped: &AtomicBool,
+    mut next: Next,
+    step: &mut dyn FnMut(&StoreInner) -> Next,
+) {
+    count::mark_background_thread();
+    loop {
+        match next {
+            Next::After(time) => thread::park_timeout(time),
+            Next::WhenWoken => thread::park(),
+        }
+        if stopped.load(Ordering::Acquire) {
+            return;
+        }
+        // Whoever stops this thread holds the store until it has ended: this is never the last handle.
+        let Some(store) = store.upgrade() else {
+            return;
+        };
+        next = step(&store);
+    }
+}

@@ -1,0 +1,195 @@
+//! A handler notes which pages were written: the puddle is read-only, and the first store to a page sends SIGSEGV.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustix::mm::{MprotectFlags, mprotect};
+
+use super::PAGE;
+use crate::error::{Error, Result};
+use crate::fault::forward;
+use crate::puddle::Puddle;
+use crate::space::puddle_at;
+
+/// What the handler knows of a puddle.
+#[derive(Debug, Default)]
+pub(super) struct Trap {
+    is_armed: AtomicBool,
+    /// A bit for each page: it was written.
+    written: OnceLock<Box<[AtomicU64]>>,
+    /// The system had no room for another protected piece: any page may have been written.
+    is_full: AtomicBool,
+}
+
+pub(super) fn start(puddle: &Puddle, heap: Range<usize>) -> Result<()> {
+    let trap = &puddle.tracking.trap;
+    let pages = puddle.size / PAGE;
+    let written = trap
+        .written
+        .get_or_init(|| (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
+    for word in written {
+        word.store(0, Ordering::Relaxed);
+    }
+    trap.is_full.store(false, Ordering::Relaxed);
+    install()?;
+    // Before the first page can fault.
+    trap.is_armed.store(true, Ordering::Release);
+    protect(heap.clone(), MprotectFlags::READ).map_err(|error| {
+        disarm(trap, heap);
+        Error::system("protecting a puddle's pages", error)
+    })
+}
+
+fn disarm(trap: &Trap, heap: Range<usize>) {
+    // Where it cannot be undone, the handler goes on to make pages writable one by one.
+    if protect(heap, MprotectFlags::READ | MprotectFlags::WRITE).is_ok() {
+        trap.is_armed.store(false, Ordering::Release);
+        uninstall();
+    }
+}
+
+pub(super) fn stop(puddle: &Puddle, heap: Range<usize>, found: &mut Vec<Range<usize>>) {
+    let trap = &puddle.tracking.trap;
+    disarm(trap, heap.clone());
+    if trap.is_full.load(Ordering::Relaxed) {
+        found.push(heap);
+        return;
+    }
+    for (index, word) in trap.written.get().into_iter().flatten().enumerate() {
+        let mut rest = word.load(Ordering::Relaxed);
+        while rest != 0 {
+            let page = puddle.address + (index * 64 + rest.trailing_zeros() as usize) * PAGE;
+            rest &= rest - 1;
+            match found.last_mut() {
+                Some(last) if last.end == page => last.end += PAGE,
+                _ => found.push(page..page + PAGE),
+            }
+        }
+    }
+}
+
+/// Async-signal-safe: one system call.
+fn protect(range: Range<usize>, flags: MprotectFlags) -> rustix::io::Result<()> {
+    let start = std::ptr::with_exposed_provenance_mut(range.start);
+    // SAFETY: pages of a puddle of ours. Stores to those that become read-only come to the handler.
+    unsafe { mprotect(start, range.end - range.start, flags) }
+}
+
+impl Trap {
+    /// Notes a store and lets it happen; false if it is none of ours. Async-signal-safe.
+    fn admit(&self, puddle: &Puddle, address: usize) -> bool {
+        if !self.is_armed.load(Ordering::Acquire) || !puddle.contains(address, 1) {
+            return false;
+        }
+        let page = (address - puddle.address) / PAGE;
+        let Some(word) = self.written.get().and_then(|words| words.get(page / 64)) else {
+            return false;
+        };
+        // Noted before the store can happen.
+        let before = word.fetch_or(1 << (page % 64), Ordering::AcqRel);
+        let is_again = before >> (page % 64) & 1 == 1;
+        let start = puddle.address + page * PAGE;
+        let open = MprotectFlags::READ | MprotectFlags::WRITE;
+        if protect(start..start + PAGE, open).is_ok() {
+            // Another thread may have come first. The same one comes again and again only with what this does not help against: a call to an
+            // address in the pool.
+            return !is_again || !is_repeated(address);
+        }
+        // Each page that is not like its neighbours counts as a mapping, of which a process may have so many only.
+        self.is_full.store(true, Ordering::Release);
+        protect(super::heap(puddle), open).is_ok()
+    }
+}
+
+/// Whether this thread has come here several times in a row with the same address.
+fn is_repeated(address: usize) -> bool {
+    const TIMES: usize = 4;
+    thread_local! {
+        /// Const and without destructor: safe to touch in a signal handler.
+        static LAST: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+    let (last, times) = LAST.get();
+    let times = if last == address { times + 1 } else { 0 };
+    LAST.set((address, times));
+    times > TIMES
+}
+
+/// Who handles SIGSEGV while no puddle is tracked, and how many are.
+static INSTALLED: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
+/// The same for the handler; a leaked box, as a handler may be reading the one before.
+static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+
+fn set_action(new: Option<&libc::sigaction>) -> Result<libc::sigaction> {
+    let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: null, or a valid action whose handler may run at any time; zeroed memory is a valid `sigaction`.
+    let (result, old) = unsafe {
+        let result = libc::sigaction(libc::SIGSEGV, new, old.as_mut_ptr());
+        (result, old.assume_init())
+    };
+    match result {
+        0 => Ok(old),
+        _ => Err(Error::system(
+            "handling SIGSEGV",
+            std::io::Error::last_os_error(),
+        )),
+    }
+}
+
+/// Installs the handler, if no other puddle's tracking has. Only while it is needed: so one that the program installs meanwhile, or has
+/// installed, keeps its place.
+fn install() -> Result<()> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if installed.0 == 0 {
+        let present = set_action(None)?;
+        // SAFETY: null, or a leaked box.
+        let known = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
+        if known.is_none_or(|known| {
+            (known.sa_sigaction, known.sa_flags) != (present.sa_sigaction, present.sa_flags)
+        }) {
+            // Remembered before the handler can run.
+            PREVIOUS.store(Box::into_raw(Box::new(present)), Ordering::Release);
+        }
+        // SAFETY: zeroed memory is a valid `sigaction`.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+        set_action(Some(&action))?;
+        installed.1 = Some(present);
+    }
+    installed.0 += 1;
+    Ok(())
+}
+
+/// The counterpart of `install`.
+fn uninstall() {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    installed.0 -= 1;
+    if installed.0 == 0
+        && let Some(previous) = installed.1.take()
+        && let Ok(present) = set_action(None)
+        && present.sa_sigaction == handler as *const () as usize
+    {
+        // A failure leaves ours, which hands on what it does not know.
+        let _ = set_action(Some(&previous));
+    }
+}
+
+/// Async-signal-safe: reads atomics, makes one `mprotect` system call, stores to atomics.
+extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGSEGV fills the address.
+    let address = unsafe { (*info).si_addr() } as usize;
+    let is_ours = puddle_at(address).is_some_and(|puddle| {
+        // SAFETY: puddles in the table are alive while mapped.
+        let puddle = unsafe { puddle.as_ref() };
+        puddle.tracking.trap.admit(puddle, address)
+    });
+    if !is_ours {
+        // SAFETY: null, or a leaked box.
+        let previous = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
+        forward(previous, signal, info, context);
+    }
+}

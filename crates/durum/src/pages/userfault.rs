@@ -1,0 +1,208 @@
+//! The kernel notes which pages were written: userfaultfd with asynchronous write protection.
+//!
+//! A mapping is registered once. Scanning it (`PAGEMAP_SCAN`) tells the pages that are not protected, which are those written since they were, and protects
+//! them again. A write to a protected page lifts its protection, without a message to anybody. Documented in Linux:
+//! Documentation/admin-guide/mm/userfaultfd.rst, Documentation/admin-guide/mm/pagemap.rst.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use rustix::mm::{UserfaultfdFlags, userfaultfd};
+
+use crate::error::{Error, Result};
+use crate::puddle::Puddle;
+
+/// include/uapi/linux/userfaultfd.h
+mod uapi {
+    pub(super) const UFFD_API: u64 = 0xaa;
+    /// Holes in a mapping are protected, too.
+    pub(super) const UFFD_FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
+    pub(super) const UFFD_FEATURE_WP_ASYNC: u64 = 1 << 15;
+    pub(super) const UFFD_USER_MODE_ONLY: u32 = 1;
+    pub(super) const UFFDIO_REGISTER_MODE_WP: u64 = 1 << 1;
+    pub(super) const UFFDIO_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
+    pub(super) const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
+
+    #[repr(C)]
+    pub(super) struct Api {
+        pub(super) api: u64,
+        pub(super) features: u64,
+        pub(super) ioctls: u64,
+    }
+
+    #[repr(C)]
+    pub(super) struct Register {
+        pub(super) start: u64,
+        pub(super) len: u64,
+        pub(super) mode: u64,
+        pub(super) ioctls: u64,
+    }
+
+    // include/uapi/linux/fs.h
+    pub(super) const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
+    pub(super) const PAGE_IS_WRITTEN: u64 = 1 << 1;
+    /// Protects what was found.
+    pub(super) const PM_SCAN_WP_MATCHING: u64 = 1 << 0;
+    /// Fails where pages are not watched.
+    pub(super) const PM_SCAN_CHECK_WPASYNC: u64 = 1 << 1;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    pub(super) struct Region {
+        pub(super) start: u64,
+        pub(super) end: u64,
+        pub(super) categories: u64,
+    }
+
+    #[repr(C)]
+    #[derive(Default)]
+    pub(super) struct Scan {
+        pub(super) size: u64,
+        pub(super) flags: u64,
+        pub(super) start: u64,
+        pub(super) end: u64,
+        pub(super) walk_end: u64,
+        pub(super) vec: u64,
+        pub(super) vec_len: u64,
+        pub(super) max_pages: u64,
+        pub(super) category_inverted: u64,
+        pub(super) category_mask: u64,
+        pub(super) category_anyof_mask: u64,
+        pub(super) return_mask: u64,
+    }
+
+    const _: () = assert!(size_of::<Api>() == 24);
+    const _: () = assert!(size_of::<Register>() == 32);
+    const _: () = assert!(size_of::<Region>() == 24);
+    const _: () = assert!(size_of::<Scan>() == 96);
+}
+
+use uapi::{Api, Region, Register, Scan};
+
+/// Regions that one system call can tell.
+const REGIONS: usize = 256;
+
+/// What a process has, for all its stores.
+struct Kernel {
+    faults: OwnedFd,
+    pagemap: File,
+}
+
+fn ioctl<T>(fd: RawFd, request: libc::Ioctl, argument: &mut T) -> io::Result<i32> {
+    // SAFETY: each caller passes the struct that the request is defined with, whose pointers, if it has any, are valid.
+    match unsafe { libc::ioctl(fd, request, std::ptr::from_mut(argument)) } {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    }
+}
+
+impl Kernel {
+    fn open() -> io::Result<Self> {
+        // User mode only: anybody may have such a descriptor, and asynchronous protection handles the kernel's own writes all the same.
+        let flags = UserfaultfdFlags::CLOEXEC
+            | UserfaultfdFlags::NONBLOCK
+            | UserfaultfdFlags::from_bits_retain(uapi::UFFD_USER_MODE_ONLY);
+        // SAFETY: the descriptor is used for write protection only, which changes no contents.
+        let faults = unsafe { userfaultfd(flags) }?;
+        let mut api = Api {
+            api: uapi::UFFD_API,
+            features: uapi::UFFD_FEATURE_WP_ASYNC | uapi::UFFD_FEATURE_WP_UNPOPULATED,
+            ioctls: 0,
+        };
+        ioctl(faults.as_raw_fd(), uapi::UFFDIO_API, &mut api)?;
+        let pagemap = File::open("/proc/self/pagemap")?;
+        Ok(Self { faults, pagemap })
+    }
+
+    fn get() -> Result<&'static Self> {
+        static KERNEL: OnceLock<io::Result<Kernel>> = OnceLock::new();
+        KERNEL.get_or_init(Self::open).as_ref().map_err(|error| {
+            let source = match error.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => error.kind().into(),
+            };
+            Error::system("opening a userfaultfd for write protection", source)
+        })
+    }
+
+    fn register(&self, range: &Range<usize>) -> io::Result<()> {
+        let mut register = Register {
+            start: range.start as u64,
+            len: (range.end - range.start) as u64,
+            mode: uapi::UFFDIO_REGISTER_MODE_WP,
+            ioctls: 0,
+        };
+        ioctl(
+            self.faults.as_raw_fd(),
+            uapi::UFFDIO_REGISTER,
+            &mut register,
+        )?;
+        Ok(())
+    }
+
+    /// Protects all pages of a range, and adds those to `found` that were not.
+    fn scan(
+        &self,
+        range: Range<usize>,
+        mut found: Option<&mut Vec<Range<usize>>>,
+    ) -> io::Result<()> {
+        let mut regions = [Region::default(); REGIONS];
+        let mut scan = Scan {
+            size: size_of::<Scan>() as u64,
+            flags: uapi::PM_SCAN_WP_MATCHING | uapi::PM_SCAN_CHECK_WPASYNC,
+            start: range.start as u64,
+            end: range.end as u64,
+            category_mask: uapi::PAGE_IS_WRITTEN,
+            return_mask: uapi::PAGE_IS_WRITTEN,
+            ..Scan::default()
+        };
+        if found.is_some() {
+            scan.vec = regions.as_mut_ptr().expose_provenance() as u64;
+            scan.vec_len = REGIONS as u64;
+        }
+        while scan.start < scan.end {
+            let count = ioctl(self.pagemap.as_raw_fd(), uapi::PAGEMAP_SCAN, &mut scan)?;
+            if let Some(found) = &mut found {
+                found.extend(
+                    regions[..count as usize]
+                        .iter()
+                        .map(|region| region.start as usize..region.end as usize),
+                );
+            }
+            if scan.walk_end <= scan.start {
+                return Err(io::Error::other("the scan does not go on"));
+            }
+            scan.start = scan.walk_end;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn start(puddle: &Puddle, heap: Range<usize>, is_quiet: bool) -> Result<()> {
+    let kernel = Kernel::get()?;
+    // A mapping stays registered until the puddle is unmapped, and with that this struct is gone. Only who closed the gate comes here.
+    let is_registered = &puddle.tracking.is_registered;
+    let is_new = !is_registered.load(Ordering::Relaxed);
+    if is_new {
+        kernel
+            .register(&heap)
+            .map_err(|error| Error::system("watching a puddle's pages", error))?;
+        is_registered.store(true, Ordering::Relaxed);
+    }
+    if is_new || !is_quiet {
+        kernel
+            .scan(heap, None)
+            .map_err(|error| Error::system("protecting a puddle's pages", error))?;
+    }
+    Ok(())
+}
+
+pub(super) fn stop(heap: Range<usize>, found: &mut Vec<Range<usize>>) -> Result<()> {
+    Kernel::get()?
+        .scan(heap, Some(found))
+        .map_err(|error| Error::system("finding the pages that changed", error))
+}
