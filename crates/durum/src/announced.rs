@@ -362,6 +362,26 @@ impl Announced {
         })
     }
 
+    /// Visits the runs of `[start, start + len)` in which no byte is announced.
+    pub(crate) fn for_each_gap(
+        &self,
+        start: usize,
+        len: usize,
+        mut visit: impl FnMut(Range<usize>),
+    ) {
+        let end = start + len;
+        if self.is_empty() || !self.overlaps(start, len) {
+            return visit(start..end);
+        }
+        for number in lines_of(start, end) {
+            let announced = self.mask(number) | self.large_mask(number);
+            for (first, ones) in runs(mask_of(number, start, end) & !announced) {
+                let from = number * LINE + first;
+                visit(from..from + ones);
+            }
+        }
+    }
+
     /// The bytes of a line that are announced and were not kept: a commit cannot tell whether they have changed.
     pub(crate) fn not_saved(&self, number: usize) -> u64 {
         let small = self.find(number).map_or(0, |at| {
@@ -520,6 +540,15 @@ mod tests {
                 bytes[start - base..start - base + len].fill(true)
             });
             assert_eq!(bytes, model, "exactly the announced bytes");
+            announced.for_each_gap(base, model.len(), |gap| {
+                let gap = &mut bytes[gap.start - base..gap.end - base];
+                assert!(
+                    !gap.contains(&true),
+                    "gaps hold nothing announced, and nothing twice"
+                );
+                gap.fill(true);
+            });
+            assert!(bytes.iter().all(|seen| *seen), "the others are gaps");
         }
     }
 

@@ -204,7 +204,12 @@ impl Engine for Shadow {
         let store = &pool.store;
         let journal = store.journal();
         let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
-        push_range(&mut writer.record, address..address + len);
+        // What the transaction that runs has announced becomes durable with it, or not at all.
+        tx.announced
+            .for_each_gap(address, len, |gap| push_range(&mut writer.record, gap));
+        if writer.is_empty() {
+            return puddle.check_failed();
+        }
         if let Err(error) = puddle.check_failed() {
             writer.clear();
             return Err(error);

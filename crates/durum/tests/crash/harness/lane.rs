@@ -272,6 +272,12 @@ impl Running<'_> {
         self.next.write(offset, bytes);
     }
 
+    /// Makes a range durable as it is, but for what the transaction has announced.
+    pub fn persist(&self, offset: usize, len: usize) {
+        let target = self.places.at(offset, len);
+        unsafe { self.pool.persist(target, len).expect("persist") };
+    }
+
     /// Announces a range and fills it.
     pub fn change(&mut self, offset: usize, len: usize, tag: u64) -> Result<(), Stop> {
         self.add(offset, len)?;
