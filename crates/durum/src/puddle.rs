@@ -14,7 +14,7 @@ use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
-use crate::engine::{FreedAt, Journal};
+use crate::engine::FreedAt;
 use crate::error::{Error, Result};
 use crate::pages::Tracking;
 use crate::pool::PoolInner;
@@ -324,14 +324,7 @@ impl Puddle {
         if self.home.is_some()
             && let Some(pool) = self.pool.upgrade()
         {
-            self.note_logged(range, pool.store.journal());
-        }
-    }
-
-    /// There may be records about this range up to the last stamp.
-    pub(crate) fn note_logged(&self, range: Range<usize>, journal: &Journal) {
-        if self.home.is_some() {
-            self.freed_at.note(range, journal.drawn());
+            self.freed_at.note(range, pool.store.journal().drawn());
         }
     }
 

@@ -124,8 +124,7 @@ fn what_cannot_be_read_is_told() {
         File::set_len(&file, at).unwrap();
     };
     let remove = |file: &Path, _| fs::remove_file(file).unwrap();
-    let damages: [&dyn Fn(&Path, u64); 2] = [&shorten, &remove];
-    for damage in damages {
+    for damage in [shorten, remove] as [fn(&Path, u64); 2] {
         let (_dir, store) = left_behind();
         let (path, offset) = place_of_the_object(&store);
         damage(&path, offset);

@@ -65,10 +65,9 @@ impl Contents {
 
 /// Appends the bytes at an address to a checksum. Recovery does not change those that are asked for.
 fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Result<(), String> {
-    let puddles = store.puddles().into_iter();
+    let mut puddles = store.puddles().into_iter();
     let puddle = puddles
-        .filter(|puddle| puddle.kind == PuddleKind::Data && puddle.address <= address)
-        .next_back()
+        .rfind(|puddle| puddle.kind == PuddleKind::Data && puddle.address <= address)
         .filter(|puddle| puddle.size - (address - puddle.address) >= len)
         .ok_or("they do not lie in one data puddle")?;
     let view = store

@@ -214,10 +214,7 @@ impl Engine for Shadow {
             writer.clear();
             return Err(error);
         }
-        let result = make_durable(writer, journal, store, &mut tx.barrier);
-        // The range may lie in a fresh object of the transaction that runs: it must not go home before this record.
-        puddle.note_logged(address..address + len, journal);
-        result?;
+        make_durable(writer, journal, store, &mut tx.barrier)?;
         puddle.check_failed()
     }
 
