@@ -3,8 +3,9 @@
 //   counter write FILE          appends records until the power goes; prints "durable N"
 //   counter write-unsynced FILE the same, mapped without MAP_SYNC: has to lose data (the canary)
 //   counter append FILE         the same with pwrite and fdatasync, for a disk
-//   counter append-unflushed FILE  brings records to the disk and not out of its cache: has to lose data
-//   counter verify FILE         with DURABLE=N in the environment: at least N records, all whole
+//   counter append-unflushed FILE  brings records to the disk and not out of its cache: has to lose
+//   data counter verify FILE         with DURABLE=N in the environment: at least N records, all
+//   whole
 //
 // The file is sparse: its blocks come from page faults. MAP_SYNC promises that a fault returns only
 // after the block's allocation is durable; without it a record can be flushed into a block that no
@@ -143,7 +144,8 @@ static int append_records(const char *path, int flushed) {
         uint64_t slot[LINE / 8];
         for (unsigned word = 0; word < LINE / 8; word++)
             slot[word] = check_word(count, word);
-        // ORDER: the record is durable before the count admits it, and the count before it is reported.
+        // ORDER: the record is durable before the count admits it, and the count before it is
+        // reported.
         append(fd, slot, sizeof slot, FIRST_RECORD + count * RECORD_STRIDE, flushed);
         count++;
         append(fd, &count, sizeof count, 0, flushed);
