@@ -6,14 +6,14 @@
 ARGS ?=
 # Which benchmark suites to run (all of them, if empty).
 SUITE ?=
-# Power cuts of `make test-dax`.
+# Power cuts of `make test-dax` and `make test-disk`.
 ROUNDS ?= 5
 PREFIX ?= /usr/local
 DESTDIR ?=
 export SUITE ROUNDS PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint test-long test-dax install clean
+.PHONY: help demo test bench lint test-long test-dax test-disk install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -34,7 +34,10 @@ test-long: ## crash campaigns in full length, fuzzers, Miri, AArch64 (hours)
 	@ci/test-long.sh
 
 test-dax: ## power cuts of a virtual machine with ext4-DAX; ROUNDS=N chooses how many
-	@ci/dax.sh
+	@ci/power.sh dax
+
+test-disk: ## power cuts of a virtual machine with ext4 on a disk that loses what is in its write cache
+	@ci/power.sh disk
 
 install: ## library, header, pkg-config and CMake files, command, to PREFIX (and DESTDIR)
 	@ci/install.sh

@@ -28,11 +28,13 @@ capi    pkg-config                      pkg-config
 aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
 aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
 aarch64 qemu-aarch64-static             qemu-user-static
-dax     qemu-system-x86_64              qemu-system-x86
-dax     /var/lib/dpkg/info/busybox-static.list busybox-static
-dax     cpio                            cpio
-dax     mkfs.ext4                       e2fsprogs
-dax     xz                              xz-utils
+power   qemu-system-x86_64              qemu-system-x86
+power   /var/lib/dpkg/info/busybox-static.list busybox-static
+power   cpio                            cpio
+power   mkfs.ext4                       e2fsprogs
+power   xz                              xz-utils
+power   nbdkit                          nbdkit
+power   /usr/lib/x86_64-linux-gnu/nbdkit/plugins/nbdkit-python-plugin.so nbdkit-plugin-python
 TABLE
 }
 

@@ -20,5 +20,5 @@ while IFS= read -r f; do
     if command -v shellcheck >/dev/null; then
         shellcheck --external-sources --source-path=SCRIPTDIR --exclude=SC1091 "$f" || failed=1
     fi
-done < <(files '*.sh' .ci/run tests/dax-vm/init)
+done < <(files '*.sh' .ci/run tests/power-vm/init)
 exit "$failed"

@@ -79,7 +79,28 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 words.resize(words.len().next_multiple_of(8), 0);
             }
             let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            vec![bytes(&words), bytes(&words[..32])]
+            let (all, some) = (bytes(&words), bytes(&words[..32]));
+            // The last transaction of its log, in two parts, went home with a range each.
+            let mut words = vec![0u64; 16];
+            for stamp in 3..6 {
+                let start = words.len();
+                words.resize(start + record::HEADER_WORDS, 0);
+                record::push_words(&mut words, Operation::Store, DEFAULT_BASE, 5, &[stamp; 8]);
+                record::push_fresh(&mut words, DEFAULT_BASE + 2000 * stamp, &[7; 1500]);
+                let header = RecordHeader {
+                    stamp,
+                    watermark: 2,
+                    previous: stamp - 1,
+                    log: 1,
+                    part: u32::from(stamp == 5),
+                    more: stamp == 4,
+                    fenced: stamp != 5,
+                };
+                let offset = puddle::heap_offset(UNIT) + 4096 + (start as u64 - 16) * 8;
+                header.seal(&mut words[start..], &salt, offset);
+                words.resize(words.len().next_multiple_of(8), 0);
+            }
+            vec![all, some, bytes(&words)]
         }
         "heap" => {
             let object = |size, data_offset| ExtentHeader {

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
+/// Fresh objects from this size on may be worth a way of their own.
+pub(crate) const FRESH_LARGE: usize = 1024;
 const LINE: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,8 @@ pub(crate) struct Announced {
     index: Vec<Place>,
     epoch: u64,
     large: Vec<Range<usize>>,
+    /// Those of [`FRESH_LARGE`] bytes and more that are fresh, sorted; they lie in `large` too.
+    fresh: Vec<Range<usize>>,
     bytes: usize,
     /// The ranges as they were inserted, while they are few and small.
     few: Vec<(usize, usize)>,
@@ -72,6 +76,7 @@ impl Default for Announced {
             index: vec![Place::default(); INDEX_MIN],
             epoch: 1,
             large: Vec::new(),
+            fresh: Vec::new(),
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
         }
@@ -283,6 +288,20 @@ impl Announced {
         }
     }
 
+    /// Adds a range that was just allocated.
+    pub(crate) fn insert_fresh(&mut self, start: usize, len: usize) {
+        self.insert(start, len);
+        if len >= FRESH_LARGE {
+            let at = self.fresh.partition_point(|other| other.start < start);
+            self.fresh.insert(at, start..start + len);
+        }
+    }
+
+    /// Large ranges that were allocated, in order of address.
+    pub(crate) fn fresh(&self) -> &[Range<usize>] {
+        &self.fresh
+    }
+
     /// Adds `[start, start + len)`, which is shorter than [`LARGE`], and keeps what its bytes hold now, except for bytes that were
     /// announced before. [`Announced::bytes`] and [`Announced::few`] do not know of it.
     ///
@@ -341,6 +360,26 @@ impl Announced {
         touching.fold(0, |mask, range| {
             mask | mask_of(number, range.start.max(start), range.end.min(end))
         })
+    }
+
+    /// Visits the runs of `[start, start + len)` in which no byte is announced.
+    pub(crate) fn for_each_gap(
+        &self,
+        start: usize,
+        len: usize,
+        mut visit: impl FnMut(Range<usize>),
+    ) {
+        let end = start + len;
+        if self.is_empty() || !self.overlaps(start, len) {
+            return visit(start..end);
+        }
+        for number in lines_of(start, end) {
+            let announced = self.mask(number) | self.large_mask(number);
+            for (first, ones) in runs(mask_of(number, start, end) & !announced) {
+                let from = number * LINE + first;
+                visit(from..from + ones);
+            }
+        }
     }
 
     /// The bytes of a line that are announced and were not kept: a commit cannot tell whether they have changed.
@@ -424,6 +463,7 @@ impl Announced {
         self.epoch += 1;
         self.lines.clear();
         self.large.clear();
+        self.fresh.clear();
         self.bytes = 0;
         self.few.clear();
     }
@@ -500,6 +540,15 @@ mod tests {
                 bytes[start - base..start - base + len].fill(true)
             });
             assert_eq!(bytes, model, "exactly the announced bytes");
+            announced.for_each_gap(base, model.len(), |gap| {
+                let gap = &mut bytes[gap.start - base..gap.end - base];
+                assert!(
+                    !gap.contains(&true),
+                    "gaps hold nothing announced, and nothing twice"
+                );
+                gap.fill(true);
+            });
+            assert!(bytes.iter().all(|seen| *seen), "the others are gaps");
         }
     }
 

@@ -458,7 +458,8 @@ impl Pool {
 
     /// Makes `[address, address + len)` durable as it is now, outside of any transaction.
     ///
-    /// Not atomic: after a crash before it returns, any part of the range may be old.
+    /// Not atomic: after a crash before it returns, any part of the range may be old. Bytes that the running transaction has announced stay
+    /// with it: they are durable once it has committed.
     ///
     /// # Safety
     /// No other thread changes the range meanwhile.

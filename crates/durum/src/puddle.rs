@@ -15,6 +15,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
 use crate::budget::{Budget, Copies};
+use crate::engine::FreedAt;
 use crate::error::{Error, Result};
 use crate::pages::Tracking;
 use crate::pool::PoolInner;
@@ -88,6 +89,7 @@ pub(crate) struct Puddle {
     /// On `file`: one writer of shared words at a time, so that the newest value reaches the file last.
     pub(crate) word_writer: Mutex<()>,
     pub(crate) heap: OnceLock<PuddleHeap>,
+    pub(crate) freed_at: FreedAt,
     /// How changes are found that nobody announced.
     pub(crate) tracking: Tracking,
     /// Which pages are private, where the engine can give them back.
@@ -233,6 +235,7 @@ impl Puddle {
             failed: AtomicU64::new(NO_FAILURE),
             word_writer: Mutex::new(()),
             heap: OnceLock::new(),
+            freed_at: FreedAt::new(address, size),
             tracking: Tracking::default(),
             copies: owner.budget.map(|budget| Copies::new(budget, size)),
             file_id,
@@ -349,6 +352,15 @@ impl Puddle {
     pub(crate) fn while_mapped<R>(&self, look: impl FnOnce() -> R) -> Option<R> {
         let _changing = self.space.changing();
         self.mapped.load(Ordering::Acquire).then(look)
+    }
+
+    /// Space is about to be free for others.
+    pub(crate) fn note_freed(&self, range: Range<usize>) {
+        if self.home.is_some()
+            && let Some(pool) = self.pool.upgrade()
+        {
+            self.freed_at.note(range, pool.store.journal().drawn());
+        }
     }
 
     /// The file to write to, on the `file` domain; `None` once the puddle was given back.

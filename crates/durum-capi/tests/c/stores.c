@@ -141,7 +141,8 @@ static unsigned char *zeros(durum_pool *pool, cell *root, size_t size) {
     return (unsigned char *)root->next;
 }
 
-/* Changes 16 MiB twelve times, more than log and private memory may take, and counts the threads there are then. */
+/* Changes 16 MiB twelve times, more than log and private memory may take, and counts the threads
+ * there are then. */
 static int threads_after_large_changes(const durum_store_options *options, const char *name) {
     enum { size = 16 << 20, step = 1 << 20 };
     durum_store *store = durum_store_create(scratch(name), options);

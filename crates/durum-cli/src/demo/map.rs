@@ -4,11 +4,9 @@
 //! is announced with [`Tx::add`] before it is stored, what is new comes from [`Tx::alloc`] and needs no announcement.
 //!
 //! Transactions are atomic and durable, not isolated: two threads that change the same bytes would undo each other's work.
-//! So each bucket belongs to a lock ([`Locks`]), and whoever changes the map holds the locks of its buckets until the transaction
-//! has *returned*. The locks are ordinary ones in ordinary memory: after a crash nobody holds them.
-//!
 //! A few words make up much of any text, and threads would wait for each other's "the". So the map has several *lanes*, each a hash table of
-//! its own, and a count is the sum over them: threads in different lanes do not meet.
+//! its own, and a count is the sum over them. Each lane has a lock ([`Locks`]), and whoever changes it holds that until the transaction
+//! has *returned*. The locks are ordinary ones in ordinary memory: after a crash nobody holds them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,9 +15,7 @@ use durum::{Tx, describe};
 /// Bytes of the longest word.
 pub(crate) const WORD_MAX: usize = 48;
 const LANES: usize = 8;
-const BUCKETS: usize = 1024;
-/// Locks; each lane has its own share of them.
-const STRIPES: usize = LANES * 128;
+const BUCKETS: usize = 4096;
 
 /// A word, filled up with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,26 +52,19 @@ impl std::fmt::Display for Word {
     }
 }
 
-/// A word and its place: what a thread wants to count.
+/// A word and its place in every lane: what a thread wants to count.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed {
     word: Word,
-    lane: usize,
     bucket: usize,
 }
 
-impl Placed {
-    /// The place of a word for a thread, by the thread's number.
-    pub(crate) fn new(word: Word, thread: usize) -> Self {
+impl From<Word> for Placed {
+    fn from(word: Word) -> Self {
         Self {
             word,
-            lane: thread % LANES,
             bucket: word.bucket(),
         }
-    }
-
-    fn stripe(&self) -> usize {
-        self.lane * (STRIPES / LANES) + self.bucket % (STRIPES / LANES)
     }
 }
 
@@ -100,19 +89,20 @@ impl WordMap {
     /// Counts a word once more.
     ///
     /// # Safety
-    /// `map` is in an open pool, the one that `tx` began on; the lock of the word's bucket is held until the transaction has returned.
+    /// `map` is in an open pool, the one that `tx` began on; the lock of the lane is held until the transaction has returned.
     pub(crate) unsafe fn increment(
         map: *mut WordMap,
         tx: &Tx,
+        lane: usize,
         placed: &Placed,
     ) -> durum::Result<()> {
         // SAFETY: the map is mapped as long as its pool is open.
-        let bucket = unsafe { &raw mut (*map).lanes[placed.lane][placed.bucket] };
-        // SAFETY: as above; the lock keeps others from changing the bucket.
+        let bucket = unsafe { &raw mut (*map).lanes[lane][placed.bucket] };
+        // SAFETY: as above; the lock keeps others from changing the lane.
         let first = unsafe { *bucket };
         let mut entry = first;
         while !entry.is_null() {
-            // SAFETY: entries are never freed, and this one's bucket is locked.
+            // SAFETY: entries are never freed, and this one's lane is locked.
             let Entry { next, count, word } = unsafe { &mut *entry };
             if *word == placed.word.0 {
                 // SAFETY: the lock keeps others from the entry until the transaction has returned.
@@ -157,24 +147,21 @@ impl WordMap {
     }
 }
 
-/// Which thread may change which buckets.
-pub(crate) struct Locks(Vec<Mutex<()>>);
+/// Which thread may change which lane.
+pub(crate) struct Locks([Mutex<()>; LANES]);
 
 impl Locks {
     pub(crate) fn new() -> Self {
-        Self((0..STRIPES).map(|_| Mutex::new(())).collect())
+        Self(Default::default())
     }
 
-    /// Locks the buckets of all the words, in one order for all threads, so that none waits for another in a circle.
-    pub(crate) fn lock(&self, words: &[Placed]) -> Vec<MutexGuard<'_, ()>> {
-        let mut stripes: Vec<usize> = words.iter().map(Placed::stripe).collect();
-        stripes.sort_unstable();
-        stripes.dedup();
-        let lock = |stripe| {
-            let mutex: &Mutex<()> = &self.0[stripe];
-            // A thread that panicked has rolled back.
-            mutex.lock().unwrap_or_else(PoisonError::into_inner)
-        };
-        stripes.into_iter().map(lock).collect()
+    /// The lane of a thread, by the thread's number.
+    pub(crate) fn lane(thread: usize) -> usize {
+        thread % LANES
+    }
+
+    pub(crate) fn lock(&self, lane: usize) -> MutexGuard<'_, ()> {
+        // A thread that panicked has rolled back.
+        self.0[lane].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ const REPORT_PERIOD: Duration = Duration::from_millis(20);
 struct Work<'a> {
     state: &'a State,
     pieces: Vec<PieceRef>,
+    /// The words of each piece, once somebody has looked for them.
+    words: Vec<OnceLock<Vec<Placed>>>,
     /// One thread at a time counts a piece.
     piece_locks: Vec<Mutex<()>>,
     locks: Locks,
@@ -38,7 +40,7 @@ struct Work<'a> {
 }
 
 // SAFETY: the only part that is not `Sync` by itself is the state with its raw root pointer; threads use its pool (`Sync`) and the map,
-// whose buckets they lock.
+// whose lanes they lock.
 unsafe impl Sync for Work<'_> {}
 
 /// Counts until killed, or with `finish` until the pass that was begun is complete; a new one, if none is begun: each run of the
@@ -59,6 +61,7 @@ pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(
         },
         durable: AtomicU64::new(pieces.iter().map(PieceRef::counted).sum()),
         piece_locks: pieces.iter().map(|_| Mutex::new(())).collect(),
+        words: pieces.iter().map(|_| OnceLock::new()).collect(),
         pieces,
         state: &state,
         locks: Locks::new(),
@@ -173,9 +176,8 @@ fn count_piece(work: &Work<'_>, thread: usize, at: usize, passes: u64) -> Result
     if counted >= end {
         return Ok(());
     }
-    let all: Vec<Placed> = words(piece.text())
-        .map(|word| Placed::new(word, thread))
-        .collect();
+    let all = work.words[at].get_or_init(|| words(piece.text()).map(Placed::from).collect());
+    let lane = Locks::lane(thread);
     // More than one pass, where another thread has the turn before this one and came later to the lock.
     while counted < end {
         let done = (counted % piece.words()) as usize;
@@ -184,7 +186,7 @@ fn count_piece(work: &Work<'_>, thread: usize, at: usize, passes: u64) -> Result
                 return Ok(());
             }
             counted += batch.len() as u64;
-            count_batch(work, piece, batch, counted)?;
+            count_batch(work, piece, lane, batch, counted)?;
         }
     }
     Ok(())
@@ -194,16 +196,17 @@ fn count_piece(work: &Work<'_>, thread: usize, at: usize, passes: u64) -> Result
 fn count_batch(
     work: &Work<'_>,
     piece: &PieceRef,
+    lane: usize,
     batch: &[Placed],
     counted: u64,
 ) -> Result<(), Failure> {
     let map = work.state.map();
     // Held until the transaction has returned: before that, its changes may yet be rolled back.
-    let _guards = work.locks.lock(batch);
+    let _guard = work.locks.lock(lane);
     work.state.pool.transaction(|tx| {
         for placed in batch {
-            // SAFETY: the map is in this pool, and the buckets are locked.
-            unsafe { WordMap::increment(map, tx, placed)? };
+            // SAFETY: the map is in this pool, and the lane is locked.
+            unsafe { WordMap::increment(map, tx, lane, placed)? };
         }
         // SAFETY: this thread has the lock of the piece.
         unsafe { piece.set_counted(tx, counted) }

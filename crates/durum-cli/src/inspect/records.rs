@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use durum::format::crc::Crc;
+use durum::format::extent::HeapBytes;
 use durum::format::puddle::PuddleHeader;
 use durum::format::record::{Entries, Ring, replay};
 use durum_service::{PuddleKind, ReadOnlyStore, Uuid};
@@ -11,6 +13,9 @@ use serde_json::{Value as Json, json};
 use super::logs::heap_of;
 use crate::failure::Failure;
 use crate::output::{self, grouped, size};
+
+/// Bytes read at a time where a range is summed up.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// The puddles of records of one client.
 pub(super) struct Records {
@@ -31,12 +36,13 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(puddles: &[(PuddleHeader, Vec<u8>)]) -> Result<Self, String> {
+    fn of(store: &ReadOnlyStore, puddles: &[(PuddleHeader, Vec<u8>)]) -> Result<Self, String> {
         let rings: Vec<Ring<'_>> = puddles
             .iter()
             .map(|(header, heap)| Ring::of(header, heap).ok_or("its memory is not aligned"))
             .collect::<Result<_, _>>()?;
-        let replay = replay(&rings).map_err(|damage| damage.to_string())?;
+        let contents = |address, len, crc: &mut Crc| sum_up(store, address, len, crc);
+        let replay = replay(&rings, contents).map_err(|error| error.to_string())?;
         let mut contents = Self {
             watermark: replay.watermark,
             last: replay.watermark,
@@ -57,6 +63,28 @@ impl Contents {
     }
 }
 
+/// Appends the bytes at an address to a checksum. Recovery does not change those that are asked for.
+fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Result<(), String> {
+    let mut puddles = store.puddles().into_iter();
+    let puddle = puddles
+        .rfind(|puddle| puddle.kind == PuddleKind::Data && puddle.address <= address)
+        .filter(|puddle| puddle.size - (address - puddle.address) >= len)
+        .ok_or("they do not lie in one data puddle")?;
+    let view = store
+        .puddle(puddle.uuid)
+        .map_err(|error| error.to_string())?;
+    let mut offset = address - puddle.address;
+    let end = offset + len;
+    let mut buffer = vec![0; CHUNK_BYTES.min(len as usize)];
+    while offset < end {
+        let part = &mut buffer[..(end - offset).min(CHUNK_BYTES as u64) as usize];
+        view.read(offset, part).map_err(|error| error.to_string())?;
+        crc.update(part);
+        offset += part.len() as u64;
+    }
+    Ok(())
+}
+
 /// Reads all puddles of records of the store.
 pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Records>, Failure> {
     let mut clients: BTreeMap<Uuid, Vec<(PuddleHeader, Vec<u8>)>> = BTreeMap::new();
@@ -72,7 +100,7 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Records>, Failure> {
         .map(|(client, puddles)| Records {
             client,
             puddles: puddles.len() as u64,
-            contents: Contents::of(&puddles),
+            contents: Contents::of(store, &puddles),
         })
         .collect())
 }

@@ -1,9 +1,11 @@
-//! What a record changes: words of lines, bits of words, ranges of bytes.
+//! What a record changes: words of lines, bits of words, ranges of bytes; and which bytes are home already.
 //!
 //! An entry begins with one word that names a line and, in its upper byte, which of the line's eight words it is about. A change of eight
 //! bytes so takes 16, a whole line 72. All of it is written as words, because the commit path builds records in registers.
 
 use zerocopy::IntoBytes;
+
+use crate::crc::crc32c;
 
 /// Bytes of a line.
 const LINE: u64 = 64;
@@ -13,13 +15,14 @@ const MASK_SHIFT: u32 = 56;
 const ADDRESS_MASK: u64 = (1 << MASK_SHIFT) - LINE;
 /// Where the length lies in the second word of a copy.
 const LENGTH_SHIFT: u32 = 8;
-/// Bytes that one copy may hold.
+/// Bytes that one copy may hold, and that one entry may call fresh.
 pub const COPY_MAX: usize = 1 << 31;
 
 const KIND_STORE: u64 = 1;
 const KIND_SET: u64 = 2;
 const KIND_CLEAR: u64 = 3;
 const KIND_COPY: u64 = 4;
+const KIND_FRESH: u64 = 5;
 
 /// What happens to each of the words that an entry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub enum Operation {
     ClearBits,
 }
 
-/// One change.
+/// One change, or the condition on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
     /// Words of one line.
@@ -53,10 +56,19 @@ pub enum Change<'a> {
         /// The bytes.
         data: &'a [u8],
     },
+    /// A range of bytes that went home with the record: a condition on it, and nothing to replay. The record is there only if they are.
+    Fresh {
+        /// Where they are.
+        target: u64,
+        /// How many.
+        len: u64,
+        /// Their CRC-32C.
+        checksum: u32,
+    },
 }
 
 impl Change<'_> {
-    /// The range that it writes: address and bytes.
+    /// The range that it is about: address and bytes.
     pub fn range(&self) -> (u64, u64) {
         match self {
             Self::Words { line, mask, .. } => {
@@ -65,6 +77,7 @@ impl Change<'_> {
                 (line + 8 * first, 8 * (end - first))
             }
             Self::Copy { target, data } => (*target, data.len() as u64),
+            Self::Fresh { target, len, .. } => (*target, *len),
         }
     }
 }
@@ -106,13 +119,19 @@ pub fn push_words(out: &mut Vec<u64>, operation: Operation, line: u64, mask: u8,
     }
 }
 
+/// The first two words of an entry about `len` bytes at `target`.
+#[inline]
+fn range_head(kind: u64, target: u64, len: usize) -> [u64; 2] {
+    let second = target & KIND_MASK | (len as u64) << LENGTH_SHIFT;
+    [(target & ADDRESS_MASK | kind).to_le(), second.to_le()]
+}
+
 /// Appends an entry that copies the first `len` bytes of `part`, fewer than 16, to `target`.
 #[inline]
 pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: [u64; 2]) {
     debug_assert!(len > 0 && len < 16);
     out.reserve(4);
-    out.push((target & ADDRESS_MASK | KIND_COPY).to_le());
-    out.push((target & KIND_MASK | (len as u64) << LENGTH_SHIFT).to_le());
+    out.extend_from_slice(&range_head(KIND_COPY, target, len));
     out.extend_from_slice(&part[..len.div_ceil(8)]);
 }
 
@@ -120,8 +139,7 @@ pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: [u64; 2]) {
 pub fn push_copy(out: &mut Vec<u64>, target: u64, data: &[u8]) {
     for (index, data) in data.chunks(COPY_MAX).enumerate() {
         let target = target + (index * COPY_MAX) as u64;
-        out.push((target & ADDRESS_MASK | KIND_COPY).to_le());
-        out.push((target & KIND_MASK | (data.len() as u64) << LENGTH_SHIFT).to_le());
+        out.extend_from_slice(&range_head(KIND_COPY, target, data.len()));
         let (words, rest) = data.as_chunks::<8>();
         out.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
         if !rest.is_empty() {
@@ -129,6 +147,15 @@ pub fn push_copy(out: &mut Vec<u64>, target: u64, data: &[u8]) {
             last[..rest.len()].copy_from_slice(rest);
             out.push(u64::from_ne_bytes(last));
         }
+    }
+}
+
+/// Appends entries that say that home holds `data` at `target`.
+pub fn push_fresh(out: &mut Vec<u64>, target: u64, data: &[u8]) {
+    for (index, data) in data.chunks(COPY_MAX).enumerate() {
+        let target = target + (index * COPY_MAX) as u64;
+        out.extend_from_slice(&range_head(KIND_FRESH, target, data.len()));
+        out.push(u64::from(crc32c(data)).to_le());
     }
 }
 
@@ -160,15 +187,27 @@ impl<'a> Entries<'a> {
             KIND_STORE => Operation::Store,
             KIND_SET => Operation::SetBits,
             KIND_CLEAR => Operation::ClearBits,
-            KIND_COPY if mask == 0 => {
+            kind @ (KIND_COPY | KIND_FRESH) if mask == 0 => {
                 let second = u64::from_le(*rest.get(1)?);
                 let (offset, len) = (second & 0xff, (second >> LENGTH_SHIFT) as usize);
                 if offset >= LINE || len == 0 || len > COPY_MAX {
                     return None;
                 }
+                let target = line + offset;
+                if kind == KIND_FRESH {
+                    let checksum = u32::try_from(u64::from_le(*rest.get(2)?)).ok()?;
+                    let len = len as u64;
+                    return Some((
+                        Change::Fresh {
+                            target,
+                            len,
+                            checksum,
+                        },
+                        3,
+                    ));
+                }
                 let words = len.div_ceil(8);
                 let data = rest.get(2..2 + words)?.as_bytes().get(..len)?;
-                let target = line + offset;
                 return Some((Change::Copy { target, data }, 2 + words));
             }
             _ => return None,
@@ -257,10 +296,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fresh_comes_back() {
+        let data: Vec<u8> = (0..2000u32).map(|byte| (byte * 7) as u8).collect();
+        let mut out = Vec::new();
+        for len in [1, 63, 64, 1024, 2000] {
+            push_fresh(&mut out, LINE_AT + len as u64, &data[..len]);
+        }
+        let found: Vec<_> = Entries::new(&out).map(Result::unwrap).collect();
+        let expected = [1, 63, 64, 1024, 2000].map(|len| Change::Fresh {
+            target: LINE_AT + len as u64,
+            len: len as u64,
+            checksum: crc32c(&data[..len]),
+        });
+        assert_eq!(found, expected);
+        assert_eq!(found[4].range(), (LINE_AT + 2000, 2000));
+    }
+
+    #[test]
     fn what_no_writer_makes_is_refused() {
         let mut whole = Vec::new();
         push_words(&mut whole, Operation::Store, LINE_AT, 0x81, &[1; 8]);
         push_copy(&mut whole, LINE_AT + 3, &[1; 20]);
+        push_fresh(&mut whole, LINE_AT + 3, &[1; 2000]);
         let bad = |change: &dyn Fn(&mut Vec<u64>)| {
             let mut words = whole.clone();
             change(&mut words);
@@ -276,6 +333,13 @@ mod tests {
         bad(&|words| words[4] |= 64); // an offset outside of its line
         bad(&|words| words[4] += 5 << LENGTH_SHIFT); // longer than the record
         bad(&|words| words[4] = 3); // no bytes
+        bad(&|words| words[8] |= 1 << 60); // as a copy above
+        bad(&|words| words[9] |= 64);
+        bad(&|words| words[9] = 3);
+        bad(&|words| words[9] = ((COPY_MAX as u64) + 1) << LENGTH_SHIFT);
+        bad(&|words| words[10] |= 1 << 32); // more than a checksum
+        bad(&|words| words.truncate(10));
+        bad(&|words| words.truncate(9));
         bad(&|words| words.truncate(6));
         bad(&|words| words.truncate(4));
         bad(&|words| words.truncate(2));

@@ -83,6 +83,7 @@ impl Lines {
                     (target, data) = (target + part.len() as u64, rest);
                 }
             }
+            Change::Fresh { .. } => {}
         }
     }
 

@@ -1,21 +1,22 @@
 //! Redo records: `docs/format/record.md`.
 //!
 //! Reading order: [`entry`] (what a record changes), [`header`] (what makes it whole), [`ring`] (where records lie and what a reader finds),
-//! [`mod@replay`] (which of them count, and in which order), [`merge`] (what they come to).
+//! [`mod@replay`] (which of them count, and in which order), [`fresh`] (what may be missing at home), [`merge`] (what they come to).
 
 pub mod entry;
+pub mod fresh;
 pub mod header;
 pub mod merge;
 pub mod replay;
 pub mod ring;
 
 pub use entry::{
-    Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, push_copy, push_part, push_words,
-    words_head,
+    Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, push_copy, push_fresh, push_part,
+    push_words, words_head,
 };
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
 pub use merge::{Line, Lines};
-pub use replay::{Damage, Replay, replay};
+pub use replay::{Damage, Replay, ReplayError, replay};
 pub use ring::{
     RING_HEAD_SIZE, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,
     watermark_words,

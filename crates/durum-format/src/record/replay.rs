@@ -1,9 +1,12 @@
 //! Which records count after a crash, and in which order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
+use super::fresh::{Durable, is_home};
 use super::ring::{Record, Ring};
 use crate::Uuid;
+use crate::crc::Crc;
 
 /// What no crash leaves behind: nothing of these logs may be replayed, nor dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,13 +39,59 @@ pub enum Damage {
         /// Another one, or the same.
         second: Uuid,
     },
+    /// A transaction changes bytes that it says are home already.
+    #[error(
+        "record {stamp} lies at offset {offset:#x} of puddle {ring}, and says twice what is at {target:#x}, which went home with it"
+    )]
+    NotFresh {
+        /// The stamp.
+        stamp: u64,
+        /// The puddle that the record lies in.
+        ring: Uuid,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// Where the bytes are that it changes.
+        target: u64,
+    },
+}
+
+/// Why the records cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError<E> {
+    /// The records themselves.
+    #[error(transparent)]
+    Damage(#[from] Damage),
+    /// What a record says went home with it could not be read there.
+    #[error("record {stamp} went home with {len} bytes at {target:#x}: {reason}")]
+    Contents {
+        /// The stamp.
+        stamp: u64,
+        /// The puddle that the record lies in.
+        ring: Uuid,
+        /// The range's address.
+        target: u64,
+        /// Its bytes.
+        len: u64,
+        /// Why.
+        reason: E,
+    },
+}
+
+impl<E> ReplayError<E> {
+    /// The puddle that shows it.
+    pub fn ring(&self) -> Uuid {
+        match self {
+            Self::Damage(damage) => damage.ring(),
+            Self::Contents { ring, .. } => *ring,
+        }
+    }
 }
 
 impl Damage {
     /// The puddle that shows it.
     pub fn ring(&self) -> Uuid {
         match *self {
-            Self::Lost { ring, .. } => ring,
+            Self::Lost { ring, .. } | Self::NotFresh { ring, .. } => ring,
             Self::Twice { second, .. } => second,
         }
     }
@@ -61,13 +110,18 @@ pub struct Replay<'a> {
 
 /// Reads all puddles of records of one client.
 ///
-/// A record counts if its checksum fits, its stamp lies above the watermark, all parts of its transaction count, and the record before it in
-/// its log counts or is home. One whose predecessor is missing was never acknowledged, unless it says that the predecessor was durable: then
-/// that one is lost.
+/// A record counts if its checksum fits, its stamp lies above the watermark, all parts of its transaction count, the record before it in
+/// its log counts or is home, and what went home with it is there. One whose predecessor is missing was never acknowledged, unless it says
+/// that the predecessor was durable: then that one is lost.
+///
+/// `contents` appends the bytes of home at an address to a checksum, so many of them. It is asked about the last transaction of each log only.
 ///
 /// # Errors
-/// Damage: the logs are to be quarantined.
-pub fn replay<'a>(rings: &[Ring<'a>]) -> Result<Replay<'a>, Damage> {
+/// Damage: the logs are to be quarantined. What `contents` says.
+pub fn replay<'a, E>(
+    rings: &[Ring<'a>],
+    contents: impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
+) -> Result<Replay<'a>, ReplayError<E>> {
     let mut found = Vec::new();
     let mut rests = Vec::new();
     let mut watermark = 0;
@@ -90,18 +144,23 @@ pub fn replay<'a>(rings: &[Ring<'a>]) -> Result<Replay<'a>, Damage> {
             continue;
         }
         if let Some(other) = live.insert(stamp, record) {
-            return Err(Damage::Twice {
+            return Err(ReplayError::Damage(Damage::Twice {
                 stamp,
                 first: other.ring.uuid,
                 second: record.ring.uuid,
-            });
+            }));
         }
     }
-    choose(watermark, live)
+    choose(watermark, &live, contents)
 }
 
 /// Leaves out what was never acknowledged.
-fn choose<'a>(watermark: u64, live: BTreeMap<u64, Record<'a>>) -> Result<Replay<'a>, Damage> {
+fn choose<'a, E>(
+    watermark: u64,
+    live: &BTreeMap<u64, Record<'a>>,
+    mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
+) -> Result<Replay<'a>, ReplayError<E>> {
+    let durable = Durable::of(live.values());
     let mut replay = Replay {
         watermark,
         ..Replay::default()
@@ -123,13 +182,13 @@ fn choose<'a>(watermark: u64, live: BTreeMap<u64, Record<'a>>) -> Result<Replay<
         let has_previous = header.previous <= watermark || counted.contains(&header.previous);
         if !goes_on && !has_previous {
             if header.fenced {
-                return Err(Damage::Lost {
+                return Err(ReplayError::Damage(Damage::Lost {
                     stamp: header.stamp,
                     log: header.log,
                     ring: record.ring.uuid,
                     offset: record.offset,
                     missing: header.previous,
-                });
+                }));
             }
             continue;
         }
@@ -137,6 +196,12 @@ fn choose<'a>(watermark: u64, live: BTreeMap<u64, Record<'a>>) -> Result<Replay<
             group.push(*record);
         }
         if !header.more && !group.is_empty() {
+            let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
+            let later = live.range(behind).map(|(_, record)| record);
+            if !durable.contains(record) && !is_home(&group, later, &mut contents)? {
+                group.clear();
+                continue;
+            }
             counted.extend(group.iter().map(|part| part.header.stamp));
             replay.records.append(&mut group);
             replay.transactions += 1;

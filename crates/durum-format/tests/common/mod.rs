@@ -1,6 +1,8 @@
 //! Shared by the tests: hex images, names, and a writer of logs.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod ring;
+
 use durum_format::Uuid;
 use durum_format::log::{
     self, EntryFlags, LOG_AREA_OFFSET, LogArea, LogHeader, Order, RangeWord, Salt,

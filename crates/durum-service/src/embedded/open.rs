@@ -222,7 +222,7 @@ fn recover(
         return Ok(report);
     }
     for (_, plan) in &plans.clients {
-        apply::apply(path, contents, &plan.writes)?;
+        apply::apply(path, contents, plan)?;
         report.count(plan);
     }
     report.log_time = plans.began.elapsed();

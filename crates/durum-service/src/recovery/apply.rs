@@ -7,30 +7,40 @@ use durum_format::Uuid;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
-use super::write::{HomeWrite, WriteKind};
+use super::plan::ClientPlan;
+use super::write::WriteKind;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::registry::contents::Contents;
 
+const LOGS: Site = Site("logs that are replayed");
 const HOME: Site = Site("recovered data");
 
-/// Writes all of `writes` and makes them durable. Applying them again gives the same bytes.
+/// Makes all writes of a plan, and makes them durable; the logs, and what it relies on, before. Applying them again gives the same bytes.
 ///
 /// # Errors
 /// Of the system. Some of the writes may have been made: the logs are whole, and the next opener makes them again.
-pub(crate) fn apply(store: &Path, contents: &Contents, writes: &[HomeWrite]) -> Result<()> {
+pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Result<()> {
+    // Where the power stayed on and only the process ended, files hold what was never synced.
+    if !plan.writes.is_empty() {
+        for puddle in &plan.sound {
+            // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and no log that tells of it.
+            sync(&open(store, contents, *puddle)?, LOGS)?;
+        }
+    }
     let mut files: BTreeMap<Uuid, MediaFile> = BTreeMap::new();
-    for write in writes {
+    for puddle in &plan.relied_on {
+        let file = open(store, contents, *puddle)?;
+        // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part of that transaction, and
+        // a record that does not count.
+        sync(&file, HOME)?;
+        files.insert(*puddle, file);
+    }
+    for write in &plan.writes {
         let file = match files.get(&write.puddle) {
             Some(file) => file,
             None => {
-                let Some(record) = contents.puddles.get(&write.puddle) else {
-                    return Err(Error::PuddleUnknown {
-                        store: store.to_owned(),
-                        uuid: write.puddle.to_string(),
-                    });
-                };
-                let file = files::open(store, write.puddle, record, true)?;
+                let file = open(store, contents, write.puddle)?;
                 files.entry(write.puddle).or_insert(file)
             }
         };
@@ -59,8 +69,22 @@ pub(crate) fn apply(store: &Path, contents: &Contents, writes: &[HomeWrite]) -> 
     for file in files.values() {
         // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
         // leaves a transaction half undone or half done, and no log to tell.
-        file.sync(HOME)
-            .map_err(|error| Error::io("making recovered data durable", file.path(), error))?;
+        sync(file, HOME)?;
     }
     Ok(())
+}
+
+fn sync(file: &MediaFile, site: Site) -> Result<()> {
+    file.sync(site)
+        .map_err(|error| Error::io("making recovered data durable", file.path(), error))
+}
+
+fn open(store: &Path, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
+    let Some(record) = contents.puddles.get(&puddle) else {
+        return Err(Error::PuddleUnknown {
+            store: store.to_owned(),
+            uuid: puddle.to_string(),
+        });
+    };
+    files::open(store, puddle, record, true)
 }

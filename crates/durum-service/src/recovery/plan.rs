@@ -52,6 +52,8 @@ pub(crate) struct ClientPlan {
     pub(crate) verdicts: Vec<Verdict>,
     /// The writes of all valid logs, in the order in which they must be applied.
     pub(crate) writes: Vec<HomeWrite>,
+    /// Data puddles with bytes that no write brings again: they went home with a record.
+    pub(crate) relied_on: BTreeSet<Uuid>,
     /// The logs that must not be replayed.
     pub(crate) invalid: Vec<InvalidLog>,
     /// Log and log space puddles that a valid log or log space is made of: they may go when the writes are durable.

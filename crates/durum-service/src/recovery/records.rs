@@ -3,11 +3,14 @@
 //! Records change the same lines again and again. They are merged in memory first, so that each line is written home once,
 //! whatever the logs hold.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
 use durum_format::Uuid;
+use durum_format::crc::Crc;
 use durum_format::puddle::{PuddleHeader, PuddleKind};
-use durum_format::record::{self, Entries, Line, Lines, Ring};
+use durum_format::record::{self, Change, Entries, Line, Lines, ReplayError, Ring};
 
 use super::home::Home;
 use super::logs::{Written, read_heap};
@@ -99,11 +102,12 @@ pub(super) fn plan_records(
         })
         .collect();
     match merge(&rings, home) {
-        Ok((transactions, writes)) => {
+        Ok(merged) => {
             plan.sound
                 .extend(puddles.iter().map(|(header, _)| header.uuid));
-            plan.redone += transactions;
-            plan.writes.extend(writes);
+            plan.redone += merged.transactions;
+            plan.writes.extend(merged.writes);
+            plan.relied_on.extend(merged.relied_on);
             Ok(())
         }
         Err((uuid, Obstacle::Invalid(reason))) => {
@@ -114,14 +118,30 @@ pub(super) fn plan_records(
     }
 }
 
-/// What the records leave: how many transactions they redo, and the writes. An obstacle comes with the puddle that shows it.
-fn merge(
-    rings: &[Ring<'_>],
-    home: &mut Home<'_>,
-) -> Result<(u64, Vec<HomeWrite>), (Uuid, Obstacle)> {
-    let found = record::replay(rings)
-        .map_err(|damage| (damage.ring(), Obstacle::Invalid(damage.to_string())))?;
+/// What the records leave.
+struct Merged {
+    /// How many transactions they redo.
+    transactions: u64,
+    writes: Vec<HomeWrite>,
+    /// Puddles that hold what went home with a record.
+    relied_on: BTreeSet<Uuid>,
+}
+
+/// Merges the records that count. An obstacle comes with the puddle that shows it.
+fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obstacle)> {
+    let contents = |address, length, crc: &mut Crc| home.sum_up(address, length, crc).map_err(Why);
+    let found = record::replay(rings, contents).map_err(|error| {
+        let (ring, said) = (error.ring(), error.to_string());
+        match error {
+            ReplayError::Contents {
+                reason: Why(Obstacle::Fatal(error)),
+                ..
+            } => (ring, Obstacle::Fatal(error)),
+            _ => (ring, Obstacle::Invalid(said)),
+        }
+    })?;
     let granted = home.granted.clone();
+    let mut relied_on = BTreeSet::new();
     let mut lines = Lines::default();
     for record in &found.records {
         let invalid = |reason: String| {
@@ -134,10 +154,13 @@ fn merge(
         for change in Entries::new(record.body) {
             let change = change.map_err(|error| invalid(error.to_string()))?;
             let (address, length) = change.range();
-            if granted.find(address, length).is_none() {
+            let Some((puddle, _)) = granted.find(address, length) else {
                 return Err(invalid(format!(
-                    "it writes {length} bytes at {address:#x}, which is not inside one data puddle that its client may write"
+                    "it is about {length} bytes at {address:#x}, which is not inside one data puddle that its client may write"
                 )));
+            };
+            if matches!(change, Change::Fresh { .. }) && relied_on.insert(puddle) {
+                home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
             }
             lines.apply(&change);
         }
@@ -155,7 +178,23 @@ fn merge(
         }
         write_line(header, address, &line, &mut writes);
     }
-    Ok((found.transactions, writes))
+    Ok(Merged {
+        transactions: found.transactions,
+        writes,
+        relied_on,
+    })
+}
+
+/// An obstacle that can be told.
+struct Why(Obstacle);
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Obstacle::Invalid(reason) => f.write_str(reason),
+            Obstacle::Fatal(error) => error.fmt(f),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use durum_format::UNIT;
 use durum_persist::Site;
-use durum_persist::record::{Recorder, RecorderOptions, note};
+use durum_persist::record::{EventKind, Recorder, RecorderOptions, note};
 use durum_persist::simulate::{
     CrashPoint, Failure, Plan, Report, Rules, explore, explore_with_recovery,
 };
@@ -200,6 +200,33 @@ fn the_life_of_a_store_survives_power_cuts_on_a_disk() {
 fn the_life_of_a_store_survives_power_cuts_on_persistent_memory() {
     let plan = plan(Rules::Lines, 12);
     report("life, lines", explore_life(plan.rules, None, &plan));
+}
+
+#[test]
+fn logs_are_durable_before_they_are_replayed() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    interrupted(&path);
+    let recorder = Recorder::start(directory.path(), RecorderOptions::default());
+    drop(open(&path));
+    let trace = recorder.stop();
+    let events = trace.events();
+    let synced = |wanted: &'static str| {
+        events
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, event)| match event.kind {
+                EventKind::Synced { file, site, .. } if site.0 == wanted => Some((at, file)),
+                _ => None,
+            })
+    };
+    let logs_until = synced("logs that are replayed").map(|(at, _)| at).max();
+    let homes: BTreeSet<_> = synced("recovered data").map(|(_, file)| file).collect();
+    let first_write = events.iter().position(
+        |event| matches!(event.kind, EventKind::Written { file, .. } if homes.contains(&file)),
+    );
+    assert!(!homes.is_empty());
+    assert!(logs_until.expect("logs are synced") < first_write.expect("data is written"));
 }
 
 fn explore_recovery(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {

@@ -319,9 +319,11 @@ impl PuddleHeap {
     }
 
     /// Gives the extent of an object back.
-    pub(super) fn release_object(&self, position: usize) {
+    pub(super) fn release_object(&self, puddle: &Puddle, position: usize) {
         let mut inner = self.lock();
         if let Some(object) = inner.objects.remove(&(position as u32)) {
+            let start = puddle.address + position * GRANULE_SIZE;
+            puddle.note_freed(start..start + object.granules as usize * GRANULE_SIZE);
             inner.buddy.release(position, object.granules as usize);
             self.recount(&inner);
             self.occupied.fetch_sub(1, Ordering::Relaxed);
@@ -336,9 +338,9 @@ impl PuddleHeap {
         }
         enter(&self.pages, puddle, slab, std::ptr::null_mut());
         let position = (slab.address - puddle.address) / GRANULE_SIZE;
-        inner
-            .buddy
-            .release(position, slab.geometry.extent_size as usize / GRANULE_SIZE);
+        let size = slab.geometry.extent_size as usize;
+        puddle.note_freed(slab.address..slab.address + size);
+        inner.buddy.release(position, size / GRANULE_SIZE);
         self.recount(&inner);
     }
 

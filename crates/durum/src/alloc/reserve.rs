@@ -11,13 +11,16 @@ use durum_format::{GRANULE, SLAB_OBJECT_MAX};
 
 use super::pool::ThreadCache;
 use super::slab::{Class, Slab};
-use crate::announced::Announced;
+use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
+const LINE: usize = durum_persist::line::LINE;
+/// Elements of slabs never go home by themselves: when one of them was freed is not noted, only when its slab was.
+const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
 
@@ -466,11 +469,11 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
                 pool.offer(&slab, empty);
             }
         }
-        What::Object(position) => heap.release_object(position),
+        What::Object(position) => heap.release_object(puddle, position),
         What::Root(position) => {
             // First nothing else may be placed here, then the place is free.
             heap.cancel_root();
-            heap.release_object(position);
+            heap.release_object(puddle, position);
         }
     }
 }
@@ -510,11 +513,13 @@ fn write_object_header(
             16,
         );
     }
+    // To the end of a line, which is the extent's too.
+    let end = (data_offset + size.max(1)).next_multiple_of(LINE);
     if data_offset == 16 {
-        announced.insert(start, 16 + size.max(1));
+        announced.insert_fresh(start, end);
     } else {
         announced.insert(start, 16);
-        announced.insert(start + data_offset, size.max(1));
+        announced.insert_fresh(start + data_offset, end - data_offset);
     }
     start + data_offset
 }

@@ -18,6 +18,8 @@
 
 mod private;
 
+use std::ops::Range;
+
 use durum_persist::{Site, line};
 
 use super::Engine;
@@ -25,6 +27,7 @@ use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::log::{LogWriter, MoreLog};
+use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
@@ -182,7 +185,20 @@ impl Engine for Hybrid {
         len: usize,
     ) -> Result<()> {
         // ORDER: durable on return; that is what the caller asked for.
-        guarded(|| tx.barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
+        let write = |barrier: &mut Barrier, range: Range<usize>| {
+            guarded(|| barrier.write_back(puddle, range.start, range.len(), PERSIST_WRITE))
+        };
+        if puddle.private {
+            // What the transaction that runs has announced may not be in the file before the entries that undo it.
+            let mut gaps = Vec::new();
+            tx.announced
+                .for_each_gap(address, len, |gap| gaps.push(gap));
+            for gap in gaps {
+                write(&mut tx.barrier, gap)?;
+            }
+        } else {
+            write(&mut tx.barrier, address..address + len)?;
+        }
         tx.barrier.fence(puddle.private, PERSIST_FENCE)?;
         puddle.check_failed()
     }

@@ -16,7 +16,9 @@ mod blocks;
 mod changes;
 mod checkpoint;
 mod checkpointer;
+mod direct;
 mod flusher;
+mod freed;
 mod group;
 mod home;
 mod journal;
@@ -31,7 +33,7 @@ mod writer;
 use std::ops::Range;
 use std::sync::Arc;
 
-use durum_format::record::{Operation, push_copy, push_words};
+use durum_format::record::{Operation, push_copy, push_fresh, push_words};
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
@@ -46,6 +48,7 @@ use crate::puddle::Puddle;
 use crate::store::StoreInner;
 use crate::tx::{Announce, Durability, TxState};
 
+pub(crate) use freed::FreedAt;
 pub(crate) use journal::Journal;
 pub(crate) use section::Section;
 pub(crate) use writer::Writer;
@@ -115,8 +118,22 @@ impl Engine for Shadow {
             return Err(error);
         }
         guarded(|| changes::push_lines(&mut writer.record, announced));
+        if *durability == Durability::Durable {
+            let deferred = sets.iter().map(|set| set.target..set.target + set.len);
+            direct::choose(announced.fresh(), deferred, journal, &mut writer.direct);
+        }
+        let mut direct = writer.direct.iter().peekable();
         for range in announced.large() {
-            push_range(&mut writer.record, range.clone());
+            let mut from = range.start;
+            // Both are in order of address, and each of these lies in one of those.
+            while let Some(direct) = direct.next_if(|direct| direct.start < range.end) {
+                push_range(&mut writer.record, from..direct.start);
+                // SAFETY: as in `push_range`.
+                let bytes = unsafe { bytes_of(direct) };
+                guarded(|| push_fresh(&mut writer.record, direct.start as u64, bytes));
+                from = direct.end;
+            }
+            push_range(&mut writer.record, from..range.end);
         }
         for bitmap in bitmaps.iter() {
             let words = bitmap.words[..bitmap.len].as_bytes();
@@ -193,7 +210,12 @@ impl Engine for Shadow {
         let store = &pool.store;
         let journal = store.journal();
         let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
-        push_range(&mut writer.record, address..address + len);
+        // What the transaction that runs has announced becomes durable with it, or not at all.
+        tx.announced
+            .for_each_gap(address, len, |gap| push_range(&mut writer.record, gap));
+        if writer.is_empty() {
+            return puddle.check_failed();
+        }
         if let Err(error) = puddle.check_failed() {
             writer.clear();
             return Err(error);
@@ -251,8 +273,15 @@ fn enqueue(
 /// Puts what a range of memory holds into the record.
 fn push_range(record: &mut Vec<u64>, range: Range<usize>) {
     // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
-    let bytes = unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) };
+    let bytes = unsafe { bytes_of(&range) };
     guarded(|| push_bytes(record, range.start, bytes));
+}
+
+/// # Safety
+/// The range is mapped, and nobody changes it while the bytes are in use.
+unsafe fn bytes_of<'a>(range: &Range<usize>) -> &'a [u8] {
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) }
 }
 
 /// Puts bytes for `target` into the record.

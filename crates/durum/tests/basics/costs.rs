@@ -1,7 +1,10 @@
 //! Fences and syncs, counted. Each engine has its own.
 
+use std::time::Duration;
+
 use durum::{
-    Announce, Domain, Engine, Error, PoolOptions, StoreOptions, all_counters, thread_counters,
+    Announce, Domain, Durability, Engine, Error, PoolOptions, StoreOptions, all_counters,
+    thread_counters,
 };
 
 use crate::fixture::*;
@@ -272,4 +275,89 @@ fn a_transaction_on_shadow_costs_one_sync_on_a_file_system() {
         .unwrap();
         assert_eq!((thread_counters() - before).syncs, 1, "{ranges} ranges");
     }
+    let before = thread_counters();
+    pool.transaction(|tx| unsafe {
+        tx.alloc_bytes(pool, 0, 100_000, 8)?.write_bytes(7, 100_000);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let spent = thread_counters() - before;
+    assert_eq!(spent.syncs, 1, "a large object goes through the log");
+    assert!(spent.bytes_logged > 100_000, "{}", spent.bytes_logged);
+}
+
+/// While buffered transactions wait, and in one, large objects go through the log.
+#[test]
+fn a_large_fresh_object_beside_buffered_transactions_costs_no_more_fences() {
+    const SIZE: usize = 10_000;
+    // So long that no flusher comes between.
+    let options = StoreOptions::new().buffered_window(Duration::from_secs(3600));
+    let fixture = Fixture::with(options, on(Engine::Shadow));
+    let pool = fixture.pool();
+    let costs = |durability| {
+        let before = thread_counters();
+        pool.transaction_with(durability, |tx| unsafe {
+            tx.alloc_bytes(pool, 0, SIZE, 8)?.write_bytes(7, SIZE);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let spent = thread_counters() - before;
+        (spent.fences, spent.bytes_logged as usize / SIZE)
+    };
+    assert_eq!(costs(Durability::Durable), (1, 0));
+    assert_eq!(costs(Durability::Buffered), (0, 0));
+    assert_eq!(costs(Durability::Durable), (1, 2), "both of them");
+}
+
+/// A fresh object goes home with the commit that makes it, unless the log may still have something about its place.
+#[test]
+fn a_large_fresh_object_on_shadow_is_not_logged() {
+    const SIZE: usize = 1 << 20;
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Shadow));
+    let pool = fixture.pool();
+    // The last object, bytes logged, fences.
+    let costs = |change: &dyn Fn(&durum::Tx) -> durum::Result<*mut u8>| {
+        let before = thread_counters();
+        let object = pool.transaction(change).unwrap();
+        let spent = thread_counters() - before;
+        (object, spent.bytes_logged, spent.fences)
+    };
+    let make = |tx: &durum::Tx, size: usize| unsafe {
+        let object = tx.alloc_bytes(pool, 0, size, 8)?;
+        object.write_bytes(size as u8 | 1, size);
+        Ok(object)
+    };
+    let (_, logged, fences) = costs(&|tx| make(tx, SIZE));
+    assert!(logged < 1024, "{logged} bytes");
+    assert_eq!(fences, 1);
+    // In a puddle that does not go when it is freed, so that its place is taken again before long.
+    let size = SIZE / 8;
+    let is_logged_then = (0..64).any(|_| {
+        let (object, logged, fences) = costs(&|tx| make(tx, size));
+        assert_eq!(fences, 1);
+        costs(&|tx| unsafe { tx.free(object).map(|()| object) });
+        logged > size as u64
+    });
+    assert!(is_logged_then);
+
+    let fixture = Fixture::with(StoreOptions::new(), on(Engine::Shadow));
+    let pool = fixture.pool();
+    let before = thread_counters();
+    for sizes in [&[1024, 1500, 4096, 4097, 70_000, 3 << 20][..], &[900]] {
+        pool.transaction(|tx| unsafe {
+            sizes.iter().try_for_each(|size| {
+                tx.alloc_bytes(pool, 0, *size, 8)?.write_bytes(7, *size);
+                Ok::<_, Error>(())
+            })
+        })
+        .unwrap();
+    }
+    let spent = thread_counters() - before;
+    assert_eq!(spent.fences, 2);
+    let only_the_small_one = 900..2500;
+    assert!(
+        only_the_small_one.contains(&spent.bytes_logged),
+        "{} bytes",
+        spent.bytes_logged
+    );
 }

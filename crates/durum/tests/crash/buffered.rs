@@ -334,7 +334,7 @@ fn the_flusher_writes_what_has_waited_for_half_of_the_window() {
 }
 
 /// Whether a crash is noticed when a step is left out.
-fn is_noticed(medium: Medium, step: Site, run: &Workload) -> bool {
+pub fn is_noticed(medium: Medium, step: Site, run: &Workload) -> bool {
     let mut campaign = on_shadow(run.campaign(medium));
     campaign.skip = Some(step);
     let mut recording = campaign.record_after(run.before, run.run);

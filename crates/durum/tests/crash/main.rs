@@ -27,6 +27,7 @@ mod buffered;
 mod canaries;
 mod chaining;
 mod failing_disk;
+mod fresh;
 mod life_cycle;
 mod memory;
 mod model;

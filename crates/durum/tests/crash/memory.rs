@@ -6,7 +6,7 @@
 use durum::Engine;
 
 use crate::harness::{BYTES, Campaign, Helper, Medium, PLAIN, Workload, World};
-use crate::{buffered, sections, undo, wrap};
+use crate::{buffered, fresh, sections, undo, wrap};
 
 /// The same run on Shadow, giving pages back after each commit.
 fn giving_back(run: &Workload, medium: Medium) {
@@ -27,6 +27,9 @@ const RUNS: &[&Workload] = &[
     &sections::MIXED,
     &sections::TWO_THREADS,
     &wrap::WRAP,
+    &fresh::SAME_PLACE,
+    &fresh::CHANGED_SINCE,
+    &fresh::SECTIONS,
 ];
 
 #[test]

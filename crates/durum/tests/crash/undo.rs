@@ -4,7 +4,7 @@
 //! rollback (the same with the old bytes), and beside another thread's transaction on the same word or line, whose bytes
 //! a rollback must not touch.
 
-use crate::harness::{Lane, PLAIN, Stop, Turns, Workload, in_turns, pattern};
+use crate::harness::{Lane, PLAIN, Running, Stop, Turns, Workload, in_turns, pattern};
 
 pub const ONE_RANGE: Workload = Workload {
     name: "one range",
@@ -139,6 +139,16 @@ pub const PERSIST: Workload = Workload {
         world.lane().persists(10, &pattern(1, 150));
         world.lane().commits(|tx| tx.change(0, 64, 2));
         world.lane().persists(60, &pattern(3, 8));
+        // What a transaction has announced stays with it.
+        let announces = |tx: &mut Running<'_>| {
+            tx.change(203, 40, 4)?;
+            tx.change(1000, 600, 5)?;
+            tx.persist(190, 900);
+            tx.persist(1100, 300);
+            tx.change(250, 8, 6)
+        };
+        world.lane().commits(announces);
+        world.lane().aborts(announces);
     },
     ..PLAIN
 };

@@ -8,7 +8,7 @@ use std::thread;
 use crate::harness::{BYTES, Campaign, PLAIN, Workload, World};
 
 /// As little log as there can be: eight segments of 256 KiB.
-fn little_log(mut campaign: Campaign) -> Campaign {
+pub fn little_log(mut campaign: Campaign) -> Campaign {
     campaign.engine = durum::Engine::Shadow;
     campaign.log_max = 2 << 20;
     campaign.large_size = 1_000_000;

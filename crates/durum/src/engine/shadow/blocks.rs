@@ -109,6 +109,8 @@ impl Files {
                     (at, data) = (at + now.len(), later);
                 }
             }
+            // Home since before its record was durable. No transaction of this domain makes these.
+            Change::Fresh { .. } => {}
         }
     }
 

@@ -258,6 +258,8 @@ impl Mapped {
                     self.batch.insert(number);
                 }
             }
+            // Home since before the fence of the record.
+            Change::Fresh { .. } => {}
         }
     }
 }

@@ -48,12 +48,16 @@ pub(crate) struct Journal {
     applied: CachePadded<AtomicU64>,
     home: CachePadded<AtomicU64>,
     watermark: CachePadded<AtomicU64>,
+    /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or that was free all the time.
+    any_place: AtomicU64,
     checkpoint: CachePadded<Mutex<Checkpoint>>,
     segments: Mutex<Segments>,
     writers: AtomicU32,
     next_log: AtomicU32,
     /// The slot that the next watermark goes to.
     slot: AtomicUsize,
+    /// What to add to an address to get its home, where that is mapped.
+    pub(super) home_offset: usize,
     /// Logs grow up to this many bytes before a commit waits for home updates.
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
@@ -92,11 +96,13 @@ impl Journal {
             applied: CachePadded::default(),
             home: CachePadded::default(),
             watermark: CachePadded::default(),
+            any_place: AtomicU64::new(0),
             checkpoint: CachePadded::new(Mutex::new(checkpoint)),
             segments: Mutex::default(),
             writers: AtomicU32::new(0),
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
+            home_offset: home_offset.unwrap_or(0),
             log_max,
             queue: Queue::new(buffered_window),
             checkpointer: Checkpointer::new(checkpoint_thread),
@@ -182,8 +188,25 @@ impl Journal {
     }
 
     /// The last stamp that was given.
-    pub(super) fn drawn(&self) -> u64 {
+    pub(crate) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Acquire)
+    }
+
+    /// The records that were drawn so far may be about any place.
+    ///
+    /// - The queue's are drawn after the transactions in it have let go of what they freed.
+    /// - A section logs what differs from home, also in free memory, where an aborted transaction left it.
+    pub(super) fn may_be_about_any_place(&self) {
+        self.any_place.fetch_max(self.drawn(), Ordering::AcqRel);
+    }
+
+    /// Up to which stamp records may be about any place; `None`: some of them are not drawn yet.
+    pub(super) fn is_about_any_place_until(&self) -> Option<u64> {
+        // ORDER (of threads): the stamps of what was in the queue are there before it is out of use.
+        match self.queue.is_in_use() {
+            true => None,
+            false => Some(self.any_place.load(Ordering::Acquire)),
+        }
     }
 
     /// A record or a slot with this watermark is durable.

@@ -193,6 +193,7 @@ mod tests {
                     let at = target as usize - BASE;
                     memory[at..at + data.len()].copy_from_slice(data);
                 }
+                Change::Fresh { .. } => unreachable!("nothing in the queue goes home before it"),
             }
         }
     }

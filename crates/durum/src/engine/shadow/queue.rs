@@ -267,6 +267,8 @@ impl Queue {
                 false => Ok(()),
             });
         std::mem::forget(taking);
+        // ORDER (of threads): before the queue is out of use.
+        journal.may_be_about_any_place();
         match &result {
             Err(_) if store.poison.check().is_ok() => self.put_back(taken, &mut writer.record),
             result => self.is_decided(result.is_err()),

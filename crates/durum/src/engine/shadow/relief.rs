@@ -203,7 +203,7 @@ impl Relief {
                 std::io::Error::other(reason),
             ));
         };
-        // Nobody changes home as long as this is locked.
+        // The gate is closed: nobody else changes home as long as this is locked.
         let checkpoint = journal.lock_checkpoint();
         store.poison.check()?;
         if goal == 0 {

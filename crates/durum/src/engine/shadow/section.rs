@@ -164,7 +164,10 @@ impl Section {
     /// The section is over, and durable or put back.
     pub(crate) fn end(&mut self, pool: &PoolInner) {
         self.find();
-        let next = pool.store.journal().drawn() + 1;
+        let journal = pool.store.journal();
+        // ORDER (of threads): before the gate opens.
+        journal.may_be_about_any_place();
+        let next = journal.drawn() + 1;
         pool.section_stamp.store(next, Ordering::Relaxed);
     }
 }

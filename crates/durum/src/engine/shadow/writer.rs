@@ -5,6 +5,7 @@ use std::ops::Range;
 use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{Site, count, line};
 
+use super::direct;
 use super::journal::Journal;
 use super::segments::Segment;
 use crate::error::Result;
@@ -34,6 +35,8 @@ pub(crate) struct Writer {
     end: usize,
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
+    /// Fresh ranges that go home with this commit instead of into its record.
+    pub(super) direct: Vec<Range<usize>>,
     /// The records of this commit: stamp and address.
     written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).
@@ -54,6 +57,7 @@ impl Writer {
             cursor: 0,
             end: 0,
             record: vec![0; HEADER_WORDS],
+            direct: Vec::new(),
             written: Vec::new(),
             dirty_from: 0,
             fenced: true,
@@ -69,6 +73,7 @@ impl Writer {
     }
 
     pub(super) fn clear(&mut self) {
+        self.direct.clear();
         self.record.truncate(HEADER_WORDS);
         self.record.resize(HEADER_WORDS, 0);
     }
@@ -102,6 +107,8 @@ impl Writer {
             // ORDER: durable with the commit's fence, before their records count as home.
             checkpoint.write_back(bytes)?;
         }
+        // ORDER: durable with the record, by the commit's fence.
+        direct::write(&self.direct, journal);
         if fits {
             self.put(journal, stamp, 0, false, None, barrier)?;
         }

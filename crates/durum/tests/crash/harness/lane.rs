@@ -272,6 +272,12 @@ impl Running<'_> {
         self.next.write(offset, bytes);
     }
 
+    /// Makes a range durable as it is, but for what the transaction has announced.
+    pub fn persist(&self, offset: usize, len: usize) {
+        let target = self.places.at(offset, len);
+        unsafe { self.pool.persist(target, len).expect("persist") };
+    }
+
     /// Announces a range and fills it.
     pub fn change(&mut self, offset: usize, len: usize, tag: u64) -> Result<(), Stop> {
         self.add(offset, len)?;
@@ -313,6 +319,36 @@ impl Running<'_> {
         let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
         let bytes = pattern(tag, size);
         unsafe { self.tx.set_bytes(object, bytes.as_ptr(), size)? };
+        self.enter(slot, object, size, tag, How::Set)
+    }
+
+    /// Allocates an object and fills it, but for a part that `set` fills at commit: not before, because another one has to wait.
+    pub fn alloc_and_set_part(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
+        self.change(0, 12, tag)?;
+        self.set(8, 12, tag + 1)?;
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
+        let mut bytes = pattern(tag, size);
+        let part = size / 2..size / 2 + 100;
+        unsafe {
+            let source = bytes[part.clone()].as_ptr();
+            self.tx
+                .set_bytes(object.add(part.start), source, part.len())?;
+            bytes[part].fill(0x66);
+            object.copy_from_nonoverlapping(bytes.as_ptr(), size);
+        }
+        self.enter(slot, object, size, tag, How::Set)
+    }
+
+    /// Allocates an object and makes a part of it durable as it is then, before it is filled.
+    pub fn alloc_after_persist(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
+        let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
+        let bytes = pattern(tag, size);
+        unsafe {
+            let part = object.add(size / 3);
+            part.write_bytes(0x55, size / 2);
+            self.pool.persist(part, size / 2)?;
+            object.copy_from_nonoverlapping(bytes.as_ptr(), size);
+        }
         self.enter(slot, object, size, tag, How::Set)
     }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what the guest boots from: a Debian kernel with the modules of ext4-DAX, and an initramfs with
+# Builds what the guest boots from: a Debian kernel with the modules of ext4, of persistent memory and of disks, and an initramfs with
 # busybox, the payload and its shared libraries.
 #
 #   guest.sh kernel CACHE                      -> CACHE/vmlinuz, CACHE/modules/*.ko
@@ -10,7 +10,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 # In the order in which they load. What a kernel has built in has no file and is left out.
-MODULES="libnvdimm nd_btt nd_pmem nd_e820 crc16 crc32c_generic libcrc32c mbcache jbd2 ext4"
+MODULES="libnvdimm nd_btt nd_pmem nd_e820 virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk crc16 crc32c_generic libcrc32c mbcache jbd2 ext4"
 
 refuse() {
     printf '%s\n' "$*" >&2
@@ -21,22 +21,22 @@ refuse() {
 fetch_kernel() {
     local cache=$1 package work
     [ ! -f "$cache/complete" ] || return 0
-    command -v apt-get >/dev/null || refuse "dax-vm: the guest's kernel comes from a Debian archive, and there is no apt-get here"
-    [ "$(uname -m)" = x86_64 ] || refuse "dax-vm: the guest is x86-64; this machine is $(uname -m)"
+    command -v apt-get >/dev/null || refuse "power-vm: the guest's kernel comes from a Debian archive, and there is no apt-get here"
+    [ "$(uname -m)" = x86_64 ] || refuse "power-vm: the guest is x86-64; this machine is $(uname -m)"
     package=$(kernel_package)
     if [ -z "$package" ] && [ "$(id -u)" = 0 ]; then
         apt-get -q update >/dev/null
         package=$(kernel_package)
     fi
-    [ -n "$package" ] || refuse "dax-vm: apt knows no linux-image-amd64; run: sudo apt-get update"
-    printf 'dax-vm: taking the guest kernel from %s\n' "$package"
+    [ -n "$package" ] || refuse "power-vm: apt knows no linux-image-amd64; run: sudo apt-get update"
+    printf 'power-vm: taking the guest kernel from %s\n' "$package"
     rm -rf "$cache" && mkdir -p "$cache/modules"
     work=$(mktemp -d)
     # The archive drops old kernels: when the list is older than that, fetch the list and try again.
     if ! download "$work" "$package"; then
         [ "$(id -u)" != 0 ] || apt-get -q update >/dev/null || true
         package=$(kernel_package)
-        download "$work" "$package" || { rm -rf "$work" && refuse "dax-vm: $package could not be downloaded; run: sudo apt-get update"; }
+        download "$work" "$package" || { rm -rf "$work" && refuse "power-vm: $package could not be downloaded; run: sudo apt-get update"; }
     fi
     dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" --wildcards './boot/vmlinuz-*' './lib/modules/*.ko*' \
         './usr/lib/modules/*.ko*' 2>/dev/null || true
@@ -54,7 +54,8 @@ fetch_kernel() {
         printf '%s\n' "$module" >>"$cache/modules.order"
     done
     rm -rf "$work"
-    grep -q '^nd_e820$' "$cache/modules.order" || refuse "dax-vm: $package has no nd_e820 module"
+    grep -q '^nd_e820$' "$cache/modules.order" || refuse "power-vm: $package has no nd_e820 module"
+    grep -q '^virtio_blk$' "$cache/modules.order" || refuse "power-vm: $package has no virtio_blk module"
     touch "$cache/complete"
 }
 

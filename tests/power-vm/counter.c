@@ -1,8 +1,11 @@
-// The harness's own payload: a counter in a file on ext4-DAX that a power cut must not turn back.
+// The harness's own payload: a counter in a file on ext4 that a power cut must not turn back.
 //
 //   counter write FILE          appends records until the power goes; prints "durable N"
 //   counter write-unsynced FILE the same, mapped without MAP_SYNC: has to lose data (the canary)
-//   counter verify FILE         with DURABLE=N in the environment: at least N records, all whole
+//   counter append FILE         the same with pwrite and fdatasync, for a disk
+//   counter append-unflushed FILE  brings records to the disk and not out of its cache: has to lose
+//   data counter verify FILE         with DURABLE=N in the environment: at least N records, all
+//   whole
 //
 // The file is sparse: its blocks come from page faults. MAP_SYNC promises that a fault returns only
 // after the block's allocation is durable; without it a record can be flushed into a block that no
@@ -113,6 +116,47 @@ static int write_records(const char *path, int synced) {
     return 1;
 }
 
+static void append(int fd, const void *bytes, size_t len, uint64_t offset, int flushed) {
+    if (pwrite(fd, bytes, len, (off_t)offset) != (ssize_t)len)
+        die("pwrite");
+    if (flushed && fdatasync(fd) != 0)
+        die("fdatasync");
+    if (!flushed && sync_file_range(fd, (off_t)offset, (off_t)len,
+                                    SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+        die("sync_file_range");
+}
+
+static int append_records(const char *path, int flushed) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0)
+        die(path);
+    if (ftruncate(fd, FILE_BYTES) != 0)
+        die("ftruncate");
+    uint64_t count = 0;
+    if (pread(fd, &count, sizeof count, 0) != sizeof count)
+        die("pread");
+    // The count has its block from here on: what the canary loses of it was in the disk's cache.
+    if (pwrite(fd, &count, sizeof count, 0) != sizeof count)
+        die("pwrite");
+    if (fsync(fd) != 0)
+        die("fsync");
+    while (count < RECORDS_MAX) {
+        uint64_t slot[LINE / 8];
+        for (unsigned word = 0; word < LINE / 8; word++)
+            slot[word] = check_word(count, word);
+        // ORDER: the record is durable before the count admits it, and the count before it is
+        // reported.
+        append(fd, slot, sizeof slot, FIRST_RECORD + count * RECORD_STRIDE, flushed);
+        count++;
+        append(fd, &count, sizeof count, 0, flushed);
+        if (count % RECORDS_PER_REPORT == 0)
+            printf("durable %llu\n", (unsigned long long)count);
+        usleep(PAUSE_US);
+    }
+    printf("the file is full\n");
+    return 1;
+}
+
 static int verify(const char *path) {
     const char *text = getenv("DURABLE");
     uint64_t promised = text ? strtoull(text, NULL, 10) : 0;
@@ -141,8 +185,12 @@ int main(int argc, char **argv) {
         return write_records(argv[2], 1);
     if (argc == 3 && strcmp(argv[1], "write-unsynced") == 0)
         return write_records(argv[2], 0);
+    if (argc == 3 && strcmp(argv[1], "append") == 0)
+        return append_records(argv[2], 1);
+    if (argc == 3 && strcmp(argv[1], "append-unflushed") == 0)
+        return append_records(argv[2], 0);
     if (argc == 3 && strcmp(argv[1], "verify") == 0)
         return verify(argv[2]);
-    printf("usage: counter write|write-unsynced|verify FILE\n");
+    printf("usage: counter write|write-unsynced|append|append-unflushed|verify FILE\n");
     return 2;
 }

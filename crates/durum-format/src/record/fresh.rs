@@ -1,0 +1,119 @@
+//! Bytes that went home with their record, before the one fence of both.
+//!
+//! A crash before that fence may leave the record whole and some of these bytes missing: then the record does not count, as if it were torn
+//! itself. After the fence nothing is missing, but records behind it may have changed home meanwhile, so that its bytes say nothing any
+//! more. Home is therefore asked only about records that nobody knows to be durable. A record is known to be durable if
+//!
+//! - a later one of its log says so ([`RecordHeader::fenced`](super::RecordHeader::fenced)), or
+//! - a later one of any log is about the same bytes: only who saw the transaction committed can know of them.
+//!
+//! Whatever changed these bytes at home is such a later record: home is changed by durable records alone, in the order of stamps, and
+//! while the watermark is below this one's stamp they are all in the logs.
+
+use std::collections::BTreeMap;
+
+use super::entry::{Change, Entries};
+use super::replay::{Damage, ReplayError};
+use super::ring::Record;
+use crate::crc::Crc;
+
+/// Up to which stamp the records of each log are known to be durable.
+#[derive(Debug)]
+pub(super) struct Durable(BTreeMap<u32, u64>);
+
+impl Durable {
+    /// What the headers of whole records say, whether they count or not.
+    pub(super) fn of<'a, 'r: 'a>(records: impl Iterator<Item = &'a Record<'r>>) -> Self {
+        let mut last = BTreeMap::new();
+        for record in records.filter(|record| record.header.fenced) {
+            let stamp: &mut u64 = last.entry(record.header.log).or_default();
+            *stamp = record.header.previous.max(*stamp);
+        }
+        Self(last)
+    }
+
+    pub(super) fn contains(&self, record: &Record<'_>) -> bool {
+        let last = self.0.get(&record.header.log);
+        last.is_some_and(|last| record.header.stamp <= *last)
+    }
+}
+
+struct Range {
+    start: u64,
+    end: u64,
+    checksum: u32,
+}
+
+/// The entries up to the first that cannot be read; recovery meets that where it replays the record.
+fn changes<'a>(record: &Record<'a>) -> impl Iterator<Item = Change<'a>> + use<'a> {
+    Entries::new(record.body).map_while(Result::ok)
+}
+
+/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log. `later` are the records with
+/// larger stamps; `contents` appends a range of home to a checksum.
+pub(super) fn is_home<'a, 'r: 'a, E>(
+    parts: &[Record<'_>],
+    mut later: impl Iterator<Item = &'a Record<'r>>,
+    contents: &mut impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
+) -> Result<bool, ReplayError<E>> {
+    let mut ranges: Vec<Range> = parts
+        .iter()
+        .flat_map(changes)
+        .filter_map(|change| match change {
+            Change::Fresh {
+                target,
+                len,
+                checksum,
+            } => Some(Range {
+                start: target,
+                end: target + len,
+                checksum,
+            }),
+            _ => None,
+        })
+        .collect();
+    if ranges.is_empty() {
+        return Ok(true);
+    }
+    ranges.sort_unstable_by_key(|range| range.start);
+    let twice = ranges.windows(2).find(|pair| pair[0].end > pair[1].start);
+    let is_touched = |change: &Change<'_>| {
+        let (target, len) = change.range();
+        let at = ranges.partition_point(|range| range.end <= target);
+        ranges
+            .get(at)
+            .is_some_and(|range| range.start < target + len)
+    };
+    for part in parts {
+        let own = changes(part)
+            .find(|change| !matches!(change, Change::Fresh { .. }) && is_touched(change))
+            .map(|change| change.range().0)
+            .or(twice.map(|pair| pair[1].start));
+        if let Some(target) = own {
+            return Err(ReplayError::Damage(Damage::NotFresh {
+                stamp: part.header.stamp,
+                ring: part.ring.uuid,
+                offset: part.offset,
+                target,
+            }));
+        }
+    }
+    if later.any(|record| changes(record).any(|change| is_touched(&change))) {
+        return Ok(true);
+    }
+    for range in &ranges {
+        let (target, len) = (range.start, range.end - range.start);
+        let mut crc = Crc::new();
+        contents(target, len, &mut crc).map_err(|reason| ReplayError::Contents {
+            stamp: parts[0].header.stamp,
+            ring: parts[0].ring.uuid,
+            target,
+            len,
+            reason,
+        })?;
+        if crc.value() != range.checksum {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

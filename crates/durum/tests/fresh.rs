@@ -1,0 +1,138 @@
+//! A process ends right after it has made a large object on the Shadow engine, and recovery has to look at home to know whether it did.
+//!
+//! The record of that transaction is the last of its log: nobody says that its fence was passed.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "tests use pools as programs do: their objects are live, and theirs alone"
+)]
+
+mod support;
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use durum::{Engine, Error, PoolOptions, Store, StoreOptions};
+
+const SIZE: usize = 1 << 20;
+const BYTE: u8 = 0xa7;
+
+#[repr(C)]
+struct Root {
+    object: *mut u8,
+    made: u64,
+}
+durum::describe!(Root as "root" { object, made });
+
+#[test]
+#[ignore = "the other process of the tests below"]
+fn worker_that_ends_after_a_large_object() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let store = Store::create(dir.join("store"), StoreOptions::new()).unwrap();
+    let options = PoolOptions::new().engine(Engine::Shadow);
+    let pool = store.create_pool("pool", options).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    pool.transaction(|tx| unsafe {
+        let object = tx.alloc_bytes(&pool, 0, SIZE, 8)?;
+        object.write_bytes(BYTE, SIZE);
+        tx.set(&raw mut (*root).object, object)?;
+        tx.set(&raw mut (*root).made, 1)
+    })
+    .unwrap();
+    std::process::abort();
+}
+
+/// A store as that process leaves it.
+fn left_behind() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut child = support::start("worker_that_ends_after_a_large_object", dir.path());
+    assert_eq!(child.wait().unwrap().code(), None, "it ends by a signal");
+    let store = dir.path().join("store");
+    (dir, store)
+}
+
+/// The file that the object lies in, and an offset in the middle of it.
+fn place_of_the_object(store: &Path) -> (PathBuf, u64) {
+    let mut files = fs::read_dir(store.join("puddles")).unwrap();
+    files
+        .find_map(|file| {
+            let path = file.unwrap().path();
+            let bytes = fs::read(&path).unwrap();
+            let pages = bytes.chunks_exact(4096);
+            let is_its = |page: &[u8]| page.iter().all(|byte| *byte == BYTE);
+            let first = pages.clone().position(is_its)?;
+            Some((path, (first * 4096 + SIZE / 2) as u64))
+        })
+        .expect("the object is home")
+}
+
+/// Opens the store: whether the object is there. It is whole, or was never made.
+fn is_there(store: &Path) -> bool {
+    let store = Store::open(store, StoreOptions::new()).unwrap();
+    assert!(store.recovery().unwrap().quarantined.is_empty());
+    let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
+    let root = pool.root::<Root>().unwrap();
+    unsafe {
+        let object = (*root).object;
+        assert_eq!((*root).made, u64::from(!object.is_null()));
+        if object.is_null() {
+            return false;
+        }
+        let bytes = std::slice::from_raw_parts(object, SIZE);
+        assert!(bytes.iter().all(|byte| *byte == BYTE));
+        pool.transaction(|tx| {
+            tx.free(object)?;
+            tx.set(&raw mut (*root).object, std::ptr::null_mut())?;
+            tx.set(&raw mut (*root).made, 0)?;
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    }
+    true
+}
+
+fn is_sound(store: &Path) -> bool {
+    let found = durum::service::check(store, &Default::default()).unwrap();
+    found.is_sound()
+}
+
+#[test]
+fn what_is_home_is_there() {
+    let (_dir, store) = left_behind();
+    assert!(is_there(&store));
+    assert!(!is_there(&store));
+    assert!(is_sound(&store));
+}
+
+#[test]
+fn what_is_not_home_was_never_made() {
+    let (_dir, store) = left_behind();
+    let (path, offset) = place_of_the_object(&store);
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&[0; 8], offset).unwrap();
+    assert!(!is_there(&store));
+    assert!(is_sound(&store));
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let shorten = |file: &Path, at| {
+        let file = OpenOptions::new().write(true).open(file).unwrap();
+        File::set_len(&file, at).unwrap();
+    };
+    let remove = |file: &Path, _| fs::remove_file(file).unwrap();
+    for damage in [shorten, remove] as [fn(&Path, u64); 2] {
+        let (_dir, store) = left_behind();
+        let (path, offset) = place_of_the_object(&store);
+        damage(&path, offset);
+        let store = Store::open(&store, StoreOptions::new()).unwrap();
+        let report = store.recovery().unwrap();
+        assert_eq!(report.quarantined.len(), 1, "{report:?}");
+        let reason = &report.quarantined[0].reason;
+        assert!(reason.contains("went home with"), "{reason}");
+        assert_eq!(report.entries, 0, "nothing is guessed: {report:?}");
+    }
+}
