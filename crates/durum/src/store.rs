@@ -277,7 +277,7 @@ pub struct StoreOptions {
     /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default: 0x2000_0000_0000.
     pub base: Option<u64>,
     /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds the time of
-    /// a recovery, at about a millisecond for each MiB. Only a single transaction that is larger takes more.
+    /// a recovery, at about 1.5 ms for each MiB. Only a single transaction that is larger takes more.
     pub log_max: u64,
     /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time before it; default 10 ms. A thread of the
     /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes

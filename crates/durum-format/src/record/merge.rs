@@ -1,4 +1,4 @@
-//! Many changes of the same lines, merged into one of each.
+//! Many changes of the same places, merged into one of each.
 
 use std::collections::HashMap;
 
@@ -6,57 +6,64 @@ use rustc_hash::FxBuildHasher;
 
 use super::entry::{Change, Operation};
 
-const LINE: usize = 64;
-
-/// What changes make of one line: `new = old & keep | value`.
-#[derive(Clone, Copy, Debug)]
-pub struct Line {
-    /// Bits of each word that stay as they were.
-    pub keep: [u64; 8],
+/// What changes make of the 4 KiB at one address: `new = old & keep | value`, byte by byte.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Bits of each byte that stay as they were; `None`: of none.
+    pub keep: Option<Box<[u8; Self::BYTES]>>,
     /// The other bits.
-    pub value: [u64; 8],
+    pub value: Vec<u8>,
 }
 
-impl Line {
-    const UNCHANGED: Self = Self {
-        keep: [!0; 8],
-        value: [0; 8],
-    };
+impl Page {
+    /// Bytes of a page.
+    pub const BYTES: usize = 4096;
 
-    fn change(&mut self, index: usize, operation: Operation, word: u64) {
-        let (keep, value) = (&mut self.keep[index], &mut self.value[index]);
-        match operation {
-            Operation::Store => (*keep, *value) = (0, word),
-            Operation::SetBits => (*keep, *value) = (*keep & !word, *value | word),
-            Operation::ClearBits => (*keep, *value) = (*keep & !word, *value & !word),
+    fn unchanged() -> Self {
+        Self {
+            keep: Some(Box::new([!0; Self::BYTES])),
+            value: vec![0; Self::BYTES],
         }
     }
 
-    fn store_bytes(&mut self, start: usize, data: &[u8]) {
-        for (at, byte) in (start..).zip(data) {
-            let shift = at % 8 * 8;
-            let (keep, value) = (&mut self.keep[at / 8], &mut self.value[at / 8]);
-            *keep &= !(0xff << shift);
-            *value = *value & !(0xff << shift) | u64::from(*byte) << shift;
+    fn store(&mut self, start: usize, data: &[u8]) {
+        let range = start..start + data.len();
+        if let Some(keep) = &mut self.keep {
+            keep[range.clone()].fill(0);
         }
+        self.value[range].copy_from_slice(data);
     }
 
-    /// Makes the changes to a line.
-    pub fn patch(&self, line: &mut [u8; LINE]) {
-        let (words, _) = line.as_chunks_mut::<8>();
-        for ((word, keep), value) in words.iter_mut().zip(self.keep).zip(self.value) {
-            *word = (u64::from_le_bytes(*word) & keep | value).to_le_bytes();
+    fn change(&mut self, start: usize, operation: Operation, word: u64) {
+        let word = word.to_le_bytes();
+        if operation == Operation::Store {
+            return self.store(start, &word);
+        }
+        for (at, bits) in (start..).zip(word) {
+            if let Some(keep) = &mut self.keep {
+                keep[at] &= !bits;
+            }
+            match operation {
+                Operation::ClearBits => self.value[at] &= !bits,
+                Operation::SetBits | Operation::Store => self.value[at] |= bits,
+            }
         }
     }
 }
 
-/// Merged changes, by the addresses of their lines.
+/// Merged changes, by the addresses of their pages.
 #[derive(Debug, Default)]
-pub struct Lines(HashMap<u64, Line, FxBuildHasher>);
+pub struct Pages(HashMap<u64, Page, FxBuildHasher>);
 
-impl Lines {
-    fn at(&mut self, line: u64) -> &mut Line {
-        self.0.entry(line).or_insert(Line::UNCHANGED)
+impl Pages {
+    /// The page that holds an address, and where in it.
+    fn at(&mut self, address: u64) -> (&mut Page, usize) {
+        let start = address as usize % Page::BYTES;
+        let page = self
+            .0
+            .entry(address - start as u64)
+            .or_insert_with(Page::unchanged);
+        (page, start)
     }
 
     /// Adds a change, behind all that were added before.
@@ -68,21 +75,27 @@ impl Lines {
                 mask,
                 words,
             } => {
-                let place = self.at(line);
+                let (page, start) = self.at(line);
                 let selected = (0..8).filter(|bit| mask >> bit & 1 == 1);
                 for (index, word) in selected.zip(words) {
-                    place.change(index, operation, u64::from_le(*word));
+                    page.change(start + 8 * index, operation, u64::from_le(*word));
                 }
             }
             Change::Copy { target, data } => {
                 let (mut target, mut data) = (target, data);
                 while !data.is_empty() {
-                    let start = target as usize % LINE;
-                    let (part, rest) = data.split_at(data.len().min(LINE - start));
-                    self.at(target - start as u64).store_bytes(start, part);
+                    let start = target as usize % Page::BYTES;
+                    let (part, rest) = data.split_at(data.len().min(Page::BYTES - start));
+                    if part.len() == Page::BYTES {
+                        let (keep, value) = (None, part.to_vec());
+                        self.0.insert(target, Page { keep, value });
+                    } else {
+                        self.at(target).0.store(start, part);
+                    }
                     (target, data) = (target + part.len() as u64, rest);
                 }
             }
+            // It is there.
             Change::Fresh { .. } => {}
         }
     }
@@ -92,10 +105,10 @@ impl Lines {
         self.0.is_empty()
     }
 
-    /// The lines, in order of address.
-    pub fn into_sorted(self) -> Vec<(u64, Line)> {
-        let mut lines: Vec<_> = self.0.into_iter().collect();
-        lines.sort_unstable_by_key(|(address, _)| *address);
-        lines
+    /// The pages with their addresses, in order.
+    pub fn into_sorted(self) -> Vec<(u64, Page)> {
+        let mut pages: Vec<_> = self.0.into_iter().collect();
+        pages.sort_unstable_by_key(|(address, _)| *address);
+        pages
     }
 }

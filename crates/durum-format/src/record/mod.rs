@@ -15,7 +15,7 @@ pub use entry::{
     push_words, words_head,
 };
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
-pub use merge::{Line, Lines};
+pub use merge::{Page, Pages};
 pub use replay::{Damage, Replay, ReplayError, replay};
 pub use ring::{
     RING_HEAD_SIZE, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,

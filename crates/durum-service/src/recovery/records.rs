@@ -1,7 +1,7 @@
 //! The redo records of a client: which of them count, and what they leave at the home locations.
 //!
-//! Records change the same lines again and again. They are merged in memory first, so that each line is written home once,
-//! whatever the logs hold.
+//! Records change the same places again and again. They are merged in memory first, so that each is written home once, whatever the logs
+//! hold.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::Path;
 use durum_format::Uuid;
 use durum_format::crc::Crc;
 use durum_format::puddle::{PuddleHeader, PuddleKind};
-use durum_format::record::{self, Change, Entries, Line, Lines, ReplayError, Ring};
+use durum_format::record::{self, Change, Entries, Page, Pages, ReplayError, Ring};
 
 use super::home::Home;
 use super::logs::{Written, read_heap};
@@ -20,50 +20,43 @@ use crate::error::Result;
 use crate::files;
 use crate::registry::contents::Contents;
 
-const LINE: u64 = 64;
-
-/// Adds the writes that a line needs, longer ones first grown from what is there.
-fn write_line(puddle: &PuddleHeader, address: u64, line: &Line, writes: &mut Vec<HomeWrite>) {
-    let start = address - puddle.address;
-    let mut copy = |offset: u64, bytes: &[u8]| match writes.last_mut() {
-        Some(HomeWrite {
-            puddle: last,
-            offset: at,
-            kind: WriteKind::Copy(data),
-        }) if *last == puddle.uuid && *at + data.len() as u64 == offset => {
-            data.extend_from_slice(bytes);
-        }
-        _ => writes.push(HomeWrite {
+/// Adds the writes that a page needs.
+fn write_page(puddle: &PuddleHeader, address: u64, page: Page, writes: &mut Vec<HomeWrite>) {
+    let mut push = |at: usize, kind| {
+        writes.push(HomeWrite {
             puddle: puddle.uuid,
-            offset,
-            kind: WriteKind::Copy(bytes.to_vec()),
-        }),
+            offset: address - puddle.address + at as u64,
+            kind,
+        });
     };
-    let mut bits = Vec::new();
-    for (index, (keep, value)) in line.keep.iter().zip(line.value).enumerate() {
-        let offset = start + 8 * index as u64;
-        if *keep == 0 {
-            copy(offset, &value.to_le_bytes());
-        } else if keep
-            .to_le_bytes()
-            .iter()
-            .all(|byte| matches!(byte, 0 | 0xff))
-        {
-            for (at, byte) in (0..).zip(value.to_le_bytes()) {
-                if *keep >> (8 * at) & 0xff == 0 {
-                    copy(offset + at, &[byte]);
-                }
+    let Some(keep) = page.keep else {
+        return push(0, WriteKind::Copy(page.value));
+    };
+    let mut at = 0;
+    while at < Page::BYTES {
+        let run = |of: u8| {
+            let rest = keep[at..].iter();
+            rest.take_while(|found| **found == of).count()
+        };
+        match keep[at] {
+            0xff => at += run(0xff),
+            0 => {
+                let end = at + run(0);
+                push(at, WriteKind::Copy(page.value[at..end].to_vec()));
+                at = end;
             }
-        } else {
-            bits.push((offset, WriteKind::SetBits(value & !keep)));
-            bits.push((offset, WriteKind::ClearBits(!value & !keep)));
+            _ => {
+                // Bits are changed by words. Bytes of this one that were stored whole may come twice.
+                let word = |bytes: &[u8]| {
+                    u64::from_le_bytes(std::array::from_fn(|byte| bytes[at / 8 * 8 + byte]))
+                };
+                let (keep, value) = (word(&keep[..]), word(&page.value));
+                push(at / 8 * 8, WriteKind::SetBits(value & !keep));
+                push(at / 8 * 8, WriteKind::ClearBits(!value & !keep));
+                at = at / 8 * 8 + 8;
+            }
         }
     }
-    writes.extend(bits.into_iter().map(|(offset, kind)| HomeWrite {
-        puddle: puddle.uuid,
-        offset,
-        kind,
-    }));
 }
 
 /// Reads the puddles of records of a client and adds to the plan what they ask for. Where one of them is damaged none is replayed: they
@@ -142,7 +135,7 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
     })?;
     let granted = home.granted.clone();
     let mut relied_on = BTreeSet::new();
-    let mut lines = Lines::default();
+    let mut pages = Pages::default();
     for record in &found.records {
         let invalid = |reason: String| {
             let at = format!(
@@ -162,21 +155,25 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
             if matches!(change, Change::Fresh { .. }) && relied_on.insert(puddle) {
                 home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
             }
-            lines.apply(&change);
+            pages.apply(&change);
         }
     }
     let mut writes = Vec::new();
     let mut last = None;
-    for (address, line) in lines.into_sorted() {
-        let Some((puddle, header)) = granted.find(address, LINE) else {
-            continue; // Each change was found above, and a line lies in the puddle of its bytes.
+    for (address, page) in pages.into_sorted() {
+        let changed = |keep: &[u8; Page::BYTES]| keep.iter().position(|keep| *keep != 0xff);
+        let Some(first) = page.keep.as_deref().map_or(Some(0), changed) else {
+            continue;
+        };
+        let Some((puddle, header)) = granted.find(address + first as u64, 1) else {
+            continue; // Each change was found above, and puddles are made of pages.
         };
         if last != Some(puddle) {
             // The file is opened now, so that nothing is written at all where a home puddle is missing or damaged.
             home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
             last = Some(puddle);
         }
-        write_line(header, address, &line, &mut writes);
+        write_page(header, address, page, &mut writes);
     }
     Ok(Merged {
         transactions: found.transactions,
@@ -203,7 +200,7 @@ mod tests {
     use durum_format::UNIT;
     use durum_format::record::{Change, Operation};
 
-    /// Merged changes do to any old line what the changes do one after the other.
+    /// Merged changes do to any old page what the changes do one after the other.
     #[test]
     fn merging_changes_changes_nothing() {
         let mut state = 5u64;
@@ -223,7 +220,7 @@ mod tests {
         };
         for _ in 0..500 {
             let old: Vec<u8> = (0..256).map(|_| random() as u8).collect();
-            let (mut lines, mut expected) = (Lines::default(), old.clone());
+            let (mut pages, mut expected) = (Pages::default(), old.clone());
             for _ in 0..1 + random() % 12 {
                 let words: Vec<u64> = (0..8).map(|_| random() << 30 ^ random()).collect();
                 if random() % 3 == 0 {
@@ -232,7 +229,7 @@ mod tests {
                     let at = (random() % (256 - 8)) as usize;
                     expected[at..at + data.len()].copy_from_slice(data);
                     let target = UNIT + 8192 + at as u64;
-                    lines.apply(&Change::Copy { target, data });
+                    pages.apply(&Change::Copy { target, data });
                     continue;
                 }
                 let operation = [Operation::Store, Operation::SetBits, Operation::ClearBits]
@@ -250,7 +247,7 @@ mod tests {
                     };
                     expected[at..at + 8].copy_from_slice(&new.to_le_bytes());
                 }
-                lines.apply(&Change::Words {
+                pages.apply(&Change::Words {
                     operation,
                     line: UNIT + 8192 + 64 * line,
                     mask,
@@ -258,18 +255,14 @@ mod tests {
                 });
             }
             let mut writes = Vec::new();
-            let mut patched = old.clone();
-            for (address, line) in lines.into_sorted() {
-                write_line(&header, address, &line, &mut writes);
-                let at = (address - UNIT - 8192) as usize;
-                line.patch((&mut patched[at..at + 64]).try_into().unwrap());
+            for (address, page) in pages.into_sorted() {
+                write_page(&header, address, page, &mut writes);
             }
             let mut found = old;
             for write in &writes {
                 write.apply_to(8192, &mut found);
             }
             assert_eq!(found, expected);
-            assert_eq!(patched, expected);
         }
     }
 }
