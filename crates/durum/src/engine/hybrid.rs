@@ -184,8 +184,8 @@ impl Engine for Hybrid {
         address: usize,
         len: usize,
     ) -> Result<()> {
-        // ORDER: durable on return; that is what the caller asked for.
         let write = |barrier: &mut Barrier, range: Range<usize>| {
+            // ORDER: durable with the fence below.
             guarded(|| barrier.write_back(puddle, range.start, range.len(), PERSIST_WRITE))
         };
         if puddle.private {
@@ -199,6 +199,7 @@ impl Engine for Hybrid {
         } else {
             write(&mut tx.barrier, address..address + len)?;
         }
+        // ORDER: durable on return; that is what the caller asked for.
         tx.barrier.fence(puddle.private, PERSIST_FENCE)?;
         puddle.check_failed()
     }
