@@ -507,7 +507,10 @@ fn stress(fixture: &Fixture, time: Duration, buffered: bool) -> u64 {
             durum_persist::record::join_thread();
             begin.wait();
             let noted = std::ptr::with_exposed_provenance::<u64>(pieces[2]);
-            while Instant::now() < end && wrong.load(Ordering::Relaxed) == 0 {
+            // A machine that is busy with other things may give no page back in time.
+            let has_enough = || given_back.load(Ordering::Relaxed) > 100;
+            let is_over = |now| now >= end && has_enough() || now >= end + 20 * time;
+            while !is_over(Instant::now()) && wrong.load(Ordering::Relaxed) == 0 {
                 if let Some(pages) = fixture.store().give_pages_back().unwrap() {
                     given_back.fetch_add(pages as u64, Ordering::Relaxed);
                 }
@@ -621,10 +624,11 @@ const STEPS: [Site; 3] = [
 
 /// Canaries: without any one of them the test above would fail.
 #[test]
+#[ignore = "a campaign of some seconds; of minutes where the machine is busy, as threads have to meet"]
 fn each_step_is_needed() {
     let Some(_alone) = alone() else { return };
     for step in STEPS {
-        let wrong = (0..10).map(|_| {
+        let wrong = (0..60).map(|_| {
             let fixture = Fixture::new(Domain::Dram, u64::MAX);
             let options = RecorderOptions {
                 skip: Some(step),
