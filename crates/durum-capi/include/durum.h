@@ -362,7 +362,7 @@ typedef struct durum_store_options {
     // at most. 0: durum's choice, 64 MiB.
     uint64_t log_max;
     // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
-    // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the machine's memory; UINT64_MAX: no limit.
+    // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; UINT64_MAX: no limit.
     uint64_t private_max;
     // DURUM_STORE_* in any combination.
     uint32_t flags;

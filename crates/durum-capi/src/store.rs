@@ -46,7 +46,7 @@ pub struct StoreOptions {
     /// at most. 0: durum's choice, 64 MiB.
     pub log_max: u64,
     /// Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
-    /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the machine's memory; UINT64_MAX: no limit.
+    /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; UINT64_MAX: no limit.
     pub private_max: u64,
     /// DURUM_STORE_* in any combination.
     pub flags: u32,

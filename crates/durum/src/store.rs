@@ -283,7 +283,7 @@ pub struct StoreOptions {
     /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
     /// them durable when their commits return.
     pub buffered_window: Duration,
-    /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the machine's memory. Above it, threads that commit
+    /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the memory that the process may use. Above it, threads that commit
     /// give pages back which hold nothing but what is at home, until half of it is left: up to a millisecond in a commit, on the `file` domain a
     /// few syncs, while other transactions wait.
     ///
