@@ -40,6 +40,10 @@ const RUNS: &[&Workload] = &[
     &buffered::SHRINKING,
     &sections::MIXED,
     &sections::TWO_THREADS,
+];
+
+/// Runs of many megabytes.
+const LONG_RUNS: &[&Workload] = &[
     &wrap::WRAP,
     &fresh::SAME_PLACE,
     &fresh::CHANGED_SINCE,
@@ -79,11 +83,20 @@ fn once_round_the_log(mut campaign: Campaign) -> Campaign {
     campaign.log_max = 2 << 20;
     campaign.large_size = 1_000_000;
     campaign.plan(|plan| {
-        plan.points_max = Some(40);
+        plan.points_max = Some(20);
         plan.single_units_max = 2;
         plan.random_images = 1;
         plan.nested_one_in = 1000;
     })
+}
+
+#[test]
+#[ignore = "a campaign of some seconds: runs of many megabytes"]
+fn campaign_of_crashes_while_pages_are_given_back() {
+    for run in LONG_RUNS {
+        giving_back(run, Medium::Lines);
+        giving_back(run, Medium::Sectors);
+    }
 }
 
 const APPLIED_TO_GIVE_BACK: Workload = Workload {
