@@ -224,25 +224,26 @@ impl PoolInner {
         self.store.check_logs()
     }
 
-    /// Sees to it that no record will be written home to the pool's puddles any more: they are about to be unmapped.
-    ///
-    /// # Errors
-    /// The store is poisoned, now if not before, and nothing is written home any more.
-    pub(crate) fn settle(&self) -> Result<()> {
+    /// Brings every record home, so that none will be written to the pool's puddles any more. After an error they may not be unmapped.
+    pub(crate) fn drain(&self) -> Result<()> {
         if self.kind != EngineKind::Shadow || crate::space::forked() {
             return Ok(());
         }
-        let journal = self.store.journal();
-        let drained = self
-            .poison
-            .check()
-            .and_then(|()| journal.drain(&self.store));
-        drained.inspect_err(|error| {
+        self.poison.check()?;
+        self.store.journal().drain(&self.store)
+    }
+
+    /// The puddles are about to be unmapped, come what may.
+    ///
+    /// # Errors
+    /// The store is poisoned, now if not before, and nothing is written home any more.
+    fn settle(&self) -> Result<()> {
+        self.drain().inspect_err(|error| {
             // The next opener replays the records, which are all there.
             tracing::warn!(pool = %self.name, %error, "records could not be brought home");
             let reason = "committed records could not be brought home";
             self.poison.set(&self.store.info.path, 0, reason);
-            journal.stop();
+            self.store.journal().stop();
         })
     }
 

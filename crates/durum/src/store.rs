@@ -164,6 +164,7 @@ impl StoreInner {
                 self.log_max,
                 self.buffered_window,
                 self.checkpoint_thread,
+                self.poison.clone(),
             )
         })
     }
@@ -222,25 +223,25 @@ impl Drop for StoreInner {
         {
             stats.tell(&self.info.path, self.budget.given_back());
         }
-        // After a fork the parent goes on; after a failed sync the next opener recovers.
-        if !space::forked() && self.poison.check().is_ok() {
-            let result = self.service.close();
-            self.closed.set(result);
-        } else {
-            self.closed.set(Ok(()));
-        }
+        let result = match space::forked() {
+            // The parent goes on.
+            true => Ok(()),
+            // Where it is poisoned the next opener recovers.
+            false => (self.poison.check()).and_then(|()| Ok(self.service.close()?)),
+        };
+        self.closed.set(result);
     }
 }
 
 /// Tells whoever waits that the last handle is gone, and how closing went.
 #[derive(Debug, Default)]
 struct Closed {
-    result: Mutex<Option<durum_service::Result<()>>>,
+    result: Mutex<Option<Result<()>>>,
     changed: Condvar,
 }
 
 impl Closed {
-    fn set(&self, result: durum_service::Result<()>) {
+    fn set(&self, result: Result<()>) {
         if let Err(error) = &result {
             tracing::warn!(%error, "a store could not be closed in order; the next opener recovers it");
         }
@@ -248,7 +249,7 @@ impl Closed {
         self.changed.notify_all();
     }
 
-    fn wait(&self, timeout: Duration) -> Option<durum_service::Result<()>> {
+    fn wait(&self, timeout: Duration) -> Option<Result<()>> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut result, _) = self
             .changed
@@ -441,7 +442,7 @@ impl Store {
         let (closed, path) = (self.inner.closed.clone(), self.inner.info.path.clone());
         drop(self);
         match closed.wait(CLOSE_WAIT) {
-            Some(result) => Ok(result?),
+            Some(result) => result,
             None => Err(Error::StillOpen { store: path }),
         }
     }

@@ -7,11 +7,12 @@
 
 mod support;
 
+use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use durum::persist::inject::{self, Operation};
-use durum::{Domain, Error, Pool, PoolOptions, Store, StoreOptions};
+use durum::{Announce, Domain, Engine, Error, Pool, PoolOptions, Store, StoreOptions};
 use support::pool_options;
 
 #[repr(C)]
@@ -429,4 +430,93 @@ fn a_forked_child_is_refused_and_the_parent_goes_on() {
     assert!(status.success(), "{status}");
     let (_store, _pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
     assert_eq!(root.count, 2);
+}
+
+#[repr(C)]
+struct Wide {
+    words: [u64; 600_000],
+}
+durum::describe!(Wide as "wide" { words });
+
+/// The crash: home blocks were written and not synced, so they may be lost, and only the records have them. Nothing may say that these are home.
+#[test]
+fn what_a_failed_sync_left_unknown_is_replayed() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let options = StoreOptions::new()
+        .domain(Domain::File)
+        .log_max(2 << 20)
+        .checkpoint_thread(false);
+    let pool_options = PoolOptions::new()
+        .engine(Engine::Shadow)
+        .root_puddle_size(8 << 20);
+    let store = Store::create(dir.path().join("store"), options.clone()).unwrap();
+    let pool = store.create_pool("pool", pool_options.clone()).unwrap();
+    pool.root::<Wide>().unwrap();
+    drop(pool);
+    // New puddles are memory; from now on it is mapped from its file.
+    let pool = store.open_pool("pool", pool_options).unwrap();
+    let words = pool.root::<Wide>().unwrap().cast::<u64>();
+    // It is larger than what is left of the log: committing it brings records home, or tries to.
+    let open = unsafe { pool.begin() }.unwrap();
+    unsafe { open.add_bytes(words.cast(), 4_640_000, Announce::Backup) }.unwrap();
+    for at in 0..580_000 {
+        unsafe { words.add(at).write(77) };
+    }
+    let path = puddle_file(dir.path(), words.addr());
+    let fault = inject::fail_after(Operation::Sync, 0, &path);
+    let place = unsafe { words.add(585_000) }.expose_provenance();
+    let committed = std::thread::scope(|scope| {
+        let commits = || {
+            let place = std::ptr::with_exposed_provenance_mut::<u64>(place);
+            let commit = |round: &u64| {
+                let change = |tx: &durum::Tx| unsafe {
+                    tx.add_bytes(place.cast(), 100_000, Announce::Backup)?;
+                    for at in 0..12_500 {
+                        place.add(at).write(*round);
+                    }
+                    Ok::<_, Error>(())
+                };
+                pool.transaction(change).is_ok()
+            };
+            (1..).take_while(commit).count() as u64
+        };
+        scope.spawn(commits).join().unwrap()
+    });
+    assert!(committed > 10, "{committed}");
+    drop(fault);
+    assert!(matches!(open.commit(), Err(Error::Poisoned { .. })));
+    drop(pool);
+    // It tells that not everything is home.
+    assert!(matches!(store.close(), Err(Error::Poisoned { .. })));
+    let store = Store::open(dir.path().join("store"), options).unwrap();
+    assert!(store.recovery().unwrap().rolled_forward >= committed);
+    let pool = store.open_pool("pool", PoolOptions::new()).unwrap();
+    let words = pool.root::<Wide>().unwrap().cast::<u64>();
+    assert!(unsafe { words.add(585_000).read() } >= committed);
+}
+
+#[test]
+fn giving_pages_back_survives_a_page_that_cannot_be_read() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let shadow = PoolOptions::new().engine(Engine::Shadow);
+    let (store, pool, root) = open(dir.path(), StoreOptions::new(), shadow);
+    let block = pool
+        .transaction(|tx| unsafe {
+            let block = tx.alloc_bytes(&pool, 0, 3 << 20, 8)?;
+            block.write_bytes(7, 3 << 20);
+            tx.set(&raw mut root.blocks[0], block)?;
+            Ok::<_, Error>(block)
+        })
+        .unwrap();
+    // The place itself is memory; home is mapped one address space further.
+    let home = block.addr() + store.info().space_size as usize;
+    let file = OpenOptions::new()
+        .write(true)
+        .open(puddle_file(dir.path(), home))
+        .unwrap();
+    file.set_len(file.metadata().unwrap().len() - (1 << 20))
+        .unwrap();
+    let _ = store.give_pages_back();
+    let refused = pool.transaction(|tx| unsafe { tx.set(&raw mut root.count, 1) });
+    assert!(refused.is_err(), "the pool has a page that failed");
 }

@@ -679,3 +679,21 @@ fn a_process_killed_in_a_section_leaves_all_of_it_or_nothing() {
         assert!(seen > 0);
     }
 }
+
+#[test]
+fn a_word_that_was_persisted_and_changed_back_is_what_it_was() {
+    everywhere(|mut fixture| {
+        let pool = fixture.pool();
+        let word = &raw mut root(pool).words[5];
+        let body = |_: &durum::Tx| unsafe {
+            word.write(1);
+            pool.persist(word, 8)?;
+            word.write(0);
+            Ok::<_, Error>(())
+        };
+        unsafe { pool.section(body) }.unwrap();
+        assert_eq!(unsafe { word.read() }, 0);
+        fixture.reopen();
+        assert_eq!(root(fixture.pool()).words[5], 0);
+    });
+}

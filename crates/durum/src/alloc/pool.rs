@@ -406,8 +406,9 @@ impl PoolInner {
 
     /// Removes a closed puddle.
     fn give_back(&self, puddle: &Arc<Puddle>) {
-        if self.settle().is_err() {
-            // What the logs would write there is for the next opener.
+        if let Err(error) = self.drain() {
+            // What the logs would write there comes later. Until then it stays, closed, and is empty when the pool is opened again.
+            tracing::warn!(puddle = %puddle.uuid, %error, "an empty puddle could not be given back");
             return;
         }
         self.puddles

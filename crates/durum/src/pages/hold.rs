@@ -54,6 +54,10 @@ impl Hold {
     /// alone.
     pub(super) fn admit(&self, address: usize) -> bool {
         const YIELDS: usize = 100;
+        if crate::space::forked() {
+            // The thread that held it is in the parent.
+            return false;
+        }
         let times = self.times.load(Ordering::Acquire);
         let mut tries = 0;
         loop {

@@ -74,11 +74,28 @@ impl Checkpoint {
         }
     }
 
-    /// Brings home everything that can be, durably.
+    /// Brings home everything that can be, durably. After an error nothing counts as home any more, whatever succeeds later.
     pub(super) fn advance_fully(&mut self, journal: &Journal) -> Result<()> {
         if self.stopped {
             return Ok(());
         }
+        let result = self.write_fully(journal);
+        self.settle(journal, result)
+    }
+
+    fn settle(&mut self, journal: &Journal, result: Result<()>) -> Result<()> {
+        match &result {
+            Ok(()) => self.fenced(journal),
+            // What was to be written home may be there or not, and is not written again.
+            Err(_) => {
+                self.stopped = true;
+                self.writing_to = None;
+            }
+        }
+        result
+    }
+
+    fn write_fully(&mut self, journal: &Journal) -> Result<()> {
         loop {
             self.apply(journal, usize::MAX);
             // Also what this has turned.
@@ -90,9 +107,7 @@ impl Checkpoint {
             self.turn();
         }
         // ORDER: home places are durable before their records count as home.
-        self.home.fence()?;
-        self.fenced(journal);
-        Ok(())
+        self.home.fence()
     }
 
     /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media, is what was committed.
@@ -120,11 +135,11 @@ impl Checkpoint {
         if self.writing_to.is_none() {
             self.turn();
         }
-        self.home.write(usize::MAX)?;
-        // ORDER: home places are durable before their records count as home.
-        self.home.fence()?;
-        self.fenced(journal);
-        Ok(())
+        let result = self.home.write(usize::MAX).and_then(|()| {
+            // ORDER: home places are durable before their records count as home.
+            self.home.fence()
+        });
+        self.settle(journal, result)
     }
 
     /// Merges what is durable into the batch; whether that is full.

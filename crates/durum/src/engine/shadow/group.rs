@@ -116,6 +116,7 @@ impl Group {
             None => Box::new(Writer::new(journal)),
         };
         drop(state);
+        let leading = Leading { group: self, store };
         let began = Instant::now();
         let mut failed = Vec::new();
         let mut barrier = Barrier::default();
@@ -143,9 +144,13 @@ impl Group {
             writer.publish(journal);
         }
         journal.queue.appended_is_decided(synced.is_err());
+        std::mem::forget(leading);
         let mut state = self.lock();
         if synced.is_err() {
-            // The store is poisoned; every waiting thread is told so.
+            // It is poisoned already where a write or a sync has failed.
+            store
+                .poison
+                .set(&store.info.path, 0, "a log could not be written");
             failed = (first..=last)
                 .filter_map(|ticket| Some((ticket, store.poison.check().err()?)))
                 .collect();
@@ -158,5 +163,28 @@ impl Group {
         state.is_led = false;
         self.decided.notify_all();
         state
+    }
+}
+
+/// Tells those who wait, if a panic comes in between.
+struct Leading<'g> {
+    group: &'g Group,
+    store: &'g StoreInner,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        let reason = "a panic kept a group of commits from being written";
+        self.store.poison.set(&self.store.info.path, 0, reason);
+        let mut state = self.group.lock();
+        let undecided = state.done + 1..=state.came;
+        let failed: Vec<_> = undecided
+            .filter_map(|ticket| Some((ticket, self.store.poison.check().err()?)))
+            .collect();
+        state.failed.extend(failed);
+        state.waiting.clear();
+        state.done = state.came;
+        state.is_led = false;
+        self.group.decided.notify_all();
     }
 }

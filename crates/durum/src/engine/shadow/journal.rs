@@ -5,7 +5,7 @@
 //! all three, because its stamp is drawn and its record is not there.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::fault::guarded;
 use crate::log::MoreLog;
 use crate::media::Barrier;
+use crate::puddle::Poison;
 use crate::store::StoreInner;
 
 pub(super) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the watermark slot");
@@ -58,6 +59,8 @@ pub(crate) struct Journal {
     slot: AtomicUsize,
     /// What to add to an address to get its home, where that is mapped.
     pub(super) home_offset: usize,
+    /// The store's.
+    poison: Arc<Poison>,
     /// Logs grow up to this many bytes before a commit waits for home updates.
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
@@ -85,6 +88,7 @@ impl Journal {
         log_max: u64,
         buffered_window: Duration,
         checkpoint_thread: bool,
+        poison: Arc<Poison>,
     ) -> Self {
         let checkpoint = match home_offset {
             Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
@@ -103,6 +107,7 @@ impl Journal {
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
             home_offset: home_offset.unwrap_or(0),
+            poison,
             log_max,
             queue: Queue::new(buffered_window),
             checkpointer: Checkpointer::new(checkpoint_thread),
@@ -136,6 +141,7 @@ impl Journal {
     #[cold]
     fn wait_for_slots(&self, end: u64) -> Result<()> {
         while end - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
+            self.poison.check()?;
             match self.try_checkpoint() {
                 Some(mut checkpoint) => checkpoint.advance_fully(self)?,
                 None => std::thread::yield_now(),
@@ -288,6 +294,7 @@ impl Journal {
     pub(super) fn bring_home(&self) -> Result<()> {
         let mut checkpoint = self.lock_checkpoint();
         checkpoint.advance_fully(self)?;
+        self.poison.check()?;
         let home = self.home();
         if self.watermark() < home {
             self.write_watermark(home)?;

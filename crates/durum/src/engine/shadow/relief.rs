@@ -371,7 +371,8 @@ impl Look<'_> {
                         continue;
                     }
                     count += 1;
-                    if count > DIFFER_MAX {
+                    // A page of home that could not be read would be read again through the fresh mapping, where nobody survives that.
+                    if count > DIFFER_MAX || puddle.has_failed() {
                         return;
                     }
                     differing[page / WORD_PAGES] |= 1 << (page % WORD_PAGES);

@@ -129,6 +129,8 @@ impl Section {
         announced: &Announced,
         record: &mut Vec<u64>,
     ) -> Result<()> {
+        // What the body made durable by itself (`Pool::persist`) comes home before this record: a word that was changed back since differs from that.
+        store.journal().apply_drawn(store)?;
         self.compare(store, |_, line, mask, now, _| {
             let mask = mask & !whole_words(announced.not_saved(line / LINE));
             if mask != 0 {
