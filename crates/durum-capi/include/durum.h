@@ -358,8 +358,8 @@ typedef struct durum_store_options {
     uint32_t domain;
     // What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
     uint32_t buffered_window_us;
-    // Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads that much
-    // at most. 0: durum's choice, 64 MiB.
+    // Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads about
+    // that much. 0: durum's choice, 64 MiB.
     uint64_t log_max;
     // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
     // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; UINT64_MAX: no limit.

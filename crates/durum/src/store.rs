@@ -278,7 +278,8 @@ pub struct StoreOptions {
     /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default: 0x2000_0000_0000.
     pub base: Option<u64>,
     /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds the time of
-    /// a recovery, at about 1.5 ms for each MiB. Only a single transaction that is larger takes more.
+    /// a recovery: about 1.5 ms for each MiB, and some microseconds for each page that was changed in a scattered way. Transactions that are larger take
+    /// more, and so do many threads: each that has committed holds 256 KiB until it ends.
     pub log_max: u64,
     /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time before it; default 10 ms. A thread of the
     /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
@@ -295,7 +296,7 @@ pub struct StoreOptions {
     /// for SIGSEGV: it must not block that signal, nor may a system call store there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
     pub private_max: u64,
     /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged (default), so that no commit waits for
-    /// it. Without, commits do it. It starts with the first commits that need it, and ends with the store.
+    /// it. Without, commits do it. It starts with the first commits that need it, and ends when a pool is closed; the next commits start another one.
     pub checkpoint_thread: bool,
 }
 

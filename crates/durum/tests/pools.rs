@@ -339,3 +339,64 @@ fn recovery_of_a_log_that_is_full_takes_less_than_100_ms() {
     // The figure is 100 ms on a quiet machine; tests run beside others.
     assert!(best < Duration::from_millis(300), "{best:?}");
 }
+
+/// One word of each page, all in one transaction.
+const SCATTERED: usize = 1 << 15;
+
+#[test]
+#[ignore = "the other process of the tests below"]
+fn dies_with_scattered_words() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let store = Store::create(dir.join("store"), StoreOptions::new()).unwrap();
+    let pool = store.create_pool("large", on_shadow()).unwrap();
+    let object = pool
+        .transaction(|tx| tx.alloc_bytes(&pool, 0, SCATTERED * 4096, 8))
+        .unwrap();
+    pool.transaction(|tx| unsafe {
+        for page in 0..SCATTERED {
+            let word = object.add(page * 4096).cast::<u64>();
+            tx.add(word)?;
+            *word = 7;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    std::process::abort();
+}
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn recovers_scattered_words() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let peak = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let number = line.unwrap().split_whitespace().nth(1).unwrap();
+        number.parse::<usize>().unwrap() << 10
+    };
+    let before = peak();
+    let store = Store::open(dir.join("store"), StoreOptions::new()).unwrap();
+    let report = store.recovery().unwrap();
+    assert_eq!(
+        report.bytes,
+        8 * SCATTERED as u64 + 8 * (report.entries - SCATTERED as u64)
+    );
+    let (log, taken) = (16 * SCATTERED, peak() - before);
+    println!(
+        "{log} bytes of log took {taken} bytes of memory, {:?}",
+        report.log_time
+    );
+    assert!(taken < 40 * log, "{taken}");
+}
+
+#[test]
+fn recovery_takes_memory_by_the_log_and_not_by_what_it_touches() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let run = |name| support::start_with(name, dir.path(), std::process::Stdio::inherit()).wait();
+    assert!(!run("dies_with_scattered_words").unwrap().success());
+    assert!(run("recovers_scattered_words").unwrap().success());
+}

@@ -1,9 +1,5 @@
 //! Many changes of the same places, merged into one of each.
 
-use std::collections::HashMap;
-
-use rustc_hash::FxBuildHasher;
-
 use super::entry::{Change, Operation};
 
 /// What changes make of the 4 KiB at one address: `new = old & keep | value`, byte by byte.
@@ -23,6 +19,34 @@ impl Page {
         Self {
             keep: Some(Box::new([!0; Self::BYTES])),
             value: vec![0; Self::BYTES],
+        }
+    }
+
+    /// Adds a change inside of the page to what was there before.
+    fn merge(page: &mut Option<Self>, change: Change<'_>) {
+        match change {
+            Change::Words {
+                operation,
+                line,
+                mask,
+                words,
+            } => {
+                let page = page.get_or_insert_with(Self::unchanged);
+                let start = line as usize % Self::BYTES;
+                let selected = (0..8).filter(|bit| mask >> bit & 1 == 1);
+                for (index, word) in selected.zip(words) {
+                    page.change(start + 8 * index, operation, u64::from_le(*word));
+                }
+            }
+            Change::Copy { data, .. } if data.len() == Self::BYTES => {
+                let (keep, value) = (None, data.to_vec());
+                *page = Some(Self { keep, value });
+            }
+            Change::Copy { target, data } => {
+                let page = page.get_or_insert_with(Self::unchanged);
+                page.store(target as usize % Self::BYTES, data);
+            }
+            Change::Fresh { .. } => {}
         }
     }
 
@@ -51,47 +75,30 @@ impl Page {
     }
 }
 
-/// Merged changes, by the addresses of their pages.
+const _: () = assert!(
+    size_of::<(u64, Change<'_>)>() <= 56,
+    "an entry of one word takes 16 bytes in the log"
+);
+
+/// Changes, gathered by page: a few times the memory that they take in the log, however far they are scattered.
 #[derive(Debug, Default)]
-pub struct Pages(HashMap<u64, Page, FxBuildHasher>);
+pub struct Pages<'a> {
+    /// The address of a page, and a change inside it.
+    pieces: Vec<(u64, Change<'a>)>,
+}
 
-impl Pages {
-    /// The page that holds an address, and where in it.
-    fn at(&mut self, address: u64) -> (&mut Page, usize) {
-        let start = address as usize % Page::BYTES;
-        let page = self
-            .0
-            .entry(address - start as u64)
-            .or_insert_with(Page::unchanged);
-        (page, start)
-    }
-
+impl<'a> Pages<'a> {
     /// Adds a change, behind all that were added before.
-    pub fn apply(&mut self, change: &Change<'_>) {
-        match *change {
-            Change::Words {
-                operation,
-                line,
-                mask,
-                words,
-            } => {
-                let (page, start) = self.at(line);
-                let selected = (0..8).filter(|bit| mask >> bit & 1 == 1);
-                for (index, word) in selected.zip(words) {
-                    page.change(start + 8 * index, operation, u64::from_le(*word));
-                }
-            }
+    pub fn apply(&mut self, change: Change<'a>) {
+        match change {
+            Change::Words { line, .. } => self.pieces.push((page_of(line), change)),
             Change::Copy { target, data } => {
                 let (mut target, mut data) = (target, data);
                 while !data.is_empty() {
-                    let start = target as usize % Page::BYTES;
-                    let (part, rest) = data.split_at(data.len().min(Page::BYTES - start));
-                    if part.len() == Page::BYTES {
-                        let (keep, value) = (None, part.to_vec());
-                        self.0.insert(target, Page { keep, value });
-                    } else {
-                        self.at(target).0.store(start, part);
-                    }
+                    let rest_of_page = page_of(target) + Page::BYTES as u64 - target;
+                    let (part, rest) = data.split_at(data.len().min(rest_of_page as usize));
+                    let piece = Change::Copy { target, data: part };
+                    self.pieces.push((page_of(target), piece));
                     (target, data) = (target + part.len() as u64, rest);
                 }
             }
@@ -100,15 +107,23 @@ impl Pages {
         }
     }
 
-    /// Whether nothing was added.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// What the changes make of each page, in the order of the pages' addresses.
+    pub fn merged(mut self) -> impl Iterator<Item = (u64, Page)> {
+        // Stable: later changes of a page stay behind earlier ones.
+        self.pieces.sort_by_key(|(page, _)| *page);
+        let mut pieces = self.pieces.into_iter().peekable();
+        std::iter::from_fn(move || {
+            let (address, _) = pieces.peek()?;
+            let address = *address;
+            let mut page = None;
+            while let Some((_, change)) = pieces.next_if(|(page, _)| *page == address) {
+                Page::merge(&mut page, change);
+            }
+            page.map(|page| (address, page))
+        })
     }
+}
 
-    /// The pages with their addresses, in order.
-    pub fn into_sorted(self) -> Vec<(u64, Page)> {
-        let mut pages: Vec<_> = self.0.into_iter().collect();
-        pages.sort_unstable_by_key(|(address, _)| *address);
-        pages
-    }
+fn page_of(address: u64) -> u64 {
+    address - address % Page::BYTES as u64
 }

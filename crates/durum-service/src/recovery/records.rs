@@ -155,12 +155,12 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
             if matches!(change, Change::Fresh { .. }) && relied_on.insert(puddle) {
                 home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
             }
-            pages.apply(&change);
+            pages.apply(change);
         }
     }
     let mut writes = Vec::new();
     let mut last = None;
-    for (address, page) in pages.into_sorted() {
+    for (address, page) in pages.merged() {
         let changed = |keep: &[u8; Page::BYTES]| keep.iter().position(|keep| *keep != 0xff);
         let Some(first) = page.keep.as_deref().map_or(Some(0), changed) else {
             continue;
@@ -218,27 +218,37 @@ mod tests {
             size: UNIT,
             is_root: false,
         };
+        const AREA: usize = 3 * Page::BYTES;
         for _ in 0..500 {
-            let old: Vec<u8> = (0..256).map(|_| random() as u8).collect();
+            let old: Vec<u8> = (0..AREA).map(|_| random() as u8).collect();
+            let inputs: Vec<([u64; 8], Vec<u8>)> = (0..1 + random() % 12)
+                .map(|_| {
+                    let words = std::array::from_fn(|_| random() << 30 ^ random());
+                    (words, (0..AREA).map(|_| random() as u8).collect())
+                })
+                .collect();
             let (mut pages, mut expected) = (Pages::default(), old.clone());
-            for _ in 0..1 + random() % 12 {
-                let words: Vec<u64> = (0..8).map(|_| random() << 30 ^ random()).collect();
+            for (words, bytes) in &inputs {
+                // Mostly around the end of a page.
+                let around = Page::BYTES - 128;
                 if random() % 3 == 0 {
-                    let data: Vec<u8> = words.iter().map(|word| *word as u8).collect();
-                    let data = &data[..1 + (random() % 8) as usize];
-                    let at = (random() % (256 - 8)) as usize;
-                    expected[at..at + data.len()].copy_from_slice(data);
+                    let (at, length) = match random() % 4 {
+                        0 => (random() as usize % Page::BYTES, 2 * Page::BYTES),
+                        _ => (around + random() as usize % 240, 1 + random() as usize % 8),
+                    };
+                    let data = &bytes[..length];
+                    expected[at..at + length].copy_from_slice(data);
                     let target = UNIT + 8192 + at as u64;
-                    pages.apply(&Change::Copy { target, data });
+                    pages.apply(Change::Copy { target, data });
                     continue;
                 }
                 let operation = [Operation::Store, Operation::SetBits, Operation::ClearBits]
                     [(random() % 3) as usize];
                 let mask = (random() as u8).max(1);
-                let line = random() % 4;
+                let line = around / 64 + random() as usize % 4;
                 let count = mask.count_ones() as usize;
-                for (index, word) in (0..8).filter(|bit| mask >> bit & 1 == 1).zip(&words) {
-                    let at = (line * 64 + 8 * index) as usize;
+                for (index, word) in (0..8).filter(|bit| mask >> bit & 1 == 1).zip(words) {
+                    let at = line * 64 + 8 * index;
                     let old = u64::from_le_bytes(expected[at..at + 8].try_into().unwrap());
                     let new = match operation {
                         Operation::Store => *word,
@@ -247,15 +257,15 @@ mod tests {
                     };
                     expected[at..at + 8].copy_from_slice(&new.to_le_bytes());
                 }
-                pages.apply(&Change::Words {
+                pages.apply(Change::Words {
                     operation,
-                    line: UNIT + 8192 + 64 * line,
+                    line: UNIT + 8192 + 64 * line as u64,
                     mask,
                     words: &words[..count],
                 });
             }
             let mut writes = Vec::new();
-            for (address, page) in pages.into_sorted() {
+            for (address, page) in pages.merged() {
                 write_page(&header, address, page, &mut writes);
             }
             let mut found = old;

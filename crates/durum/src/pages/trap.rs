@@ -143,7 +143,7 @@ fn set_action(new: Option<&libc::sigaction>) -> Result<libc::sigaction> {
     }
 }
 
-/// Installs the handler, if no other puddle's tracking has. Only while it is needed: so one that the program installs meanwhile, or has
+/// Installs the handler, if no other puddle's tracking has. Only while it is needed, until [`stay_installed`]: so one that the program installs meanwhile, or has
 /// installed, keeps its place.
 fn install() -> Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
