@@ -122,6 +122,9 @@
 // The pool's engine has no sections: announce what changes, or use DURUM_ENGINE_SHADOW.
 #define DURUM_E_SECTION_ENGINE 119
 
+// The transaction changes more than can be logged at once: split it into several.
+#define DURUM_E_TX_SIZE 120
+
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
 

@@ -48,6 +48,8 @@ pub const DURUM_E_IN_TRANSACTION: c_int = 117;
 pub const DURUM_E_ROOT_PENDING: c_int = 118;
 /// The pool's engine has no sections: announce what changes, or use DURUM_ENGINE_SHADOW.
 pub const DURUM_E_SECTION_ENGINE: c_int = 119;
+/// The transaction changes more than can be logged at once: split it into several.
+pub const DURUM_E_TX_SIZE: c_int = 120;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -113,6 +115,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::RootType { .. } => DURUM_E_ROOT_TYPE,
         Error::RootPending { .. } => DURUM_E_ROOT_PENDING,
         Error::SectionEngine { .. } => DURUM_E_SECTION_ENGINE,
+        Error::TransactionTooLarge { .. } => DURUM_E_TX_SIZE,
         Error::SectionInside { .. } => DURUM_E_IN_TRANSACTION,
         Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
         Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,

@@ -153,6 +153,16 @@ pub enum Error {
         /// The engine.
         engine: &'static str,
     },
+    /// A transaction changes more than the log can tell of at once. It was rolled back.
+    #[error(
+        "a transaction has {bytes} bytes to be logged, and {max} is the most; split it into several"
+    )]
+    TransactionTooLarge {
+        /// What its record would take.
+        bytes: u64,
+        /// The most that one may take.
+        max: u64,
+    },
     /// The checker found stores that no `add` announced.
     #[error("pool \"{pool}\": {count} stores were not announced by `add`; the first: {first}")]
     Unannounced {

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
-use durum_format::record::{HEADER_WORDS, RingSalt, watermark_offset, watermark_words};
+use durum_format::record::{
+    HEADER_WORDS, RingSalt, SEGMENT_SIZE, watermark_offset, watermark_words,
+};
 use durum_persist::{Site, line, record};
 
 use super::blocks::Files;
@@ -32,6 +34,8 @@ pub(super) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after th
 
 /// Records that may be durable and not yet applied.
 const SLOTS: usize = 1 << 14;
+/// The most that one transaction may log, in bytes: 3 GiB. Its parts, each of nearly a segment, need a slot each before the first of them is applied.
+pub(super) const TRANSACTION_MAX: u64 = SLOTS as u64 * SEGMENT_SIZE / 4 * 3;
 /// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it again.
 const LOG_BYTES: u64 = 2 << 20;
 /// Bytes of records that make a batch of home updates.

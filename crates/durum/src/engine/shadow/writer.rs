@@ -6,9 +6,9 @@ use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{Site, count, line};
 
 use super::direct;
-use super::journal::Journal;
+use super::journal::{Journal, TRANSACTION_MAX};
 use super::segments::Segment;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::store::StoreInner;
@@ -244,6 +244,11 @@ impl Writer {
         store: &StoreInner,
         barrier: &mut Barrier,
     ) -> Result<()> {
+        let bytes = self.record.len() as u64 * 8;
+        if bytes > TRANSACTION_MAX {
+            let max = TRANSACTION_MAX;
+            return Err(Error::TransactionTooLarge { bytes, max });
+        }
         let rest = self.end - self.cursor;
         let mut cuts = Vec::new();
         let mut segments = Vec::new();
