@@ -120,7 +120,7 @@ unsafe fn save(old: &mut [u64; 8], address: usize, mask: u64) {
     }
 }
 
-/// The runs of bytes that a line's mask selects: where each begins in the line, and how long it is.
+/// The runs of ones in a mask, of a line's bytes or of pages: where each begins, and how long it is.
 #[inline]
 pub(crate) fn runs(mask: u64) -> impl Iterator<Item = (usize, usize)> {
     let mut rest = mask;
@@ -550,6 +550,15 @@ mod tests {
             });
             assert!(bytes.iter().all(|seen| *seen), "the others are gaps");
         }
+    }
+
+    #[test]
+    fn runs_of_ones_are_found() {
+        let found = |bits| runs(bits).collect::<Vec<_>>();
+        assert_eq!(found(0), []);
+        assert_eq!(found(u64::MAX), [(0, 64)]);
+        assert_eq!(found(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
+        assert_eq!(found(1 << 63 | 1), [(0, 1), (63, 1)]);
     }
 
     #[test]

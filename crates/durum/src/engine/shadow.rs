@@ -42,7 +42,6 @@ use crate::announced::{AnnouncedLine, LARGE, runs};
 use crate::error::Result;
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
-use crate::pages::PAGE;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::store::StoreInner;
@@ -181,11 +180,15 @@ impl Engine for Shadow {
 
     fn abort(&self, tx: &mut TxState) {
         // Fresh objects among them, which nothing puts back.
-        tx.announced.large().iter().cloned().for_each(note_range);
+        tx.announced
+            .large()
+            .iter()
+            .cloned()
+            .for_each(home::note_range);
         // What was saved last goes back first.
         guarded(|| {
             tx.backups.restore(|target, saved| {
-                note_range(target..target + saved.len());
+                home::note_range(target..target + saved.len());
                 // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
                 unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
             });
@@ -298,13 +301,6 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
     for (index, piece) in bytes.chunks(COPY_PIECE).enumerate() {
         push_copy(record, (target + index * COPY_PIECE) as u64, piece);
     }
-}
-
-/// Counts pages that a transaction has touched and a record does not name.
-fn note_range(range: Range<usize>) {
-    (range.start & !(PAGE - 1)..range.end)
-        .step_by(PAGE)
-        .for_each(home::note);
 }
 
 fn restore(line: &AnnouncedLine<'_>) {

@@ -16,10 +16,9 @@ use std::ops::Range;
 
 use durum_persist::{Site, line, record};
 
-use super::home::note;
+use super::home::note_range;
 use super::journal::Journal;
 use crate::fault::guarded;
-use crate::pages::PAGE;
 use crate::space::puddle_at;
 
 /// Steps that a crash test leaves out, each in turn.
@@ -60,9 +59,7 @@ pub(super) fn choose(
 pub(super) fn write(direct: &[Range<usize>], journal: &Journal) {
     for range in direct {
         // No home update will.
-        (range.start & !(PAGE - 1)..range.end)
-            .step_by(PAGE)
-            .for_each(note);
+        note_range(range.clone());
         let home = (range.start + journal.home_offset) as *mut u8;
         let source = range.start as *const u8;
         // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.

@@ -245,9 +245,7 @@ impl Mapped {
                 let target = target as usize;
                 let home = (target + self.offset) as *mut u8;
                 if data.len() >= STREAM_MIN && self.is_streaming {
-                    for page in (target & !(PAGE - 1)..target + data.len()).step_by(PAGE) {
-                        note(page);
-                    }
+                    note_range(target..target + data.len());
                     // ORDER: durable with the next fence of this thread, before these records count as home.
                     // SAFETY: as above; the record does not overlap data.
                     return unsafe { line::copy_streaming(home, data.as_ptr(), data.len()) };
@@ -262,6 +260,13 @@ impl Mapped {
             Change::Fresh { .. } => {}
         }
     }
+}
+
+/// The pages of this range of a program have private contents.
+pub(super) fn note_range(range: std::ops::Range<usize>) {
+    (range.start & !(PAGE - 1)..range.end)
+        .step_by(PAGE)
+        .for_each(note);
 }
 
 /// The page at this address of a program has private contents.

@@ -29,6 +29,7 @@ use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
 use super::checkpoint::Checkpoint;
 use super::journal::Journal;
+use crate::announced::runs;
 use crate::budget::{Budget, Copies, LARGE_PAGE, WORD_PAGES};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
@@ -421,19 +422,6 @@ fn is_hole(page: usize) -> bool {
     result != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOMEM)
 }
 
-/// The runs of ones: where each begins and how long it is.
-fn runs(mut bits: u64) -> impl Iterator<Item = (usize, usize)> {
-    std::iter::from_fn(move || {
-        if bits == 0 {
-            return None;
-        }
-        let from = bits.trailing_zeros() as usize;
-        let count = (bits >> from).trailing_ones() as usize;
-        bits &= !(u64::MAX >> (WORD_PAGES - count) << from);
-        Some((from, count))
-    })
-}
-
 /// 2 MiB of a puddle's file, mapped somewhere until they take their place.
 struct Fresh {
     address: usize,
@@ -514,19 +502,5 @@ impl Drop for Fresh {
             // SAFETY: our own mapping, which nobody else knows.
             let _ = unsafe { rustix::mm::munmap(pointer(self.address), LARGE_PAGE) };
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_of_ones_are_found() {
-        let found = |bits| runs(bits).collect::<Vec<_>>();
-        assert_eq!(found(0), []);
-        assert_eq!(found(u64::MAX), [(0, 64)]);
-        assert_eq!(found(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
-        assert_eq!(found(1 << 63 | 1), [(0, 1), (63, 1)]);
     }
 }
