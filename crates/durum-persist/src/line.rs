@@ -147,6 +147,23 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     unsafe { target.copy_from_nonoverlapping(source, len) };
 }
 
+/// Copies `len` words, each by a store of its own: for words that were just stored one by one, of which the processor has several at hand only when all
+/// of them have left for the cache.
+///
+/// # Safety
+/// As for [`copy`], with words of 8 bytes; both are aligned.
+#[inline(always)]
+pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
+    if state::load() & state::RECORDING != 0 {
+        // SAFETY: the same contract.
+        return unsafe { record::hook::copy(target.cast(), source.cast(), len * 8) };
+    }
+    for index in 0..len {
+        // SAFETY: valid and disjoint by contract. Volatile, lest the compiler makes it a call that copies in larger pieces.
+        unsafe { target.add(index).write_volatile(source.add(index).read()) };
+    }
+}
+
 /// Sets `len` bytes to zero with ordinary stores.
 ///
 /// # Safety
@@ -210,7 +227,7 @@ pub unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize) {
 ///
 /// # Safety
 /// The range is mapped.
-#[inline]
+#[inline(always)]
 pub unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
     if len == 0 {
         return;
@@ -224,8 +241,29 @@ pub unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
     unsafe { write_back_unhooked(Instruction::from_code(state as u8), addr, len) };
 }
 
-/// Waits until what this thread wrote back or streamed before is durable. Other threads' write-backs are not waited for.
+/// Writes back whole lines: those with these numbers (address divided by [`LINE`]), `offset` bytes further on.
+///
+/// # Safety
+/// The lines are mapped.
 #[inline]
+pub unsafe fn write_back_lines(numbers: &[usize], offset: usize, site: Site) {
+    let state = state::load();
+    let lines = numbers
+        .iter()
+        .map(|number| (number * LINE).wrapping_add(offset) as *const u8);
+    if state >= state::HOOKED {
+        // SAFETY: the same contract.
+        return lines.for_each(|line| unsafe { record::hook::write_back(line, LINE, site) });
+    }
+    for line in lines {
+        // SAFETY: mapped by contract.
+        unsafe { arch::write_back_lines(Instruction::from_code(state as u8), line, 1) };
+    }
+    count::add_write_backs(numbers.len() as u64, (numbers.len() * LINE) as u64);
+}
+
+/// Waits until what this thread wrote back or streamed before is durable. Other threads' write-backs are not waited for.
+#[inline(always)]
 pub fn fence(site: Site) {
     if state::load() >= state::HOOKED {
         return record::hook::fence(site);

@@ -4,6 +4,7 @@
 //! whatever its shape, a fresh object counts as announced, and the commit visits each line once. Ranges of
 //! [`LARGE`] bytes and more are kept as sorted, disjoint intervals.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
@@ -20,7 +21,7 @@ struct Line {
     mask: u64,
     /// Bit n: `old` holds what byte n was.
     saved: u64,
-    old: [u64; 8],
+    old: [MaybeUninit<u64>; 8],
 }
 
 /// An entry of the index. One of an earlier epoch is free.
@@ -45,9 +46,9 @@ pub(crate) struct AnnouncedLine<'a> {
     pub(crate) address: usize,
     /// Bit n: byte n is announced.
     pub(crate) mask: u64,
-    /// Bit n: byte n of `old` is what it was before.
+    /// Bit n: byte n of `old` is what it was before. The others of `old` are nothing.
     pub(crate) saved: u64,
-    pub(crate) old: &'a [u64; 8],
+    pub(crate) old: &'a [MaybeUninit<u64>; 8],
 }
 
 /// A set of byte ranges.
@@ -101,7 +102,7 @@ fn mask_of(number: usize, start: usize, end: usize) -> u64 {
 /// # Safety
 /// These bytes are readable, and nobody changes them meanwhile.
 #[inline]
-unsafe fn save(old: &mut [u64; 8], address: usize, mask: u64) {
+unsafe fn save(old: &mut [MaybeUninit<u64>; 8], address: usize, mask: u64) {
     for (first, ones) in runs(mask) {
         // SAFETY: as the caller promises; `first + ones` is at most 64.
         unsafe {
@@ -168,7 +169,7 @@ impl Announced {
     }
 
     /// The line, entered with nothing announced if it was not there.
-    #[inline]
+    #[inline(always)]
     fn line(&mut self, number: usize) -> &mut Line {
         let at = match self.find(number) {
             Ok(at) => at,
@@ -177,14 +178,14 @@ impl Announced {
         &mut self.lines[at]
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, number: usize, slot: usize) -> usize {
         let at = self.lines.len();
         self.lines.push(Line {
             number,
             mask: 0,
             saved: 0,
-            old: [0; 8],
+            old: [MaybeUninit::uninit(); 8],
         });
         self.index[slot] = Place {
             tag: self.epoch << EPOCH_SHIFT | number as u64,
@@ -307,7 +308,7 @@ impl Announced {
     ///
     /// # Safety
     /// The range is readable, and nobody changes it meanwhile.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
         debug_assert!(len > 0 && len < LARGE);
         let offset = start % LINE;
@@ -326,7 +327,7 @@ impl Announced {
         // SAFETY: the bytes of `fresh` lie in the range of the contract; a whole word is one of the eight.
         unsafe {
             if len == 8 && fresh == mask && offset.is_multiple_of(8) {
-                line.old[offset / 8] = (start as *const u64).read();
+                line.old[offset / 8].write((start as *const u64).read());
             } else {
                 save(&mut line.old, start - offset, fresh);
             }
@@ -335,6 +336,7 @@ impl Announced {
 
     /// # Safety
     /// As for [`Announced::insert_saving`].
+    #[inline(never)]
     unsafe fn insert_saving_lines(&mut self, start: usize, len: usize) {
         for number in lines_of(start, start + len) {
             let mut mask = mask_of(number, start, start + len);
@@ -396,7 +398,7 @@ impl Announced {
 
     /// Visits the lines of small ranges, in the order in which they came.
     #[inline]
-    pub(crate) fn lines(&self) -> impl Iterator<Item = AnnouncedLine<'_>> {
+    pub(crate) fn lines(&self) -> impl ExactSizeIterator<Item = AnnouncedLine<'_>> {
         self.lines.iter().map(|line| AnnouncedLine {
             address: line.number * LINE,
             mask: line.mask,

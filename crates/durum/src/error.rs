@@ -8,6 +8,16 @@ pub use durum_service::ErrorKind;
 /// The result of an operation on a store, a pool or a transaction.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The result of a step of a commit: in a register, where a [`Result`] goes through memory. `?` makes either into the other.
+pub(crate) type Step<T = ()> = std::result::Result<T, Box<Error>>;
+
+impl From<Box<Error>> for Error {
+    #[cold]
+    fn from(error: Box<Error>) -> Self {
+        *error
+    }
+}
+
 /// An error of a store, a pool or a transaction.
 ///
 /// An operation that fails inside a transaction leaves the transaction usable: return the error from the closure to

@@ -7,6 +7,7 @@
 //! handled it before.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,20 +19,31 @@ thread_local! {
     static GUARDED: Cell<u32> = const { Cell::new(0) };
 }
 
+/// While it lives, touching a bad page poisons the pool instead of killing the process.
+#[derive(Debug)]
+pub(crate) struct Guard(PhantomData<*mut ()>);
+
+impl Guard {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        GUARDED.with(|depth| depth.set(depth.get() + 1));
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Guard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        GUARDED.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
 /// Runs `access`, in which touching a bad page poisons the pool instead of killing the process.
 ///
 /// What was read from a bad page is zero; the caller asks the pool for poison before it believes it.
 #[inline(always)]
 pub(crate) fn guarded<R>(access: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
-        #[inline(always)]
-        fn drop(&mut self) {
-            GUARDED.with(|depth| depth.set(depth.get() - 1));
-        }
-    }
-    GUARDED.with(|depth| depth.set(depth.get() + 1));
-    let _leave = Leave;
+    let _guard = Guard::new();
     access()
 }
 

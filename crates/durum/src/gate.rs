@@ -169,13 +169,30 @@ impl Gate {
             return Ok(());
         };
         if matches!(command, MembarrierCommand::PrivateExpedited) {
-            static REGISTERED: OnceLock<rustix::io::Result<()>> = OnceLock::new();
-            // Here and not when the store opens: with threads running it takes milliseconds, and few programs need it.
-            let registered =
-                REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited));
-            registered.map_err(|error| Error::system("registering for memory barriers", error))?;
+            register().map_err(|error| Error::system("registering for memory barriers", error))?;
         }
         membarrier(command).map_err(|error| Error::system("a barrier for all threads", error))
+    }
+}
+
+/// Not when a store opens: with threads running it takes milliseconds, and few programs need it.
+fn register() -> rustix::io::Result<()> {
+    static REGISTERED: OnceLock<rustix::io::Result<()>> = OnceLock::new();
+    *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited))
+}
+
+/// Whether [`fence_all`] will work, and cost no more than microseconds.
+pub(crate) fn can_fence_all() -> bool {
+    matches!(barrier_command(), Some(MembarrierCommand::PrivateExpedited)) && register().is_ok()
+}
+
+/// A full fence in this thread and in every other one that runs; only where [`can_fence_all`].
+pub(crate) fn fence_all() {
+    fence(Ordering::SeqCst);
+    if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
+        // Registered, it has no reason to fail. To go on would be to share what another thread believes to be its own.
+        tracing::error!(%error, "a barrier for all threads failed");
+        std::process::abort();
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Barrier {
 
 impl Barrier {
     /// Starts making `[address, address + len)` durable. It is after the next `fence` of this barrier.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_back(
         &mut self,
         puddle: &Puddle,
@@ -100,7 +100,7 @@ impl Barrier {
     ///
     /// # Errors
     /// A sync failed: the pool of that file (the store, for a log) is poisoned, because nobody can tell what reached the media.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fence(&mut self, private: bool, site: Site) -> Result<()> {
         if private {
             return self.sync(site);

@@ -123,6 +123,8 @@ pub(crate) struct PoolInner {
     pub(crate) name: String,
     pub(crate) kind: EngineKind,
     pub(crate) engine: &'static dyn Engine,
+    /// What [`Engine::keeps_lines`] says, without a call.
+    pub(crate) keeps_lines: bool,
     pub(crate) store: Arc<StoreInner>,
     pub(crate) poison: Arc<Poison>,
     survive: bool,
@@ -159,6 +161,7 @@ impl PoolInner {
             name: grant.name,
             kind: grant.engine,
             engine,
+            keeps_lines: engine.keeps_lines(),
             store,
             poison,
             survive: options.survive_media_errors,
@@ -203,7 +206,7 @@ impl PoolInner {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_usable(&self) -> Result<()> {
         self.poison.check()?;
         if media_failed() {
@@ -300,6 +303,12 @@ impl PoolInner {
                 "a slab stands in the place of the root object".into(),
             )),
         }
+    }
+
+    /// Whether somebody wants to look at what is committed.
+    #[inline]
+    pub(crate) fn has_checker(&self) -> bool {
+        self.checker.is_some()
     }
 
     pub(crate) fn before_commit(&self, announced: &Announced, sets: &[Set]) -> Result<()> {

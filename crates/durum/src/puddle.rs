@@ -260,6 +260,7 @@ impl Puddle {
     }
 
     /// What to add to an address to get the mapping of the media; 0 where programs work in the media or there is no such mapping.
+    #[inline]
     pub(crate) fn home_offset(&self) -> usize {
         self.home.unwrap_or(0)
     }
@@ -387,6 +388,7 @@ impl Puddle {
     }
 
     /// The addresses of the part that holds extents. What is before is the service's.
+    #[inline]
     pub(crate) fn heap(&self) -> Range<usize> {
         let start = self.address + heap_offset(self.size as u64) as usize;
         start..self.address + self.size
@@ -426,12 +428,16 @@ impl Puddle {
     }
 
     /// The error of a page that failed, if any. From then on the whole pool is poisoned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_failed(&self) -> Result<()> {
-        let offset = self.failed.load(Ordering::Relaxed);
-        if offset == NO_FAILURE {
-            return Ok(());
+        match self.failed.load(Ordering::Relaxed) {
+            NO_FAILURE => Ok(()),
+            offset => self.fail(offset),
         }
+    }
+
+    #[cold]
+    fn fail(&self, offset: u64) -> Result<()> {
         self.poison
             .set(&self.path, offset, "the media could not be read");
         self.poison.check()

@@ -27,6 +27,10 @@ impl Saved {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
         self.bytes.clear();

@@ -148,16 +148,22 @@ fn spaces() -> impl Iterator<Item = &'static Space> {
 /// The mapped puddle that contains an address.
 ///
 /// The pointer stays valid while the store that the puddle belongs to is open: puddles given back are kept until then.
-#[inline]
+#[inline(always)]
 pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
     // SAFETY: the first entry is null or a leaked box.
     let first = unsafe { SPACES[0].load(Ordering::Acquire).as_ref() }?;
     match first.slot(address) {
         Some(slot) => NonNull::new(slot.load(Ordering::Acquire)),
-        None => spaces()
-            .skip(1)
-            .find_map(|space| NonNull::new(space.slot(address)?.load(Ordering::Acquire))),
+        None => puddle_further_at(address),
     }
+}
+
+/// The same, where the process has several spaces.
+#[inline(never)]
+fn puddle_further_at(address: usize) -> Option<NonNull<Puddle>> {
+    spaces()
+        .skip(1)
+        .find_map(|space| NonNull::new(space.slot(address)?.load(Ordering::Acquire)))
 }
 
 static FORKED: AtomicBool = AtomicBool::new(false);

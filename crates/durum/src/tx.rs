@@ -16,9 +16,10 @@ use std::sync::{Arc, Weak};
 
 use durum_persist::{count, record};
 
+use crate::announced::LARGE;
 use crate::budget::Budget;
 use crate::described::Described;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
 use crate::puddle::Puddle;
@@ -289,7 +290,8 @@ impl Tx {
             self.touched.set(true);
             return Ok(());
         }
-        self.add_range(&mut state, address, len, announce)
+        self.add_range(&mut state, address, len, announce)?;
+        Ok(())
     }
 
     /// Any range, in any pool of the store.
@@ -300,26 +302,35 @@ impl Tx {
         address: usize,
         len: usize,
         announce: Announce,
-    ) -> Result<()> {
+    ) -> Step {
         if len == 0 {
             return Ok(());
         }
         if forked() {
-            return Err(Error::Forked);
+            return Err(Error::Forked.into());
         }
         if address.checked_add(len).is_none() {
-            return Err(Error::NotInPool { address, len });
+            return Err(Error::NotInPool { address, len }.into());
         }
         // Also where the range was announced before: the `set` would overwrite at commit what is stored there after it.
         if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
-            return Err(Error::PendingSet { address, len });
+            return Err(Error::PendingSet { address, len }.into());
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);
         // SAFETY: as in `touch`.
         let puddle = unsafe { puddle.as_ref() };
-        let engine = state.engine().ok_or(Error::NoTransaction)?;
-        engine.announce(state, puddle, address, len, announce)
+        let Some(pool) = state.pools.first().copied() else {
+            return Err(Error::NoTransaction.into());
+        };
+        if len >= LARGE || !pool.keeps_lines {
+            return pool.engine.announce(state, puddle, address, len, announce);
+        }
+        state.remember_puddle(puddle);
+        // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+        unsafe { state.save_in_lines(address, len) };
+        puddle.check_failed()?;
+        Ok(())
     }
 
     /// Defers a store: `*target` becomes `value` when the transaction commits, and not before.
@@ -564,16 +575,18 @@ impl Tx {
             self.end();
             return Ok(());
         }
-        self.finish(commit)
+        self.finish(commit)?;
+        Ok(())
     }
 
-    fn finish(&self, commit: bool) -> Result<()> {
+    #[inline(never)]
+    fn finish(&self, commit: bool) -> Step {
         let doomed = self.doomed.replace(false);
         self.touched.set(false);
         if forked() {
             // The pools are not mapped in this process: there is nothing to roll back, and nothing that could be.
             self.end();
-            return Err(Error::Forked);
+            return Err(Error::Forked.into());
         }
         let result = {
             let mut state = self.state.borrow_mut();
@@ -587,7 +600,11 @@ impl Tx {
                 record::api("tx.abort");
                 state.abort();
                 count::add_transaction(false);
-                if commit { Err(Error::Aborted) } else { Ok(()) }
+                if commit {
+                    Err(Error::Aborted.into())
+                } else {
+                    Ok(())
+                }
             }
         };
         self.end();

@@ -119,6 +119,13 @@ pub fn push_words(out: &mut Vec<u64>, operation: Operation, line: u64, mask: u8,
     }
 }
 
+/// Appends an entry about the word at `target`, a multiple of 8.
+#[inline]
+pub fn push_word(out: &mut Vec<u64>, operation: Operation, target: u64, word: u64) {
+    let (line, index) = (target & !(LINE - 1), target / 8 % 8);
+    out.extend_from_slice(&[words_head(operation, line, 1 << index), word.to_le()]);
+}
+
 /// The first two words of an entry about `len` bytes at `target`.
 #[inline]
 fn range_head(kind: u64, target: u64, len: usize) -> [u64; 2] {
@@ -176,6 +183,22 @@ impl<'a> Entries<'a> {
     /// Where in the body the next entry begins, in words.
     pub fn position(&self) -> usize {
         self.at
+    }
+
+    /// The next entry, if it stores words: the line, which of its words, and one word for each of them. Otherwise nothing moves, and
+    /// [`Entries::next`] tells what it is.
+    #[inline(always)]
+    pub fn next_store(&mut self) -> Option<(u64, u8, &'a [u64])> {
+        let (first, rest) = self.body.get(self.at..)?.split_first()?;
+        let first = u64::from_le(*first);
+        let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
+        let count = mask.count_ones() as usize;
+        if first & KIND_MASK != KIND_STORE || mask == 0 {
+            return None;
+        }
+        let words = rest.get(..count)?;
+        self.at += 1 + count;
+        Some((line, mask, words))
     }
 
     #[inline]

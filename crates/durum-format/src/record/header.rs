@@ -1,7 +1,5 @@
 //! The header of a record, with the checksum that makes one fence enough.
 
-use zerocopy::IntoBytes;
-
 use crate::Uuid;
 use crate::crc::Crc;
 
@@ -55,6 +53,17 @@ impl RingSalt {
         crc.update(bytes);
         crc.value()
     }
+
+    /// The checksum of a record at `offset`, given its words: the first half of the first one is its place.
+    #[inline(always)]
+    fn checksum_of_record(&self, offset: u64, record: &[u64]) -> u32 {
+        let Some((first, words)) = record.split_first() else {
+            return 0;
+        };
+        let mut crc = self.0;
+        crc.update_record(offset, (u64::from_le(*first) >> 32) as u32, words);
+        crc.value()
+    }
 }
 
 /// How far `to` lies before `from`, or the largest distance there is.
@@ -64,7 +73,7 @@ fn distance(from: u64, to: u64) -> u32 {
 
 impl RecordHeader {
     /// Writes the header into the first words of `record`, whose other words are its entries. It is to lie at `offset` of its puddle.
-    #[inline]
+    #[inline(always)]
     pub fn seal(&self, record: &mut [u64], salt: &RingSalt, offset: u64) {
         let size = (record.len() - HEADER_WORDS) as u64 * 8;
         let previous = match self.previous {
@@ -75,11 +84,14 @@ impl RecordHeader {
             | if self.more { MORE } else { 0 }
             | if self.fenced { FENCED } else { 0 };
         let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32).to_le();
-        record[0] = (size << 32).to_le();
-        record[1] = self.stamp.to_le();
-        record[2] = pair(distance(self.stamp, self.watermark), previous);
-        record[3] = pair(self.log, part);
-        let checksum = salt.checksum(offset, &record.as_bytes()[4..]);
+        let head = [
+            (size << 32).to_le(),
+            self.stamp.to_le(),
+            pair(distance(self.stamp, self.watermark), previous),
+            pair(self.log, part),
+        ];
+        record[..HEADER_WORDS].copy_from_slice(&head);
+        let checksum = salt.checksum_of_record(offset, record);
         record[0] = (size << 32 | u64::from(checksum)).to_le();
     }
 
@@ -92,7 +104,7 @@ impl RecordHeader {
             return None;
         }
         let record = words.get(..HEADER_WORDS + size / 8)?;
-        if salt.checksum(offset, &record.as_bytes()[4..]) != checksum {
+        if salt.checksum_of_record(offset, record) != checksum {
             return None;
         }
         let (low, high) = (head[3] as u32, (head[3] >> 32) as u32);

@@ -12,7 +12,7 @@ pub mod ring;
 
 pub use entry::{
     Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, push_copy, push_fresh, push_part,
-    push_words, words_head,
+    push_word, push_words, words_head,
 };
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
 pub use merge::{Page, Pages};

@@ -24,7 +24,7 @@ use durum_persist::{Site, line};
 
 use super::Engine;
 use crate::announced::Announced;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
@@ -95,7 +95,7 @@ impl Engine for Hybrid {
         address: usize,
         len: usize,
         announce: Announce,
-    ) -> Result<()> {
+    ) -> Step {
         if tx.announced.covers(address, len) {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Engine for Hybrid {
             ..
         } = tx
         else {
-            return Err(Error::NoTransaction);
+            return Err(Error::NoTransaction.into());
         };
         let more = &*pools[0].store;
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
@@ -131,18 +131,22 @@ impl Engine for Hybrid {
         Ok(())
     }
 
-    fn commit(&self, tx: &mut TxState) -> Result<()> {
+    fn commit(&self, tx: &mut TxState) -> Step {
         if tx.pools[0].store.private {
-            return private::commit(tx);
+            private::commit(tx)?;
+            return Ok(());
         }
         let redo = !tx.sets.is_empty() || !tx.bits.is_empty() || !tx.bitmaps.is_empty();
         let undo = tx.log.as_ref().is_some_and(LogWriter::has_undo);
-        if redo && !undo && changes_one_word(tx) {
-            return commit_word(tx);
-        }
         if redo {
-            tx.log()?;
-            return commit_redo(tx);
+            match changes_one_word(tx) && !undo {
+                true => commit_word(tx)?,
+                false => {
+                    tx.log()?;
+                    commit_redo(tx)?;
+                }
+            }
+            return Ok(());
         }
         if !tx.announced.is_empty() {
             write_back_announced(&tx.announced, DATA_WRITE);
@@ -151,10 +155,9 @@ impl Engine for Hybrid {
         }
         check_media(&tx.pools)?;
         if undo {
-            retire(tx, RETIRE_WRITE, RETIRE_FENCE)
-        } else {
-            Ok(())
+            retire(tx, RETIRE_WRITE, RETIRE_FENCE)?;
         }
+        Ok(())
     }
 
     fn abort(&self, tx: &mut TxState) {

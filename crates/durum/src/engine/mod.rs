@@ -5,7 +5,7 @@ mod shadow;
 
 use durum_service::EngineKind;
 
-use crate::error::Result;
+use crate::error::{Result, Step};
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
@@ -20,7 +20,7 @@ pub(crate) const SITES: &[&[durum_persist::Site]] =
 ///
 /// The transaction tells it each range before the program stores there, and leaves it the order of everything that reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
-    /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`.
+    /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for ranges that are [kept by line](Engine::keeps_lines).
     fn announce(
         &self,
         tx: &mut TxState,
@@ -28,10 +28,10 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
         address: usize,
         len: usize,
         announce: Announce,
-    ) -> Result<()>;
+    ) -> Step;
 
     /// Makes the transaction durable. After an error the caller calls `abort`.
-    fn commit(&self, tx: &mut TxState) -> Result<()>;
+    fn commit(&self, tx: &mut TxState) -> Step;
 
     /// Puts announced memory back as it was.
     fn abort(&self, tx: &mut TxState);
@@ -48,6 +48,11 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
 
     /// Whether one transaction may span several pools of this engine.
     fn commits_with_others(&self) -> bool;
+
+    /// Whether old contents of ranges shorter than [`LARGE`](crate::announced::LARGE) are kept in `tx.announced`, by line. Then these need not be announced here.
+    fn keeps_lines(&self) -> bool {
+        false
+    }
 }
 
 /// The engine of a kind, if this version has it.

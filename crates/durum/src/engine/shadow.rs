@@ -22,6 +22,7 @@ mod freed;
 mod group;
 mod home;
 mod journal;
+mod latch;
 mod latest;
 mod lines;
 mod queue;
@@ -33,19 +34,19 @@ mod writer;
 use std::ops::Range;
 use std::sync::Arc;
 
-use durum_format::record::{Operation, push_copy, push_fresh, push_words};
+use durum_format::record::{Operation, push_copy, push_fresh, push_word};
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
 use super::Engine;
-use crate::announced::{AnnouncedLine, LARGE, runs};
-use crate::error::Result;
+use crate::announced::{Announced, AnnouncedLine, runs};
+use crate::error::{Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::store::StoreInner;
-use crate::tx::{Announce, Durability, TxState};
+use crate::tx::{Announce, Durability, Set, TxState};
 
 pub(crate) use freed::FreedAt;
 pub(crate) use journal::Journal;
@@ -78,103 +79,47 @@ impl Engine for Shadow {
         address: usize,
         len: usize,
         _announce: Announce,
-    ) -> Result<()> {
+    ) -> Step {
         // `Clobber` ranges too: what an abort left in memory and not at home would be lost by a later transaction that announces it and
-        // leaves it as it is.
-        if len < LARGE {
-            tx.remember_puddle(puddle);
-            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-            unsafe { tx.save_in_lines(address, len) };
-        } else if !tx.announced.covers(address, len) {
+        // leaves it as it is. Smaller ones never come here (`keeps_lines`).
+        if !tx.announced.covers(address, len) {
             // SAFETY: as above.
             guarded(|| unsafe { tx.backups.save(address, len) });
             tx.announced.insert(address, len);
         }
-        puddle.check_failed()
+        puddle.check_failed()?;
+        Ok(())
     }
 
-    fn commit(&self, tx: &mut TxState) -> Result<()> {
-        let TxState {
-            pools,
-            announced,
-            sets,
-            set_bytes,
-            bits,
-            bitmaps,
-            writer,
-            barrier,
-            durability,
-            section,
-            ..
-        } = &mut *tx;
-        let store = &pools[0].store;
+    fn commit(&self, tx: &mut TxState) -> Step {
+        let store = &tx.pools[0].store;
         let journal = store.journal();
-        let writer = writer.get_or_insert_with(|| Writer::new(journal));
-        if let Some(section) = section
-            && let Err(error) = section.push_changes(store, announced, &mut writer.record)
+        let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
+        if let Some(section) = &mut tx.section
+            && let Err(error) = section.push_changes(store, &tx.announced, &mut writer.record)
         {
             writer.clear();
-            return Err(error);
+            return Err(error.into());
         }
-        guarded(|| changes::push_lines(&mut writer.record, announced));
-        if *durability == Durability::Durable {
-            let deferred = sets.iter().map(|set| set.target..set.target + set.len);
-            direct::choose(announced.fresh(), deferred, journal, &mut writer.direct);
+        guarded(|| changes::push_lines(&mut writer.record, &tx.announced));
+        if !tx.announced.large().is_empty() {
+            let may_be_direct = tx.durability == Durability::Durable;
+            push_large(writer, &tx.announced, &tx.sets, may_be_direct, journal);
         }
-        let mut direct = writer.direct.iter().peekable();
-        for range in announced.large() {
-            let mut from = range.start;
-            // Both are in order of address, and each of these lies in one of those.
-            while let Some(direct) = direct.next_if(|direct| direct.start < range.end) {
-                push_range(&mut writer.record, from..direct.start);
-                // SAFETY: as in `push_range`.
-                let bytes = unsafe { bytes_of(direct) };
-                guarded(|| push_fresh(&mut writer.record, direct.start as u64, bytes));
-                from = direct.end;
-            }
-            push_range(&mut writer.record, from..range.end);
-        }
-        for bitmap in bitmaps.iter() {
-            let words = bitmap.words[..bitmap.len].as_bytes();
-            push_copy(&mut writer.record, bitmap.address as u64, words);
-        }
-        for change in bits.iter() {
-            let (line, index) = (change.word & !(line::LINE - 1), change.word / 8 % 8);
-            let operation = match change.set {
-                true => Operation::SetBits,
-                false => Operation::ClearBits,
-            };
-            let mut words = [0; 8];
-            words[index] = change.mask;
-            push_words(
-                &mut writer.record,
-                operation,
-                line as u64,
-                1 << index,
-                &words,
-            );
-        }
-        for set in sets.iter() {
-            let bytes = &set_bytes[set.from..set.from + set.len];
-            push_bytes(&mut writer.record, set.target, bytes);
-        }
-        if media_failed()
-            && let Err(error) = pools.iter().try_for_each(|pool| pool.check_media())
-        {
-            writer.clear();
-            return Err(error);
-        }
-        match durability {
-            Durability::Buffered if writer.is_empty() => return Ok(()),
-            Durability::Buffered => enqueue(writer, journal, store, barrier)?,
-            // What it leaves as it was may wait in the queue.
-            Durability::Durable if writer.is_empty() && !journal.queue.is_in_use() => return Ok(()),
-            Durability::Durable => make_durable(writer, journal, store, barrier)?,
+        let is_deferred = !(tx.bits.is_empty() && tx.bitmaps.is_empty() && tx.sets.is_empty());
+        if is_deferred {
+            push_deferred(tx);
         }
         if media_failed() {
-            pools.iter().try_for_each(|pool| pool.check_media())?;
+            check_media(tx)?;
         }
-        make_visible(tx);
+        make_durable(tx)?;
+        if media_failed() {
+            check_media(tx)?;
+        }
+        if is_deferred {
+            make_visible(tx);
+        }
         Ok(())
     }
 
@@ -223,34 +168,121 @@ impl Engine for Shadow {
             writer.clear();
             return Err(error);
         }
-        make_durable(writer, journal, store, &mut tx.barrier)?;
+        make_durable_with_others(writer, journal, store, &mut tx.barrier)?;
         puddle.check_failed()
     }
 
     fn commits_with_others(&self) -> bool {
         true
     }
+
+    fn keeps_lines(&self) -> bool {
+        true
+    }
 }
 
-/// Makes the record that the writer holds durable.
-#[inline]
-fn make_durable(
+/// Puts large ranges into the record; fresh ones of a durable transaction only as far as they may not go home by themselves.
+#[inline(never)]
+fn push_large(
+    writer: &mut Writer,
+    announced: &Announced,
+    sets: &[Set],
+    may_be_direct: bool,
+    journal: &Journal,
+) {
+    if may_be_direct {
+        let deferred = sets.iter().map(|set| set.target..set.target + set.len);
+        direct::choose(announced.fresh(), deferred, journal, &mut writer.direct);
+    }
+    let mut direct = writer.direct.iter().peekable();
+    for range in announced.large() {
+        let mut from = range.start;
+        // Both are in order of address, and each of these lies in one of those.
+        while let Some(direct) = direct.next_if(|direct| direct.start < range.end) {
+            push_range(&mut writer.record, from..direct.start);
+            // SAFETY: as in `push_range`.
+            let bytes = unsafe { bytes_of(direct) };
+            guarded(|| push_fresh(&mut writer.record, direct.start as u64, bytes));
+            from = direct.end;
+        }
+        push_range(&mut writer.record, from..range.end);
+    }
+}
+
+/// Puts into the record what a transaction changes when it commits, and not before.
+#[inline(never)]
+fn push_deferred(tx: &mut TxState) {
+    let Some(Writer { record, .. }) = &mut tx.writer else {
+        return;
+    };
+    for bitmap in &tx.bitmaps {
+        let words = bitmap.words[..bitmap.len].as_bytes();
+        push_copy(record, bitmap.address as u64, words);
+    }
+    for change in &tx.bits {
+        let operation = match change.set {
+            true => Operation::SetBits,
+            false => Operation::ClearBits,
+        };
+        push_word(record, operation, change.word as u64, change.mask);
+    }
+    for set in &tx.sets {
+        let bytes = &tx.set_bytes[set.from..set.from + set.len];
+        push_bytes(record, set.target, bytes);
+    }
+}
+
+/// The error of a page that failed in any of the transaction's pools. There is no record in the making then.
+#[cold]
+fn check_media(tx: &mut TxState) -> Step {
+    let result = tx.pools.iter().try_for_each(|pool| pool.check_media());
+    if let (Err(_), Some(writer)) = (&result, &mut tx.writer) {
+        writer.clear();
+    }
+    Ok(result?)
+}
+
+/// Makes the record of a transaction durable; or leaves it to the queue, if it is to be buffered.
+#[inline(always)]
+fn make_durable(tx: &mut TxState) -> Step {
+    let Some(writer) = &mut tx.writer else {
+        return Ok(());
+    };
+    let store = &tx.pools[0].store;
+    let journal = store.journal();
+    let is_buffered = tx.durability == Durability::Buffered;
+    if is_buffered || writer.is_empty() || journal.group.is_some() || journal.queue.is_in_use() {
+        return match is_buffered {
+            true => enqueue(writer, journal, store, &mut tx.barrier),
+            false => make_durable_with_others(writer, journal, store, &mut tx.barrier),
+        };
+    }
+    let result = writer.commit(journal, store, &mut tx.barrier);
+    writer.clear();
+    result
+}
+
+/// Makes the record that the writer holds durable, and what waits in the queue before it.
+#[inline(never)]
+fn make_durable_with_others(
     writer: &mut Writer,
     journal: &Journal,
     store: &Arc<StoreInner>,
     barrier: &mut Barrier,
-) -> Result<()> {
-    let bytes = writer.record.len() * 8;
+) -> Step {
     let result = match &journal.group {
+        // What it leaves as it was may wait in the queue.
+        _ if writer.is_empty() && !journal.queue.is_in_use() => Ok(()),
         None if journal.queue.is_in_use() => journal.queue.commit(writer, journal, store, barrier),
         None => writer.commit(journal, store, barrier),
         Some(group) => {
+            let bytes = writer.record.len() * 8;
             let result = group.commit(&mut writer.record, journal, store);
             if result.is_ok() {
                 // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who uses it.
                 let _ = journal.logged(bytes, store);
             }
-            result
+            result.map_err(Box::new)
         }
     };
     writer.clear();
@@ -258,17 +290,22 @@ fn make_durable(
 }
 
 /// Leaves the record that the writer holds to the queue; or makes it durable, if that takes no more.
+#[inline(never)]
 fn enqueue(
     writer: &mut Writer,
     journal: &Journal,
     store: &Arc<StoreInner>,
     barrier: &mut Barrier,
-) -> Result<()> {
+) -> Step {
+    if writer.is_empty() {
+        return Ok(());
+    }
     match journal.queue.push(&writer.record, store) {
-        Ok(false) => make_durable(writer, journal, store, barrier),
+        Ok(false) => make_durable_with_others(writer, journal, store, barrier),
         pushed => {
             writer.clear();
-            pushed.map(drop)
+            pushed?;
+            Ok(())
         }
     }
 }
@@ -294,9 +331,12 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
         && bytes.len() == 8
         && target.is_multiple_of(8)
     {
-        let (line, index) = (target & !(line::LINE - 1), target / 8 % 8);
-        let words = [u64::from_ne_bytes(*word); 8];
-        return push_words(record, Operation::Store, line as u64, 1 << index, &words);
+        return push_word(
+            record,
+            Operation::Store,
+            target as u64,
+            u64::from_ne_bytes(*word),
+        );
     }
     for (index, piece) in bytes.chunks(COPY_PIECE).enumerate() {
         push_copy(record, (target + index * COPY_PIECE) as u64, piece);
@@ -312,6 +352,7 @@ fn restore(line: &AnnouncedLine<'_>) {
 }
 
 /// The transaction is durable: what it deferred happens in memory.
+#[inline(never)]
 fn make_visible(tx: &mut TxState) {
     for bitmap in &tx.bitmaps {
         // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.

@@ -10,8 +10,8 @@ use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
 use crate::engine::{Engine, Section, Writer};
-use crate::error::{Error, Result};
-use crate::fault::{guarded, media_failed};
+use crate::error::{Error, Result, Step};
+use crate::fault::{Guard, guarded, media_failed};
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
@@ -179,15 +179,16 @@ impl TxState {
     ///
     /// # Safety
     /// As for [`Announced::insert_saving`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn save_in_lines(&mut self, address: usize, len: usize) {
         // Soon after the commit the change goes home, where it may meet cold lines.
         let home = address + self.recent_home;
         for number in home / line::LINE..(home + len).div_ceil(line::LINE) {
             line::prefetch_to_write(number * line::LINE);
         }
+        let _guard = Guard::new();
         // SAFETY: as the caller promises.
-        guarded(|| unsafe { self.announced.insert_saving(address, len) });
+        unsafe { self.announced.insert_saving(address, len) };
     }
 
     /// Makes the short way of `add` possible in a puddle of this transaction.
@@ -197,9 +198,9 @@ impl TxState {
     }
 
     /// Checks that a range lies in an open pool which this transaction may touch.
-    #[inline]
-    pub(super) fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Result<NonNull<Puddle>> {
-        let refused = || Error::NotInPool { address, len };
+    #[inline(always)]
+    pub(super) fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Step<NonNull<Puddle>> {
+        let refused = || Box::new(Error::NotInPool { address, len });
         let pointer = puddle_at(address).ok_or_else(refused)?;
         // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and for
         // another store's puddle only plain fields are read.
@@ -207,35 +208,43 @@ impl TxState {
         if puddle.store_key != tx.store_key || puddle.pool_key == 0 || !puddle.holds(address, len) {
             return Err(refused());
         }
-        if self
-            .pools
-            .first()
-            .is_none_or(|pool| pool.key != puddle.pool_key)
-        {
-            self.touch_pool(tx, puddle)?;
+        match self.pools.first() {
+            Some(pool) if pool.key == puddle.pool_key => {}
+            None if tx.depth.get() > 0
+                // SAFETY: as in `home`.
+                && let Some(home) = unsafe { tx.home.get().as_ref() }
+                && home.key == puddle.pool_key =>
+            {
+                home.check_usable()?;
+                self.pools.push(PoolRef(NonNull::from(&**home)));
+            }
+            _ => self.touch_pool(tx, puddle)?,
         }
         Ok(pointer)
     }
 
-    #[cold]
-    fn touch_pool(&mut self, tx: &Tx, puddle: &Puddle) -> Result<()> {
+    /// Makes the pool of a puddle part of the transaction, which is not the one that it began on or not its first.
+    #[inline(never)]
+    fn touch_pool(&mut self, tx: &Tx, puddle: &Puddle) -> Step {
         if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
             return Ok(());
         }
         if tx.depth.get() == 0 {
-            return Err(Error::NoTransaction);
+            return Err(Error::NoTransaction.into());
         }
         // SAFETY: as in `home`.
         if let Some(home) = unsafe { tx.home.get().as_ref() }
             && home.key == puddle.pool_key
         {
-            return self.join(tx, home);
+            self.join(tx, home)?;
+            return Ok(());
         }
         let pool = puddle.pool.upgrade().ok_or(Error::NotInPool {
             address: puddle.address,
             len: puddle.size,
         })?;
-        self.join(tx, &pool)
+        self.join(tx, &pool)?;
+        Ok(())
     }
 
     /// Makes a pool part of the transaction.
@@ -282,7 +291,26 @@ impl TxState {
         &mut caches[at]
     }
 
+    #[inline(always)]
     fn clear(&mut self) {
+        self.announced.clear();
+        self.recent = 0..0;
+        let is_plain = self.set_bytes.is_empty()
+            && self.bits.is_empty()
+            && self.bitmaps.is_empty()
+            && self.backups.is_empty()
+            && self.volatile.is_empty()
+            && self.kept.is_empty()
+            && self.log.is_none()
+            && self.section.is_none();
+        if !is_plain {
+            self.clear_more();
+        }
+        self.pools.clear();
+    }
+
+    #[inline(never)]
+    fn clear_more(&mut self) {
         if let (Some(log), Some(pool)) = (&mut self.log, self.pools.first()) {
             // What a failed transaction left in its log is for the next opener.
             if pool.poison.check().is_ok() {
@@ -294,8 +322,6 @@ impl TxState {
         {
             section.end(pool);
         }
-        self.announced.clear();
-        self.recent = 0..0;
         if !self.set_bytes.is_empty() {
             self.sets.clear();
             self.set_bytes.clear();
@@ -308,57 +334,71 @@ impl TxState {
             self.backed.clear();
         }
         self.volatile.clear();
-        self.pools.clear();
-        if !self.kept.is_empty() {
-            self.kept.clear();
-        }
+        self.kept.clear();
     }
 
-    pub(super) fn commit(&mut self) -> Result<()> {
+    #[inline(always)]
+    pub(super) fn commit(&mut self) -> Step {
         let Some(engine) = self.engine() else {
             // Volatile memory only: there is nothing to make durable.
             self.clear();
             return Ok(());
         };
-        if !self.allocation.is_empty() {
+        let allocates = !self.allocation.is_empty();
+        if allocates {
             self.allocation
                 .changes(&self.pools, &mut self.bits, &mut self.bitmaps);
         }
+        let is_checked = self.pools.iter().any(|pool| pool.has_checker());
+        let mut result = Ok(());
+        if is_checked || !self.sets.is_empty() {
+            result = self.check_and_settle();
+        }
+        if result.is_ok() {
+            result = engine.commit(self);
+        }
+        if let Err(error) = result {
+            return Err(self.fail(error));
+        }
+        if allocates {
+            let pools = &self.pools;
+            self.allocation.committed(|key| Self::pool_of(pools, key));
+        }
+        if is_checked {
+            self.pools.iter().for_each(|pool| pool.after_commit());
+        }
+        self.clear();
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn check_and_settle(&mut self) -> Step {
         // In a section nobody announces.
         let is_checked = |pool: &&PoolRef| match &self.section {
             Some(section) => section.pool_key() != pool.key,
             None => true,
         };
-        let checked = self
-            .pools
+        self.pools
             .iter()
             .filter(is_checked)
-            .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets));
-        if checked.is_ok() {
-            self.settle_announced_sets();
-        }
-        match checked.and_then(|()| engine.commit(self)) {
-            Ok(()) => {
-                let pools = &self.pools;
-                self.allocation.committed(|key| Self::pool_of(pools, key));
-                for pool in pools {
-                    pool.after_commit();
-                }
-                self.clear();
-                Ok(())
-            }
-            Err(error) => {
-                // After a write or a sync failed nobody knows what is on the media; poison says that, and what failed.
-                let unknown = self
-                    .pools
-                    .first()
-                    .and_then(|pool| pool.poison.check().err());
-                self.abort();
-                Err(unknown.unwrap_or(error))
-            }
-        }
+            .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets))?;
+        self.settle_announced_sets();
+        Ok(())
     }
 
+    /// The commit has failed: rolls back. What to tell.
+    #[cold]
+    fn fail(&mut self, error: Box<Error>) -> Box<Error> {
+        // After a write or a sync failed nobody knows what is on the media; poison says that, and what failed.
+        let unknown = self
+            .pools
+            .first()
+            .and_then(|pool| pool.poison.check().err());
+        self.abort();
+        unknown.map_or(error, Box::new)
+    }
+
+    #[cold]
     pub(super) fn abort(&mut self) {
         if let Some(engine) = self.engine() {
             engine.abort(self);

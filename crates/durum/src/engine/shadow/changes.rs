@@ -28,15 +28,21 @@ pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
 #[inline]
 fn push_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
     let whole = whole_words(line.mask);
-    let mut selected = whole & !whole_words(line.saved);
+    let known = whole & whole_words(line.saved);
+    let mut selected = whole;
     let mut now = [0; 8];
     let mut rest = whole;
     while rest != 0 {
         let index = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        // SAFETY: a word of a line in a mapped puddle, announced by this thread.
-        now[index] = unsafe { ((line.address + 8 * index) as *const u64).read() };
-        selected |= u8::from(now[index] != line.old[index]) << index;
+        let bit = rest & rest.wrapping_neg();
+        rest ^= bit;
+        // SAFETY: a word of a line in a mapped puddle, announced by this thread. What is known was saved.
+        unsafe {
+            now[index] = ((line.address + 8 * index) as *const u64).read();
+            if known & bit != 0 && now[index] == line.old[index].assume_init() {
+                selected ^= bit;
+            }
+        }
     }
     if selected != 0 {
         let address = line.address as u64;
@@ -50,18 +56,24 @@ fn push_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
 fn push_parts(record: &mut Vec<u64>, line: &AnnouncedLine<'_>, mask: u64) {
     for (first, ones) in runs(mask) {
         let mut part = [0; 2];
-        let mut before = [0; 2];
         let of_run = (!0 >> (64 - ones)) << first;
-        // SAFETY: a run of announced bytes, of fewer than two words; `old` has 64 bytes.
+        // SAFETY: a run of announced bytes, of fewer than two words.
         unsafe {
             let source = (line.address as *const u8).add(first);
-            let old = line.old.as_ptr().cast::<u8>().add(first);
             source.copy_to_nonoverlapping(part.as_mut_ptr().cast(), ones);
-            old.copy_to_nonoverlapping(before.as_mut_ptr().cast(), ones);
         }
-        if part != before || line.saved & of_run != of_run {
-            push_part(record, (line.address + first) as u64, ones, part);
+        if line.saved & of_run == of_run {
+            let mut before = [0; 2];
+            // SAFETY: these bytes of `old` were saved.
+            unsafe {
+                let old = line.old.as_ptr().cast::<u8>().add(first);
+                old.copy_to_nonoverlapping(before.as_mut_ptr().cast(), ones);
+            }
+            if part == before {
+                continue;
+            }
         }
+        push_part(record, (line.address + first) as u64, ones, part);
     }
 }
 
@@ -87,8 +99,9 @@ fn spread(words: u8) -> u64 {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod wide {
     use std::arch::x86_64::{
-        _mm512_loadu_si512, _mm512_mask_cmpneq_epi64_mask, _mm512_maskz_compress_epi64,
-        _mm512_maskz_loadu_epi8, _mm512_storeu_si512,
+        _mm512_cmpeq_epi64_mask, _mm512_mask_cmpeq_epi64_mask, _mm512_maskz_compress_epi64,
+        _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8,
+        _mm512_set1_epi64, _mm512_storeu_si512,
     };
 
     use durum_format::record::{ENTRY_WORDS_MAX, words_head};
@@ -97,21 +110,24 @@ mod wide {
 
     #[target_feature(enable = "avx512f,avx512bw,popcnt")]
     pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
-        for line in announced.lines() {
-            let whole = whole_words(line.mask);
-            // SAFETY: announced bytes of a line in a mapped puddle; the others are not read. `old` has 64 bytes.
+        let all = _mm512_set1_epi64(-1);
+        let mut lines = announced.lines();
+        record.reserve(lines.len() * ENTRY_WORDS_MAX);
+        while let Some(line) = lines.next() {
+            // Bit n of these: all bytes of word n.
+            let whole = _mm512_cmpeq_epi64_mask(_mm512_movm_epi8(line.mask), all);
+            let known = whole & _mm512_cmpeq_epi64_mask(_mm512_movm_epi8(line.saved), all);
+            // SAFETY: announced bytes of a line in a mapped puddle, and of what was kept of it; the others are not read.
             let (now, old) = unsafe {
                 (
                     _mm512_maskz_loadu_epi8(line.mask, line.address as *const i8),
-                    _mm512_loadu_si512(line.old.as_ptr().cast()),
+                    _mm512_maskz_loadu_epi8(line.saved, line.old.as_ptr().cast()),
                 )
             };
-            let differs = _mm512_mask_cmpneq_epi64_mask(whole, now, old);
-            let selected = differs | whole & !whole_words(line.saved);
+            let selected = whole & !_mm512_mask_cmpeq_epi64_mask(known, now, old);
             if selected != 0 {
-                record.reserve(ENTRY_WORDS_MAX);
                 let len = record.len();
-                // SAFETY: there is room for the longest entry, a head and eight words; those that count are written.
+                // SAFETY: there is room for the longest entry of each line, a head and eight words; those that count are written.
                 unsafe {
                     let place = record.as_mut_ptr().add(len);
                     place.write(words_head(Operation::Store, line.address as u64, selected));
@@ -120,11 +136,23 @@ mod wide {
                     record.set_len(len + 1 + selected.count_ones() as usize);
                 }
             }
-            let parts = line.mask & !spread(whole);
+            let parts = line.mask & !_mm512_movepi8_mask(_mm512_maskz_mov_epi64(whole, all));
             if parts != 0 {
-                push_parts(record, &line, parts);
+                push_parts_and_reserve(record, &line, parts, lines.len());
             }
         }
+    }
+
+    /// As [`push_parts`]; then there is room for the words of so many lines more.
+    #[inline(never)]
+    fn push_parts_and_reserve(
+        record: &mut Vec<u64>,
+        line: &AnnouncedLine<'_>,
+        parts: u64,
+        lines: usize,
+    ) {
+        push_parts(record, line, parts);
+        record.reserve(lines * ENTRY_WORDS_MAX);
     }
 }
 

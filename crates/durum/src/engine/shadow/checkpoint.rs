@@ -6,7 +6,7 @@
 //! Lines gather in a batch. When the records of a batch amount to `batch_max`, its lines are written back, each once, while
 //! the next batch fills. When a fence has covered the last of them, every record of the batch is home.
 
-use durum_format::record::{Entries, HEADER_WORDS};
+use durum_format::record::HEADER_WORDS;
 
 use super::home::Home;
 use super::journal::Journal;
@@ -47,17 +47,19 @@ impl Checkpoint {
     /// [`Checkpoint::advance`], fences and calls [`Checkpoint::fenced`], before it lets go of the lock.
     ///
     /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
-    #[inline]
-    pub(super) fn write_back(&mut self, bytes: usize) -> Result<()> {
-        if self.stopped || !self.home.is_mapped() || self.home.is_written() {
-            return Ok(());
+    #[inline(always)]
+    pub(super) fn write_back(&mut self, bytes: usize) {
+        if let Home::Mapped(home) = &mut self.home
+            && !self.stopped
+            && !home.is_written()
+        {
+            // ORDER: durable with the caller's fence, before their records count as home.
+            home.write_back(2 + home.writing() * 3 * bytes / self.batch_max);
         }
-        let pace = self.home.writing() * 3 * bytes / self.batch_max;
-        self.home.write(2 + pace)
     }
 
     /// The second part: applies twice as much as the commit logs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) {
         if !self.stopped && self.home.is_mapped() {
             self.apply(journal, 2 * bytes);
@@ -65,7 +67,7 @@ impl Checkpoint {
     }
 
     /// After the caller's fence: a batch whose lines are all written back is home.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fenced(&mut self, journal: &Journal) {
         if self.home.is_written()
             && let Some(to) = self.writing_to.take()
@@ -174,12 +176,7 @@ impl Checkpoint {
                 return;
             };
             let size = (HEADER_WORDS + record.len()) * 8;
-            // Records were made in this process; they are checked where they are read after a crash.
-            guarded(|| {
-                Entries::new(record)
-                    .flatten()
-                    .for_each(|change| self.home.apply(&change))
-            });
+            guarded(|| self.home.apply(record));
             self.applied += 1;
             journal.was_applied(self.applied);
             self.batch_bytes += size;

@@ -126,7 +126,7 @@ impl Journal {
         }
         match &self.group {
             Some(group) => group.flush(self, store),
-            None => self.queue.flush(self, store),
+            None => Ok(self.queue.flush(self, store)?),
         }
     }
 }

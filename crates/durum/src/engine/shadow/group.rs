@@ -133,7 +133,7 @@ impl Group {
                     }
                 });
             if let Err(error) = appended {
-                failed.push((ticket, error));
+                failed.push((ticket, *error));
             }
         }
         let synced = writer

@@ -2,7 +2,7 @@
 //!
 //! Changes gather in a batch; a batch that is full is written while the next one fills.
 
-use durum_format::record::{Change, Operation};
+use durum_format::record::{Change, Entries, Operation};
 use durum_persist::{Site, line};
 
 use super::blocks::Files;
@@ -28,12 +28,15 @@ pub(super) enum Home {
 }
 
 impl Home {
-    /// Makes a change, and adds its lines to the batch.
+    /// Makes the changes of a record, and adds their lines to the batch.
     #[inline]
-    pub(super) fn apply(&mut self, change: &Change<'_>) {
+    pub(super) fn apply(&mut self, record: &[u64]) {
         match self {
-            Self::Mapped(home) => home.apply(change),
-            Self::Files(home) => home.apply(change),
+            Self::Mapped(home) => home.apply(record),
+            // Records were made in this process; they are checked where they are read after a crash.
+            Self::Files(home) => Entries::new(record)
+                .flatten()
+                .for_each(|change| home.apply(&change)),
         }
     }
 
@@ -65,19 +68,11 @@ impl Home {
         }
     }
 
-    /// Lines of the batch that is being written.
-    pub(super) fn writing(&self) -> usize {
-        match self {
-            Self::Mapped(home) => home.writing.len(),
-            Self::Files(home) => home.writing(),
-        }
-    }
-
     /// Whether every line of that batch is written.
     #[inline]
     pub(super) fn is_written(&self) -> bool {
         match self {
-            Self::Mapped(home) => home.next == home.writing.len(),
+            Self::Mapped(home) => home.is_written(),
             Self::Files(home) => home.writing() == 0,
         }
     }
@@ -208,20 +203,54 @@ impl Mapped {
         }
     }
 
-    fn write_back(&mut self, lines: usize) {
+    /// Lines of the batch that is being written.
+    #[inline]
+    pub(super) fn writing(&self) -> usize {
+        self.writing.len()
+    }
+
+    #[inline]
+    pub(super) fn is_written(&self) -> bool {
+        self.next == self.writing.len()
+    }
+
+    /// Writes back `lines` more lines of the batch that is being written.
+    #[inline]
+    pub(super) fn write_back(&mut self, lines: usize) {
         let end = self.next.saturating_add(lines).min(self.writing.len());
-        for number in &self.writing[self.next..end] {
-            note(number * line::LINE);
-            let home = number * line::LINE + self.offset;
-            // ORDER: durable with the next fence of this thread, before these records count as home.
-            // SAFETY: a line that `apply` has stored to; its puddle stays mapped until all its records are home.
-            unsafe { line::write_back(home as *const u8, line::LINE, HOME_WRITE) };
-        }
+        let numbers = &self.writing[self.next..end];
+        numbers.iter().for_each(|number| note(number * line::LINE));
+        // ORDER: durable with the next fence of this thread, before these records count as home.
+        // SAFETY: lines that `apply` has stored to; their puddles stay mapped until all their records are home.
+        unsafe { line::write_back_lines(numbers, self.offset, HOME_WRITE) };
         self.next = end;
     }
 
     #[inline]
-    fn apply(&mut self, change: &Change<'_>) {
+    fn apply(&mut self, record: &[u64]) {
+        let mut entries = Entries::new(record);
+        loop {
+            if cfg!(target_endian = "little")
+                && let Some((address, mask, words)) = entries.next_store()
+            {
+                let home = (address as usize + self.offset) as *mut u64;
+                // SAFETY: words of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
+                // records are home. Only the holder of the checkpoint's lock writes there.
+                unsafe { line::store_words(home, mask, words) };
+                self.batch.insert(address as usize / line::LINE);
+                continue;
+            }
+            match entries.next() {
+                Some(Ok(change)) => self.change(&change),
+                // Records were made in this process; they are checked where they are read after a crash.
+                Some(Err(_)) => {}
+                None => return,
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn change(&mut self, change: &Change<'_>) {
         match *change {
             Change::Words {
                 operation,
@@ -230,15 +259,8 @@ impl Mapped {
                 words,
             } => {
                 let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: words of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
-                // records are home. Only the holder of the checkpoint's lock writes there.
-                unsafe {
-                    if operation == Operation::Store && cfg!(target_endian = "little") {
-                        line::store_words(home, mask, words);
-                    } else {
-                        change_words(home, operation, mask, words);
-                    }
-                }
+                // SAFETY: as for the words in `apply`.
+                unsafe { change_words(home, operation, mask, words) };
                 self.batch.insert(address as usize / line::LINE);
             }
             Change::Copy { target, data } => {

@@ -5,7 +5,7 @@
 //! all three, because its stamp is drawn and its record is not there.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -19,10 +19,11 @@ use super::checkpoint::Checkpoint;
 use super::checkpointer::Checkpointer;
 use super::group::Group;
 use super::home::{Home, Mapped};
+use super::latch::{Held, Latch};
 use super::queue::{DRAIN, Queue};
 use super::relief::Relief;
 use super::segments::{Segment, Segments};
-use crate::error::Result;
+use crate::error::{Result, Step};
 use crate::fault::guarded;
 use crate::log::MoreLog;
 use crate::media::Barrier;
@@ -55,9 +56,8 @@ pub(crate) struct Journal {
     watermark: CachePadded<AtomicU64>,
     /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or that was free all the time.
     any_place: AtomicU64,
-    checkpoint: CachePadded<Mutex<Checkpoint>>,
+    checkpoint: CachePadded<Latch<Checkpoint>>,
     segments: Mutex<Segments>,
-    writers: AtomicU32,
     next_log: AtomicU32,
     /// The slot that the next watermark goes to.
     slot: AtomicUsize,
@@ -105,9 +105,8 @@ impl Journal {
             home: CachePadded::default(),
             watermark: CachePadded::default(),
             any_place: AtomicU64::new(0),
-            checkpoint: CachePadded::new(Mutex::new(checkpoint)),
+            checkpoint: CachePadded::new(Latch::new(checkpoint)),
             segments: Mutex::default(),
-            writers: AtomicU32::new(0),
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
             home_offset: home_offset.unwrap_or(0),
@@ -122,31 +121,61 @@ impl Journal {
 
     /// A number for a new log.
     pub(super) fn join(&self) -> u32 {
-        self.writers.fetch_add(1, Ordering::Relaxed);
+        self.checkpoint.join(self.group.is_none());
         self.next_log.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn leave(&self) {
-        self.writers.fetch_sub(1, Ordering::Relaxed);
+        self.checkpoint.leave();
     }
 
     /// Draws `count` stamps; the first of them. Every one has to be published. An error has poisoned the store.
     #[inline]
-    pub(super) fn draw(&self, count: u64) -> Result<u64> {
+    pub(super) fn draw(&self, count: u64) -> Step<u64> {
         // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a larger stamp.
         let first = self.drawn.fetch_add(count, Ordering::AcqRel) + 1;
-        if first + count - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
+        if !self.has_slots(first + count) {
             self.wait_for_slots(first + count)?;
         }
         Ok(first)
     }
 
+    /// Whether there are slots for stamps before `end`.
+    #[inline]
+    fn has_slots(&self, end: u64) -> bool {
+        end - self.applied.load(Ordering::Acquire) <= SLOTS as u64
+    }
+
+    /// Draws a stamp, and takes the checkpoint if nobody works on it.
+    #[inline(always)]
+    pub(super) fn draw_and_take(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+        if let Some(checkpoint) = self.checkpoint.try_alone() {
+            // Nobody else draws.
+            let stamp = self.drawn.load(Ordering::Relaxed) + 1;
+            if self.has_slots(stamp + 1) {
+                self.drawn.store(stamp, Ordering::Release);
+                return Ok((stamp, Some(checkpoint)));
+            }
+        }
+        self.draw_and_take_among_others()
+    }
+
+    #[inline(never)]
+    fn draw_and_take_among_others(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+        Ok((self.draw(1)?, self.take_checkpoint()))
+    }
+
+    /// The checkpoint, for the thread of a [`Writer`](super::Writer), if nobody works on it.
+    pub(super) fn take_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
+        self.checkpoint.try_among_others()
+    }
+
     /// Others have committed so much that the records could not be told apart: helps until there is room.
     #[cold]
     fn wait_for_slots(&self, end: u64) -> Result<()> {
-        while end - self.applied.load(Ordering::Acquire) > SLOTS as u64 {
+        while !self.has_slots(end) {
             self.poison.check()?;
-            match self.try_checkpoint() {
+            match self.take_checkpoint() {
                 Some(mut checkpoint) => checkpoint.advance_fully(self)?,
                 None => std::thread::yield_now(),
             }
@@ -224,13 +253,9 @@ impl Journal {
         self.watermark.fetch_max(watermark, Ordering::AcqRel);
     }
 
-    #[inline]
-    pub(super) fn try_checkpoint(&self) -> Option<MutexGuard<'_, Checkpoint>> {
-        match self.checkpoint.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    /// The checkpoint, for others, if nobody works on it.
+    pub(super) fn try_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
+        self.checkpoint.try_lock()
     }
 
     /// Sees to it that there is log space. Without room the first commit reports it.
@@ -332,7 +357,7 @@ impl Journal {
     fn kept_bytes(&self) -> u64 {
         match self.group {
             Some(_) => FILE_LOG_BYTES,
-            None => LOG_BYTES * u64::from(self.writers.load(Ordering::Relaxed)).max(1),
+            None => LOG_BYTES * u64::from(self.checkpoint.members()).max(1),
         }
     }
 
@@ -357,10 +382,8 @@ impl Journal {
         }
     }
 
-    pub(super) fn lock_checkpoint(&self) -> MutexGuard<'_, Checkpoint> {
-        self.checkpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_checkpoint(&self) -> Held<'_, Checkpoint> {
+        self.checkpoint.lock()
     }
 
     /// Gives log space back that large transactions took.

@@ -29,7 +29,7 @@ use super::flusher::Flusher;
 use super::journal::Journal;
 use super::latest::Latest;
 use super::writer::Writer;
-use crate::error::Result;
+use crate::error::{Result, Step};
 use crate::fault::media_failed;
 use crate::media::Barrier;
 use crate::store::StoreInner;
@@ -240,7 +240,7 @@ impl Queue {
         journal: &Journal,
         store: &StoreInner,
         barrier: &mut Barrier,
-    ) -> Result<()> {
+    ) -> Step {
         let taken = {
             let mut state = match record::leaves_out(WAIT) {
                 true => self.lock(),
@@ -263,7 +263,7 @@ impl Queue {
         let result = writer
             .commit(journal, store, barrier)
             .and_then(|()| match media_failed() {
-                true => store.check_logs(),
+                true => store.check_logs().map_err(Box::new),
                 false => Ok(()),
             });
         std::mem::forget(taking);
@@ -283,7 +283,7 @@ impl Queue {
         journal: &Journal,
         store: &StoreInner,
         barrier: &mut Barrier,
-    ) -> Result<()> {
+    ) -> Step {
         if !self.is_in_use() || record::leaves_out(TAKE) {
             return Ok(());
         }
@@ -307,7 +307,7 @@ impl Queue {
     }
 
     /// Writes all that waits to the queue's own log.
-    pub(super) fn flush(&self, journal: &Journal, store: &StoreInner) -> Result<()> {
+    pub(super) fn flush(&self, journal: &Journal, store: &StoreInner) -> Step {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = writer.get_or_insert_with(|| Writer::new(journal));
         writer.clear();

@@ -8,8 +8,8 @@ use durum_persist::{Site, count, line};
 use super::direct;
 use super::journal::{Journal, TRANSACTION_MAX};
 use super::segments::Segment;
-use crate::error::{Error, Result};
-use crate::fault::guarded;
+use crate::error::{Error, Result, Step};
+use crate::fault::{Guard, guarded};
 use crate::media::Barrier;
 use crate::store::StoreInner;
 
@@ -72,10 +72,14 @@ impl Writer {
         self.record.len() == HEADER_WORDS
     }
 
+    #[inline]
     pub(super) fn clear(&mut self) {
         self.direct.clear();
+        // A leader of a group may have left an empty one.
         self.record.truncate(HEADER_WORDS);
-        self.record.resize(HEADER_WORDS, 0);
+        if self.record.len() < HEADER_WORDS {
+            self.record.resize(HEADER_WORDS, 0);
+        }
     }
 
     /// The thread ends: its segment goes to others.
@@ -86,31 +90,41 @@ impl Writer {
         journal.leave();
     }
 
-    /// Makes the record durable. After an error nothing was written, or the store is poisoned.
+    /// Whether the record fits where the cursor is, as a whole.
     #[inline]
+    fn fits(&self) -> bool {
+        self.cursor + self.record.len() * 8 <= self.end
+    }
+
+    /// Makes the record durable. After an error nothing was written, or the store is poisoned.
+    #[inline(always)]
     pub(super) fn commit(
         &mut self,
         journal: &Journal,
         store: &StoreInner,
         barrier: &mut Barrier,
-    ) -> Result<()> {
+    ) -> Step {
         let bytes = self.record.len() * 8;
-        let fits = self.cursor + bytes <= self.end;
+        let fits = self.fits();
         if !fits {
             // Waits for home updates where the log is full, so before the lock below.
             self.put_in_parts(journal, store, barrier)?;
         }
         // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence does.
-        let stamp = if fits { journal.draw(1)? } else { 0 };
-        let mut checkpoint = journal.try_checkpoint();
+        let (stamp, mut checkpoint) = match fits {
+            true => journal.draw_and_take()?,
+            false => (0, journal.take_checkpoint()),
+        };
         if let Some(checkpoint) = &mut checkpoint {
             // ORDER: durable with the commit's fence, before their records count as home.
-            checkpoint.write_back(bytes)?;
+            checkpoint.write_back(bytes);
         }
-        // ORDER: durable with the record, by the commit's fence.
-        direct::write(&self.direct, journal);
+        if !self.direct.is_empty() {
+            // ORDER: durable with the record, by the commit's fence.
+            direct::write(&self.direct, journal);
+        }
         if fits {
-            self.put(journal, stamp, 0, false, None, barrier)?;
+            self.put(journal, stamp, barrier)?;
         }
         if let Some(checkpoint) = &mut checkpoint {
             // While the media take what was written back, which the fence waits for.
@@ -132,10 +146,10 @@ impl Writer {
         journal: &Journal,
         store: &StoreInner,
         barrier: &mut Barrier,
-    ) -> Result<()> {
-        if self.cursor + self.record.len() * 8 <= self.end {
+    ) -> Step {
+        if self.fits() {
             let stamp = journal.draw(1)?;
-            self.put(journal, stamp, 0, false, None, barrier)?;
+            self.put(journal, stamp, barrier)?;
         } else {
             self.put_in_parts(journal, store, barrier)?;
         }
@@ -162,7 +176,7 @@ impl Writer {
     }
 
     /// What was appended is durable.
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish(&mut self, journal: &Journal) {
         self.fenced = true;
         for (stamp, address) in &self.written {
@@ -175,65 +189,56 @@ impl Writer {
         }
     }
 
-    /// Writes a record with these entries (all that are in the making, if `None`) where the cursor is.
-    #[inline]
-    fn put(
+    /// Writes the record where the cursor is, as a whole.
+    #[inline(always)]
+    fn put(&mut self, journal: &Journal, stamp: u64, barrier: &mut Barrier) -> Step {
+        let header = self.header(journal, stamp);
+        if let Some(segment) = &self.segment {
+            write_record(segment, self.cursor, &header, &mut self.record, barrier)?;
+        }
+        self.move_on(&header, self.record.len() * 8);
+        Ok(())
+    }
+
+    /// Writes a part of the record where the cursor is.
+    fn put_part(
         &mut self,
-        journal: &Journal,
-        stamp: u64,
-        part: u32,
-        more: bool,
-        entries: Option<Range<usize>>,
+        header: &RecordHeader,
+        entries: Range<usize>,
         barrier: &mut Barrier,
-    ) -> Result<()> {
-        let Some(segment) = &self.segment else {
-            return Ok(());
-        };
-        let watermark = journal.home();
-        let header = RecordHeader {
+    ) -> Step {
+        let mut piece = vec![0; HEADER_WORDS];
+        piece.extend_from_slice(&self.record[entries]);
+        if let Some(segment) = &self.segment {
+            write_record(segment, self.cursor, header, &mut piece, barrier)?;
+        }
+        self.move_on(header, piece.len() * 8);
+        Ok(())
+    }
+
+    /// The header of the next record, if that is a whole one.
+    #[inline(always)]
+    fn header(&self, journal: &Journal, stamp: u64) -> RecordHeader {
+        RecordHeader {
             stamp,
-            watermark,
+            watermark: journal.home(),
             previous: self.previous,
             log: self.log,
-            part,
-            more,
+            part: 0,
+            more: false,
             fenced: self.fenced,
-        };
-        let mut piece = Vec::new();
-        let record = match entries {
-            None => &mut self.record,
-            Some(range) => {
-                piece.resize(HEADER_WORDS, 0);
-                piece.extend_from_slice(&self.record[range]);
-                &mut piece
-            }
-        };
-        let offset = (self.cursor - segment.puddle.address) as u64;
-        header.seal(record, &segment.salt, offset);
-        let (target, size) = (self.cursor as *mut u8, record.len() * 8);
-        // ORDER: durable with the commit's fence.
-        // SAFETY: the caller has seen to it that the record fits; only this thread writes this segment.
-        guarded(|| unsafe {
-            if segment.puddle.private {
-                // Written to the file with the others of its group.
-                line::copy(target, record.as_ptr().cast(), size);
-                return Ok(());
-            }
-            if size >= STREAM_MIN {
-                line::copy_streaming(target, record.as_ptr().cast(), size);
-                return Ok(());
-            }
-            line::copy(target, record.as_ptr().cast(), size);
-            // ORDER: as said above.
-            barrier.write_back(&segment.puddle, target as usize, size, RECORD_WRITE)
-        })?;
+        }
+    }
+
+    /// A record of `size` bytes was written.
+    #[inline(always)]
+    fn move_on(&mut self, header: &RecordHeader, size: usize) {
         self.fenced = false;
         count::add_bytes_logged(size as u64);
-        self.written.push((stamp, self.cursor));
+        self.written.push((header.stamp, self.cursor));
         self.cursor += size.next_multiple_of(LINE);
-        self.previous = stamp;
-        self.watermark = watermark;
-        Ok(())
+        self.previous = header.stamp;
+        self.watermark = header.watermark;
     }
 
     /// For a record that does not fit where the cursor is.
@@ -243,11 +248,11 @@ impl Writer {
         journal: &Journal,
         store: &StoreInner,
         barrier: &mut Barrier,
-    ) -> Result<()> {
+    ) -> Step {
         let bytes = self.record.len() as u64 * 8;
         if bytes > TRANSACTION_MAX {
             let max = TRANSACTION_MAX;
-            return Err(Error::TransactionTooLarge { bytes, max });
+            return Err(Error::TransactionTooLarge { bytes, max }.into());
         }
         let rest = self.end - self.cursor;
         let mut cuts = Vec::new();
@@ -269,7 +274,7 @@ impl Writer {
                     for segment in segments {
                         journal.put_segment(0, segment);
                     }
-                    return Err(error);
+                    return Err(error.into());
                 }
             };
             let end = self.cut(start, (segment.end - segment.start) / 8 - HEADER_WORDS);
@@ -292,14 +297,12 @@ impl Writer {
                 }
             }
             let more = part + 1 < count;
-            self.put(
-                journal,
-                first + part as u64,
-                part as u32,
+            let header = RecordHeader {
+                part: part as u32,
                 more,
-                Some(entries),
-                barrier,
-            )?;
+                ..self.header(journal, first + part as u64)
+            };
+            self.put_part(&header, entries, barrier)?;
         }
         Ok(())
     }
@@ -317,4 +320,36 @@ impl Writer {
         }
         start + end
     }
+}
+
+/// Writes a record to `address` in a segment, and starts making it durable.
+#[inline(always)]
+fn write_record(
+    segment: &Segment,
+    address: usize,
+    header: &RecordHeader,
+    record: &mut [u64],
+    barrier: &mut Barrier,
+) -> Step {
+    let offset = (address - segment.puddle.address) as u64;
+    header.seal(record, &segment.salt, offset);
+    let (target, source, size) = (address as *mut u8, record.as_ptr(), record.len() * 8);
+    let _guard = Guard::new();
+    if segment.puddle.private {
+        // Written to the file with the others of its group.
+        // SAFETY: the caller has seen to it that the record fits; only this thread writes this segment.
+        unsafe { line::copy(target, source.cast(), size) };
+        return Ok(());
+    }
+    if size >= STREAM_MIN {
+        // ORDER: durable with the commit's fence.
+        // SAFETY: as above.
+        unsafe { line::copy_streaming(target, source.cast(), size) };
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { line::copy_words(target.cast(), source, size / 8) };
+    // ORDER: durable with the commit's fence.
+    barrier.write_back(&segment.puddle, address, size, RECORD_WRITE)?;
+    Ok(())
 }
