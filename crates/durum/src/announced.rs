@@ -72,9 +72,10 @@ const FEW_RANGES: usize = 16;
 
 impl Default for Announced {
     fn default() -> Self {
+        let (lines, index) = Self::with_index(INDEX_MIN);
         Self {
-            lines: Vec::with_capacity(32),
-            index: vec![Place::default(); INDEX_MIN],
+            lines,
+            index,
             epoch: 1,
             large: Vec::new(),
             fresh: Vec::new(),
@@ -101,7 +102,7 @@ fn mask_of(number: usize, start: usize, end: usize) -> u64 {
 ///
 /// # Safety
 /// These bytes are readable, and nobody changes them meanwhile.
-#[inline]
+#[inline(never)]
 unsafe fn save(old: &mut [MaybeUninit<u64>; 8], address: usize, mask: u64) {
     for (first, ones) in runs(mask) {
         // SAFETY: as the caller promises; `first + ones` is at most 64.
@@ -145,26 +146,37 @@ fn lines_of(start: usize, end: usize) -> Range<usize> {
 }
 
 impl Announced {
-    #[inline]
-    fn hash(&self, number: usize) -> usize {
-        // Fibonacci hashing: the upper bits of the product are the well mixed ones.
-        (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & (self.index.len() - 1)
+    fn with_index(places: usize) -> (Vec<Line>, Vec<Place>) {
+        debug_assert!(places.is_power_of_two());
+        // One more than half of the places are ever used.
+        (
+            Vec::with_capacity(places / 2 + 1),
+            vec![Place::default(); places],
+        )
+    }
+
+    /// What the entry of a line begins with, if it is of this epoch.
+    #[inline(always)]
+    fn tag(&self, number: usize) -> u64 {
+        self.epoch << EPOCH_SHIFT | number as u64
     }
 
     /// Where the line is in `lines`, or else the free entry of the index that is to name it.
-    #[inline]
+    #[inline(always)]
     fn find(&self, number: usize) -> Result<usize, usize> {
-        let tag = self.epoch << EPOCH_SHIFT | number as u64;
-        let mut slot = self.hash(number);
+        let (tag, last) = (self.tag(number), self.index.len() - 1);
+        // Fibonacci hashing: the upper bits of the product are the well mixed ones.
+        let mut slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last;
         loop {
-            let place = &self.index[slot];
+            // SAFETY: the length is a power of two, so `last` is its mask.
+            let place = unsafe { self.index.get_unchecked(slot) };
             if place.tag == tag {
                 return Ok(place.at as usize);
             }
-            if place.tag >> EPOCH_SHIFT != self.epoch {
+            if (place.tag ^ tag) >> EPOCH_SHIFT != 0 {
                 return Err(slot);
             }
-            slot = (slot + 1) & (self.index.len() - 1);
+            slot = (slot + 1) & last;
         }
     }
 
@@ -173,25 +185,28 @@ impl Announced {
     fn line(&mut self, number: usize) -> &mut Line {
         let at = match self.find(number) {
             Ok(at) => at,
-            Err(slot) => self.enter(number, slot),
+            Err(slot) => self.enter(number, slot, 0),
         };
-        &mut self.lines[at]
+        debug_assert!(at < self.lines.len());
+        // SAFETY: entries of this epoch name lines that are there.
+        unsafe { self.lines.get_unchecked_mut(at) }
     }
 
+    /// Enters a line whose bytes of `mask` are announced, and about to be saved.
     #[inline(always)]
-    fn enter(&mut self, number: usize, slot: usize) -> usize {
-        let at = self.lines.len();
-        self.lines.push(Line {
-            number,
-            mask: 0,
-            saved: 0,
-            old: [MaybeUninit::uninit(); 8],
-        });
-        self.index[slot] = Place {
-            tag: self.epoch << EPOCH_SHIFT | number as u64,
-            at: at as u32,
-        };
-        if self.lines.len() * 2 > self.index.len() {
+    fn enter(&mut self, number: usize, slot: usize, mask: u64) -> usize {
+        let (tag, at) = (self.tag(number), self.lines.len());
+        debug_assert!(at < self.lines.capacity());
+        // SAFETY: at most half of the index is in use, and there is room for one line more than that; `find` gives slots of the index.
+        unsafe {
+            let line = self.lines.as_mut_ptr().add(at);
+            (&raw mut (*line).number).write(number);
+            (&raw mut (*line).mask).write(mask);
+            (&raw mut (*line).saved).write(mask);
+            self.lines.set_len(at + 1);
+            *self.index.get_unchecked_mut(slot) = Place { tag, at: at as u32 };
+        }
+        if (at + 1) * 2 > self.index.len() {
             self.grow();
         }
         at
@@ -199,14 +214,14 @@ impl Announced {
 
     #[cold]
     fn grow(&mut self) {
-        self.index = vec![Place::default(); self.index.len() * 2];
+        let (mut lines, index) = Self::with_index(self.index.len() * 2);
+        lines.append(&mut self.lines);
+        (self.lines, self.index) = (lines, index);
         for at in 0..self.lines.len() {
             let number = self.lines[at].number;
             if let Err(slot) = self.find(number) {
-                self.index[slot] = Place {
-                    tag: self.epoch << EPOCH_SHIFT | number as u64,
-                    at: at as u32,
-                };
+                let (tag, at) = (self.tag(number), at as u32);
+                self.index[slot] = Place { tag, at };
             }
         }
     }
@@ -332,6 +347,38 @@ impl Announced {
                 save(&mut line.old, start - offset, fresh);
             }
         }
+    }
+
+    /// The same for the word at `start`, a multiple of 8.
+    ///
+    /// # Safety
+    /// As for [`Announced::insert_saving`].
+    #[inline(always)]
+    pub(crate) unsafe fn insert_saving_word(&mut self, start: usize) {
+        debug_assert!(start.is_multiple_of(8));
+        if !self.large.is_empty() {
+            // SAFETY: the same contract.
+            return unsafe { self.insert_saving_lines(start, 8) };
+        }
+        let (number, index) = (start / LINE, start / 8 % 8);
+        let mask = 0xff << (8 * index);
+        let at = match self.find(number) {
+            Ok(at) => {
+                // SAFETY: entries of this epoch name lines that are there.
+                let line = unsafe { self.lines.get_unchecked_mut(at) };
+                let fresh = mask & !line.mask;
+                line.mask |= mask;
+                line.saved |= fresh;
+                if fresh != mask {
+                    // SAFETY: the bytes of `fresh` lie in the range of the contract.
+                    return unsafe { save(&mut line.old, number * LINE, fresh) };
+                }
+                at
+            }
+            Err(slot) => self.enter(number, slot, mask),
+        };
+        // SAFETY: the line is there. A whole word is read, as the contract says.
+        unsafe { self.lines.get_unchecked_mut(at).old[index].write((start as *const u64).read()) };
     }
 
     /// # Safety
@@ -464,17 +511,19 @@ impl Announced {
         }
         self.epoch += 1;
         self.lines.clear();
-        self.large.clear();
-        self.fresh.clear();
-        self.bytes = 0;
-        self.few.clear();
+        // Only `insert` enters anything there.
+        if self.bytes > 0 {
+            self.bytes = 0;
+            self.large.clear();
+            self.fresh.clear();
+            self.few.clear();
+        }
     }
 
     #[cold]
     fn forget_epochs(&mut self) {
         if self.index.len() > INDEX_KEPT {
-            self.index = vec![Place::default(); INDEX_MIN];
-            self.lines = Vec::with_capacity(INDEX_MIN / 2);
+            (self.lines, self.index) = Self::with_index(INDEX_MIN);
         } else if self.epoch == EPOCH_MAX {
             self.index.fill(Place::default());
         } else {

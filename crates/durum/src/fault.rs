@@ -1,4 +1,4 @@
-//! Media errors while mapped memory is accessed.
+//! What may befall a process that has puddles mapped: media errors while it accesses them, and forks.
 //!
 //! When a page of a mapped file cannot be read (a truncated file, a bad block), the kernel sends SIGBUS. The handler
 //! replaces the page by a private one and poisons the puddle's pool with file and offset, so that the program
@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::space::puddle_at;
 
@@ -47,13 +47,41 @@ pub(crate) fn guarded<R>(access: impl FnOnce() -> R) -> R {
     access()
 }
 
-/// Set once any page of any puddle has failed: whether a closer look is needed.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// What hardly ever happens, in one word, so that those who go the short way look at it once.
+static RARE: AtomicU32 = AtomicU32::new(0);
+/// A page of a puddle has failed: a closer look is needed.
+const FAILED: u32 = 1;
+/// This process is a fork of the one that opened its stores: puddles are not mapped here.
+const FORKED: u32 = 2;
+
+/// Whether any page of any puddle has failed in this process, or the process is a fork.
+#[inline(always)]
+pub(crate) fn failed_or_forked() -> bool {
+    RARE.load(Ordering::Relaxed) != 0
+}
 
 /// Whether any page of any puddle has failed in this process.
-#[inline]
+#[inline(always)]
 pub(crate) fn media_failed() -> bool {
-    FAILED.load(Ordering::Relaxed)
+    RARE.load(Ordering::Relaxed) & FAILED != 0
+}
+
+/// Whether this process is a fork of the one that opened its stores: puddles are not mapped here.
+#[inline(always)]
+pub(crate) fn forked() -> bool {
+    RARE.load(Ordering::Relaxed) & FORKED != 0
+}
+
+/// Makes `forked` tell the truth in children from now on.
+pub(crate) fn watch_forks() {
+    extern "C" fn in_child() {
+        RARE.fetch_or(FORKED, Ordering::Relaxed);
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the handler changes an atomic only.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
 }
 
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
@@ -103,7 +131,7 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
             };
             if replaced as usize == page {
                 puddle.poison_at(page);
-                FAILED.store(true, Ordering::Release);
+                RARE.fetch_or(FAILED, Ordering::Release);
                 return;
             }
         }

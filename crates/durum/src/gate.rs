@@ -24,7 +24,7 @@ use crossbeam_utils::CachePadded;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 use crate::error::{Error, Result};
-use crate::space::forked;
+use crate::fault::forked;
 
 /// New transactions wait.
 const CLOSED: u32 = 1;

@@ -229,7 +229,7 @@ impl PoolInner {
 
     /// Brings every record home, so that none will be written to the pool's puddles any more. After an error they may not be unmapped.
     pub(crate) fn drain(&self) -> Result<()> {
-        if self.kind != EngineKind::Shadow || crate::space::forked() {
+        if self.kind != EngineKind::Shadow || crate::fault::forked() {
             return Ok(());
         }
         self.poison.check()?;
@@ -333,10 +333,10 @@ impl PoolInner {
 
 impl Drop for PoolInner {
     fn drop(&mut self) {
-        if !crate::space::forked() && self.check_usable().is_ok() {
+        if !crate::fault::forked() && self.check_usable().is_ok() {
             self.give_back_unused(0);
         }
-        if self.kind == EngineKind::Shadow && !crate::space::forked() {
+        if self.kind == EngineKind::Shadow && !crate::fault::forked() {
             self.store.journal().stop_threads();
         }
         let _ = self.settle();
@@ -356,7 +356,7 @@ impl Drop for PoolInner {
             .extend(puddles);
         // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
         if self.poison.check().is_ok()
-            && !crate::space::forked()
+            && !crate::fault::forked()
             && let Err(error) = self.store.service.close_pool(self.uuid)
         {
             // The next opener finds the grant and recovers, which changes nothing in a drained pool.
@@ -406,7 +406,7 @@ impl Pool {
     /// # Errors
     /// As for [`Pool::root`].
     pub fn root_bytes(&self, type_id: u64, size: usize, align: usize) -> Result<*mut u8> {
-        if crate::space::forked() {
+        if crate::fault::forked() {
             return Err(Error::Forked);
         }
         let existing = || self.existing_root_as(type_id, size);
@@ -483,7 +483,7 @@ impl Pool {
         if len == 0 {
             return Ok(());
         }
-        if crate::space::forked() {
+        if crate::fault::forked() {
             return Err(Error::Forked);
         }
         self.inner.check_usable()?;
@@ -506,7 +506,7 @@ impl Pool {
     /// `Poisoned`: which of them are durable is unknown. `StorageFull` and others where the log had to grow: they are not durable, and will be tried again.
     pub fn sync(&self) -> Result<()> {
         durum_persist::record::api("sync");
-        if crate::space::forked() {
+        if crate::fault::forked() {
             return Err(Error::Forked);
         }
         self.inner.check_usable()?;
@@ -531,7 +531,7 @@ impl Pool {
     /// that the pool is not closed meanwhile.
     #[doc(hidden)]
     pub fn holding(address: usize) -> Result<Pool> {
-        if crate::space::forked() {
+        if crate::fault::forked() {
             return Err(Error::Forked);
         }
         let refused = Error::NotInPool { address, len: 1 };
@@ -554,7 +554,7 @@ impl Pool {
     /// # Errors
     /// `DamagedHeap`, `Poisoned` when a puddle is read for the first time.
     pub fn usage(&self) -> Result<Usage> {
-        if crate::space::forked() {
+        if crate::fault::forked() {
             return Err(Error::Forked);
         }
         let puddles = self

@@ -174,7 +174,7 @@ impl RawLog {
 
     /// Refuses to go on after a fork, or after a write or a sync failed.
     fn check(&self) -> Result<()> {
-        if crate::space::forked() {
+        if crate::fault::forked() {
             Err(Error::Forked)
         } else {
             self.store.poison.check()

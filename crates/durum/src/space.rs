@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use durum_format::UNIT;
@@ -164,24 +164,4 @@ fn puddle_further_at(address: usize) -> Option<NonNull<Puddle>> {
     spaces()
         .skip(1)
         .find_map(|space| NonNull::new(space.slot(address)?.load(Ordering::Acquire)))
-}
-
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process is a fork of the one that opened its stores: puddles are not mapped here.
-#[inline]
-pub(crate) fn forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
-}
-
-/// Makes `forked` tell the truth in children from now on.
-pub(crate) fn watch_forks() {
-    extern "C" fn in_child() {
-        FORKED.store(true, Ordering::Relaxed);
-    }
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the handler only stores to an atomic.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
-    });
 }

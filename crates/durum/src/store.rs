@@ -17,10 +17,11 @@ use crate::budget::{self, Budget};
 use crate::described::{Described, Description};
 use crate::engine::Journal;
 use crate::error::{Error, Result};
+use crate::fault;
 use crate::gate::Gate;
 use crate::pool::{Pool, PoolInner, PoolOptions};
 use crate::puddle::{Poison, Puddle};
-use crate::space::{self, Space};
+use crate::space::Space;
 use crate::stats::Meter;
 use logs::Logs;
 
@@ -86,7 +87,7 @@ impl StoreInner {
         options: &StoreOptions,
     ) -> Result<Arc<Self>> {
         crate::fault::install();
-        space::watch_forks();
+        fault::watch_forks();
         let info = service.info();
         let space = Space::reserve(info.base, 2 * info.space_size, &info.path)?;
         let private = matches!(info.domain, Domain::File);
@@ -219,11 +220,11 @@ impl Drop for StoreInner {
         // No pool is open any more, so no transaction runs and every log is drained.
         self.logs.unmap();
         if let Some(stats) = &self.stats
-            && !space::forked()
+            && !fault::forked()
         {
             stats.tell(&self.info.path, self.budget.given_back());
         }
-        let result = match space::forked() {
+        let result = match fault::forked() {
             // The parent goes on.
             true => Ok(()),
             // Where it is poisoned the next opener recovers.
@@ -384,7 +385,7 @@ impl Store {
             base: options.base.unwrap_or(defaults.base),
             ..defaults
         };
-        if space::forked() {
+        if fault::forked() {
             return Err(Error::Forked);
         }
         let service = Embedded::create(path.as_ref(), &create)?;
@@ -402,7 +403,7 @@ impl Store {
             domain: options.domain,
             ..OpenOptions::default()
         };
-        if space::forked() {
+        if fault::forked() {
             return Err(Error::Forked);
         }
         let service = Embedded::open(path.as_ref(), open)?;
@@ -564,7 +565,7 @@ impl Store {
     }
 
     fn check(&self) -> Result<()> {
-        if space::forked() {
+        if fault::forked() {
             return Err(Error::Forked);
         }
         self.inner.poison.check()

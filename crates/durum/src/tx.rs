@@ -20,10 +20,10 @@ use crate::announced::LARGE;
 use crate::budget::Budget;
 use crate::described::Described;
 use crate::error::{Error, Result, Step};
+use crate::fault::forked;
 use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
 use crate::puddle::Puddle;
-use crate::space::forked;
 use crate::store::StoreInner;
 
 pub use scope::Transaction;
@@ -283,11 +283,39 @@ impl Tx {
         len: usize,
         announce: Announce,
     ) -> Result<()> {
-        record::api("tx.add");
-        let (address, mut state) = (target.expose_provenance(), self.state.borrow_mut());
+        let address = target.expose_provenance();
+        if len == 8 && address.is_multiple_of(8) {
+            // SAFETY: as the caller promises.
+            return unsafe { self.add_word(address, announce) };
+        }
         // SAFETY: as the caller promises.
-        if unsafe { state.add_small(address, len) } {
-            self.touched.set(true);
+        unsafe { self.add_small(address, len, announce) }
+    }
+
+    /// A word: mostly it takes the short way, and then little else.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`], where `address` is a multiple of 8.
+    #[inline(never)]
+    unsafe fn add_word(&self, address: usize, announce: Announce) -> Result<()> {
+        record::api("tx.add");
+        let mut state = self.state.borrow_mut();
+        // SAFETY: as the caller promises.
+        if unsafe { state.save_word(address) } {
+            return Ok(());
+        }
+        self.add_range(&mut state, address, 8, announce)?;
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    #[inline(never)]
+    unsafe fn add_small(&self, address: usize, len: usize, announce: Announce) -> Result<()> {
+        record::api("tx.add");
+        let mut state = self.state.borrow_mut();
+        // SAFETY: as the caller promises.
+        if unsafe { state.save_small(address, len) } {
             return Ok(());
         }
         self.add_range(&mut state, address, len, announce)?;
@@ -326,7 +354,9 @@ impl Tx {
         if len >= LARGE || !pool.keeps_lines {
             return pool.engine.announce(state, puddle, address, len, announce);
         }
-        state.remember_puddle(puddle);
+        if state.sets.is_empty() {
+            state.remember_puddle(puddle);
+        }
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
         unsafe { state.save_in_lines(address, len) };
         puddle.check_failed()?;
@@ -377,6 +407,8 @@ impl Tx {
             len,
             from,
         });
+        // An `add` has to look whether it meets this one.
+        state.recent = 0..0;
         state.set_index.insert(target, len);
         Ok(())
     }
@@ -389,8 +421,7 @@ impl Tx {
     /// # Errors
     /// `ObjectSize`; store errors when the pool has to grow (a full disk). The transaction goes on.
     pub fn alloc<T: Described>(&self) -> Result<*mut T> {
-        let pool = self.home()?;
-        self.alloc_in(&pool)
+        self.alloc_described(self.home()?)
     }
 
     /// Allocates a `T` in any open pool of the store. See [`Tx::alloc`].
@@ -398,10 +429,13 @@ impl Tx {
     /// # Errors
     /// As for [`Tx::alloc`], and `MixedEngines`.
     pub fn alloc_in<T: Described>(&self, pool: &Pool) -> Result<*mut T> {
-        let type_id = pool.inner.store.ensure_type::<T>()?;
-        Ok(self
-            .alloc_bytes(pool, type_id, size_of::<T>(), align_of::<T>())?
-            .cast())
+        self.alloc_described(&pool.inner)
+    }
+
+    fn alloc_described<T: Described>(&self, pool: &Arc<PoolInner>) -> Result<*mut T> {
+        let type_id = pool.store.ensure_type::<T>()?;
+        let object = self.reserve(pool, type_id, size_of::<T>(), align_of::<T>())?;
+        Ok(object.cast())
     }
 
     /// Allocates a `T` whose bytes are all zero. See [`Tx::alloc`].
@@ -427,19 +461,25 @@ impl Tx {
         size: usize,
         align: usize,
     ) -> Result<*mut u8> {
+        self.reserve(&pool.inner, type_id, size, align)
+    }
+
+    fn reserve(
+        &self,
+        pool: &Arc<PoolInner>,
+        type_id: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<*mut u8> {
         record::api("tx.alloc");
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        self.enter_pool(state, &pool.inner)?;
-        let cache = TxState::cache(&mut state.caches, &pool.inner);
-        let address = state.allocation.reserve(
-            &pool.inner,
-            cache,
-            &mut state.announced,
-            type_id,
-            size,
-            align,
-        )?;
+        self.enter_pool(state, pool)?;
+        let cache = TxState::cache(&mut state.caches, pool);
+        let address =
+            state
+                .allocation
+                .reserve(pool, cache, &mut state.announced, type_id, size, align)?;
         Ok(ptr::with_exposed_provenance_mut(address))
     }
 
@@ -543,18 +583,13 @@ impl Tx {
         Err(Error::Aborted)
     }
 
-    /// The pool that the outermost transaction began on.
-    fn home(&self) -> Result<Pool> {
+    /// The pool that the outermost transaction began on. The reference lives as long as that runs.
+    fn home(&self) -> Result<&Arc<PoolInner>> {
         if self.depth.get() == 0 {
             return Err(Error::NoTransaction);
         }
         // SAFETY: set by the outermost `begin`, whose borrow of the pool lasts as long as the depth is not zero.
-        match unsafe { self.home.get().as_ref() } {
-            Some(pool) => Ok(Pool {
-                inner: pool.clone(),
-            }),
-            None => Err(Error::NoTransaction),
-        }
+        unsafe { self.home.get().as_ref() }.ok_or(Error::NoTransaction)
     }
 
     #[inline]

@@ -63,3 +63,12 @@ pub(crate) fn engine(kind: EngineKind) -> Option<&'static dyn Engine> {
         _ => None,
     }
 }
+
+/// Makes a transaction of pools of this engine durable: [`Engine::commit`], in line where that pays.
+#[inline(always)]
+pub(crate) fn commit(engine: &dyn Engine, kind: EngineKind, tx: &mut TxState) -> Step {
+    match kind {
+        EngineKind::Shadow => shadow::Shadow.commit(tx),
+        _ => engine.commit(tx),
+    }
+}

@@ -91,6 +91,7 @@ impl Engine for Shadow {
         Ok(())
     }
 
+    #[inline(always)]
     fn commit(&self, tx: &mut TxState) -> Step {
         let store = &tx.pools[0].store;
         let journal = store.journal();

@@ -54,7 +54,7 @@ impl Hold {
     /// alone.
     pub(super) fn admit(&self, address: usize) -> bool {
         const YIELDS: usize = 100;
-        if crate::space::forked() {
+        if crate::fault::forked() {
             // The thread that held it is in the parent.
             return false;
         }

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 
 use super::{Durability, Tx};
 use crate::error::{Error, Result};
+use crate::fault::forked;
 use crate::pool::Pool;
-use crate::space::forked;
 
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use durum_service::EngineKind;
 use super::{Durability, Transaction, Tx};
 use crate::engine::Section;
 use crate::error::{Error, Result};
+use crate::fault::forked;
 use crate::pool::Pool;
-use crate::space::forked;
 
 impl Pool {
     /// Runs `body` as a transaction in which this pool may be changed by plain stores, without any `add`.

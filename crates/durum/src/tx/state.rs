@@ -9,15 +9,15 @@ use durum_persist::line;
 use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
-use crate::engine::{Engine, Section, Writer};
+use crate::engine::{self, Engine, Section, Writer};
 use crate::error::{Error, Result, Step};
-use crate::fault::{Guard, guarded, media_failed};
+use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::saved::Saved;
-use crate::space::{forked, puddle_at};
+use crate::space::puddle_at;
 
 /// A change that `set` deferred to the commit.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +55,9 @@ pub(crate) struct TxState {
     /// an atomic operation right behind the commit's last fence, which waits for it.
     kept: Vec<Arc<PoolInner>>,
     pub(crate) announced: Announced,
-    /// Addresses of the puddle that was announced in last, where the engine keeps old contents in `announced`; else empty.
-    recent: Range<usize>,
+    /// Addresses of the puddle that was announced in last, where the engine keeps old contents in `announced`. Empty if that has to be looked at first: nothing
+    /// was announced yet in this transaction, or a `set` is pending.
+    pub(super) recent: Range<usize>,
     /// How far behind that its home is.
     recent_home: usize,
     pub(crate) sets: Vec<Set>,
@@ -156,21 +157,34 @@ impl TxState {
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`].
-    #[inline]
-    pub(super) unsafe fn add_small(&mut self, address: usize, len: usize) -> bool {
+    #[inline(always)]
+    pub(super) unsafe fn save_small(&mut self, address: usize, len: usize) -> bool {
         let Range { start, end } = self.recent;
         let is_inside = address >= start && address < end && len <= end - address;
         // Without length `len - 1` is very large.
-        if !is_inside
-            || len.wrapping_sub(1) >= LARGE - 1
-            || !self.sets.is_empty()
-            || forked()
-            || media_failed()
-        {
+        if !is_inside || len.wrapping_sub(1) >= LARGE - 1 || failed_or_forked() {
             return false;
         }
         // SAFETY: the range lies in a mapped puddle; the rest as the caller promises.
         unsafe { self.save_in_lines(address, len) };
+        // Where reading failed, the long way finds out and says so.
+        !media_failed()
+    }
+
+    /// The same, for a word.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`], where `address` is a multiple of 8.
+    #[inline(always)]
+    pub(super) unsafe fn save_word(&mut self, address: usize) -> bool {
+        // The range ends with a page.
+        if !self.recent.contains(&address) || failed_or_forked() {
+            return false;
+        }
+        line::prefetch_to_write(address + self.recent_home);
+        let _guard = Guard::new();
+        // SAFETY: the word lies in a mapped puddle; the rest as the caller promises.
+        unsafe { self.announced.insert_saving_word(address) };
         // Where reading failed, the long way finds out and says so.
         !media_failed()
     }
@@ -339,7 +353,7 @@ impl TxState {
 
     #[inline(always)]
     pub(super) fn commit(&mut self) -> Step {
-        let Some(engine) = self.engine() else {
+        let Some(first) = self.pools.first().copied() else {
             // Volatile memory only: there is nothing to make durable.
             self.clear();
             return Ok(());
@@ -355,7 +369,7 @@ impl TxState {
             result = self.check_and_settle();
         }
         if result.is_ok() {
-            result = engine.commit(self);
+            result = engine::commit(first.engine, first.kind, self);
         }
         if let Err(error) = result {
             return Err(self.fail(error));

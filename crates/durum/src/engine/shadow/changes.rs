@@ -138,20 +138,20 @@ mod wide {
             }
             let parts = line.mask & !_mm512_movepi8_mask(_mm512_maskz_mov_epi64(whole, all));
             if parts != 0 {
-                push_parts_and_reserve(record, &line, parts, lines.len());
+                push_parts_and_reserve(record, line, parts, lines.len());
             }
         }
     }
 
     /// As [`push_parts`]; then there is room for the words of so many lines more.
-    #[inline(never)]
+    #[cold]
     fn push_parts_and_reserve(
         record: &mut Vec<u64>,
-        line: &AnnouncedLine<'_>,
+        line: AnnouncedLine<'_>,
         parts: u64,
         lines: usize,
     ) {
-        push_parts(record, line, parts);
+        push_parts(record, &line, parts);
         record.reserve(lines * ENTRY_WORDS_MAX);
     }
 }

@@ -24,23 +24,26 @@ impl Default for LineSet {
 }
 
 impl LineSet {
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, number: usize) {
-        let tagged = self.epoch << EPOCH_SHIFT | number as u64;
+        let (tagged, last) = (
+            self.epoch << EPOCH_SHIFT | number as u64,
+            self.table.len() - 1,
+        );
         // Fibonacci hashing: the upper bits of the product are the well mixed ones.
-        let hash = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let mut slot = hash as usize & (self.table.len() - 1);
+        let mut slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last;
         loop {
-            let found = self.table[slot];
-            if found == tagged {
+            // SAFETY: the length is a power of two, so `last` is its mask.
+            let found = unsafe { self.table.get_unchecked_mut(slot) };
+            if *found == tagged {
                 return;
             }
-            if found >> EPOCH_SHIFT != self.epoch {
+            if (*found ^ tagged) >> EPOCH_SHIFT != 0 {
+                *found = tagged;
                 break;
             }
-            slot = (slot + 1) & (self.table.len() - 1);
+            slot = (slot + 1) & last;
         }
-        self.table[slot] = tagged;
         self.lines.push(number);
         if self.lines.len() * 2 > self.table.len() {
             self.grow();

@@ -26,12 +26,12 @@ use super::home::Page;
 use crate::alloc::PuddleHeap;
 use crate::announced::Announced;
 use crate::error::Result;
+use crate::fault::forked;
 use crate::fault::guarded;
 use crate::gate::Closed;
 use crate::pages::{self, Method, PAGE};
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
-use crate::space::forked;
 use crate::store::StoreInner;
 
 /// A section that is open.

@@ -37,7 +37,7 @@ pub(crate) struct Writer {
     pub(super) record: Vec<u64>,
     /// Fresh ranges that go home with this commit instead of into its record.
     pub(super) direct: Vec<Range<usize>>,
-    /// The records of this commit: stamp and address.
+    /// Records that are not known to be durable: stamp and address.
     written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).
     dirty_from: usize,
@@ -123,6 +123,7 @@ impl Writer {
             // ORDER: durable with the record, by the commit's fence.
             direct::write(&self.direct, journal);
         }
+        let address = self.cursor;
         if fits {
             self.put(journal, stamp, barrier)?;
         }
@@ -134,6 +135,9 @@ impl Writer {
         barrier.fence(false, COMMIT_FENCE)?;
         if let Some(mut checkpoint) = checkpoint {
             checkpoint.fenced(journal);
+        }
+        if fits {
+            journal.publish(stamp, address);
         }
         self.publish(journal);
         Ok(())
@@ -149,7 +153,9 @@ impl Writer {
     ) -> Step {
         if self.fits() {
             let stamp = journal.draw(1)?;
+            let address = self.cursor;
             self.put(journal, stamp, barrier)?;
+            self.written.push((stamp, address));
         } else {
             self.put_in_parts(journal, store, barrier)?;
         }
@@ -179,10 +185,11 @@ impl Writer {
     #[inline(always)]
     pub(super) fn publish(&mut self, journal: &Journal) {
         self.fenced = true;
-        for (stamp, address) in &self.written {
-            journal.publish(*stamp, *address);
+        if !self.written.is_empty() {
+            for (stamp, address) in self.written.drain(..) {
+                journal.publish(stamp, address);
+            }
         }
-        self.written.clear();
         if self.watermark > self.durable_watermark {
             self.durable_watermark = self.watermark;
             journal.watermark_is_durable(self.watermark);
@@ -212,6 +219,7 @@ impl Writer {
         if let Some(segment) = &self.segment {
             write_record(segment, self.cursor, header, &mut piece, barrier)?;
         }
+        self.written.push((header.stamp, self.cursor));
         self.move_on(header, piece.len() * 8);
         Ok(())
     }
@@ -235,7 +243,6 @@ impl Writer {
     fn move_on(&mut self, header: &RecordHeader, size: usize) {
         self.fenced = false;
         count::add_bytes_logged(size as u64);
-        self.written.push((header.stamp, self.cursor));
         self.cursor += size.next_multiple_of(LINE);
         self.previous = header.stamp;
         self.watermark = header.watermark;
