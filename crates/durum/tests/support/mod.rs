@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "no test needs all of it")]
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -15,7 +16,8 @@ pub fn start(name: &str, dir: &Path) -> Child {
 
 /// As [`start`], with a place for what it prints.
 pub fn start_with(name: &str, dir: &Path, output: Stdio) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args([
             name,
             "--exact",
@@ -25,9 +27,18 @@ pub fn start_with(name: &str, dir: &Path, output: Stdio) -> Child {
         ])
         .env(DIRECTORY, dir)
         .stdout(output)
-        .stderr(Stdio::inherit()) // Should it panic, that is worth reading.
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::inherit()); // Should it panic, that is worth reading.
+    // Some run for ever; none shall outlive a test that was stopped.
+    // SAFETY: between fork and exec there is one system call.
+    unsafe {
+        command.pre_exec(|| {
+            match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    command.spawn().unwrap()
 }
 
 /// The directory, in the process that `start` started; `None` when somebody just runs all ignored tests.

@@ -3,11 +3,16 @@
 //! The first one to come leads: it appends the records of all who wait to the one log, writes them with one system call and
 //! syncs once. Whoever comes meanwhile waits for the next group. A leader that had company in the last two groups waits
 //! a little for the same company, up to half a sync; a lone thread never waits.
+//!
+//! Members sleep on a word of their group and go on without the lock when they are woken: with a condition variable all of them would meet at the lock.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crossbeam_utils::CachePadded;
 use durum_format::record::HEADER_WORDS;
+use rustix::thread::futex;
 
 use super::journal::Journal;
 use super::writer::{COMMIT_FENCE, Writer};
@@ -22,10 +27,10 @@ const WAIT_MAX: Duration = Duration::from_micros(100);
 struct State {
     /// Records of the next group.
     waiting: Vec<Vec<u64>>,
+    /// The number of the next group.
+    group: u64,
     /// Records that ever came; the number of the last one is its ticket.
     came: u64,
-    /// Records that are decided.
-    done: u64,
     /// Tickets whose records could not be written, and why, until they are told.
     failed: Vec<(u64, Error)>,
     is_led: bool,
@@ -40,12 +45,30 @@ struct State {
 #[derive(Debug, Default)]
 pub(super) struct Group {
     state: Mutex<State>,
-    decided: Condvar,
+    /// How many records wait, for a leader who waits for more.
+    company: AtomicUsize,
+    /// Tickets up to this are decided, and some record could not be written that is not told yet. Whoever is decided needs no lock to go on, unless one was not.
+    done: AtomicU64,
+    has_failed: AtomicBool,
+    /// Where the members of groups of even and of odd numbers sleep; changed whenever any of them is to wake up.
+    beds: [CachePadded<AtomicU32>; 2],
 }
 
 impl Group {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bed(&self, group: u64) -> &AtomicU32 {
+        &self.beds[(group % 2) as usize]
+    }
+
+    /// Wakes so many members of a group; under the lock.
+    fn wake(&self, group: u64, count: u32) {
+        let bed = self.bed(group);
+        bed.fetch_add(1, Ordering::Release);
+        // It fails only for a bad address.
+        let _ = futex::wake(bed, futex::Flags::PRIVATE, count);
     }
 
     /// Makes a record durable, whose first words are left for its header; takes what is in `record`.
@@ -57,24 +80,41 @@ impl Group {
     ) -> Result<()> {
         let mut state = self.lock();
         state.waiting.push(std::mem::take(record));
+        self.company.store(state.waiting.len(), Ordering::Relaxed);
         state.came += 1;
-        let ticket = state.came;
-        while state.done < ticket {
+        let (ticket, group) = (state.came, state.group);
+        loop {
+            // ORDER (of threads): what the leader did is seen.
+            if self.done.load(Ordering::Acquire) >= ticket {
+                break;
+            }
             if state.is_led {
-                state = self
-                    .decided
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                // Read under the lock, so that no call comes in between.
+                let bed = self.bed(group);
+                let seen = bed.load(Ordering::Relaxed);
+                drop(state);
+                // It also returns where the word has changed, or for a signal.
+                let _ = futex::wait(bed, futex::Flags::PRIVATE, seen, None);
+                if self.is_durable(ticket) {
+                    return Ok(());
+                }
+                state = self.lock();
                 continue;
             }
             state.is_led = true;
             state = self.wait_for_company(state);
             state = self.lead(state, journal, store);
         }
-        match state.failed.iter().position(|(other, _)| *other == ticket) {
-            Some(at) => Err(state.failed.swap_remove(at).1),
-            None => Ok(()),
-        }
+        let told = state.failed.iter().position(|(other, _)| *other == ticket);
+        let result = told.map_or(Ok(()), |at| Err(state.failed.swap_remove(at).1));
+        self.has_failed
+            .store(!state.failed.is_empty(), Ordering::Release);
+        result
+    }
+
+    /// Whether that is so for sure.
+    fn is_durable(&self, ticket: u64) -> bool {
+        self.done.load(Ordering::Acquire) >= ticket && !self.has_failed.load(Ordering::Acquire)
     }
 
     /// How long the last group took: a commit waits for up to two.
@@ -87,18 +127,30 @@ impl Group {
         self.commit(&mut vec![0; HEADER_WORDS], journal, store)
     }
 
-    fn wait_for_company<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait_for_company<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let expected = state.sizes[0].min(state.sizes[1]);
         if expected < 2 {
             return state;
         }
         let (began, limit) = (Instant::now(), (state.sync_time / 2).min(WAIT_MAX));
-        while state.waiting.len() < expected && began.elapsed() < limit {
-            drop(state);
+        drop(state);
+        while self.company.load(Ordering::Relaxed) < expected && began.elapsed() < limit {
             std::thread::yield_now();
-            state = self.lock();
         }
-        state
+        self.lock()
+    }
+
+    /// A group is decided: its members are told, and one of the next is to lead that, if nobody does who has just come.
+    fn is_decided(&self, state: &mut State, group: u64, last: u64) {
+        self.has_failed
+            .store(!state.failed.is_empty(), Ordering::Release);
+        // ORDER (of threads): what was done for the group is seen by its members.
+        self.done.store(last, Ordering::Release);
+        state.is_led = false;
+        self.wake(group, u32::MAX >> 1);
+        if !state.waiting.is_empty() {
+            self.wake(group + 1, 1);
+        }
     }
 
     /// Makes everything that waits durable.
@@ -109,6 +161,9 @@ impl Group {
         store: &StoreInner,
     ) -> MutexGuard<'a, State> {
         let records = std::mem::take(&mut state.waiting);
+        self.company.store(0, Ordering::Relaxed);
+        let group = state.group;
+        state.group += 1;
         let (first, last) = (state.came + 1 - records.len() as u64, state.came);
         let count = records.len();
         let mut writer = match state.writer.take() {
@@ -116,7 +171,11 @@ impl Group {
             None => Box::new(Writer::new(journal)),
         };
         drop(state);
-        let leading = Leading { group: self, store };
+        let leading = Leading {
+            group: self,
+            number: group,
+            store,
+        };
         let began = Instant::now();
         let mut failed = Vec::new();
         let mut barrier = Barrier::default();
@@ -159,9 +218,7 @@ impl Group {
         state.writer = Some(writer);
         state.sizes = [count, state.sizes[0]];
         state.sync_time = began.elapsed();
-        state.done = last;
-        state.is_led = false;
-        self.decided.notify_all();
+        self.is_decided(&mut state, group, last);
         state
     }
 }
@@ -169,6 +226,7 @@ impl Group {
 /// Tells those who wait, if a panic comes in between.
 struct Leading<'g> {
     group: &'g Group,
+    number: u64,
     store: &'g StoreInner,
 }
 
@@ -177,14 +235,15 @@ impl Drop for Leading<'_> {
         let reason = "a panic kept a group of commits from being written";
         self.store.poison.set(&self.store.info.path, 0, reason);
         let mut state = self.group.lock();
-        let undecided = state.done + 1..=state.came;
+        let undecided = self.group.done.load(Ordering::Relaxed) + 1..=state.came;
         let failed: Vec<_> = undecided
             .filter_map(|ticket| Some((ticket, self.store.poison.check().err()?)))
             .collect();
         state.failed.extend(failed);
         state.waiting.clear();
-        state.done = state.came;
-        state.is_led = false;
-        self.group.decided.notify_all();
+        let last = state.came;
+        self.group.is_decided(&mut state, self.number, last);
+        // Those of the next group are decided, too.
+        self.group.wake(self.number + 1, u32::MAX >> 1);
     }
 }
