@@ -260,6 +260,9 @@
 // On the FILE domain, commits write home what was logged themselves; no thread of the store's does.
 #define DURUM_STORE_NO_CHECKPOINT_THREAD 1
 
+// DURUM_BUFFERED transactions are durable when their commit returns: the window is 0.
+#define DURUM_STORE_NO_BUFFERING 2
+
 // The engine that new pools get by default: Shadow.
 #define DURUM_ENGINE_DEFAULT 0
 
@@ -277,6 +280,12 @@
 
 // Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
 #define DURUM_POOL_CHECK_STORES 2
+
+// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the system has.
+#define DURUM_POOL_TRACK_USERFAULTFD 4
+
+// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then fail (EFAULT) in a section.
+#define DURUM_POOL_TRACK_MPROTECT 8
 
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
@@ -359,13 +368,15 @@ typedef struct durum_store_options {
     uint64_t base;
     // One of DURUM_DOMAIN_*. Claiming DAX for a file system that is not loses data.
     uint32_t domain;
-    // What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
+    // What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000
+    // (DURUM_STORE_NO_BUFFERING: none).
     uint32_t buffered_window_us;
     // Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads about
     // that much. 0: durum's choice, 64 MiB.
     uint64_t log_max;
     // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
-    // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; UINT64_MAX: no limit.
+    // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; 1: as
+    // little as can be; UINT64_MAX: no limit.
     uint64_t private_max;
     // DURUM_STORE_* in any combination.
     uint32_t flags;

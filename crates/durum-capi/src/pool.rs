@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use client::{Engine, Pool, Tx};
+use client::{Engine, PageTracking, Pool, Tx};
 
 use crate::code;
 use crate::guard::{Failure, Result, handle, pointer, status, string};
@@ -22,6 +22,10 @@ pub const DURUM_ENGINE_SHADOW: u32 = 3;
 pub const DURUM_POOL_SURVIVE_MEDIA_ERRORS: u32 = 1;
 /// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
 pub const DURUM_POOL_CHECK_STORES: u32 = 2;
+/// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the system has.
+pub const DURUM_POOL_TRACK_USERFAULTFD: u32 = 4;
+/// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then fail (EFAULT) in a section.
+pub const DURUM_POOL_TRACK_MPROTECT: u32 = 8;
 
 /// An open pool. Opaque.
 #[derive(Debug)]
@@ -50,7 +54,8 @@ impl PoolOptions {
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Ok(read);
         };
-        let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS | DURUM_POOL_CHECK_STORES;
+        let track = DURUM_POOL_TRACK_USERFAULTFD | DURUM_POOL_TRACK_MPROTECT;
+        let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS | DURUM_POOL_CHECK_STORES | track;
         if options.struct_size != size_of::<Self>() as u64 || options.flags & !flags != 0 {
             return Err(Failure::argument(
                 "the pool options were not made with DURUM_POOL_OPTIONS_INIT of this version",
@@ -66,7 +71,18 @@ impl PoolOptions {
         if options.root_puddle_size != 0 {
             read = read.root_puddle_size(options.root_puddle_size);
         }
+        let tracking = match options.flags & track {
+            0 => PageTracking::Auto,
+            DURUM_POOL_TRACK_USERFAULTFD => PageTracking::Userfaultfd,
+            DURUM_POOL_TRACK_MPROTECT => PageTracking::Mprotect,
+            _ => {
+                return Err(Failure::argument(
+                    "DURUM_POOL_TRACK_USERFAULTFD and DURUM_POOL_TRACK_MPROTECT exclude each other",
+                ));
+            }
+        };
         Ok(read
+            .page_tracking(tracking)
             .survive_media_errors(options.flags & DURUM_POOL_SURVIVE_MEDIA_ERRORS != 0)
             .check_stores(options.flags & DURUM_POOL_CHECK_STORES != 0))
     }

@@ -25,6 +25,8 @@ pub const DURUM_DOMAIN_EMULATED_PCM: u32 = 5;
 
 /// On the FILE domain, commits write home what was logged themselves; no thread of the store's does.
 pub const DURUM_STORE_NO_CHECKPOINT_THREAD: u32 = 1;
+/// DURUM_BUFFERED transactions are durable when their commit returns: the window is 0.
+pub const DURUM_STORE_NO_BUFFERING: u32 = 2;
 
 /// An open store. Opaque.
 #[derive(Debug)]
@@ -40,13 +42,15 @@ pub struct StoreOptions {
     pub base: u64,
     /// One of DURUM_DOMAIN_*. Claiming DAX for a file system that is not loses data.
     pub domain: u32,
-    /// What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000.
+    /// What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000
+    /// (DURUM_STORE_NO_BUFFERING: none).
     pub buffered_window_us: u32,
     /// Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads about
     /// that much. 0: durum's choice, 64 MiB.
     pub log_max: u64,
     /// Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
-    /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; UINT64_MAX: no limit.
+    /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; 1: as
+    /// little as can be; UINT64_MAX: no limit.
     pub private_max: u64,
     /// DURUM_STORE_* in any combination.
     pub flags: u32,
@@ -63,7 +67,8 @@ impl StoreOptions {
         let Some(options) = (unsafe { options.as_ref() }) else {
             return Ok(defaults);
         };
-        let is_known = options.flags & !DURUM_STORE_NO_CHECKPOINT_THREAD == 0;
+        let flags = DURUM_STORE_NO_CHECKPOINT_THREAD | DURUM_STORE_NO_BUFFERING;
+        let is_known = options.flags & !flags == 0;
         if options.struct_size != size_of::<Self>() as u64 || !is_known || options.reserved != 0 {
             return Err(Failure::argument(
                 "the store options were not made with DURUM_STORE_OPTIONS_INIT of this version",
@@ -74,6 +79,9 @@ impl StoreOptions {
             base => defaults.base(base),
         };
         let read = match options.buffered_window_us {
+            _ if options.flags & DURUM_STORE_NO_BUFFERING != 0 => {
+                with_base.buffered_window(Duration::ZERO)
+            }
             0 => with_base,
             micros => with_base.buffered_window(Duration::from_micros(micros.into())),
         };

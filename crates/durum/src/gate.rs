@@ -190,8 +190,8 @@ pub(crate) fn can_fence_all() -> bool {
 pub(crate) fn fence_all() {
     fence(Ordering::SeqCst);
     if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
-        // Registered, it has no reason to fail. To go on would be to share what another thread believes to be its own.
-        tracing::error!(%error, "a barrier for all threads failed");
+        // A program that forbids itself system calls (seccomp) has to allow this one. To go on would be to share what another thread believes to be its own.
+        tracing::error!(%error, "membarrier is refused, which this process was allowed to use when it began");
         std::process::abort();
     }
 }

@@ -1,5 +1,6 @@
 /* Transactions by plain calls. */
 #include "check.h"
+#include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,8 +296,65 @@ static void a_section_finds_what_changed(void) {
     fixture_close(&f);
 }
 
+static void sections_track_pages_as_they_are_told(void) {
+    fixture f = fixture_new();
+    durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
+    options.engine = DURUM_ENGINE_SHADOW;
+    options.flags = DURUM_POOL_TRACK_USERFAULTFD | DURUM_POOL_TRACK_MPROTECT;
+    CHECK_NULL(durum_pool_create(f.store, "tracked", &options), DURUM_E_ARGUMENT);
+    options.flags = DURUM_POOL_TRACK_MPROTECT;
+    durum_pool *pool = durum_pool_create(f.store, "tracked", &options);
+    CHECK(pool != NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL);
+    int ends[2];
+    CHECK(pipe(ends) == 0 && write(ends[1], "abcdefgh", 8) == 8);
+    CHECK_CODE(durum_section_begin(pool), DURUM_OK);
+    /* The system does not raise the signal that would note the page. */
+    CHECK(read(ends[0], &root->value, 8) == -1 && errno == EFAULT);
+    root->value = 1;
+    CHECK(read(ends[0], &root->value, 8) == 8);
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    close(ends[0]);
+    close(ends[1]);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    fixture_close(&f);
+}
+
+static void without_buffering_every_commit_is_durable(void) {
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    options.domain = DURUM_DOMAIN_DRAM;
+    options.flags = DURUM_STORE_NO_BUFFERING;
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        durum_store *store = durum_store_create(scratch("store"), &options);
+        durum_pool_options shadow = DURUM_POOL_OPTIONS_INIT;
+        shadow.engine = DURUM_ENGINE_SHADOW;
+        durum_pool *pool = durum_pool_create(store, "pool", &shadow);
+        cell *root = DURUM_ROOT(pool, cell);
+        DURUM_TX_BEGIN_WITH(pool, DURUM_BUFFERED) {
+            DURUM_TX_ADD(root);
+            root->value = 7;
+        }
+        DURUM_TX_END
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    durum_store *store = durum_store_open(scratch("store"), NULL);
+    durum_pool *pool = durum_pool_open(store, "pool", NULL);
+    cell *root = DURUM_ROOT(pool, cell);
+    CHECK(root != NULL && root->value == 7);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+}
+
 const test transaction_tests[] = {
     {"a_section_finds_what_changed", a_section_finds_what_changed},
+    {"sections_track_pages_as_they_are_told", sections_track_pages_as_they_are_told},
+    {"without_buffering_every_commit_is_durable", without_buffering_every_commit_is_durable},
     {"nothing_works_without_a_transaction", nothing_works_without_a_transaction},
     {"a_commit_keeps_and_a_rollback_restores", a_commit_keeps_and_a_rollback_restores},
     {"redo_sets_show_after_the_commit_only", redo_sets_show_after_the_commit_only},

@@ -10,6 +10,7 @@
 //! - Otherwise a flag, taken by a compare-and-swap and let go by a plain store. Who has to wait for it takes naps: a queue of waiters would have to be looked at when letting go.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
@@ -46,6 +47,8 @@ pub(super) struct Held<'a, T> {
     /// What says that somebody works on it.
     flag: &'a AtomicBool,
     is_visit: bool,
+    /// Shared between threads if the value may be.
+    _value: PhantomData<&'a mut T>,
 }
 
 impl<T> Latch<T> {
@@ -63,13 +66,15 @@ impl<T> Latch<T> {
     /// A member comes, who will take the value often. With `may_be_alone`, the first of them tries to make that cheap.
     pub(super) fn join(&self, may_be_alone: bool) {
         let is_first = self.members.fetch_add(1, Ordering::AcqRel) == 0;
-        self.possible.get_or_init(|| {
-            let is_possible = may_be_alone && gate::can_fence_all();
-            if is_possible {
-                self.others.fetch_sub(1, Ordering::AcqRel);
-            }
-            is_possible
+        let mut was_decided = true;
+        let is_possible = *self.possible.get_or_init(|| {
+            was_decided = false;
+            may_be_alone && gate::can_fence_all()
         });
+        if is_possible && !was_decided {
+            // ORDER (of threads): whoever comes after this sees that somebody may be alone, and asks; whoever came before is counted.
+            self.others.fetch_sub(1, Ordering::AcqRel);
+        }
         if !is_first {
             self.come();
         }
@@ -107,7 +112,7 @@ impl<T> Latch<T> {
         self.others.fetch_sub(1, Ordering::Release);
     }
 
-    /// The value, for a member, if there is nobody else.
+    /// The value, for a member, if there is nobody else. Only for threads that have [joined](Latch::join): another would be taken for the member.
     #[inline(always)]
     pub(super) fn try_alone(&self) -> Option<Held<'_, T>> {
         // ORDER (of threads): the flag belongs to the last member. Another that has gone since has let go of it before.
@@ -122,13 +127,14 @@ impl<T> Latch<T> {
                 latch: self,
                 flag: &self.is_busy,
                 is_visit: false,
+                _value: PhantomData,
             });
         }
         self.is_busy.store(false, Ordering::Release);
         None
     }
 
-    /// The value, for a member that is not alone, if nobody works on it.
+    /// The value, for a member that is not alone, if nobody works on it. For members only: who is alone does not look at this.
     #[inline]
     pub(super) fn try_among_others(&self) -> Option<Held<'_, T>> {
         self.is_taken
@@ -138,6 +144,7 @@ impl<T> Latch<T> {
             latch: self,
             flag: &self.is_taken,
             is_visit: false,
+            _value: PhantomData,
         })
     }
 

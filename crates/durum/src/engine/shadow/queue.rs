@@ -308,10 +308,16 @@ impl Queue {
 
     /// Writes all that waits to the queue's own log.
     pub(super) fn flush(&self, journal: &Journal, store: &StoreInner) -> Step {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = writer.get_or_insert_with(|| Writer::new(journal));
+        let mut kept = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = kept.take().unwrap_or_else(|| Writer::new(journal));
         writer.clear();
-        self.commit(writer, journal, store, &mut Barrier::default())
+        let result = self.commit(&mut writer, journal, store, &mut Barrier::default());
+        match self.is_in_use() {
+            true => *kept = Some(writer),
+            // While there is another writer, no thread commits alone.
+            false => writer.give_back(journal),
+        }
+        result
     }
 
     /// How long the oldest entry has waited at `now`, if one waits. Where none has for some time, the flusher is told that it may sleep.
