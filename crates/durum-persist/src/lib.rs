@@ -107,6 +107,8 @@ pub mod line;
 pub mod record;
 pub mod simulate;
 mod state;
+#[doc(hidden)]
+pub mod wide;
 
 /// What a write-back, a fence or a sync is there for.
 ///

@@ -6,7 +6,7 @@
 //!
 //! The stores here differ from plain ones only in that a recorder sees them at once; see [`crate::record`].
 
-use crate::{Site, count, record, state};
+use crate::{Site, count, record, state, wide};
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[path = "line/aarch64.rs"]
@@ -22,6 +22,9 @@ compile_error!("durum knows how to write back cache lines on x86-64 and AArch64 
 
 /// Bytes in a line, the unit of write-back.
 pub const LINE: usize = 64;
+
+/// So many words are stored one by one; more of them at once, where the processor can.
+const WORDS_FEW: usize = 2;
 
 /// The site of the write-backs that [`copy_streaming`] makes for the ragged ends of its range.
 pub const STREAM_ENDS: Site = Site("ends of a streamed range");
@@ -117,6 +120,10 @@ pub unsafe fn store_u64(target: *mut u64, value: u64) {
 pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
     debug_assert_eq!(mask.count_ones() as usize, words.len());
     let is_recorded = state::load() & state::RECORDING != 0;
+    if words.len() > WORDS_FEW && !is_recorded && wide::is_there() {
+        // SAFETY: valid by contract. The processor stores aligned words of 8 bytes at once.
+        return unsafe { wide::spread_words(line, words.as_ptr(), mask) };
+    }
     let mut rest = mask;
     for word in words {
         // SAFETY: inside the line, and valid by contract.
@@ -147,7 +154,10 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     unsafe { target.copy_from_nonoverlapping(source, len) };
 }
 
-/// Copies `len` words, each by a store of its own: for words that were just stored one by one, of which the processor has several at hand only when all
+/// From more words than this on a copy in large pieces is faster, whatever was stored before.
+const COPY_WORDS_MAX: usize = 20;
+
+/// Copies `len` words, of few each by a store of its own: for words that were just stored one by one, of which the processor has several at hand only when all
 /// of them have left for the cache.
 ///
 /// # Safety
@@ -157,6 +167,10 @@ pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
         return unsafe { record::hook::copy(target.cast(), source.cast(), len * 8) };
+    }
+    if len > COPY_WORDS_MAX {
+        // SAFETY: the same contract.
+        return unsafe { target.copy_from_nonoverlapping(source, len) };
     }
     for index in 0..len {
         // SAFETY: valid and disjoint by contract. Volatile, lest the compiler makes it a call that copies in larger pieces.

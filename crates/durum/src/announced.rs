@@ -7,6 +7,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use durum_persist::wide;
+
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
 /// Fresh objects from this size on may be worth a way of their own.
@@ -102,22 +104,19 @@ fn mask_of(number: usize, start: usize, end: usize) -> u64 {
 ///
 /// # Safety
 /// These bytes are readable, and nobody changes them meanwhile.
-#[inline(never)]
+#[inline]
 unsafe fn save(old: &mut [MaybeUninit<u64>; 8], address: usize, mask: u64) {
+    let (target, source) = (old.as_mut_ptr().cast::<u8>(), address as *const u8);
+    if wide::is_there() {
+        // SAFETY: as the caller promises; `old` has 64 bytes.
+        return unsafe { wide::copy_bytes(target, source, mask) };
+    }
     for (first, ones) in runs(mask) {
         // SAFETY: as the caller promises; `first + ones` is at most 64.
         unsafe {
-            let source = (address + first) as *const u8;
-            let target = old.as_mut_ptr().cast::<u8>().add(first);
-            match ones {
-                8 => target
-                    .cast::<[u8; 8]>()
-                    .write(source.cast::<[u8; 8]>().read()),
-                LINE => target
-                    .cast::<[u8; LINE]>()
-                    .write(source.cast::<[u8; LINE]>().read()),
-                _ => target.copy_from_nonoverlapping(source, ones),
-            }
+            target
+                .add(first)
+                .copy_from_nonoverlapping(source.add(first), ones);
         }
     }
 }

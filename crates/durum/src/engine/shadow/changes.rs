@@ -13,10 +13,7 @@ use crate::announced::{Announced, AnnouncedLine, runs};
 #[inline]
 pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512bw")
-        && std::arch::is_x86_feature_detected!("popcnt")
-    {
+    if durum_persist::wide::is_there() {
         // SAFETY: the processor has what the function needs.
         return unsafe { wide::push_lines(record, announced) };
     }

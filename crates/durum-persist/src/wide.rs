@@ -1,0 +1,61 @@
+//! Whole cache lines in one register, where the processor has AVX-512: lines are copied by a mask of their bytes or words, without a branch on it.
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use std::arch::x86_64::{
+    _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi64, _mm512_maskz_expandloadu_epi64,
+    _mm512_maskz_loadu_epi8,
+};
+
+/// Whether the functions here, and others for AVX-512 F and BW and POPCNT, may be called.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+pub fn is_there() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("popcnt")
+}
+
+/// Never, on other processors.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+pub fn is_there() -> bool {
+    false
+}
+
+/// Copies the bytes that `mask` selects of 64.
+///
+/// # Safety
+/// [`is_there`]; these bytes are readable at `source` and writable at `target`, and nobody changes them meanwhile.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub unsafe fn copy_bytes(target: *mut u8, source: *const u8, mask: u64) {
+    // SAFETY: what the mask leaves out is not accessed; the rest as the caller promises.
+    unsafe {
+        let bytes = _mm512_maskz_loadu_epi8(mask, source.cast());
+        _mm512_mask_storeu_epi8(target.cast(), mask, bytes);
+    }
+}
+
+/// Stores words one behind the other to those of eight that `mask` selects, each at once.
+///
+/// # Safety
+/// [`is_there`]; the words at `source` are as many as the mask has bits; the places are aligned and writable.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub unsafe fn spread_words(target: *mut u64, source: *const u64, mask: u8) {
+    // SAFETY: as above.
+    unsafe {
+        let words = _mm512_maskz_expandloadu_epi64(mask, source.cast());
+        _mm512_mask_storeu_epi64(target.cast(), mask, words);
+    }
+}
+
+/// # Safety
+/// Never called.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub unsafe fn copy_bytes(_: *mut u8, _: *const u8, _: u64) {}
+
+/// # Safety
+/// Never called.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub unsafe fn spread_words(_: *mut u64, _: *const u64, _: u8) {}
