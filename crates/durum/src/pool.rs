@@ -13,7 +13,7 @@ use crate::alloc::{PoolHeap, PuddleHeap};
 use crate::announced::Announced;
 use crate::checker::Checker;
 use crate::described::Described;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Alone, Engine};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::pages::PageTracking;
@@ -302,6 +302,16 @@ impl PoolInner {
             ExtentKind::Slab { .. } => Err(damaged(
                 "a slab stands in the place of the root object".into(),
             )),
+        }
+    }
+
+    /// Whether this thread is the only one that changes what the pool's transactions share, until what this returns is dropped; others wait for that, so it is to be
+    /// soon. For threads that have a [`Writer`](crate::engine::Writer), if the pool is one of Shadow.
+    #[inline]
+    pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
+        match self.keeps_lines {
+            true => self.store.journal().try_alone(),
+            false => None,
         }
     }
 

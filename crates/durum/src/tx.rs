@@ -245,13 +245,14 @@ impl Tx {
         if let Some(log) = state.log.take() {
             store.release_log(log);
         }
-        if let Some(writer) = state.writer.take() {
-            writer.give_back(store.journal());
-        }
         for mut cache in state.caches.drain(..) {
             if let Some(pool) = store.open_pool_by_key(cache.pool_key) {
                 cache.give_back(&pool);
             }
+        }
+        // Not before: until then no other thread takes itself to be alone with the slabs.
+        if let Some(writer) = state.writer.take() {
+            writer.give_back(store.journal());
         }
     }
 
@@ -527,6 +528,7 @@ impl Tx {
         if !state.pools.iter().any(|other| other.key == pool.key) {
             state.join(self, pool)?;
         }
+        state.have_part_in(pool);
         self.touched.set(true);
         Ok(())
     }
@@ -554,6 +556,7 @@ impl Tx {
         // SAFETY: as in `touch`.
         let key = unsafe { puddle.as_ref() }.pool_key;
         let pool = TxState::pool_of(&state.pools, key).ok_or(Error::NotAllocated { address })?;
+        state.have_part_in(&pool);
         state.allocation.free(&pool, puddle, address)
     }
 

@@ -312,7 +312,7 @@ impl PuddleHeap {
         );
         enter(&self.pages, puddle, &slab, Arc::as_ptr(&slab).cast_mut());
         slab.owned.store(true, Ordering::SeqCst);
-        let (index, _) = slab.reserve()?;
+        let (index, _) = slab.reserve(false)?;
         self.occupied.fetch_add(1, Ordering::Relaxed);
         inner.slabs.insert(slab.address, slab.clone());
         Some((slab, index))

@@ -146,7 +146,10 @@ impl PoolInner {
     pub(super) fn reserve_element(&self, cache: &mut ThreadCache, class: Class) -> Result<Element> {
         if let Some(at) = cache.slabs.iter().position(|(other, _)| *other == class) {
             let slab = &cache.slabs[at].1;
-            if let Some((index, first)) = slab.reserve() {
+            let alone = self.try_alone();
+            let reserved = slab.reserve(alone.is_some());
+            drop(alone);
+            if let Some((index, first)) = reserved {
                 let slab = NonNull::from(&**slab);
                 if first {
                     self.note_occupied(slab, true);
@@ -183,7 +186,7 @@ impl PoolInner {
             let slab = self.take_listed(class)?;
             slab.owned.store(true, Ordering::SeqCst);
             slab.listed.store(false, Ordering::SeqCst);
-            if let Some((index, first)) = slab.reserve() {
+            if let Some((index, first)) = slab.reserve(false) {
                 if first {
                     self.note_occupied(NonNull::from(&*slab), true);
                 }

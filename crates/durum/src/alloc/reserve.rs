@@ -210,7 +210,8 @@ impl Allocation {
         let what = match heap.slab_at(owner, address) {
             Some(slab) => {
                 let index = slab.index_of(address).ok_or_else(refused)?;
-                if !slab.begin_free(index) {
+                let alone = pool.try_alone();
+                if !slab.begin_free(index, alone.is_some()) {
                     return Err(refused());
                 }
                 What::Element(NonNull::from(slab), index)
@@ -457,17 +458,23 @@ fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
     };
     match place.what {
         What::Element(slab, index) => {
-            // SAFETY: the element is busy until `release`, so the slab is alive; the handle keeps it so.
-            let Some(slab) = (unsafe { slab.as_ref() }).shared() else {
-                return;
+            // SAFETY: the element is busy until `release`, so the slab is alive.
+            let slab = unsafe { slab.as_ref() };
+            let pool = pool_of(puddle.pool_key);
+            let alone = pool.as_ref().and_then(|pool| pool.try_alone());
+            // From then on others may take the slab out of use; the handle keeps it. Nobody does where there is nobody else.
+            let kept = match &alone {
+                Some(_) => None,
+                None => slab.shared(),
             };
-            let empty = slab.release(index);
+            let empty = slab.release(index, alone.is_some());
             if empty {
                 heap.slab_occupied(false);
             }
-            if let Some(pool) = pool_of(puddle.pool_key) {
-                pool.offer(&slab, empty);
+            if let Some(pool) = &pool {
+                pool.offer(slab, empty);
             }
+            drop((kept, alone));
         }
         What::Object(position) => heap.release_object(puddle, position),
         What::Root(position) => {

@@ -117,8 +117,9 @@ impl Slab {
         self.free.load(Ordering::Relaxed) == self.geometry.capacity as u32
     }
 
-    /// Takes a free element, and tells whether the slab was empty before. Owner only.
-    pub(super) fn reserve(&self) -> Option<(usize, bool)> {
+    /// Takes a free element, and tells whether the slab was empty before. Owner only. `is_alone`: no other thread changes the slab meanwhile
+    /// ([`PoolInner::try_alone`](crate::pool::PoolInner::try_alone)).
+    pub(super) fn reserve(&self, is_alone: bool) -> Option<(usize, bool)> {
         for (word, busy) in self.busy.iter().enumerate() {
             let seen = busy.load(Ordering::Relaxed);
             if seen == !0 {
@@ -126,12 +127,12 @@ impl Slab {
             }
             let position = (!seen).trailing_zeros();
             // Acquire: the free that cleared this bit happened before; its stores to the element are over.
-            let before = busy.fetch_or(1 << position, Ordering::Acquire);
+            let before = set(busy, 1 << position, is_alone, Ordering::Acquire);
             if before & (1 << position) != 0 {
                 // The slab was filled while being retired (`retire`); nothing is left for the owner.
                 return None;
             }
-            let free = self.free.fetch_sub(1, Ordering::SeqCst);
+            let free = self.count(-1, is_alone);
             return Some((
                 word * 64 + position as usize,
                 free == self.geometry.capacity as u32,
@@ -141,10 +142,10 @@ impl Slab {
     }
 
     /// Marks a live element as being freed; false if it is not live.
-    pub(super) fn begin_free(&self, index: usize) -> bool {
+    pub(super) fn begin_free(&self, index: usize, is_alone: bool) -> bool {
         let (word, mask) = bit(index);
         self.busy[word].load(Ordering::Relaxed) & mask != 0
-            && self.freeing[word].fetch_or(mask, Ordering::Relaxed) & mask == 0
+            && set(&self.freeing[word], mask, is_alone, Ordering::Relaxed) & mask == 0
     }
 
     /// The transaction that wanted to free it is rolled back.
@@ -155,15 +156,27 @@ impl Slab {
 
     /// The element may be reserved again: its free is durable, or its allocation never will be. Tells whether the slab
     /// is empty now.
-    pub(super) fn release(&self, index: usize) -> bool {
+    pub(super) fn release(&self, index: usize, is_alone: bool) -> bool {
         let (word, mask) = bit(index);
         if self.freeing[word].load(Ordering::Relaxed) & mask != 0 {
-            self.freeing[word].fetch_and(!mask, Ordering::Relaxed);
+            clear(&self.freeing[word], mask, is_alone, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `reserve`.
-        self.busy[word].fetch_and(!mask, Ordering::Release);
+        clear(&self.busy[word], mask, is_alone, Ordering::Release);
         // Wrapping: whoever took the element just now may have counted before us.
-        self.free.fetch_add(1, Ordering::SeqCst).wrapping_add(1) == self.geometry.capacity as u32
+        self.count(1, is_alone).wrapping_add(1) == self.geometry.capacity as u32
+    }
+
+    /// Adds to the number of free elements; what it was before.
+    #[inline]
+    fn count(&self, more: i32, is_alone: bool) -> u32 {
+        if !is_alone {
+            return self.free.fetch_add(more as u32, Ordering::SeqCst);
+        }
+        let before = self.free.load(Ordering::Relaxed);
+        self.free
+            .store(before.wrapping_add(more as u32), Ordering::Relaxed);
+        before
     }
 
     /// Whether the element is allocated or reserved, and not being freed.
@@ -184,6 +197,7 @@ impl Slab {
     pub(super) fn wants_listing(&self) -> bool {
         self.free.load(Ordering::SeqCst) > 0
             && !self.owned.load(Ordering::SeqCst)
+            && !self.listed.load(Ordering::SeqCst)
             && !self.listed.swap(true, Ordering::SeqCst)
     }
 
@@ -228,6 +242,27 @@ impl Slab {
     }
 }
 
+/// Sets bits of a word; the word before.
+#[inline]
+fn set(word: &AtomicU64, mask: u64, is_alone: bool, order: Ordering) -> u64 {
+    if !is_alone {
+        return word.fetch_or(mask, order);
+    }
+    let before = word.load(Ordering::Relaxed);
+    word.store(before | mask, Ordering::Relaxed);
+    before
+}
+
+/// Clears bits of a word.
+#[inline]
+fn clear(word: &AtomicU64, mask: u64, is_alone: bool, order: Ordering) {
+    if !is_alone {
+        word.fetch_and(!mask, order);
+        return;
+    }
+    word.store(word.load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,7 +287,7 @@ mod tests {
         for element_size in [8, 16, 24, 64, 72, 128, 256] {
             let slab = slab(element_size);
             let mut seen = std::collections::BTreeSet::new();
-            while let Some((index, first)) = slab.reserve() {
+            while let Some((index, first)) = slab.reserve(false) {
                 assert_eq!(first, seen.is_empty());
                 let address = slab.element_address(index);
                 assert_eq!(slab.index_of(address), Some(index));
@@ -267,7 +302,7 @@ mod tests {
             assert!(!slab.has_room());
             let last = seen.len() - 1;
             for (count, index) in seen.into_iter().enumerate() {
-                assert_eq!(slab.release(index), count == last);
+                assert_eq!(slab.release(index, false), count == last);
             }
             assert!(slab.is_empty());
         }
@@ -276,14 +311,14 @@ mod tests {
     #[test]
     fn a_second_free_is_noticed() {
         let slab = slab(32);
-        let (index, _) = slab.reserve().expect("room");
-        assert!(slab.begin_free(index));
-        assert!(!slab.begin_free(index));
+        let (index, _) = slab.reserve(false).expect("room");
+        assert!(slab.begin_free(index, false));
+        assert!(!slab.begin_free(index, false));
         slab.cancel_free(index);
-        assert!(slab.begin_free(index));
-        slab.release(index);
-        assert!(!slab.begin_free(index));
-        assert!(!slab.begin_free(index + 1), "never allocated");
+        assert!(slab.begin_free(index, false));
+        slab.release(index, false);
+        assert!(!slab.begin_free(index, false));
+        assert!(!slab.begin_free(index + 1, false), "never allocated");
     }
 
     #[test]
@@ -302,9 +337,9 @@ mod tests {
                 }
             });
             while Instant::now() < until {
-                for (index, first) in (0..1000).filter_map(|_| slab.reserve()) {
+                for (index, first) in (0..1000).filter_map(|_| slab.reserve(false)) {
                     occupied.fetch_add(i64::from(first), Ordering::Relaxed);
-                    let empty = slab.release(index);
+                    let empty = slab.release(index, false);
                     occupied.fetch_sub(i64::from(empty), Ordering::Relaxed);
                 }
             }
@@ -316,19 +351,19 @@ mod tests {
     #[test]
     fn only_an_empty_slab_retires_and_then_nobody_gets_anything() {
         let slab = slab(8);
-        let (index, _) = slab.reserve().expect("room");
+        let (index, _) = slab.reserve(false).expect("room");
         assert!(!slab.retire());
         assert_eq!(
-            slab.reserve(),
+            slab.reserve(false),
             Some((1, false)),
             "a refused retirement changes nothing"
         );
-        slab.release(1);
-        slab.release(index);
+        slab.release(1, false);
+        slab.release(index, false);
         assert!(slab.retire());
-        assert_eq!(slab.reserve(), None);
+        assert_eq!(slab.reserve(false), None);
         slab.revive();
         assert!(slab.is_empty());
-        assert_eq!(slab.reserve(), Some((0, true)));
+        assert_eq!(slab.reserve(false), Some((0, true)));
     }
 }

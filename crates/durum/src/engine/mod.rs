@@ -10,7 +10,7 @@ use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
 
-pub(crate) use shadow::{FreedAt, Journal, Section, Writer};
+pub(crate) use shadow::{Alone, FreedAt, Journal, Section, Writer};
 
 /// The sites of all engines.
 pub(crate) const SITES: &[&[durum_persist::Site]] =

@@ -49,7 +49,7 @@ use crate::store::StoreInner;
 use crate::tx::{Announce, Durability, Set, TxState};
 
 pub(crate) use freed::FreedAt;
-pub(crate) use journal::Journal;
+pub(crate) use journal::{Alone, Journal};
 pub(crate) use section::Section;
 pub(crate) use writer::Writer;
 
@@ -355,6 +355,7 @@ fn restore(line: &AnnouncedLine<'_>) {
 /// The transaction is durable: what it deferred happens in memory.
 #[inline(never)]
 fn make_visible(tx: &mut TxState) {
+    let alone = tx.pools[0].try_alone();
     for bitmap in &tx.bitmaps {
         // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
         unsafe {
@@ -367,15 +368,17 @@ fn make_visible(tx: &mut TxState) {
     }
     for change in &tx.bits {
         let word = change.word as *mut u64;
-        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations.
+        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations, unless there is only one.
         unsafe {
-            if change.set {
-                line::fetch_or_u64(word, change.mask);
-            } else {
-                line::fetch_and_u64(word, !change.mask);
+            match (change.set, alone.is_some()) {
+                (true, true) => line::store_u64(word, word.read() | change.mask),
+                (false, true) => line::store_u64(word, word.read() & !change.mask),
+                (true, false) => drop(line::fetch_or_u64(word, change.mask)),
+                (false, false) => drop(line::fetch_and_u64(word, !change.mask)),
             }
         }
     }
+    drop(alone);
     for set in &tx.sets {
         let source = &tx.set_bytes[set.from..set.from + set.len];
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.

@@ -282,6 +282,14 @@ impl TxState {
         Ok(())
     }
 
+    /// The thread is about to change what all transactions of the pool share, so that no other may take itself to be alone.
+    pub(super) fn have_part_in(&mut self, pool: &PoolInner) {
+        if pool.keeps_lines {
+            let journal = pool.store.journal();
+            self.writer.get_or_insert_with(|| Writer::new(journal));
+        }
+    }
+
     /// The pool with this key.
     pub(crate) fn pool_of(pools: &[PoolRef], key: u64) -> Option<PoolRef> {
         pools.iter().find(|pool| pool.key == key).copied()

@@ -1,7 +1,11 @@
 //! Room that a pool takes and gives back.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use crate::support::pool_options;
-use durum::{Domain, Error, StoreOptions};
+use durum::{Domain, Error, Pool, StoreOptions};
 
 use crate::fixture::*;
 
@@ -104,4 +108,61 @@ fn a_pool_grows_and_gives_back() {
         (1, 2 << 20),
         "only the root's puddle is left on disk"
     );
+}
+
+/// Allocates, checks and frees objects that all threads know: what is in each says which it is.
+fn churn(pool: &Pool, objects: &Mutex<Vec<(usize, u64)>>, ids: &AtomicU64, rounds: usize) {
+    for round in 0..rounds {
+        let id = ids.fetch_add(1, Ordering::Relaxed);
+        let place = pool
+            .transaction(|tx| {
+                let object: *mut u64 = tx.alloc_bytes(pool, 0, 16, 8)?.cast();
+                // SAFETY: it was just allocated.
+                unsafe { object.write(id) };
+                Ok::<_, Error>(object.expose_provenance())
+            })
+            .unwrap();
+        let other = {
+            let mut objects = objects.lock().unwrap();
+            objects.push((place, id));
+            let at = id as usize * 7919 % objects.len();
+            (round % 8 != 7).then(|| objects.swap_remove(at))
+        };
+        if let Some((place, id)) = other {
+            let object = std::ptr::with_exposed_provenance_mut::<u64>(place);
+            // SAFETY: nobody else knows it any more.
+            unsafe {
+                assert_eq!(object.read(), id, "nobody else was given this place");
+                pool.transaction(|tx| tx.free(object)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_share_slabs() {
+    let fixture = Fixture::new();
+    let pool = fixture.pool();
+    let (objects, ids) = (Mutex::new(Vec::new()), AtomicU64::new(1));
+    std::thread::scope(|scope| {
+        let steady = scope.spawn(|| churn(pool, &objects, &ids, 300_000));
+        while !steady.is_finished() {
+            scope
+                .spawn(|| churn(pool, &objects, &ids, 40))
+                .join()
+                .unwrap();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    });
+    let left = objects.into_inner().unwrap();
+    let places: std::collections::BTreeSet<usize> = left.iter().map(|(place, _)| *place).collect();
+    assert_eq!(places.len(), left.len());
+    for (place, id) in left {
+        let object = std::ptr::with_exposed_provenance_mut::<u64>(place);
+        // SAFETY: an object that nobody has freed.
+        unsafe {
+            assert_eq!(object.read(), id);
+            pool.transaction(|tx| tx.free(object)).unwrap();
+        }
+    }
 }

@@ -76,6 +76,12 @@ pub(crate) struct Journal {
     pub(super) group: Option<Group>,
 }
 
+/// No other thread has a part in this store's commits, until this is dropped. Others wait for that.
+#[derive(Debug)]
+pub(crate) struct Alone<'j>(
+    #[allow(dead_code, reason = "held, not looked at")] Held<'j, Checkpoint>,
+);
+
 impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Journal")
@@ -163,6 +169,12 @@ impl Journal {
     #[inline(never)]
     fn draw_and_take_among_others(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
         Ok((self.draw(1)?, self.take_checkpoint()))
+    }
+
+    /// For the thread of a [`Writer`](super::Writer): keeps others from committing and from the checkpoint, if there are none now.
+    #[inline(always)]
+    pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
+        self.checkpoint.try_alone().map(Alone)
     }
 
     /// The checkpoint, for the thread of a [`Writer`](super::Writer), if nobody works on it.

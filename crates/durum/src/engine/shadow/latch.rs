@@ -119,6 +119,10 @@ impl<T> Latch<T> {
         if self.others.load(Ordering::Acquire) != 0 {
             return None;
         }
+        debug_assert!(
+            !self.is_busy.load(Ordering::Relaxed),
+            "not within what it guards"
+        );
         self.is_busy.store(true, Ordering::Relaxed);
         // ORDER (of threads): the flag before the count; the processor's part is done by the fence of who comes.
         compiler_fence(Ordering::SeqCst);

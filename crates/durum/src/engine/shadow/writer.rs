@@ -49,7 +49,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(journal: &Journal) -> Self {
+    pub(crate) fn new(journal: &Journal) -> Self {
         Self {
             log: journal.join(),
             previous: 0,
