@@ -6,7 +6,7 @@
 //!
 //! The stores here differ from plain ones only in that a recorder sees them at once; see [`crate::record`].
 
-use crate::{Site, count, record, state, wide};
+use crate::{Site, count, record, state};
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[path = "line/aarch64.rs"]
@@ -22,9 +22,6 @@ compile_error!("durum knows how to write back cache lines on x86-64 and AArch64 
 
 /// Bytes in a line, the unit of write-back.
 pub const LINE: usize = 64;
-
-/// So many words are stored one by one; more of them at once, where the processor can.
-const WORDS_FEW: usize = 2;
 
 /// The site of the write-backs that [`copy_streaming`] makes for the ragged ends of its range.
 pub const STREAM_ENDS: Site = Site("ends of a streamed range");
@@ -111,6 +108,12 @@ pub unsafe fn store_u64(target: *mut u64, value: u64) {
     unsafe { atomic(target) }.store(value, std::sync::atomic::Ordering::Release);
 }
 
+/// Whether somebody records what is stored: then it has to be stored by the functions here.
+#[inline(always)]
+pub fn is_recorded() -> bool {
+    state::load() & state::RECORDING != 0
+}
+
 /// Stores the words that `mask` selects of the line at `line`, each at once as [`store_u64`] does; one of `words` for each bit of the mask,
 /// the lowest first.
 ///
@@ -119,11 +122,7 @@ pub unsafe fn store_u64(target: *mut u64, value: u64) {
 #[inline]
 pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
     debug_assert_eq!(mask.count_ones() as usize, words.len());
-    let is_recorded = state::load() & state::RECORDING != 0;
-    if words.len() > WORDS_FEW && !is_recorded && wide::is_there() {
-        // SAFETY: valid by contract. The processor stores aligned words of 8 bytes at once.
-        return unsafe { wide::spread_words(line, words.as_ptr(), mask) };
-    }
+    let is_recorded = is_recorded();
     let mut rest = mask;
     for word in words {
         // SAFETY: inside the line, and valid by contract.

@@ -6,13 +6,36 @@ use std::arch::x86_64::{
     _mm512_maskz_loadu_epi8,
 };
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use std::sync::atomic::{AtomicU8, Ordering};
+
 /// Whether the functions here, and others for AVX-512 F and BW and POPCNT, may be called.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn is_there() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
+    // 0: nobody has looked yet. The three questions in one word, because this is asked for each line.
+    match KNOWN.load(Ordering::Relaxed) {
+        0 => look(),
+        known => known == THERE,
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+static KNOWN: AtomicU8 = AtomicU8::new(0);
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const THERE: u8 = 1;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const MISSING: u8 = 2;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cold]
+fn look() -> bool {
+    let is_there = std::arch::is_x86_feature_detected!("avx512f")
         && std::arch::is_x86_feature_detected!("avx512bw")
-        && std::arch::is_x86_feature_detected!("popcnt")
+        && std::arch::is_x86_feature_detected!("popcnt");
+    let known = if is_there { THERE } else { MISSING };
+    KNOWN.store(known, Ordering::Relaxed);
+    is_there
 }
 
 /// Never, on other processors.
@@ -28,6 +51,7 @@ pub fn is_there() -> bool {
 /// [`is_there`]; these bytes are readable at `source` and writable at `target`, and nobody changes them meanwhile.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 pub unsafe fn copy_bytes(target: *mut u8, source: *const u8, mask: u64) {
     // SAFETY: what the mask leaves out is not accessed; the rest as the caller promises.
     unsafe {
@@ -42,6 +66,7 @@ pub unsafe fn copy_bytes(target: *mut u8, source: *const u8, mask: u64) {
 /// [`is_there`]; the words at `source` are as many as the mask has bits; the places are aligned and writable.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
 pub unsafe fn spread_words(target: *mut u64, source: *const u64, mask: u8) {
     // SAFETY: as above.
     unsafe {

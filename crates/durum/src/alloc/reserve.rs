@@ -227,7 +227,7 @@ impl Allocation {
         let published = !matches!(what, What::Element(slab, _)
             // SAFETY: as above.
             if !unsafe { slab.as_ref() }.published.load(Ordering::Relaxed));
-        // SAFETY: a bitmap word inside the mapped puddle; other threads change other bits of it atomically.
+        // SAFETY: a bitmap word inside the mapped puddle. Other threads, if there are any, change other bits of it atomically.
         let bits = unsafe { std::sync::atomic::AtomicU64::from_ptr(word as *mut u64) }
             .load(Ordering::Relaxed);
         if published && bits & mask != 0 {

@@ -8,7 +8,7 @@
 //!   does it.
 //!
 //! One thread at a time *owns* a slab and reserves in it; any thread may free. So `busy` bits are set by the owner
-//! and cleared by all: atomic operations, no lock.
+//! and cleared by all: atomic operations, no lock; and plain ones while one thread is alone with the store (`is_alone`), because an atomic one waits for the last fence.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -266,6 +266,42 @@ fn clear(word: &AtomicU64, mask: u64, is_alone: bool, order: Ordering) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What plain loads and stores do is what atomic operations do.
+    #[test]
+    fn alone_is_no_different() {
+        let slabs = [slab(64), slab(64)];
+        let mut taken = Vec::new();
+        for step in 0..1000usize {
+            let both = |step: usize| match step % 3 {
+                2 => None,
+                _ => Some([0, 1].map(|at| slabs[at].reserve(at == 1))),
+            };
+            match both(step) {
+                Some([one, other]) => {
+                    assert_eq!(one, other);
+                    taken.extend(one.map(|(index, _)| index));
+                }
+                None if taken.is_empty() => {}
+                None => {
+                    let index = taken.swap_remove(step * 7919 % taken.len());
+                    let [one, other] = [0, 1].map(|at| {
+                        let begun = slabs[at].begin_free(index, at == 1);
+                        let again = slabs[at].begin_free(index, at == 1);
+                        (begun, again, slabs[at].release(index, at == 1))
+                    });
+                    assert_eq!(one, other);
+                    assert!(one.0 && !one.1);
+                }
+            }
+            assert_eq!(slabs[0].is_empty(), slabs[1].is_empty());
+        }
+        for index in taken {
+            let [one, other] = [0, 1].map(|at| slabs[at].release(index, at == 1));
+            assert_eq!(one, other);
+        }
+        assert!(slabs[1].is_empty());
+    }
     use durum_format::extent::slab_geometry;
     use std::time::{Duration, Instant};
 

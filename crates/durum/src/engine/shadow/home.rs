@@ -219,7 +219,14 @@ impl Mapped {
     pub(super) fn write_back(&mut self, lines: usize) {
         let end = self.next.saturating_add(lines).min(self.writing.len());
         let numbers = &self.writing[self.next..end];
-        numbers.iter().for_each(|number| note(number * line::LINE));
+        let mut page = usize::MAX;
+        for address in numbers.iter().map(|number| number * line::LINE) {
+            // Lines of a page mostly come together.
+            if address / PAGE != page {
+                page = address / PAGE;
+                note(address);
+            }
+        }
         // ORDER: durable with the next fence of this thread, before these records count as home.
         // SAFETY: lines that `apply` has stored to; their puddles stay mapped until all their records are home.
         unsafe { line::write_back_lines(numbers, self.offset, HOME_WRITE) };
@@ -228,15 +235,36 @@ impl Mapped {
 
     #[inline]
     fn apply(&mut self, record: &[u64]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if durum_persist::wide::is_there() && !line::is_recorded() {
+            // SAFETY: the processor has what the function needs.
+            return unsafe { self.apply_wide(record) };
+        }
+        // SAFETY: words of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
+        // records are home. Only the holder of the checkpoint's lock writes there.
+        self.apply_by(record, |home, mask, words| unsafe {
+            line::store_words(home, mask, words);
+        });
+    }
+
+    /// The same by whole lines.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    fn apply_wide(&mut self, record: &[u64]) {
+        // SAFETY: as in `apply`; aligned words are stored at once.
+        self.apply_by(record, |home, mask, words| unsafe {
+            durum_persist::wide::spread_words(home, words.as_ptr(), mask);
+        });
+    }
+
+    #[inline(always)]
+    fn apply_by(&mut self, record: &[u64], store: impl Fn(*mut u64, u8, &[u64])) {
         let mut entries = Entries::new(record);
         loop {
             if cfg!(target_endian = "little")
                 && let Some((address, mask, words)) = entries.next_store()
             {
-                let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: words of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
-                // records are home. Only the holder of the checkpoint's lock writes there.
-                unsafe { line::store_words(home, mask, words) };
+                store((address as usize + self.offset) as *mut u64, mask, words);
                 self.batch.insert(address as usize / line::LINE);
                 continue;
             }
