@@ -232,13 +232,18 @@ fn on_hybrid() -> PoolOptions {
     PoolOptions::new().engine(durum::Engine::Hybrid)
 }
 
+/// Options for a store that another process makes: at addresses where those that this one makes meanwhile never are.
+fn apart(number: u64) -> StoreOptions {
+    StoreOptions::new().base(0x2000_0000_0000 + (number << 42))
+}
+
 #[test]
 #[ignore = "the other process of the test below"]
 fn dies_in_a_transaction_on_a_large_pool() {
     let Some(dir) = support::directory() else {
         return;
     };
-    let store = Store::create(dir.join("store"), StoreOptions::new()).unwrap();
+    let store = Store::create(dir.join("store"), apart(1)).unwrap();
     let pool = store.create_pool("large", on_hybrid()).unwrap();
     let root = pool.root::<Large>().unwrap();
     pool.transaction(|tx| tx.alloc_bytes(&pool, 0, 1 << 30, 8))
@@ -291,7 +296,7 @@ fn dies_with_a_full_log() {
     let Some(dir) = support::directory() else {
         return;
     };
-    let store = Store::create(dir.join("store"), StoreOptions::new()).unwrap();
+    let store = Store::create(dir.join("store"), apart(2)).unwrap();
     let pool = store.create_pool("large", on_shadow()).unwrap();
     let root = pool.root::<Pair>().unwrap();
     let len = 60 << 20;
@@ -349,7 +354,7 @@ fn dies_with_scattered_words() {
     let Some(dir) = support::directory() else {
         return;
     };
-    let store = Store::create(dir.join("store"), StoreOptions::new()).unwrap();
+    let store = Store::create(dir.join("store"), apart(3)).unwrap();
     let pool = store.create_pool("large", on_shadow()).unwrap();
     let object = pool
         .transaction(|tx| tx.alloc_bytes(&pool, 0, SCATTERED * 4096, 8))
