@@ -84,3 +84,61 @@ pub unsafe fn copy_bytes(_: *mut u8, _: *const u8, _: u64) {}
 /// Never called.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub unsafe fn spread_words(_: *mut u64, _: *const u64, _: u8) {}
+
+/// Stores are made by these only where nobody records them, so no simulated crash sees them: this shows that they are the ones that are recorded.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line;
+
+    #[repr(C, align(64))]
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    struct Line([u64; 8]);
+
+    #[test]
+    fn words_go_where_they_go_one_by_one() {
+        let words: [u64; 8] = std::array::from_fn(|index| 100 + index as u64);
+        for mask in 1..=255u8 {
+            let words = &words[..mask.count_ones() as usize];
+            let [mut one, mut other] = [Line([7; 8]); 2];
+            // SAFETY: as many words as the mask has bits, to lines of this test; `spread_words` only where it may be called.
+            unsafe {
+                line::store_words(one.0.as_mut_ptr(), mask, words);
+                match is_there() {
+                    true => spread_words(other.0.as_mut_ptr(), words.as_ptr(), mask),
+                    false => line::store_words(other.0.as_mut_ptr(), mask, words),
+                }
+            }
+            assert_eq!(one, other, "{mask:#x}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_copied_and_no_others() {
+        if !is_there() {
+            return;
+        }
+        let source: [u8; 64] = std::array::from_fn(|index| index as u8 + 1);
+        let masks = (0..64).flat_map(|bit| {
+            [
+                1 << bit,
+                !0 << bit,
+                !0 >> bit,
+                0x8421_0f0f_00ff_0001u64.rotate_left(bit),
+            ]
+        });
+        for mask in masks {
+            let mut target = [200; 64];
+            // SAFETY: 64 bytes of this test on both sides.
+            unsafe { copy_bytes(target.as_mut_ptr(), source.as_ptr(), mask) };
+            for (index, byte) in target.into_iter().enumerate() {
+                let expected = if mask >> index & 1 == 1 {
+                    source[index]
+                } else {
+                    200
+                };
+                assert_eq!(byte, expected, "{mask:#x}");
+            }
+        }
+    }
+}
