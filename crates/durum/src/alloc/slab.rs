@@ -266,42 +266,6 @@ fn clear(word: &AtomicU64, mask: u64, is_alone: bool, order: Ordering) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What plain loads and stores do is what atomic operations do.
-    #[test]
-    fn alone_is_no_different() {
-        let slabs = [slab(64), slab(64)];
-        let mut taken = Vec::new();
-        for step in 0..1000usize {
-            let both = |step: usize| match step % 3 {
-                2 => None,
-                _ => Some([0, 1].map(|at| slabs[at].reserve(at == 1))),
-            };
-            match both(step) {
-                Some([one, other]) => {
-                    assert_eq!(one, other);
-                    taken.extend(one.map(|(index, _)| index));
-                }
-                None if taken.is_empty() => {}
-                None => {
-                    let index = taken.swap_remove(step * 7919 % taken.len());
-                    let [one, other] = [0, 1].map(|at| {
-                        let begun = slabs[at].begin_free(index, at == 1);
-                        let again = slabs[at].begin_free(index, at == 1);
-                        (begun, again, slabs[at].release(index, at == 1))
-                    });
-                    assert_eq!(one, other);
-                    assert!(one.0 && !one.1);
-                }
-            }
-            assert_eq!(slabs[0].is_empty(), slabs[1].is_empty());
-        }
-        for index in taken {
-            let [one, other] = [0, 1].map(|at| slabs[at].release(index, at == 1));
-            assert_eq!(one, other);
-        }
-        assert!(slabs[1].is_empty());
-    }
     use durum_format::extent::slab_geometry;
     use std::time::{Duration, Instant};
 
@@ -401,5 +365,37 @@ mod tests {
         slab.revive();
         assert!(slab.is_empty());
         assert_eq!(slab.reserve(false), Some((0, true)));
+    }
+
+    /// What plain loads and stores do is what atomic operations do.
+    #[test]
+    fn alone_is_no_different() {
+        let slabs = [(slab(64), false), (slab(64), true)];
+        let same = |[one, other]: [Option<(usize, bool)>; 2]| {
+            assert_eq!(one, other);
+            one
+        };
+        let mut taken = Vec::new();
+        for step in 0..1000usize {
+            if step % 3 < 2 {
+                let reserved = slabs.each_ref().map(|(slab, alone)| slab.reserve(*alone));
+                taken.extend(same(reserved).map(|(index, _)| index));
+            } else {
+                let index = taken.swap_remove(step * 7919 % taken.len());
+                same(slabs.each_ref().map(|(slab, alone)| {
+                    assert!(slab.begin_free(index, *alone));
+                    assert!(!slab.begin_free(index, *alone));
+                    Some((index, slab.release(index, *alone)))
+                }));
+            }
+        }
+        for index in taken {
+            same(
+                slabs
+                    .each_ref()
+                    .map(|(slab, alone)| Some((index, slab.release(index, *alone)))),
+            );
+        }
+        assert!(slabs.iter().all(|(slab, _)| slab.is_empty()));
     }
 }

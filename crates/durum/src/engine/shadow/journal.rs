@@ -78,9 +78,9 @@ pub(crate) struct Journal {
 
 /// No other thread has a part in this store's commits, until this is dropped. Others wait for that.
 #[derive(Debug)]
-pub(crate) struct Alone<'j>(
-    #[allow(dead_code, reason = "held, not looked at")] Held<'j, Checkpoint>,
-);
+pub(crate) struct Alone<'j> {
+    _checkpoint: Held<'j, Checkpoint>,
+}
 
 impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -174,7 +174,8 @@ impl Journal {
     /// For the thread of a [`Writer`](super::Writer): keeps others from committing and from the checkpoint, if there are none now.
     #[inline(always)]
     pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
-        self.checkpoint.try_alone().map(Alone)
+        let _checkpoint = self.checkpoint.try_alone()?;
+        Some(Alone { _checkpoint })
     }
 
     /// The checkpoint, for the thread of a [`Writer`](super::Writer), if nobody works on it.
