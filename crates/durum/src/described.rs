@@ -1,12 +1,17 @@
 //! Types with a descriptor: what may be allocated in a pool.
 
-use std::any::TypeId;
-use std::collections::{HashMap, HashSet};
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use durum_format::types::{Count, Declarations, Descriptor, Field, Primitive, Registry, Type};
+use durum_format::types::{
+    Count, Declarations, Descriptor, Field, Primitive, Registry, Strength, Type,
+};
 
 /// A type that a pool can hold: its layout is fixed, and the store knows where its pointers are.
 ///
@@ -19,7 +24,7 @@ use durum_format::types::{Count, Declarations, Descriptor, Field, Primitive, Reg
 /// representation is fixed (`repr(C)`, `repr(transparent)`, or a primitive).
 pub unsafe trait Described: Sized + 'static {
     /// The name that pointers to this type go by; `None` where it has none, and pointers to it point to anything.
-    const NAME: Option<&'static str>;
+    fn name() -> Option<Cow<'static, str>>;
 
     /// The type's descriptor in terms of names; named types that it mentions are declared through `walk`.
     fn layout(walk: &mut Walk) -> Type<String>;
@@ -54,8 +59,8 @@ impl Description {
     pub fn of<T: Described>() -> Self {
         let mut walk = Walk::default();
         let layout = T::layout(&mut walk);
-        let name = T::NAME.unwrap_or("value");
-        let descriptor = walk.finish(name, layout).unwrap_or_else(|error| {
+        let name = T::name().unwrap_or(Cow::Borrowed("value"));
+        let descriptor = walk.finish(&name, layout).unwrap_or_else(|error| {
             panic!(
                 "the description of {} is not usable: {error}",
                 std::any::type_name::<T>()
@@ -89,9 +94,31 @@ impl Description {
     }
 }
 
+/// Descriptions that a thread has used before, found without a lock.
+const RECENT: usize = 16;
+
+thread_local! {
+    static RECENTLY_USED: [Cell<Option<(TypeId, &'static Description)>>; RECENT] = const { [const { Cell::new(None) }; RECENT] };
+}
+
+#[inline]
 fn described_at_run_time<T: Described>() -> &'static Description {
-    static KNOWN: RwLock<Option<HashMap<TypeId, &'static Description>>> = RwLock::new(None);
     let id = TypeId::of::<T>();
+    // Different types have different layouts often enough, and the compiler knows these.
+    let slot = (size_of::<T>() / 8 + align_of::<T>()) % RECENT;
+    RECENTLY_USED.with(|recent| match recent[slot].get() {
+        Some((known, description)) if known == id => description,
+        _ => {
+            let description = description_of::<T>(id);
+            recent[slot].set(Some((id, description)));
+            description
+        }
+    })
+}
+
+#[cold]
+fn description_of<T: Described>(id: TypeId) -> &'static Description {
+    static KNOWN: RwLock<Option<HashMap<TypeId, &'static Description>>> = RwLock::new(None);
     if let Some(known) = KNOWN
         .read()
         .unwrap_or_else(PoisonError::into_inner)
@@ -110,26 +137,75 @@ fn described_at_run_time<T: Described>() -> &'static Description {
 }
 
 /// Goes over types that mention each other, and declares each once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Walk {
     declarations: Declarations,
-    begun: HashSet<&'static str>,
+    notes: Vec<&'static (dyn Any + Sync)>,
+    begun: HashMap<String, TypeId>,
     error: Option<String>,
+}
+
+impl fmt::Debug for Walk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk")
+            .field("declarations", &self.declarations)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Walk {
     /// A pointer to `T`, which is declared if it has a name.
     pub fn pointer_to<T: Described>(&mut self) -> Type<String> {
-        let Some(name) = T::NAME else {
-            return Type::pointer_to_any();
-        };
-        if Primitive::from_name(name).is_none() && self.begun.insert(name) {
-            let layout = T::layout(self);
-            if let Err(error) = self.declarations.declare_as(name, layout) {
-                self.error.get_or_insert(error.to_string());
-            }
+        match self.declare::<T>() {
+            Some(name) => Type::pointer(name),
+            None => Type::pointer_to_any(),
         }
-        Type::pointer(name)
+    }
+
+    /// A pointer to `T` that does not keep it alive.
+    pub fn weak_to<T: Described>(&mut self) -> Type<String> {
+        match self.declare::<T>() {
+            Some(name) => Type::weak(name),
+            None => Type::Pointer {
+                strength: Strength::Weak,
+                target: None,
+            },
+        }
+    }
+
+    /// Remembers something about the types that it goes over, for who began the walk.
+    pub(crate) fn note(&mut self, note: &'static (dyn Any + Sync)) {
+        self.notes.push(note);
+    }
+
+    /// What was noted about `T` and the types that it reaches.
+    pub(crate) fn notes_of<T: Described>() -> Vec<&'static (dyn Any + Sync)> {
+        let mut walk = Self::default();
+        walk.declare::<T>();
+        walk.notes
+    }
+
+    /// Declares `T` under its name, if it has one.
+    fn declare<T: Described>(&mut self) -> Option<String> {
+        let name = T::name()?.into_owned();
+        if Primitive::from_name(&name).is_some() {
+            return Some(name);
+        }
+        match self.begun.insert(name.clone(), TypeId::of::<T>()) {
+            None => {
+                let layout = T::layout(self);
+                if let Err(error) = self.declarations.declare_as(&name, layout) {
+                    self.error.get_or_insert(error.to_string());
+                }
+            }
+            // Pointers name their targets: of two types with one name only one would be checked.
+            Some(other) if other != TypeId::of::<T>() => {
+                self.error
+                    .get_or_insert_with(|| format!("two types are called \"{name}\""));
+            }
+            Some(_) => {}
+        }
+        Some(name)
     }
 
     /// A field of a struct `S`, its type taken from the accessor.
@@ -170,7 +246,9 @@ macro_rules! primitives {
     ($($rust:ty => $primitive:ident),* $(,)?) => { $(
         // SAFETY: a primitive of this size without pointers.
         unsafe impl Described for $rust {
-            const NAME: Option<&'static str> = Some(Primitive::$primitive.name());
+            fn name() -> Option<Cow<'static, str>> {
+                Some(Cow::Borrowed(Primitive::$primitive.name()))
+            }
 
             fn layout(_: &mut Walk) -> Type<String> {
                 Type::Primitive(Primitive::$primitive)
@@ -190,7 +268,9 @@ macro_rules! pointers {
     ($($pointer:ty),*) => { $(
         // SAFETY: a native pointer, described as one.
         unsafe impl<T: Described> Described for $pointer {
-            const NAME: Option<&'static str> = None;
+            fn name() -> Option<Cow<'static, str>> {
+                None
+            }
 
             fn layout(walk: &mut Walk) -> Type<String> {
                 walk.pointer_to::<T>()
@@ -203,7 +283,9 @@ pointers!(*mut T, *const T, Option<std::ptr::NonNull<T>>);
 
 // SAFETY: N elements in a row, each described.
 unsafe impl<T: Described, const N: usize> Described for [T; N] {
-    const NAME: Option<&'static str> = None;
+    fn name() -> Option<Cow<'static, str>> {
+        None
+    }
 
     fn layout(walk: &mut Walk) -> Type<String> {
         T::layout(walk).array(Count::Fixed(N as u64))
@@ -212,7 +294,9 @@ unsafe impl<T: Described, const N: usize> Described for [T; N] {
 
 // SAFETY: no bytes at all.
 unsafe impl<T: 'static> Described for PhantomData<T> {
-    const NAME: Option<&'static str> = None;
+    fn name() -> Option<Cow<'static, str>> {
+        None
+    }
 
     fn layout(_: &mut Walk) -> Type<String> {
         Type::Opaque { size: 0, align: 1 }
@@ -248,7 +332,9 @@ macro_rules! describe {
     ($type:ident as $name:literal { $($field:ident),* $(,)? }) => {
         // SAFETY: the layout is measured by the compiler, and the pattern below names every field.
         unsafe impl $crate::Described for $type {
-            const NAME: ::core::option::Option<&'static str> = ::core::option::Option::Some($name);
+            fn name() -> ::core::option::Option<::std::borrow::Cow<'static, str>> {
+                ::core::option::Option::Some(::std::borrow::Cow::Borrowed($name))
+            }
 
             fn layout(walk: &mut $crate::Walk) -> $crate::format::types::Type<::std::string::String> {
                 let _every_field_is_listed = |object: &$type| { let $type { $($field: _),* } = object; };

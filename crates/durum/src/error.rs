@@ -90,6 +90,22 @@ pub enum Error {
     /// No transaction is running on this thread.
     #[error("no transaction is running on this thread")]
     NoTransaction,
+    /// A pool type has no open pool.
+    #[error(
+        "no pool is open as {pool_type}; keep what {pool_type}::open returned as long as its transactions run"
+    )]
+    NotOpen {
+        /// The pool type.
+        pool_type: &'static str,
+    },
+    /// A pool type has an open pool already.
+    #[error(
+        "a pool is open as {pool_type} already; drop its root first, or declare another pool type for a second pool"
+    )]
+    PoolTypeInUse {
+        /// The pool type.
+        pool_type: &'static str,
+    },
     /// `Store::close` was called while other handles to the store or its pools were held.
     #[error("{store}: other handles to the store or its pools are still held, so it stays open until they are dropped", store = .store.display())]
     StillOpen {

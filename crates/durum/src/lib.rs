@@ -53,6 +53,7 @@ mod space;
 mod stats;
 mod store;
 mod tx;
+pub mod typed;
 
 pub use described::{Described, Description, Walk};
 pub use durum_format as format;

@@ -106,17 +106,34 @@ impl Tx {
         // SAFETY: null, or kept alive by `THREAD` of this thread.
         match unsafe { current.as_ref() } {
             Some(tx) if tx.store_key == pool.store.key => Ok(NonNull::from(tx)),
-            _ => Self::find(pool),
+            _ => Self::find(pool, false),
+        }
+    }
+
+    /// The same, also where a transaction on another store is running. That one stays the current one, for interfaces that have no closure.
+    #[inline]
+    pub(crate) fn beside(pool: &PoolInner) -> Result<NonNull<Tx>> {
+        let current = CURRENT.with(Cell::get);
+        // SAFETY: as above.
+        match unsafe { current.as_ref() } {
+            Some(tx) if tx.store_key == pool.store.key => Ok(NonNull::from(tx)),
+            Some(tx) if tx.depth.get() > 0 => {
+                let found = Self::find(pool, true);
+                CURRENT.with(|kept| kept.set(current));
+                found
+            }
+            _ => Self::find(pool, true),
         }
     }
 
     #[cold]
-    fn find(pool: &PoolInner) -> Result<NonNull<Tx>> {
+    fn find(pool: &PoolInner, is_beside: bool) -> Result<NonNull<Tx>> {
         let found = THREAD.try_with(|thread| {
             let mut known = thread.0.borrow_mut();
             if let Some(running) = known
                 .iter()
                 .find(|tx| tx.depth.get() > 0 && tx.store_key != pool.store.key)
+                && !is_beside
             {
                 return Err(Error::OtherStore {
                     running: running

@@ -34,7 +34,22 @@ impl<'p> Transaction<'p> {
             return Err(Error::Forked);
         }
         pool.inner.check_usable()?;
-        let pointer = Tx::of(&pool.inner)?;
+        Ok(Self::begin_as(Tx::of(&pool.inner)?, pool, durability))
+    }
+
+    /// Begins a transaction also where one on another store runs on this thread, which goes on when this one has ended.
+    #[inline(always)]
+    pub(crate) fn begin_beside(pool: &'p Pool) -> Result<Self> {
+        if forked() {
+            return Err(Error::Forked);
+        }
+        pool.inner.check_usable()?;
+        let tx = Tx::beside(&pool.inner)?;
+        Ok(Self::begin_as(tx, pool, Durability::Durable))
+    }
+
+    #[inline(always)]
+    fn begin_as(pointer: NonNull<Tx>, pool: &'p Pool, durability: Durability) -> Self {
         // SAFETY: as in `deref`.
         let tx = unsafe { pointer.as_ref() };
         match tx.depth.get() {
@@ -52,10 +67,10 @@ impl<'p> Transaction<'p> {
                 tx.depth.set(depth + 1);
             }
         }
-        Ok(Self {
+        Self {
             tx: pointer,
             _pool: PhantomData,
-        })
+        }
     }
 
     /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns; soon after, if every level began

@@ -1,0 +1,403 @@
+//! Pool types: what ties a type to the one pool that is open under it.
+//!
+//! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two atomic operations on
+//! a line that all threads share. So every thread keeps a reference of its own, from one transaction to the next, and whoever closes the pool takes
+//! back those of the threads that are in no transaction. The others give theirs back when it ends:
+//!
+//! ```text
+//! a transaction begins / ends              the pool is closed
+//! 1  own flag = 1 / 0                      1  generation += 1
+//! 2  (the compiler keeps the order)        2  a full fence in every running thread
+//! 3  read the generation; another:         3  take back the reference of each thread
+//!    take the lock, renew the reference       whose flag is 0
+//! ```
+//!
+//! As in `gate`, steps 1 and 3 of both sides cannot miss each other.
+
+use std::cell::UnsafeCell;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::counts::Glue;
+use super::journal::{self, Journal};
+use super::limbo::Limbo;
+use super::open::{OpenOptions, RootGuard};
+use super::psafe::{Root, TxInSafe, TxOutSafe};
+use super::running::Running;
+use super::words::{Mapping, Words};
+use crate::error::{Error, Result};
+use crate::gate::{can_fence_all, fence_all};
+use crate::pool::Pool;
+use crate::store::Store;
+
+/// A type that stands for one pool at a time (Corundum §3.2). Made by [`pool!`](crate::pool).
+///
+/// # Safety
+/// `binding` gives the same static always, and no other pool type's. `current` and `set_current` use a thread-local of the type that is null at first.
+pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
+    #[doc(hidden)]
+    fn binding() -> &'static Binding;
+    #[doc(hidden)]
+    fn current() -> *const Running;
+    #[doc(hidden)]
+    fn set_current(running: *const Running);
+
+    /// Opens the pool in the store directory `path` and ties it to this type, until the [`RootGuard`] and every transaction are gone.
+    ///
+    /// `options` say whether it is made if it is not there: a number or [`Flags`](super::Flags) as in the paper (`0`: it must exist), or
+    /// [`OpenOptions`]. The root of a new pool is what [`Root::init`] gives; it is durable when this returns.
+    ///
+    /// # Errors
+    /// `PoolTypeInUse`: a pool is open under this type. `RootType`: the pool was made with another root. Those of [`Store::open`], [`Store::create`] and
+    /// [`Store::create_pool`]; what a transaction of `Root::init` returns.
+    fn open<T: Root<Self>>(
+        path: impl AsRef<Path>,
+        options: impl Into<OpenOptions>,
+    ) -> Result<RootGuard<T, Self>> {
+        RootGuard::open(path.as_ref(), &options.into())
+    }
+
+    /// The same for a pool whose root is not used.
+    ///
+    /// # Errors
+    /// As for [`PoolType::open`].
+    fn open_no_root(
+        path: impl AsRef<Path>,
+        options: impl Into<OpenOptions>,
+    ) -> Result<RootGuard<(), Self>> {
+        RootGuard::open(path.as_ref(), &options.into())
+    }
+
+    /// Runs `body` as a failure-atomic transaction on the pool (Corundum §3.3). What it changed is durable when this returns.
+    ///
+    /// If `body` panics, everything is rolled back and the panic goes on. Within a transaction on the same pool it becomes part of that one, which alone commits.
+    ///
+    /// # Errors
+    /// `NotOpen`; `Aborted` where a transaction inside was rolled back; those of [`Pool::transaction`], also where an allocation found no room. Nothing
+    /// was changed then, unless the error says that the outcome is unknown (`Poisoned`).
+    #[inline]
+    fn transaction<R: TxOutSafe, F>(body: F) -> Result<R>
+    where
+        F: TxInSafe + for<'tx> FnOnce(&'tx Journal<Self>) -> R,
+    {
+        journal::run(|j| Ok(body(j)))
+    }
+
+    /// The same, where `body` can fail: an `Err` rolls everything back, so that `?` works inside.
+    ///
+    /// # Errors
+    /// What `body` returns, and as for [`PoolType::transaction`].
+    #[inline]
+    fn try_transaction<R: TxOutSafe, E: TxOutSafe + From<Error>, F>(body: F) -> Result<R, E>
+    where
+        F: TxInSafe + for<'tx> FnOnce(&'tx Journal<Self>) -> Result<R, E>,
+    {
+        journal::run(body)
+    }
+}
+
+/// Declares pool types: `pool!(P)`, `pool!(pub Accounts)`.
+///
+/// With a module, `pool!(P, mod p)`, it also makes one of aliases without the pool parameter: `p::Pbox<T>` is `Pbox<T, P>`.
+///
+/// ```
+/// use durum::typed::*;
+/// pool!(P, mod p);
+///
+/// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+/// # let path = dir.path().join("store");
+/// let root = P::open::<p::PCell<u64>>(&path, Flags::CREATE)?;
+/// P::transaction(|j| root.set(root.get() + 1, j))?;
+/// assert_eq!(root.get(), 1);
+/// # Ok::<(), durum::Error>(())
+/// ```
+#[macro_export]
+macro_rules! pool {
+    ($(#[$attribute:meta])* $visibility:vis $name:ident) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility enum $name {}
+
+        const _: () = {
+            static BINDING: $crate::typed::__private::Binding = $crate::typed::__private::Binding::new(::core::stringify!($name));
+            ::std::thread_local! {
+                static CURRENT: ::core::cell::Cell<*const $crate::typed::__private::Running> =
+                    const { ::core::cell::Cell::new(::core::ptr::null()) };
+            }
+
+            // SAFETY: one static and one thread-local, of this type alone.
+            unsafe impl $crate::typed::PoolType for $name {
+                #[inline(always)]
+                fn binding() -> &'static $crate::typed::__private::Binding {
+                    &BINDING
+                }
+
+                #[inline(always)]
+                fn current() -> *const $crate::typed::__private::Running {
+                    CURRENT.with(::core::cell::Cell::get)
+                }
+
+                fn set_current(running: *const $crate::typed::__private::Running) {
+                    CURRENT.with(|current| current.set(running));
+                }
+            }
+        };
+    };
+    ($(#[$attribute:meta])* $visibility:vis $name:ident, mod $module:ident) => {
+        $crate::pool!($(#[$attribute])* $visibility $name);
+
+        #[doc = ::core::concat!("The types of durum's typed interface for the pool type `", ::core::stringify!($name), "`.")]
+        #[allow(dead_code, unused_imports, missing_docs)]
+        $visibility mod $module {
+            use super::$name as TheirPool;
+            pub type Journal = $crate::typed::Journal<TheirPool>;
+            pub type Pbox<T> = $crate::typed::Pbox<T, TheirPool>;
+            pub type Prc<T> = $crate::typed::Prc<T, TheirPool>;
+            pub type Parc<T> = $crate::typed::Parc<T, TheirPool>;
+            pub type PWeak<T, K = $crate::typed::Shared> = $crate::typed::PWeak<T, TheirPool, K>;
+            pub type VWeak<T, K = $crate::typed::Shared> = $crate::typed::VWeak<T, TheirPool, K>;
+            pub type PCell<T> = $crate::typed::PCell<T, TheirPool>;
+            pub type PRefCell<T> = $crate::typed::PRefCell<T, TheirPool>;
+            pub type PMutex<T> = $crate::typed::PMutex<T, TheirPool>;
+            pub type PVec<T> = $crate::typed::PVec<T, TheirPool>;
+            pub type PString = $crate::typed::PString<TheirPool>;
+            pub type PHashMap<K, V> = $crate::typed::PHashMap<K, V, TheirPool>;
+            pub type PBTreeMap<K, V> = $crate::typed::PBTreeMap<K, V, TheirPool>;
+        }
+    };
+}
+
+/// An open pool, as the threads share it.
+#[derive(Debug)]
+pub struct Open {
+    // In this order: the pool closes before its store, and the words go last.
+    pub(crate) pool: Pool,
+    pub(crate) store: Store,
+    /// Different for each opening in this process.
+    pub(crate) serial: u64,
+    /// Address of the `Base`, at the start of the root object.
+    pub(crate) root: AtomicUsize,
+    pub(crate) limbo: Limbo,
+    /// What to do with counted objects, by type id.
+    pub(crate) glue: Vec<(u64, &'static Glue)>,
+    pub(crate) finds_deadlocks: bool,
+    pub(crate) _words: Mapping,
+}
+
+/// What a pool type has in common between threads.
+#[derive(Debug)]
+pub struct Binding {
+    pub(crate) name: &'static str,
+    pub(crate) words: Words,
+    /// Counts openings and closings.
+    generation: AtomicU64,
+    /// The serial of the open pool, or 0.
+    serial: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    open: Option<Arc<Open>>,
+    members: Vec<Arc<Member>>,
+}
+
+/// A thread's reference to the open pool.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// The thread is in a transaction.
+    active: AtomicBool,
+    /// Used by the thread while `active` and the generation is the one it knows; by others only under the lock of `Binding::state`, after they
+    /// have seen that it is not active since.
+    kept: UnsafeCell<Option<Arc<Open>>>,
+}
+
+// SAFETY: see `kept`.
+unsafe impl Send for Member {}
+// SAFETY: see `kept`.
+unsafe impl Sync for Member {}
+
+impl Binding {
+    #[doc(hidden)]
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            words: Words::new(),
+            generation: AtomicU64::new(0),
+            serial: AtomicU64::new(0),
+            state: Mutex::new(State {
+                open: None,
+                members: Vec::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the opening that lasts, or 0.
+    #[inline]
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial.load(Ordering::Acquire)
+    }
+
+    fn in_use(&self) -> Error {
+        Error::PoolTypeInUse {
+            pool_type: self.name,
+        }
+    }
+
+    /// Ties a pool to the type. While `make` runs nobody else does.
+    pub(crate) fn open(&self, make: impl FnOnce(&Words) -> Result<Open>) -> Result<Arc<Open>> {
+        let mut state = self.lock();
+        if state.open.is_some() {
+            return Err(self.in_use());
+        }
+        // A pool that was closed during transactions is there until these have ended.
+        if state.members.iter().any(|member| {
+            // SAFETY: under the lock; a member that is active keeps its reference as it is.
+            unsafe { (*member.kept.get()).is_some() }
+        }) {
+            return Err(self.in_use());
+        }
+        let open = Arc::new(make(&self.words)?);
+        state.open = Some(open.clone());
+        self.serial.store(open.serial, Ordering::Release);
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        Ok(open)
+    }
+
+    /// Unties the pool: no transaction begins any more, and the pool closes when the last one has ended.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        let mut given_back = vec![state.open.take()];
+        self.serial.store(0, Ordering::Release);
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        if can_fence_all() {
+            fence_all();
+        }
+        fence(Ordering::SeqCst);
+        for member in &state.members {
+            if !member.active.load(Ordering::SeqCst) {
+                // SAFETY: the thread is in no transaction, and takes the lock before it uses the reference in another one.
+                given_back.push(unsafe { (*member.kept.get()).take() });
+            }
+        }
+        // The last reference closes the pool, which takes its time: under the lock, so that who opens it again waits for it.
+        drop(given_back);
+        drop(state);
+    }
+
+    fn join(&self) -> Arc<Member> {
+        let member = Arc::new(Member {
+            active: AtomicBool::new(false),
+            kept: UnsafeCell::new(None),
+        });
+        self.lock().members.push(member.clone());
+        member
+    }
+}
+
+/// A thread's side of a binding.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    binding: &'static Binding,
+    member: Arc<Member>,
+    /// The generation that the reference is of.
+    generation: std::cell::Cell<u64>,
+    needs_fence: bool,
+}
+
+impl Seat {
+    pub(crate) fn new(binding: &'static Binding) -> Self {
+        Self {
+            binding,
+            member: binding.join(),
+            generation: std::cell::Cell::new(u64::MAX),
+            needs_fence: !can_fence_all(),
+        }
+    }
+
+    pub(crate) fn binding(&self) -> &'static Binding {
+        self.binding
+    }
+
+    /// The open pool, which stays open until [`Seat::leave`].
+    ///
+    /// # Errors
+    /// `NotOpen`.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Result<&Open> {
+        self.member.active.store(true, Ordering::Relaxed);
+        // ORDER (of threads): the flag before the generation; the processor's part is done by the fence of who closes.
+        compiler_fence(Ordering::SeqCst);
+        if self.needs_fence
+            || self.binding.generation.load(Ordering::Acquire) != self.generation.get()
+        {
+            self.renew();
+        }
+        // SAFETY: active, and of this generation.
+        match unsafe { &*self.member.kept.get() } {
+            Some(open) => Ok(open),
+            None => {
+                self.member.active.store(false, Ordering::Release);
+                Err(Error::NotOpen {
+                    pool_type: self.binding.name,
+                })
+            }
+        }
+    }
+
+    #[cold]
+    fn renew(&self) {
+        fence(Ordering::SeqCst);
+        let state = self.binding.lock();
+        self.generation
+            .set(self.binding.generation.load(Ordering::SeqCst));
+        // SAFETY: under the lock.
+        let old = unsafe { std::mem::replace(&mut *self.member.kept.get(), state.open.clone()) };
+        drop(state);
+        drop(old);
+    }
+
+    /// The transaction has ended.
+    #[inline(always)]
+    pub(crate) fn leave(&self) {
+        self.member.active.store(false, Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+        if self.needs_fence
+            || self.binding.generation.load(Ordering::Acquire) != self.generation.get()
+        {
+            self.give_back();
+        }
+    }
+
+    #[cold]
+    fn give_back(&self) {
+        fence(Ordering::SeqCst);
+        if self.binding.generation.load(Ordering::SeqCst) == self.generation.get() {
+            return;
+        }
+        let state = self.binding.lock();
+        // SAFETY: under the lock.
+        let old = unsafe { (*self.member.kept.get()).take() };
+        // Closes the pool, if it is the last one; who opens it again waits for that.
+        drop(old);
+        drop(state);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = self.binding.lock();
+        state
+            .members
+            .retain(|member| !Arc::ptr_eq(member, &self.member));
+        // SAFETY: under the lock.
+        let old = unsafe { (*self.member.kept.get()).take() };
+        drop(old);
+        drop(state);
+    }
+}

@@ -1,0 +1,148 @@
+//! `PCell`: a value that is replaced as a whole.
+
+use std::borrow::Cow;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr;
+
+use durum_format::types::{Field, Type};
+
+use super::binding::PoolType;
+use super::journal::Journal;
+use super::psafe::{PClone, PSafe, Root, name_of};
+use crate::described::{Described, Walk};
+
+/// A value that can be replaced while it is shared, as `Cell` is (Corundum Table 1): copied out, copied in. Of one thread at a time.
+#[repr(transparent)]
+pub struct PCell<T: PSafe, P: PoolType> {
+    value: UnsafeCell<T>,
+    _pool: PhantomData<(*mut (), P)>,
+}
+
+/// Named so that an error message says what to do.
+#[doc(hidden)]
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct PCell_serves_one_thread__use_PMutex<T>(PhantomData<std::cell::Cell<T>>);
+
+impl<T: PSafe, P: PoolType> PCell<T, P> {
+    /// A cell with this value, not in the pool yet.
+    #[inline]
+    pub fn new(value: T, _: &Journal<P>) -> Self {
+        Self::with(value)
+    }
+
+    fn with(value: T) -> Self {
+        Self {
+            value: UnsafeCell::new(value),
+            _pool: PhantomData,
+        }
+    }
+
+    /// A copy of the value.
+    #[inline(always)]
+    pub fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        // SAFETY: one thread, and nobody has a reference to the value.
+        unsafe { *self.value.get() }
+    }
+
+    /// Replaces the value, and drops the old one.
+    #[inline]
+    pub fn set(&self, value: T, j: &Journal<P>) {
+        drop(self.replace(value, j));
+    }
+
+    /// Replaces the value, and gives the old one.
+    #[inline]
+    pub fn replace(&self, value: T, j: &Journal<P>) -> T {
+        // What is moved in and out is counted where the value lies in the pool.
+        j.running().open_to_changes(self.value.get());
+        // SAFETY: one thread, and nobody has a reference to the value.
+        unsafe { ptr::replace(self.value.get(), value) }
+    }
+
+    /// Takes the value, and leaves the default.
+    pub fn take(&self, j: &Journal<P>) -> T
+    where
+        T: Default,
+    {
+        self.replace(T::default(), j)
+    }
+
+    /// Replaces the value by what `change` makes of it.
+    pub fn update(&self, change: impl FnOnce(T) -> T, j: &Journal<P>)
+    where
+        T: Copy,
+    {
+        self.set(change(self.get()), j);
+    }
+}
+
+// SAFETY: measured.
+unsafe impl<T: PSafe, P: PoolType> Described for PCell<T, P> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("PCell<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![Field::new("value", 0, T::layout(walk))];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+// SAFETY: as the value; one thread.
+unsafe impl<T: PSafe, P: PoolType> PSafe for PCell<T, P> {
+    type Threads = PCell_serves_one_thread__use_PMutex<T::Threads>;
+    const OWNERS: bool = T::OWNERS;
+    const POINTERS: bool = T::POINTERS;
+
+    #[inline]
+    fn owners(&self) -> i64 {
+        if !T::OWNERS {
+            return 0;
+        }
+        // SAFETY: one thread, and nobody changes the value meanwhile.
+        unsafe { (*self.value.get()).owners() }
+    }
+}
+
+impl<T: PSafe, P: PoolType> UnwindSafe for PCell<T, P> {}
+impl<T: PSafe, P: PoolType> RefUnwindSafe for PCell<T, P> {}
+
+impl<T: PSafe + Default, P: PoolType> Default for PCell<T, P> {
+    fn default() -> Self {
+        Self::with(T::default())
+    }
+}
+
+impl<T: PSafe + Default, P: PoolType> Root<P> for PCell<T, P> {
+    fn init(_: &Journal<P>) -> Self {
+        Self::default()
+    }
+}
+
+impl<T: PSafe + Copy, P: PoolType> PClone<P> for PCell<T, P> {
+    fn pclone(&self, _: &Journal<P>) -> Self {
+        Self::with(self.get())
+    }
+}
+
+impl<T: PSafe + Copy + fmt::Debug, P: PoolType> fmt::Debug for PCell<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PCell").field(&self.get()).finish()
+    }
+}
+
+impl<T: PSafe + Copy + PartialEq, P: PoolType> PartialEq for PCell<T, P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: PSafe + Copy + Eq, P: PoolType> Eq for PCell<T, P> {}

@@ -1,0 +1,425 @@
+//! Reference counts: what a transaction adds to them, and what becomes of objects that nobody holds any more.
+//!
+//! A count is shared by all threads, so undoing a change by its old value would be wrong: what another transaction has added and committed meanwhile would be undone with
+//! it. A transaction therefore only remembers how many references it added and dropped, and applies the sums at its commit, while it has
+//! the objects locked until the new counts are durable. Nothing is logged for a reference that comes and goes.
+//!
+//! Who gets a reference from a weak one *pins* the object until the end of the transaction: the count does not tell of it yet. The last reference to
+//! an object that another transaction has pinned goes to the pool's limbo (`limbo`), from which a later transaction drops it.
+//!
+//! Lock and pins are in the object's word (`words`), together with the number that a `VWeak` knows the object by:
+//!
+//! ```text
+//! 63      62     61      48 47           0
+//! locked  known  pins       number
+//! ```
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use super::limbo;
+use super::running::Running;
+use super::stats;
+use crate::described::Description;
+use crate::error::Result;
+
+pub(super) const LOCKED: u64 = 1 << 63;
+/// The word is that of a counted object.
+pub(super) const KNOWN: u64 = 1 << 62;
+pub(super) const PIN: u64 = 1 << 48;
+const PINS: u64 = KNOWN - PIN;
+pub(super) const NUMBER: u64 = PIN - 1;
+
+/// What is known of the type of a counted object when only its address is at hand.
+#[derive(Debug)]
+pub struct Glue {
+    pub(super) describe: fn() -> &'static Description,
+    /// Drops the value in the object at an address.
+    pub(super) drop_value: unsafe fn(&Running, usize),
+    /// Where the value lies in the object, and its length.
+    pub(super) value: (usize, usize),
+}
+
+/// The counts of an object, at its start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) strong: u64,
+    pub(super) weak: u64,
+}
+
+/// What the transaction has done about an object.
+#[derive(Debug)]
+struct Entry {
+    address: usize,
+    glue: &'static Glue,
+    /// References that it added, less those that it dropped.
+    strong: i64,
+    weak: i64,
+    /// Threads share it.
+    is_shared: bool,
+    /// Allocated in this transaction.
+    is_fresh: bool,
+    /// The value was dropped.
+    is_dead: bool,
+    is_freed: bool,
+    is_pinned: bool,
+    is_locked: bool,
+    /// In `Counts::pending`.
+    is_pending: bool,
+    /// Its word before the object was freed.
+    word: u64,
+}
+
+/// So many are looked through one by one.
+const FEW: usize = 12;
+
+/// What a transaction has done about counted objects.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    entries: Vec<Entry>,
+    /// By address, where there are more than a few.
+    index: FxHashMap<usize, u32>,
+    last: usize,
+    /// Those whose sums are not zero.
+    pending: Vec<u32>,
+    /// The pool's limbo is this transaction's until its end.
+    pub(super) has_limbo: bool,
+    /// By how many references the limbo grows when it commits.
+    pub(super) limbo_change: isize,
+}
+
+impl Counts {
+    fn find(&mut self, address: usize) -> Option<usize> {
+        if let Some(entry) = self.entries.get(self.last)
+            && entry.address == address
+        {
+            return Some(self.last);
+        }
+        let found = match self.index.is_empty() {
+            true => self
+                .entries
+                .iter()
+                .position(|entry| entry.address == address),
+            false => self.index.get(&address).map(|at| *at as usize),
+        };
+        self.last = found.unwrap_or(self.last);
+        found
+    }
+
+    fn entry(&mut self, address: usize, glue: &'static Glue, is_shared: bool) -> usize {
+        if let Some(at) = self.find(address) {
+            return at;
+        }
+        let at = self.entries.len();
+        self.entries.push(Entry {
+            address,
+            glue,
+            strong: 0,
+            weak: 0,
+            is_shared,
+            is_fresh: false,
+            is_dead: false,
+            is_freed: false,
+            is_pinned: false,
+            is_locked: false,
+            is_pending: false,
+            word: 0,
+        });
+        if at == FEW {
+            let addresses = self.entries.iter().enumerate();
+            self.index = addresses
+                .map(|(at, entry)| (entry.address, at as u32))
+                .collect();
+        } else if at > FEW {
+            self.index.insert(address, at as u32);
+        }
+        self.last = at;
+        at
+    }
+
+    /// References have come or gone.
+    #[inline]
+    pub(super) fn add(
+        running: &Running,
+        address: usize,
+        glue: &'static Glue,
+        is_shared: bool,
+        strong: i64,
+        weak: i64,
+    ) {
+        running.note_counted();
+        let mut counts = running.counts.borrow_mut();
+        let at = counts.entry(address, glue, is_shared);
+        let entry = &mut counts.entries[at];
+        entry.strong += strong;
+        entry.weak += weak;
+        if !entry.is_pending {
+            entry.is_pending = true;
+            counts.pending.push(at as u32);
+        }
+    }
+
+    /// An object was allocated, with one reference.
+    pub(super) fn add_fresh(
+        running: &Running,
+        address: usize,
+        glue: &'static Glue,
+        is_shared: bool,
+    ) {
+        Self::add(running, address, glue, is_shared, 1, 0);
+        let mut counts = running.counts.borrow_mut();
+        let last = counts.last;
+        counts.entries[last].is_fresh = true;
+    }
+
+    /// The strong references to an object, with those of the running transaction.
+    pub(super) fn strong(running: &Running, address: usize) -> u64 {
+        let mut counts = running.counts.borrow_mut();
+        let own = match counts.find(address) {
+            Some(at) => counts.entries[at].strong,
+            None => 0,
+        };
+        // SAFETY: a counted object lies there: the caller has a reference to it, or a pin.
+        let tally = unsafe { tally(address).read() };
+        tally.strong.wrapping_add_signed(own)
+    }
+
+    /// Whether the running transaction has pinned an object before.
+    pub(super) fn has_pinned(running: &Running, address: usize) -> bool {
+        let mut counts = running.counts.borrow_mut();
+        match counts.find(address) {
+            Some(at) => counts.entries[at].is_pinned,
+            None => false,
+        }
+    }
+
+    /// The running transaction has pinned an object.
+    pub(super) fn note_pinned(running: &Running, address: usize, glue: &'static Glue) {
+        running.note_counted();
+        let mut counts = running.counts.borrow_mut();
+        let at = counts.entry(address, glue, true);
+        counts.entries[at].is_pinned = true;
+    }
+
+    /// Drops what was put off, and applies the sums. The transaction has the objects locked until its end.
+    ///
+    /// # Errors
+    /// Those of an allocation, where a reference goes to the limbo.
+    pub(crate) fn settle(running: &Running) -> Result<()> {
+        running.do_works();
+        let has_limbo = running.open().limbo.len() > 0;
+        if running.counts.borrow().entries.is_empty() && !has_limbo {
+            return Ok(());
+        }
+        running.counts.borrow_mut().lock_pending(running);
+        if has_limbo {
+            limbo::drop_some(running);
+        }
+        loop {
+            running.do_works();
+            let next = running.counts.borrow_mut().pending.pop();
+            let Some(at) = next else {
+                return Ok(());
+            };
+            Self::apply(running, at as usize)?;
+        }
+    }
+
+    /// Locks the objects whose counts change: all of them, or none while it waits, so that nobody waits for who waits.
+    fn lock_pending(&mut self, running: &Running) {
+        let words = &running.binding().words;
+        let mut pause = Pause::default();
+        'all: loop {
+            for at in 0..self.pending.len() {
+                let entry = &mut self.entries[self.pending[at] as usize];
+                let changes = entry.strong != 0 || entry.weak != 0 || entry.is_fresh;
+                if !entry.is_shared || !changes || entry.is_locked {
+                    continue;
+                }
+                // SAFETY: an object of the open pool.
+                let word = unsafe { words.at(entry.address) };
+                if !try_lock(word) {
+                    self.unlock_all(running);
+                    pause.wait();
+                    continue 'all;
+                }
+                entry.is_locked = true;
+            }
+            return;
+        }
+    }
+
+    fn unlock_all(&mut self, running: &Running) {
+        for entry in &mut self.entries {
+            if entry.is_locked {
+                entry.is_locked = false;
+                // SAFETY: an object of the open pool.
+                let word = unsafe { running.binding().words.at(entry.address) };
+                // ORDER (of threads): the counts are seen by whoever locks or pins the object next.
+                word.fetch_and(!LOCKED, Ordering::Release);
+            }
+        }
+    }
+
+    /// Applies what was added to the counts of an object. Its value is dropped with the last reference.
+    fn apply(running: &Running, at: usize) -> Result<()> {
+        let mut guard = running.counts.borrow_mut();
+        let entry = &mut guard.entries[at];
+        let (strong, weak) = (entry.strong, entry.weak);
+        (entry.strong, entry.weak, entry.is_pending) = (0, 0, false);
+        if strong == 0 && weak == 0 && (!entry.is_fresh || entry.is_dead) {
+            return Ok(());
+        }
+        let (address, glue) = (entry.address, entry.glue);
+        // SAFETY: an object of the open pool.
+        let word = unsafe { running.binding().words.at(address) };
+        if entry.is_shared && !entry.is_locked {
+            if !try_lock(word) {
+                // A reference that was dropped with what held it, and another transaction is about to commit a change of the counts. To wait could be to wait in a circle.
+                debug_assert!(strong <= 0 && weak <= 0);
+                drop(guard);
+                return limbo::put(running, address, glue, -strong, -weak);
+            }
+            entry.is_locked = true;
+        }
+        // SAFETY: the counts are at the start of the object, and this thread is alone with them: they are locked, or the object is not shared.
+        let old = unsafe { tally(address).read() };
+        let mut new = Tally {
+            strong: old.strong.wrapping_add_signed(strong),
+            weak: old.weak.wrapping_add_signed(weak),
+        };
+        let was_alive = (old.strong > 0 || entry.is_fresh) && !entry.is_dead;
+        let own_pins = if entry.is_pinned { PIN } else { 0 };
+        let is_pinned = entry.is_shared && word.load(Ordering::Acquire) & PINS != own_pins;
+        let mut dies = new.strong == 0 && was_alive;
+        if dies && is_pinned {
+            dies = false;
+            new.strong = 1;
+        }
+        entry.is_dead |= dies;
+        let is_free = new.strong == 0 && new.weak == 0;
+        if is_free {
+            entry.is_freed = true;
+            entry.word = word.swap(0, Ordering::AcqRel);
+        }
+        drop(guard);
+        if dies {
+            // SAFETY: no reference is left, and nobody can get one.
+            unsafe { (glue.drop_value)(running, address) };
+        }
+        if is_free {
+            running.close_accounts(address + glue.value.0, glue.value.1);
+            running.free(address);
+            return Ok(());
+        }
+        if new != old {
+            running.announce(address, size_of::<Tally>());
+            // SAFETY: as above.
+            unsafe { tally(address).write(new) };
+        }
+        if dies {
+            // Weak references remain. What the value pointed to is gone.
+            let (offset, len) = glue.value;
+            running.announce(address + offset, len);
+            // SAFETY: the value was dropped, and the memory is the object's.
+            unsafe {
+                std::ptr::with_exposed_provenance_mut::<u8>(address + offset).write_bytes(0, len);
+            }
+        }
+        if new.strong == 1 && old.strong.wrapping_add_signed(strong) == 0 && was_alive {
+            return limbo::put(running, address, glue, 1, 0);
+        }
+        Ok(())
+    }
+
+    /// The transaction is about to be rolled back: nobody may find what it has allocated.
+    pub(crate) fn before_rollback(&mut self, running: &Running) {
+        let words = &running.binding().words;
+        for entry in &mut self.entries {
+            if entry.is_freed {
+                entry.is_freed = false;
+                // SAFETY: an object of the open pool.
+                unsafe { words.at(entry.address) }.store(entry.word, Ordering::Release);
+            }
+            if entry.is_fresh && entry.is_shared {
+                // SAFETY: an object of the open pool.
+                let word = unsafe { words.at(entry.address) };
+                let own_pins = if entry.is_pinned { PIN } else { 0 };
+                let mut pause = Pause::default();
+                // Others pin it for a moment only, to find that it has no references.
+                while word.load(Ordering::Acquire) & PINS != own_pins {
+                    pause.wait();
+                }
+                word.store(0, Ordering::Release);
+                (entry.is_locked, entry.is_pinned) = (false, false);
+            }
+        }
+    }
+
+    /// The transaction is over: locks and pins are given back.
+    #[inline]
+    pub(crate) fn end(&mut self, running: &Running, committed: bool) {
+        if self.has_limbo {
+            let change = if committed { self.limbo_change } else { 0 };
+            running.open().limbo.give_back(change);
+            (self.has_limbo, self.limbo_change) = (false, 0);
+        }
+        if self.entries.is_empty() {
+            return;
+        }
+        if !committed {
+            self.before_rollback(running);
+        }
+        let words = &running.binding().words;
+        for entry in &self.entries {
+            let own =
+                if entry.is_locked { LOCKED } else { 0 } + if entry.is_pinned { PIN } else { 0 };
+            if own != 0 && !entry.is_freed {
+                // SAFETY: an object of the open pool.
+                // ORDER (of threads): the counts are seen by whoever locks or pins the object next.
+                unsafe { words.at(entry.address) }.fetch_sub(own, Ordering::Release);
+            }
+        }
+        self.entries.clear();
+        self.pending.clear();
+        self.index.clear();
+        self.last = 0;
+    }
+}
+
+/// The counts of the object at an address.
+pub(super) fn tally(address: usize) -> *mut Tally {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+/// Locks a counted object's word, unless it is locked.
+pub(super) fn try_lock(word: &AtomicU64) -> bool {
+    let locked = |old: u64| (old & LOCKED == 0).then_some(old | LOCKED | KNOWN);
+    // ORDER (of threads): the counts are read after this.
+    word.fetch_update(Ordering::Acquire, Ordering::Relaxed, locked)
+        .is_ok()
+}
+
+/// Waits for another transaction to end its commit, longer each time.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    turns: u32,
+}
+
+impl Pause {
+    pub(super) fn wait(&mut self) {
+        if self.turns == 0 {
+            stats::count_contended();
+        }
+        self.turns += 1;
+        match self.turns {
+            0..64 => spin_loop(),
+            64..128 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(20)),
+        }
+    }
+}

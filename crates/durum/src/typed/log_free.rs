@@ -1,0 +1,120 @@
+//! `LogFree`: words that are changed without a transaction, in an order that the program chooses (Corundum §3.9).
+
+use std::borrow::Cow;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use durum_format::types::{Field, Type};
+
+use super::binding::PoolType;
+use super::journal::Journal;
+use super::psafe::{PSafe, name_of};
+use crate::described::{Described, Walk};
+use crate::error::Result;
+
+/// A word that is durable when [`LogFree::publish`] returns, whatever becomes of the transaction.
+///
+/// For structures that are consistent at every moment because words are written in the right order, as lock-free ones are: what is to be reachable is made durable
+/// first ([`LogFree::persist`]), then the word that makes it reachable. An abort does not bring the old word back.
+#[repr(transparent)]
+pub struct LogFree<T: PSafe + Copy, P: PoolType> {
+    value: UnsafeCell<T>,
+    _pool: PhantomData<(*mut (), P)>,
+}
+
+/// Named so that an error message says what to do.
+#[doc(hidden)]
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct LogFree_serves_one_thread__use_PMutex<T>(PhantomData<std::cell::Cell<T>>);
+
+impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
+    const IS_WORD: () = assert!(
+        size_of::<T>() <= 8 && align_of::<T>() == size_of::<T>() && !T::OWNERS,
+        "a log-free word has 1, 2, 4 or 8 bytes and owns nothing: more could be torn by a power cut"
+    );
+
+    /// A word with this value, not in the pool yet.
+    pub fn new(value: T, _: &Journal<P>) -> Self {
+        const { Self::IS_WORD };
+        Self {
+            value: UnsafeCell::new(value),
+            _pool: PhantomData,
+        }
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub fn get(&self) -> T {
+        // SAFETY: one thread, and nobody has a reference to the value.
+        unsafe { *self.value.get() }
+    }
+
+    /// Replaces the value. It is durable when this returns: after a crash the word is the old one or this one.
+    ///
+    /// # Safety
+    /// At every moment, whichever of its published values the word has and whatever else the crash left, the structure is one that the program can go on with. An abort of
+    /// the transaction does not undo this. The running transaction has not announced the word: it would be durable only at the commit.
+    ///
+    /// # Errors
+    /// `Poisoned`.
+    pub unsafe fn publish(&self, value: T, j: &Journal<P>) -> Result<()> {
+        // SAFETY: one thread, and nobody has a reference to the value. One store: the size is a machine's.
+        unsafe { self.value.get().write_volatile(value) };
+        Self::persist(self.value.get(), j)
+    }
+
+    /// Makes an object durable as it is now, before a word is published that leads to it.
+    ///
+    /// # Errors
+    /// `NotInPool`, `Poisoned`.
+    pub fn persist<U>(object: *const U, j: &Journal<P>) -> Result<()> {
+        // SAFETY: nobody else changes it: cells of one thread.
+        unsafe { j.running().open().pool.persist(object, size_of::<U>()) }
+    }
+}
+
+// SAFETY: measured.
+unsafe impl<T: PSafe + Copy, P: PoolType> Described for LogFree<T, P> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("LogFree<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![Field::new("value", 0, T::layout(walk))];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+// SAFETY: as the value; one thread.
+unsafe impl<T: PSafe + Copy, P: PoolType> PSafe for LogFree<T, P> {
+    type Threads = LogFree_serves_one_thread__use_PMutex<T::Threads>;
+    const OWNERS: bool = false;
+    const POINTERS: bool = T::POINTERS;
+
+    fn owners(&self) -> i64 {
+        0
+    }
+}
+
+impl<T: PSafe + Copy, P: PoolType> UnwindSafe for LogFree<T, P> {}
+impl<T: PSafe + Copy, P: PoolType> RefUnwindSafe for LogFree<T, P> {}
+
+impl<T: PSafe + Copy + Default, P: PoolType> Default for LogFree<T, P> {
+    fn default() -> Self {
+        const { Self::IS_WORD };
+        Self {
+            value: UnsafeCell::new(T::default()),
+            _pool: PhantomData,
+        }
+    }
+}
+
+impl<T: PSafe + Copy + fmt::Debug, P: PoolType> fmt::Debug for LogFree<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LogFree").field(&self.get()).finish()
+    }
+}

@@ -1,0 +1,313 @@
+//! `PMutex`: a value that threads change in turn, each in a transaction of its own.
+//!
+//! The mutex's word (`words`): the lower half is what threads wait on, the upper half says whose it is:
+//!
+//! ```text
+//! 63       33      32            31    0
+//! thread's number  guard lives   0 free, 1 locked, 2 locked and somebody waits
+//! ```
+//!
+//! It is unlocked when the transaction has ended: only then is what it did durable, and may others build on it.
+
+use std::borrow::Cow;
+use std::cell::{Cell, UnsafeCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use durum_format::types::{Field, Type};
+use rustix::thread::futex;
+
+use super::binding::PoolType;
+use super::journal::Journal;
+use super::psafe::{PClone, PSafe, Root, name_of};
+use super::running::Running;
+use super::stats;
+use crate::described::{Described, Walk};
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const AWAITED: u32 = 2;
+/// A guard lives.
+const GUARDED: u32 = 1;
+
+/// A value in the pool that threads change in turn (Corundum Table 1).
+///
+/// A thread that has locked it keeps it until its transaction ends, so nobody sees what is not committed. No lock survives a crash.
+#[repr(C)]
+pub struct PMutex<T: PSafe, P: PoolType> {
+    word: AtomicU64,
+    value: UnsafeCell<T>,
+    _pool: PhantomData<(*mut (), P)>,
+}
+
+/// Threads take turns: what `Mutex` makes of a type.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct InTurn<T>(PhantomData<Mutex<T>>);
+
+/// The value of a [`PMutex`]. It is announced to the transaction when it is written to for the first time. The mutex stays locked
+/// when it is dropped, but the same transaction can `lock` it again.
+pub struct PMutexGuard<'a, T: PSafe> {
+    word: &'a AtomicU64,
+    value: &'a UnsafeCell<T>,
+    running: &'a Running,
+    is_open: Cell<bool>,
+}
+
+/// The half that threads wait on.
+fn gate(word: &AtomicU64) -> &AtomicU32 {
+    // SAFETY: the lower half of a 64-bit atomic, which is used by halves only.
+    unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>() }
+}
+
+/// The half that says whose it is.
+fn owner(word: &AtomicU64) -> &AtomicU32 {
+    // SAFETY: the upper half, as above.
+    unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>().add(1) }
+}
+
+/// Unlocks a mutex that this thread has locked, when its transaction is over.
+pub(super) fn unlock(word: &AtomicU64) {
+    owner(word).store(0, Ordering::Relaxed);
+    // ORDER (of threads): what the transaction did is seen by who locks it next.
+    if gate(word).swap(FREE, Ordering::Release) == AWAITED {
+        // Failing, it would have been for want of a waiter.
+        let _ = futex::wake(gate(word), futex::Flags::PRIVATE, 1);
+    }
+}
+
+impl<T: PSafe, P: PoolType> PMutex<T, P> {
+    /// A mutex with this value, not in the pool yet.
+    #[inline]
+    pub fn new(value: T, _: &Journal<P>) -> Self {
+        Self::with(value)
+    }
+
+    fn with(value: T) -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            value: UnsafeCell::new(value),
+            _pool: PhantomData,
+        }
+    }
+
+    /// Locks the value until the transaction ends; waits while another thread's transaction has it.
+    ///
+    /// The order of locking is the program's concern; [`OpenOptions::find_deadlocks`](super::OpenOptions::find_deadlocks) finds threads that wait for each other.
+    ///
+    /// # Panics
+    /// If a guard of this transaction lives: there would be two.
+    #[inline]
+    #[track_caller]
+    pub fn lock<'a>(&'a self, j: &'a Journal<P>) -> PMutexGuard<'a, T> {
+        let (word, running) = (P::binding().words.of(&self.word), j.running());
+        let mine = running.number() << 1;
+        // Only this thread writes its number there.
+        let owned = owner(word).load(Ordering::Relaxed);
+        assert!(
+            owned != mine | GUARDED,
+            "a mutex is locked again while a guard of the same transaction lives"
+        );
+        // One that is not in the pool is nobody else's, and nothing will unlock it.
+        if owned != mine && running.holds(std::ptr::from_ref(&self.word).addr()) {
+            let taken =
+                gate(word).compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+            if taken.is_err() {
+                wait::<T>(word, running);
+            }
+            running.note_locked(word);
+        }
+        owner(word).store(mine | GUARDED, Ordering::Relaxed);
+        PMutexGuard {
+            word,
+            value: &self.value,
+            running,
+            is_open: Cell::new(false),
+        }
+    }
+
+    /// The value of a mutex that is in nobody else's hands.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+/// Waits for a mutex, and locks it.
+#[cold]
+fn wait<T: PSafe>(word: &AtomicU64, running: &Running) {
+    stats::count_contended();
+    let _waiting = running
+        .open()
+        .finds_deadlocks
+        .then(|| Waiting::begin(word, running.number(), name_of::<T>()));
+    // ORDER (of threads): what the last owner did is seen.
+    while gate(word).swap(AWAITED, Ordering::Acquire) != FREE {
+        // Woken, interrupted, or changed before it slept: look again.
+        let _ = futex::wait(gate(word), futex::Flags::PRIVATE, AWAITED, None);
+    }
+}
+
+/// Which thread waits for which mutex, where deadlocks are looked for.
+static WAITING: Mutex<Option<HashMap<u32, (usize, String)>>> = Mutex::new(None);
+
+struct Waiting(u32);
+
+impl Waiting {
+    /// # Panics
+    /// If the owner of the mutex waits for this thread, directly or through others.
+    fn begin(word: &AtomicU64, number: u32, name: String) -> Self {
+        let mut known = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = known.get_or_insert_default();
+        waiting.insert(
+            number,
+            (std::ptr::from_ref(word).expose_provenance(), name.clone()),
+        );
+        let mut chain = vec![name];
+        let mut at = owner(word).load(Ordering::Relaxed) >> 1;
+        while let Some((next, name)) = waiting.get(&at) {
+            chain.push(name.clone());
+            // SAFETY: a thread waits there, so the pool is open.
+            let next: &AtomicU64 = unsafe { &*std::ptr::with_exposed_provenance(*next) };
+            at = owner(next).load(Ordering::Relaxed) >> 1;
+            if at == number {
+                waiting.remove(&number);
+                drop(known);
+                panic!(
+                    "deadlock: this thread waits for PMutex<{}>, whose owner waits for {} that this thread has locked",
+                    chain[0],
+                    chain[1..]
+                        .iter()
+                        .map(|name| format!("PMutex<{name}>"))
+                        .collect::<Vec<_>>()
+                        .join(", whose owner waits for ")
+                );
+            }
+            if chain.len() > waiting.len() + 1 {
+                break;
+            }
+        }
+        Self(number)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut known = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = known.as_mut() {
+            waiting.remove(&self.0);
+        }
+    }
+}
+
+impl<T: PSafe> Deref for PMutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: locked by this transaction, and this is its only guard.
+        unsafe { &*self.value.get() }
+    }
+}
+
+impl<T: PSafe> DerefMut for PMutexGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        if !self.is_open.get() {
+            self.running.open_to_changes(self.value.get());
+            self.is_open.set(true);
+        }
+        // SAFETY: as in `deref`, and announced.
+        unsafe { &mut *self.value.get() }
+    }
+}
+
+impl<T: PSafe> Drop for PMutexGuard<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // The mutex is still this thread's, and nobody else writes here while it is.
+        let mine = self.running.number() << 1;
+        owner(self.word).store(mine, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: measured.
+unsafe impl<T: PSafe, P: PoolType> Described for PMutex<T, P> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("PMutex<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![
+            Field::new(
+                "word",
+                offset_of!(Self, word) as u64,
+                Type::Volatile { size: 8, align: 8 },
+            ),
+            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
+        ];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+// SAFETY: as the value; threads take turns.
+unsafe impl<T: PSafe, P: PoolType> PSafe for PMutex<T, P> {
+    type Threads = InTurn<T::Threads>;
+    const OWNERS: bool = T::OWNERS;
+    const POINTERS: bool = T::POINTERS;
+
+    #[inline]
+    fn owners(&self) -> i64 {
+        if !T::OWNERS {
+            return 0;
+        }
+        // SAFETY: asked by who is alone with what the mutex lies in.
+        unsafe { (*self.value.get()).owners() }
+    }
+}
+
+impl<T: PSafe, P: PoolType> UnwindSafe for PMutex<T, P> {}
+impl<T: PSafe, P: PoolType> RefUnwindSafe for PMutex<T, P> {}
+
+impl<T: PSafe + Default, P: PoolType> Default for PMutex<T, P> {
+    fn default() -> Self {
+        Self::with(T::default())
+    }
+}
+
+impl<T: PSafe + Default, P: PoolType> Root<P> for PMutex<T, P> {
+    fn init(_: &Journal<P>) -> Self {
+        Self::default()
+    }
+}
+
+impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PMutex<T, P> {
+    /// A mutex with a copy of the value, which is locked for that.
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        Self::with(self.lock(j).pclone(j))
+    }
+}
+
+impl<T: PSafe, P: PoolType> fmt::Debug for PMutex<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PMutex").finish_non_exhaustive()
+    }
+}
+
+impl<T: PSafe + fmt::Debug> fmt::Debug for PMutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PSafe + fmt::Display> fmt::Display for PMutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

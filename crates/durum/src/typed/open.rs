@@ -1,0 +1,327 @@
+//! Opening a pool under a pool type, and its root.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ops::{BitOr, Deref};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use durum_format::types::{Field, Primitive, Type};
+
+use super::binding::{Open, PoolType};
+use super::counts::Glue;
+use super::journal;
+use super::limbo::{self, Limbo, Lost};
+use super::psafe::{PSafe, Root, name_of};
+use super::words::Words;
+use crate::described::{Described, Walk};
+use crate::error::{Error, Result};
+use crate::pool::PoolOptions;
+use crate::store::{Store, StoreOptions, next_key};
+
+/// The pool in a store of one.
+const POOL: &str = "pool";
+
+/// How a pool is opened, as flags (Corundum §3.2). Two are combined by `|`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// It must exist.
+    pub const OPEN: Self = Self(0);
+    /// It is made if it does not exist.
+    pub const CREATE: Self = Self(1);
+    /// It must not exist, and is made.
+    pub const NEW: Self = Self(2);
+    /// If it is made, its transactions run on the Hybrid engine, not on Shadow.
+    pub const HYBRID: Self = Self(4);
+
+    fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// How a pool is opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// It is made if it does not exist. Default: no.
+    pub create: bool,
+    /// It must not exist. Default: no.
+    pub new: bool,
+    /// How its store is opened, or made.
+    pub store: StoreOptions,
+    /// How the pool is used, and made.
+    pub pool: PoolOptions,
+    /// Look for threads that wait for each other's [`PMutex`](super::PMutex), and panic with the names of both. Default: no.
+    pub find_deadlocks: bool,
+}
+
+impl OpenOptions {
+    /// The defaults: the pool must exist.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`OpenOptions::create`].
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Sets [`OpenOptions::store`].
+    #[must_use]
+    pub fn store(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// Sets [`OpenOptions::pool`].
+    #[must_use]
+    pub fn pool(mut self, options: PoolOptions) -> Self {
+        self.pool = options;
+        self
+    }
+
+    /// Sets [`OpenOptions::find_deadlocks`].
+    #[must_use]
+    pub fn find_deadlocks(mut self, find: bool) -> Self {
+        self.find_deadlocks = find;
+        self
+    }
+}
+
+impl From<Flags> for OpenOptions {
+    fn from(flags: Flags) -> Self {
+        let mut options = Self::new().create(flags.has(Flags::CREATE));
+        options.new = flags.has(Flags::NEW);
+        if flags.has(Flags::HYBRID) {
+            options.pool = options.pool.engine(crate::Engine::Hybrid);
+        }
+        options
+    }
+}
+
+impl From<u32> for OpenOptions {
+    /// The bits of [`Flags`]; as in the paper, 0 opens what exists.
+    fn from(flags: u32) -> Self {
+        Flags(flags).into()
+    }
+}
+
+impl From<i32> for OpenOptions {
+    /// As from `u32`: what a plain `0` is.
+    fn from(flags: i32) -> Self {
+        Flags(flags as u32).into()
+    }
+}
+
+/// What the root object of a typed pool begins with.
+#[repr(C)]
+pub(super) struct Base {
+    /// 0 until the root has its first value.
+    is_made: u64,
+    /// Address of the first reference in the limbo, or 0.
+    pub(super) limbo: usize,
+}
+
+/// The root object.
+#[repr(C)]
+struct RootObject<T> {
+    base: Base,
+    value: T,
+}
+
+// SAFETY: measured.
+unsafe impl<T: PSafe> Described for RootObject<T> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("root {}", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let base = offset_of!(Self, base);
+        let fields = vec![
+            Field::new(
+                "is_made",
+                (base + offset_of!(Base, is_made)) as u64,
+                Type::Primitive(Primitive::U64),
+            ),
+            Field::new(
+                "limbo",
+                (base + offset_of!(Base, limbo)) as u64,
+                walk.pointer_to::<Lost>(),
+            ),
+            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
+        ];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+/// The root of an open pool, to read; its cells can be changed in transactions. The pool closes when it is dropped and no transaction runs any more.
+pub struct RootGuard<T: PSafe, P: PoolType> {
+    open: Arc<Open>,
+    value: *const T,
+    _pool: PhantomData<(*mut T, P)>,
+}
+
+// SAFETY: it gives `&T` only, and what threads may do with that its shadow says.
+unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Send for RootGuard<T, P> {}
+// SAFETY: as above.
+unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Sync for RootGuard<T, P> {}
+
+impl<T: PSafe, P: PoolType> UnwindSafe for RootGuard<T, P> {}
+impl<T: PSafe, P: PoolType> RefUnwindSafe for RootGuard<T, P> {}
+
+impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
+    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let open = P::binding().open(|words| Self::make(path, options, words))?;
+        // From here on dropping it closes the pool.
+        let mut guard = Self {
+            open,
+            value: ptr::null(),
+            _pool: PhantomData,
+        };
+        guard.value = guard.find_root()?;
+        Ok(guard)
+    }
+
+    fn make(path: &Path, options: &OpenOptions, words: &Words) -> Result<Open> {
+        let store_options = options.store.clone();
+        let store = match (options.new, options.create) {
+            (true, _) => Store::create(path, store_options),
+            (false, true) => Store::open_or_create(path, store_options),
+            (false, false) => Store::open(path, store_options),
+        }?;
+        let pool_options = options.pool.clone();
+        let pool = match options.new || options.create {
+            true => store.open_or_create_pool(POOL, pool_options),
+            false => store.open_pool(POOL, pool_options),
+        }?;
+        let info = store.info();
+        let mapping = words.reserve(info.base as usize, info.space_size as usize)?;
+        let mut glue: Vec<(u64, &'static Glue)> = Vec::new();
+        for note in Walk::notes_of::<RootObject<T>>() {
+            if let Some(known) = (note as &dyn std::any::Any).downcast_ref::<Glue>() {
+                glue.push(((known.describe)().id(), known));
+            }
+        }
+        Ok(Open {
+            pool,
+            store,
+            serial: next_key(),
+            root: AtomicUsize::new(0),
+            limbo: Limbo::default(),
+            glue,
+            finds_deadlocks: options.find_deadlocks,
+            _words: mapping,
+        })
+    }
+
+    /// The root, made if the pool is new; what a crash left in the limbo is dropped.
+    fn find_root(&self) -> Result<*const T> {
+        let open = &*self.open;
+        let address = journal::run(|j| {
+            let object = open.pool.root::<RootObject<T>>()?;
+            let address = object.expose_provenance();
+            open.root.store(address, Ordering::Relaxed);
+            // SAFETY: the root object, which no other thread knows yet.
+            let is_made = unsafe { (*object).base.is_made };
+            if is_made == 0 {
+                let value = T::init(j);
+                let running = j.running();
+                running.announce(address, size_of::<RootObject<T>>());
+                // SAFETY: the root object was zero, and is announced.
+                unsafe {
+                    running.put_in(address + offset_of!(RootObject<T>, value), value);
+                    (*object).base.is_made = 1;
+                }
+            }
+            Ok::<_, Error>(address)
+        })?;
+        open.limbo.set_len(limbo::count(address));
+        self.empty_limbo();
+        Ok(ptr::with_exposed_provenance(
+            address + offset_of!(RootObject<T>, value),
+        ))
+    }
+}
+
+impl<T: PSafe, P: PoolType> RootGuard<T, P> {
+    /// Drops the references in the limbo, as far as nobody hinders that.
+    fn empty_limbo(&self) {
+        let limbo = &self.open.limbo;
+        let mut before = usize::MAX;
+        while limbo.len() > 0 && limbo.len() < before {
+            before = limbo.len();
+            let dropped = journal::run::<P, _, Error>(|j| {
+                j.running().note_counted();
+                Ok(())
+            });
+            if let Err(error) = dropped {
+                // They stay where they are; the next opener tries again.
+                tracing::debug!(%error, "references in the limbo were not dropped");
+                return;
+            }
+        }
+    }
+
+    /// The pool, for what the untyped interface offers: statistics, syncs of buffered transactions, sections.
+    pub fn pool(&self) -> &crate::Pool {
+        &self.open.pool
+    }
+
+    /// The store that the pool is in.
+    pub fn store(&self) -> &Store {
+        &self.open.store
+    }
+
+    /// Closes the pool, and tells whether that went well. When it returns, the pool can be opened again.
+    ///
+    /// # Errors
+    /// `StillOpen` while transactions of other threads run: it closes with the last of them. Those of [`Store::close`].
+    pub fn close(self) -> Result<()> {
+        let store = self.open.store.clone();
+        drop(self);
+        store.close()
+    }
+}
+
+impl<T: PSafe, P: PoolType> Deref for RootGuard<T, P> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the root, while the pool is open. It is changed through its cells only.
+        unsafe { &*self.value }
+    }
+}
+
+impl<T: PSafe, P: PoolType> Drop for RootGuard<T, P> {
+    fn drop(&mut self) {
+        if !self.value.is_null() {
+            self.empty_limbo();
+        }
+        P::binding().close();
+    }
+}
+
+impl<T: PSafe + fmt::Debug, P: PoolType> fmt::Debug for RootGuard<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

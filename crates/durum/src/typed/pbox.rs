@@ -1,0 +1,201 @@
+//! `Pbox`: the one pointer to an object.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, needs_drop};
+use std::num::NonZeroUsize;
+use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr;
+
+use durum_format::types::Type;
+
+use super::binding::PoolType;
+use super::journal::{Journal, running};
+use super::psafe::{PClone, PSafe, name_of};
+use super::running::{Running, Work};
+use crate::described::{Described, Walk};
+
+/// The only pointer to an object in the pool, as `Box` is (Corundum Table 1). The object is freed when it is dropped.
+///
+/// Writing through it (`DerefMut`) announces the whole object to the transaction, once.
+#[repr(transparent)]
+pub struct Pbox<T: PSafe, P: PoolType> {
+    address: NonZeroUsize,
+    /// One thread's: a reference to it, were it shared, would let another thread see what is not committed.
+    _object: PhantomData<(*mut T, P)>,
+}
+
+impl<T: PSafe, P: PoolType> Pbox<T, P> {
+    /// Allocates an object and moves `value` there. It exists when the transaction has committed, if something in the pool points to it by then.
+    #[inline]
+    pub fn new(value: T, j: &Journal<P>) -> Self {
+        let running = j.running();
+        let address = running.allocate::<T>(size_of::<T>(), align_of::<T>());
+        // SAFETY: just allocated for a `T`.
+        unsafe { running.put_in(address, value) };
+        running.gain(1);
+        Self::from_address(address)
+    }
+
+    /// Moves the value out, and frees the object.
+    pub fn into_inner(self, j: &Journal<P>) -> T {
+        let (running, this) = (j.running(), ManuallyDrop::new(self));
+        let address = this.address.get();
+        // SAFETY: the only pointer to the value, and not dropped.
+        let value = unsafe { running.take_out(address) };
+        running.gain(-1);
+        running.free(address);
+        value
+    }
+
+    /// The object's address, where C code finds it.
+    pub fn as_ptr(&self) -> *const T {
+        ptr::with_exposed_provenance(self.address.get())
+    }
+
+    fn from_address(address: usize) -> Self {
+        Self {
+            // An allocation never lies at 0; if it did, `Option` could not tell.
+            address: NonZeroUsize::new(address).unwrap_or(NonZeroUsize::MIN),
+            _object: PhantomData,
+        }
+    }
+}
+
+/// Drops the value at an address, with the handles in it.
+unsafe fn drop_object<T: PSafe>(running: &Running, address: usize, _: usize) {
+    // SAFETY: whoever put it off was its only owner.
+    unsafe { drop_value::<T>(running, address) };
+    running.free(address);
+}
+
+/// Drops a value in the pool, in place. Its memory is not freed.
+///
+/// # Safety
+/// There is a value, which nobody uses after this.
+#[inline]
+pub(super) unsafe fn drop_value<T: PSafe>(running: &Running, address: usize) {
+    if T::OWNERS {
+        running.close_accounts(address, size_of::<T>());
+    }
+    if needs_drop::<T>() {
+        let value = ptr::with_exposed_provenance_mut::<T>(address);
+        // SAFETY: as the caller promises.
+        unsafe {
+            running.gain((*value).owners());
+            value.drop_in_place();
+        }
+    }
+}
+
+impl<T: PSafe, P: PoolType> Drop for Pbox<T, P> {
+    #[inline]
+    fn drop(&mut self) {
+        let running = running::<P>();
+        running.gain(-1);
+        if needs_drop::<T>() {
+            running.drop_later(Work {
+                address: self.address.get(),
+                extent: 0,
+                drop: drop_object::<T>,
+            });
+        } else {
+            running.free(self.address.get());
+        }
+    }
+}
+
+impl<T: PSafe, P: PoolType> Deref for Pbox<T, P> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the object lives as long as its only pointer, and nobody changes it while that is borrowed.
+        unsafe { &*self.as_ptr() }
+    }
+}
+
+impl<T: PSafe, P: PoolType> DerefMut for Pbox<T, P> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        running::<P>().open_to_changes(self.as_ptr());
+        // SAFETY: as in `deref`; a `&mut` to the pointer exists in a transaction only, and there is no other.
+        unsafe { &mut *ptr::with_exposed_provenance_mut(self.address.get()) }
+    }
+}
+
+// SAFETY: a native pointer, described as one.
+unsafe impl<T: PSafe, P: PoolType> Described for Pbox<T, P> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("Pbox<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        walk.pointer_to::<T>()
+    }
+}
+
+// SAFETY: one handle; used by threads as what it points to is.
+unsafe impl<T: PSafe, P: PoolType> PSafe for Pbox<T, P> {
+    type Threads = PhantomData<T::Threads>;
+    const OWNERS: bool = true;
+    const POINTERS: bool = true;
+    const HANDLE: bool = true;
+
+    #[inline(always)]
+    fn owners(&self) -> i64 {
+        1
+    }
+}
+
+impl<T: PSafe, P: PoolType> UnwindSafe for Pbox<T, P> {}
+impl<T: PSafe, P: PoolType> RefUnwindSafe for Pbox<T, P> {}
+
+impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for Pbox<T, P> {
+    /// A new object with a copy of the value.
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        Self::new((**self).pclone(j), j)
+    }
+}
+
+impl<T: PSafe + fmt::Debug, P: PoolType> fmt::Debug for Pbox<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PSafe + fmt::Display, P: PoolType> fmt::Display for Pbox<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PSafe + PartialEq, P: PoolType> PartialEq for Pbox<T, P> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: PSafe + Eq, P: PoolType> Eq for Pbox<T, P> {}
+
+impl<T: PSafe + PartialOrd, P: PoolType> PartialOrd for Pbox<T, P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<T: PSafe + Ord, P: PoolType> Ord for Pbox<T, P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl<T: PSafe + Hash, P: PoolType> Hash for Pbox<T, P> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}

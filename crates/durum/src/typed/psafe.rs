@@ -1,0 +1,299 @@
+//! What may live in a pool, and what may cross the border of a transaction.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use durum_format::types::{Count, Field, Type};
+
+use super::binding::PoolType;
+use super::journal::Journal;
+use crate::described::{Described, Walk};
+
+/// A type that may live in a pool (Corundum §3.2, Design Goal 1).
+///
+/// Numbers, `bool`, `char`, arrays and tuples of them, `Option`, the persistent pointers and cells of this module, and what
+/// `#[derive(PSafe)]` makes of structs and enums of such types. References, raw pointers, `Box`, `String`, `Mutex` and file handles are not: what they
+/// point to is gone when the program ends.
+///
+/// # Safety
+/// The layout is fixed and described ([`Described`]); the type has no destructor of its own and holds nothing that points to volatile memory;
+/// [`PSafe::owners`] counts every handle; [`PSafe::Threads`] is `Send` only if a value in a pool may be used by several threads one after the
+/// other, and `Sync` only if it may at the same time.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot live in a pool",
+    label = "not `PSafe`",
+    note = "what a pool holds outlives the program: use `Pbox`, `Prc`, `Parc` instead of `Box`, `Rc`, `Arc` and references; `PCell`, `PRefCell`, `PMutex` instead of `Cell`, `RefCell`, `Mutex`; `PVec`, `PString`, `PHashMap`, `PBTreeMap` instead of std's collections",
+    note = "a struct or enum of such types needs `#[derive(PSafe)]` and `#[repr(C)]`"
+)]
+pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
+    /// A shadow of the type, whose `Send` and `Sync` say what threads may do with values in a pool.
+    type Threads;
+    /// Whether a value can hold handles inline. If not, all accounting compiles away.
+    const OWNERS: bool;
+    /// Whether a value holds pointers inline.
+    const POINTERS: bool;
+    /// Whether a value is one word that is never zero, a handle.
+    const HANDLE: bool = false;
+
+    /// The handles in this value, not counting those behind pointers.
+    fn owners(&self) -> i64;
+}
+
+/// What a pool's root can be made of when the pool is new. Derive it, where every field has a `Default`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the root of pool `{P}`",
+    label = "not `Root`",
+    note = "derive `PSafe` and `Root`, or implement `Root` to say what a new pool begins with"
+)]
+pub trait Root<P: PoolType>: PSafe {
+    /// The root of a pool that is new.
+    fn init(j: &Journal<P>) -> Self;
+}
+
+/// Copies that may allocate in the pool, or count references. Derive it for structs and enums.
+pub trait PClone<P: PoolType>: Sized {
+    /// A copy, as `Clone` makes one: deep for [`Pbox`](super::Pbox), another reference for [`Prc`](super::Prc) and [`Parc`](super::Parc).
+    fn pclone(&self, j: &Journal<P>) -> Self;
+}
+
+/// What a transaction may capture (Corundum §3.3, Invariant 1): nothing through which it could change what was there before.
+///
+/// This keeps honest programs honest. What it lets pass (`Mutex`, atomics, `AssertUnwindSafe`) keeps its changes when the transaction aborts;
+/// docs/safety.md tells more. Nothing that points into a pool can leave that way: the balance of owners catches it.
+#[diagnostic::on_unimplemented(
+    message = "a transaction cannot capture `{Self}`: it could change volatile memory, which an abort would not bring back",
+    label = "not `TxInSafe`",
+    note = "the usual culprits are `&mut`, `Cell`, `RefCell`, `Rc<RefCell<_>>`, a journal or guard of another transaction; return a value from the transaction instead"
+)]
+pub trait TxInSafe {}
+
+#[diagnostic::do_not_recommend]
+impl<T: UnwindSafe> TxInSafe for T {}
+
+/// What a transaction may return (Corundum §3.3): values, no references and no pointers into the pool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot leave a transaction",
+    label = "not `TxOutSafe`",
+    note = "store it in the pool, in something that the root reaches; to find it again from volatile memory, return what `demote()` gives (`VWeak`)"
+)]
+pub trait TxOutSafe {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Send + 'static> TxOutSafe for T {}
+
+/// The name of a type as an argument of a generic one.
+pub fn name_of<T: Described>() -> String {
+    T::name().map_or_else(|| format!("bytes{}", size_of::<T>()), Cow::into_owned)
+}
+
+macro_rules! plain {
+    ($($type:ty),* $(,)?) => { $(
+        // SAFETY: no pointers, no interior mutability, a fixed layout.
+        unsafe impl PSafe for $type {
+            type Threads = ();
+            const OWNERS: bool = false;
+            const POINTERS: bool = false;
+
+            #[inline(always)]
+            fn owners(&self) -> i64 {
+                0
+            }
+        }
+
+        impl<P: PoolType> PClone<P> for $type {
+            #[inline]
+            fn pclone(&self, _: &Journal<P>) -> Self {
+                *self
+            }
+        }
+    )* };
+}
+
+macro_rules! roots {
+    ($($type:ty),* $(,)?) => { $(
+        impl<P: PoolType> Root<P> for $type {
+            fn init(_: &Journal<P>) -> Self {
+                Self::default()
+            }
+        }
+    )* };
+}
+
+plain! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, () }
+roots! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, () }
+
+// SAFETY: no bytes at all.
+unsafe impl Described for () {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed("()"))
+    }
+
+    fn layout(_: &mut Walk) -> Type<String> {
+        Type::Opaque { size: 0, align: 1 }
+    }
+}
+
+// SAFETY: no bytes at all.
+unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
+    type Threads = ();
+    const OWNERS: bool = false;
+    const POINTERS: bool = false;
+
+    #[inline(always)]
+    fn owners(&self) -> i64 {
+        0
+    }
+}
+
+impl<T, P: PoolType> PClone<P> for PhantomData<T> {
+    fn pclone(&self, _: &Journal<P>) -> Self {
+        PhantomData
+    }
+}
+
+// SAFETY: as its elements.
+unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
+    type Threads = PhantomData<T::Threads>;
+    const OWNERS: bool = T::OWNERS;
+    const POINTERS: bool = T::POINTERS;
+
+    #[inline]
+    fn owners(&self) -> i64 {
+        if T::OWNERS {
+            self.iter().map(PSafe::owners).sum()
+        } else {
+            0
+        }
+    }
+}
+
+impl<T: Root<P>, P: PoolType, const N: usize> Root<P> for [T; N] {
+    fn init(j: &Journal<P>) -> Self {
+        std::array::from_fn(|_| T::init(j))
+    }
+}
+
+impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        std::array::from_fn(|at| self[at].pclone(j))
+    }
+}
+
+// SAFETY: measured: a handle that is not there is zero (the niche of `NonZero`); anything else is described as bytes, which hold no pointers.
+unsafe impl<T: PSafe> Described for Option<T> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("Option<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        const {
+            assert!(
+                T::HANDLE || !T::POINTERS,
+                "an `Option` in a pool can hold a handle, or a value without pointers; for others derive `PSafe` for an enum of your own, whose layout is fixed"
+            );
+        }
+        if T::HANDLE {
+            return T::layout(walk);
+        }
+        Type::Opaque {
+            size: size_of::<Self>() as u64,
+            align: align_of::<Self>() as u64,
+        }
+    }
+}
+
+// SAFETY: as the value, if any.
+unsafe impl<T: PSafe> PSafe for Option<T> {
+    type Threads = PhantomData<T::Threads>;
+    const OWNERS: bool = T::OWNERS;
+    const POINTERS: bool = T::POINTERS;
+
+    #[inline(always)]
+    fn owners(&self) -> i64 {
+        match self {
+            Some(value) if T::OWNERS => value.owners(),
+            _ => 0,
+        }
+    }
+}
+
+impl<T: PClone<P>, P: PoolType> PClone<P> for Option<T> {
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        self.as_ref().map(|value| value.pclone(j))
+    }
+}
+
+impl<T: PSafe, P: PoolType> Root<P> for Option<T> {
+    fn init(_: &Journal<P>) -> Self {
+        None
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident $index:tt),+))*) => { $(
+        // SAFETY: the offsets are measured by the compiler; where another one lays the tuple out otherwise, the description differs and the pool is refused.
+        unsafe impl<$($name: PSafe),+> Described for ($($name,)+) {
+            fn name() -> Option<Cow<'static, str>> {
+                let names = [$(name_of::<$name>()),+];
+                Some(Cow::Owned(format!("({})", names.join(","))))
+            }
+
+            fn layout(walk: &mut Walk) -> Type<String> {
+                let fields = vec![$(
+                    Field::new(stringify!($index), offset_of!(Self, $index) as u64, $name::layout(walk))
+                ),+];
+                Type::structure(name_of::<Self>(), size_of::<Self>() as u64, align_of::<Self>() as u64, fields)
+            }
+        }
+
+        // SAFETY: as its fields.
+        unsafe impl<$($name: PSafe),+> PSafe for ($($name,)+) {
+            type Threads = PhantomData<($($name::Threads,)+)>;
+            const OWNERS: bool = $($name::OWNERS)||+;
+            const POINTERS: bool = $($name::POINTERS)||+;
+
+            #[inline]
+            fn owners(&self) -> i64 {
+                0 $(+ if $name::OWNERS { self.$index.owners() } else { 0 })+
+            }
+        }
+
+        impl<$($name: Root<Pool>,)+ Pool: PoolType> Root<Pool> for ($($name,)+) {
+            fn init(j: &Journal<Pool>) -> Self {
+                ($($name::init(j),)+)
+            }
+        }
+
+        impl<$($name: PClone<Pool>,)+ Pool: PoolType> PClone<Pool> for ($($name,)+) {
+            fn pclone(&self, j: &Journal<Pool>) -> Self {
+                ($(self.$index.pclone(j),)+)
+            }
+        }
+    )* };
+}
+
+tuples! {
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+}
+
+/// Elements in a row up to the end of their allocation, as a description: what vectors and tables keep them in.
+#[derive(Debug)]
+pub struct Row<T>(PhantomData<T>);
+
+// SAFETY: an allocation of these holds `T`s only; the tail says as many as fit.
+unsafe impl<T: PSafe> Described for Row<T> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("[{}]", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        T::layout(walk).array(Count::Tail)
+    }
+}

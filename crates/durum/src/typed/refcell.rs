@@ -1,0 +1,359 @@
+//! `PRefCell`: references to a value in the pool, checked at run time.
+//!
+//! The cell's word (`words`) says who borrows: the number of readers, or bit 63 and the number of the transaction that borrows it to write.
+//! That one expires with its transaction, so a guard that was forgotten does no harm. Readers may stay when a transaction ends: reading needs none.
+
+use std::borrow::Cow;
+use std::cell::{Cell, UnsafeCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use durum_format::types::{Field, Type};
+
+use super::binding::PoolType;
+use super::journal::Journal;
+use super::psafe::{PClone, PSafe, Root, name_of};
+use super::running::{Running, give_up};
+use crate::described::{Described, Walk};
+
+/// Borrowed by a writer.
+const WRITER: u64 = 1 << 63;
+
+/// A value in the pool that is borrowed as the one in a `RefCell` is (Corundum Table 1). Of one thread at a time.
+#[repr(C)]
+pub struct PRefCell<T: PSafe, P: PoolType> {
+    word: AtomicU64,
+    value: UnsafeCell<T>,
+    _pool: PhantomData<(*mut (), P)>,
+}
+
+/// Named so that an error message says what to do.
+#[doc(hidden)]
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct PRefCell_serves_one_thread__use_PMutex<T>(PhantomData<Cell<T>>);
+
+/// The value of a [`PRefCell`], borrowed to read.
+pub struct PRef<'a, T: PSafe> {
+    word: &'a AtomicU64,
+    value: &'a T,
+    _one_thread: PhantomData<*mut ()>,
+}
+
+/// The value of a [`PRefCell`], borrowed to write. It is announced to the transaction when it is written to for the first time.
+pub struct PRefMut<'a, T: PSafe> {
+    word: &'a AtomicU64,
+    value: &'a UnsafeCell<T>,
+    running: &'a Running,
+    is_open: Cell<bool>,
+}
+
+/// Why a cell could not be borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BorrowError {
+    /// A guard of `borrow_mut` lives.
+    #[error("the cell is borrowed to write")]
+    Written,
+    /// A guard of `borrow` lives.
+    #[error("the cell is borrowed to read")]
+    Read,
+}
+
+/// Whether somebody reads the cell with this word.
+pub(super) fn has_readers(word: &AtomicU64) -> bool {
+    let word = word.load(Ordering::Relaxed);
+    word != 0 && word & WRITER == 0
+}
+
+impl<T: PSafe, P: PoolType> PRefCell<T, P> {
+    /// A cell with this value, not in the pool yet.
+    #[inline]
+    pub fn new(value: T, _: &Journal<P>) -> Self {
+        Self::with(value)
+    }
+
+    fn with(value: T) -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            value: UnsafeCell::new(value),
+            _pool: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self) -> &AtomicU64 {
+        P::binding().words.of(&self.word)
+    }
+
+    /// Whether the transaction that a word names is running: then its guard lives.
+    #[inline]
+    fn is_written(word: u64) -> bool {
+        // SAFETY: null, or this thread's.
+        let running = unsafe { P::current().as_ref() };
+        word & WRITER != 0
+            && running.is_some_and(|running| running.depth() > 0 && running.id() == word & !WRITER)
+    }
+
+    /// Borrows the value to read. Also outside of transactions.
+    ///
+    /// # Panics
+    /// If it is borrowed to write.
+    #[inline]
+    #[track_caller]
+    pub fn borrow(&self) -> PRef<'_, T> {
+        match self.try_borrow() {
+            Ok(guard) => guard,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Borrows the value to read, if it is not borrowed to write.
+    ///
+    /// # Errors
+    /// `Written`.
+    #[inline]
+    pub fn try_borrow(&self) -> Result<PRef<'_, T>, BorrowError> {
+        let word = self.word();
+        // One thread at a time: plain loads and stores.
+        let mut readers = word.load(Ordering::Relaxed);
+        if readers & WRITER != 0 {
+            if Self::is_written(readers) {
+                return Err(BorrowError::Written);
+            }
+            readers = 0;
+        }
+        if readers == u64::from(u32::MAX) {
+            give_up("a cell is borrowed more than four thousand million times");
+        }
+        word.store(readers + 1, Ordering::Relaxed);
+        Ok(PRef {
+            word,
+            // SAFETY: nobody writes while there are readers.
+            value: unsafe { &*self.value.get() },
+            _one_thread: PhantomData,
+        })
+    }
+
+    /// Borrows the value to write, until the guard is dropped.
+    ///
+    /// # Panics
+    /// If it is borrowed.
+    #[inline]
+    #[track_caller]
+    pub fn borrow_mut<'a>(&'a self, j: &'a Journal<P>) -> PRefMut<'a, T> {
+        match self.try_borrow_mut(j) {
+            Ok(guard) => guard,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Borrows the value to write, if it is not borrowed.
+    ///
+    /// # Errors
+    /// `Written`, `Read`.
+    #[inline]
+    pub fn try_borrow_mut<'a>(&'a self, j: &'a Journal<P>) -> Result<PRefMut<'a, T>, BorrowError> {
+        let (word, running) = (self.word(), j.running());
+        let old = word.load(Ordering::Relaxed);
+        if old != 0 {
+            if old & WRITER == 0 {
+                return Err(BorrowError::Read);
+            }
+            if old == WRITER | running.id() {
+                return Err(BorrowError::Written);
+            }
+        }
+        word.store(WRITER | running.id(), Ordering::Relaxed);
+        Ok(PRefMut {
+            word,
+            value: &self.value,
+            running,
+            is_open: Cell::new(false),
+        })
+    }
+
+    /// Replaces the value, and gives the old one.
+    ///
+    /// # Panics
+    /// If it is borrowed.
+    #[track_caller]
+    pub fn replace(&self, value: T, j: &Journal<P>) -> T {
+        std::mem::replace(&mut *self.borrow_mut(j), value)
+    }
+
+    /// Takes the value, and leaves the default.
+    ///
+    /// # Panics
+    /// If it is borrowed.
+    #[track_caller]
+    pub fn take(&self, j: &Journal<P>) -> T
+    where
+        T: Default,
+    {
+        self.replace(T::default(), j)
+    }
+
+    /// The value of a cell that is in nobody else's hands.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: PSafe> Deref for PRef<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T: PSafe> Drop for PRef<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let readers = self.word.load(Ordering::Relaxed);
+        self.word.store(readers - 1, Ordering::Relaxed);
+    }
+}
+
+impl<T: PSafe> Deref for PRefMut<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the only borrower.
+        unsafe { &*self.value.get() }
+    }
+}
+
+impl<T: PSafe> DerefMut for PRefMut<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        if !self.is_open.get() {
+            open(self.running, self.word, self.value);
+            self.is_open.set(true);
+        }
+        // SAFETY: the only borrower, of memory that is announced.
+        unsafe { &mut *self.value.get() }
+    }
+}
+
+/// The value is about to be written to.
+#[inline]
+pub(super) fn open<T: PSafe>(running: &Running, word: &AtomicU64, value: &UnsafeCell<T>) {
+    running.open_to_changes(value.get());
+    if running.holds(value.get().addr()) {
+        running.note_written(word);
+    }
+}
+
+impl<T: PSafe> Drop for PRefMut<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.word.store(0, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: measured.
+unsafe impl<T: PSafe, P: PoolType> Described for PRefCell<T, P> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("PRefCell<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![
+            Field::new(
+                "word",
+                offset_of!(Self, word) as u64,
+                Type::Volatile { size: 8, align: 8 },
+            ),
+            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
+        ];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+// SAFETY: as the value; one thread.
+unsafe impl<T: PSafe, P: PoolType> PSafe for PRefCell<T, P> {
+    type Threads = PRefCell_serves_one_thread__use_PMutex<T::Threads>;
+    const OWNERS: bool = T::OWNERS;
+    const POINTERS: bool = T::POINTERS;
+
+    #[inline]
+    fn owners(&self) -> i64 {
+        if !T::OWNERS {
+            return 0;
+        }
+        // SAFETY: asked at moments when nobody writes: the handles that a `&mut` sees are counted by whoever made it.
+        unsafe { (*self.value.get()).owners() }
+    }
+}
+
+impl<T: PSafe, P: PoolType> UnwindSafe for PRefCell<T, P> {}
+impl<T: PSafe, P: PoolType> RefUnwindSafe for PRefCell<T, P> {}
+
+impl<T: PSafe + Default, P: PoolType> Default for PRefCell<T, P> {
+    fn default() -> Self {
+        Self::with(T::default())
+    }
+}
+
+impl<T: PSafe + Default, P: PoolType> Root<P> for PRefCell<T, P> {
+    fn init(_: &Journal<P>) -> Self {
+        Self::default()
+    }
+}
+
+impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PRefCell<T, P> {
+    /// A cell with a copy of the value.
+    ///
+    /// # Panics
+    /// If it is borrowed to write.
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        Self::with(self.borrow().pclone(j))
+    }
+}
+
+impl<T: PSafe + fmt::Debug, P: PoolType> fmt::Debug for PRefCell<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("PRefCell");
+        match self.try_borrow() {
+            Ok(value) => out.field("value", &*value),
+            Err(_) => out.field("value", &format_args!("<borrowed>")),
+        };
+        out.finish()
+    }
+}
+
+impl<T: PSafe + PartialEq, P: PoolType> PartialEq for PRefCell<T, P> {
+    /// # Panics
+    /// If either is borrowed to write.
+    fn eq(&self, other: &Self) -> bool {
+        *self.borrow() == *other.borrow()
+    }
+}
+
+impl<T: PSafe + Eq, P: PoolType> Eq for PRefCell<T, P> {}
+
+macro_rules! guards {
+    ($($guard:ident)*) => { $(
+        impl<T: PSafe + fmt::Debug> fmt::Debug for $guard<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+
+        impl<T: PSafe + fmt::Display> fmt::Display for $guard<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+    )* };
+}
+
+guards! { PRef PRefMut }

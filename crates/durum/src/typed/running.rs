@@ -1,0 +1,490 @@
+//! What one thread's transaction on a pool type has gathered, and how it ends.
+//!
+//! Above the transaction of the untyped core, which knows bytes, this one knows handles. It keeps the *balance of owners*: the number of handles in
+//! volatile hands. A handle is counted when it comes there (made, cloned, upgraded, moved out of persistent memory), and no longer
+//! when it is dropped or moved into persistent memory. At the end of a transaction, whether it commits or not, the balance has to be zero: otherwise safe code has carried a
+//! handle away where no type can see it (a thread-local, a captured mutex, `mem::forget`), and the process ends before anything
+//! that it points to does.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::accounts::{Account, Accounts};
+use super::binding::{Binding, Open, PoolType, Seat};
+use super::counts::Counts;
+use super::mutex;
+use super::psafe::PSafe;
+use super::refcell;
+use crate::described::Described;
+use crate::error::{Error, Result};
+use crate::tx::{Announce, Transaction, Tx};
+
+/// An error on its way out of a transaction's body, as the payload of a panic.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) Error);
+
+/// Ends the process: going on would be undefined behaviour. The next opener rolls the pool back.
+#[cold]
+pub(crate) fn give_up(reason: &str) -> ! {
+    eprintln!(
+        "durum: {reason}; the process ends here, and the pool will be as its last committed transaction left it (docs/safety.md)"
+    );
+    std::process::abort()
+}
+
+/// Something whose contents are to be dropped before the commit.
+#[derive(Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) address: usize,
+    /// Known to `drop`: the number of elements, say.
+    pub(crate) extent: usize,
+    /// Drops what lies at the address; freed afterwards.
+    ///
+    /// Counts the owners in it as the transaction's own first, because dropping them will count them off.
+    pub(crate) drop: unsafe fn(&Running, usize, usize),
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Work({:#x})", self.address)
+    }
+}
+
+/// One thread's transaction on one pool type, running or at rest.
+#[derive(Debug)]
+pub struct Running {
+    seat: Seat,
+    depth: Cell<u32>,
+    tx: Cell<*const Tx>,
+    open: Cell<*const Open>,
+    /// Of this transaction; no other one in this process has or had it.
+    id: Cell<u64>,
+    /// Where the ids end that this thread has drawn.
+    id_end: Cell<u64>,
+    /// Of this thread, as the owner of locks. Never 0, and never used again.
+    number: u32,
+    /// Something has to be done at the end, beyond what the untyped core does.
+    is_used: Cell<bool>,
+    doomed: Cell<bool>,
+    failure: RefCell<Option<Error>>,
+    balance: Cell<i64>,
+    accounts: RefCell<Accounts>,
+    /// Ranges that were announced, with their accounts opened, and the id of the transaction that did it.
+    recent: [Cell<(u64, u64)>; RECENT],
+    works: RefCell<Vec<Work>>,
+    /// Words of the cells that were borrowed to be written to.
+    written: RefCell<Vec<NonNull<AtomicU64>>>,
+    /// Words of the mutexes that are locked until the end.
+    locked: RefCell<Vec<NonNull<AtomicU64>>>,
+    pub(crate) counts: RefCell<Counts>,
+    set_current: fn(*const Running),
+}
+
+const RECENT: usize = 8;
+/// So many ids a thread draws at a time.
+const IDS: u64 = 1 << 20;
+
+struct Thread(RefCell<Vec<Box<Running>>>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        for running in self.0.get_mut().drain(..) {
+            (running.set_current)(ptr::null());
+        }
+    }
+}
+
+thread_local! {
+    static THREAD: Thread = const { Thread(RefCell::new(Vec::new())) };
+}
+
+/// Takes the thread away from the pool when the transaction is over.
+#[derive(Debug)]
+pub(crate) struct Seated<'r>(&'r Running);
+
+impl Drop for Seated<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.seat.leave();
+    }
+}
+
+/// An inner transaction.
+#[derive(Debug)]
+pub(crate) struct Level<'r>(&'r Running);
+
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        self.0.depth.set(self.0.depth.get() - 1);
+    }
+}
+
+impl Running {
+    /// This thread's, made now.
+    #[cold]
+    pub(crate) fn of_thread<'a, P: PoolType>() -> Result<&'a Running> {
+        static NUMBERS: AtomicU32 = AtomicU32::new(1);
+        THREAD
+            .try_with(|thread| {
+                let running = Box::new(Running {
+                    seat: Seat::new(P::binding()),
+                    depth: Cell::new(0),
+                    tx: Cell::new(ptr::null()),
+                    open: Cell::new(ptr::null()),
+                    id: Cell::new(0),
+                    id_end: Cell::new(0),
+                    number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+                    is_used: Cell::new(false),
+                    doomed: Cell::new(false),
+                    failure: RefCell::new(None),
+                    balance: Cell::new(0),
+                    accounts: RefCell::default(),
+                    recent: [const { Cell::new((0, 0)) }; RECENT],
+                    works: RefCell::default(),
+                    written: RefCell::default(),
+                    locked: RefCell::default(),
+                    counts: RefCell::default(),
+                    set_current: P::set_current,
+                });
+                let pointer = ptr::from_ref(&*running);
+                thread.0.borrow_mut().push(running);
+                P::set_current(pointer);
+                // SAFETY: boxed, and kept until the thread ends, which takes it out of `P` first.
+                unsafe { &*pointer }
+            })
+            .map_err(|_| Error::NoTransaction)
+    }
+
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth.get()
+    }
+
+    /// The number of this transaction.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> u64 {
+        self.id.get()
+    }
+
+    /// The number of this thread.
+    #[inline(always)]
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    #[inline(always)]
+    pub(crate) fn binding(&self) -> &'static Binding {
+        self.seat.binding()
+    }
+
+    /// The transaction of the core. Only within this one.
+    #[inline(always)]
+    pub(crate) fn tx(&self) -> &Tx {
+        debug_assert!(self.depth.get() > 0);
+        // SAFETY: set by `begin`, and kept by the `Transaction` that `run` has.
+        unsafe { &*self.tx.get() }
+    }
+
+    /// The open pool. Only within a transaction.
+    #[inline(always)]
+    pub(crate) fn open(&self) -> &Open {
+        debug_assert!(self.depth.get() > 0);
+        // SAFETY: set by `begin`, and kept by the seat.
+        unsafe { &*self.open.get() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn sit_down(&self) -> Result<(&Open, Seated<'_>)> {
+        let open = self.seat.enter()?;
+        Ok((open, Seated(self)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin(&self, transaction: &Transaction<'_>, open: &Open) {
+        self.tx.set(&raw const **transaction);
+        self.open.set(open);
+        let id = self.id.get() + 1;
+        if id >= self.id_end.get() {
+            self.draw_ids();
+        } else {
+            self.id.set(id);
+        }
+        self.depth.set(1);
+    }
+
+    #[cold]
+    fn draw_ids(&self) {
+        static IDS_DRAWN: AtomicU64 = AtomicU64::new(1);
+        let id = IDS_DRAWN.fetch_add(1, Ordering::Relaxed) * IDS;
+        self.id.set(id);
+        self.id_end.set(id + IDS);
+    }
+
+    pub(crate) fn deeper(&self) -> Level<'_> {
+        self.depth.set(self.depth.get() + 1);
+        Level(self)
+    }
+
+    /// The transaction can only roll back.
+    pub(crate) fn doom(&self) {
+        self.doomed.set(true);
+        self.is_used.set(true);
+    }
+
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.doomed.get()
+    }
+
+    /// Leaves the transaction's body with an error: it is rolled back and returns that.
+    #[cold]
+    pub(crate) fn fail(&self, error: Error) -> ! {
+        std::panic::resume_unwind(Box::<dyn Any + Send>::from(Box::new(Failure(error))))
+    }
+
+    /// Something has failed where nobody can be told. The transaction rolls back, and returns the first such error.
+    #[cold]
+    pub(crate) fn fail_later(&self, error: Error) {
+        self.doom();
+        self.failure.borrow_mut().get_or_insert(error);
+    }
+
+    /// Whether an address lies where the pool's objects do: not on the stack, not on the volatile heap.
+    #[inline(always)]
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        self.binding().words.hold(address)
+    }
+
+    /// Handles have come into volatile hands, or gone.
+    #[inline(always)]
+    pub(crate) fn gain(&self, owners: i64) {
+        self.balance.set(self.balance.get() + owners);
+    }
+
+    /// Announces a change of persistent memory to the core.
+    #[inline]
+    pub(crate) fn announce(&self, address: usize, len: usize) {
+        let start = ptr::with_exposed_provenance(address);
+        // SAFETY: whoever may write there is alone with it until the transaction has ended: cells of one thread, or locked.
+        if let Err(error) = unsafe { self.tx().add_bytes(start, len, Announce::Backup) } {
+            self.fail(error);
+        }
+    }
+
+    /// Prepares a value for being changed through `&mut` until the transaction ends: its old contents come back if that does not commit, and
+    /// handles that are moved in and out are counted. A value that is not in the pool is nobody's concern.
+    #[inline]
+    pub(crate) fn open_to_changes<T: PSafe>(&self, value: *const T) {
+        let (address, len) = (value.addr(), size_of::<T>());
+        if !self.holds(address) {
+            return;
+        }
+        let tag = address as u64 | (len as u64) << 48;
+        let slot = &self.recent[(address >> 4) % RECENT];
+        if slot.get() == (tag, self.id.get()) {
+            return;
+        }
+        self.announce(address, len);
+        if T::OWNERS {
+            self.open_account::<T>(address);
+        }
+        if len < 1 << 16 {
+            slot.set((tag, self.id.get()));
+        }
+    }
+
+    fn open_account<T: PSafe>(&self, start: usize) {
+        unsafe fn owners<T: PSafe>(address: usize) -> i64 {
+            // SAFETY: as the account says.
+            unsafe { &*ptr::with_exposed_provenance::<T>(address) }.owners()
+        }
+        let account = Account {
+            start,
+            end: start + size_of::<T>(),
+            owners: owners::<T>,
+        };
+        self.is_used.set(true);
+        // SAFETY: the value lies there; before it is moved or freed, `close_accounts` is called.
+        let change = unsafe { self.accounts.borrow_mut().open(account) };
+        self.gain(change);
+    }
+
+    /// Values in a range are about to be moved or freed: their accounts end.
+    #[inline]
+    pub(crate) fn close_accounts(&self, start: usize, len: usize) {
+        if !self.accounts.borrow().is_empty() {
+            let change = self.accounts.borrow_mut().close(start, start + len);
+            self.gain(change);
+            self.forget_recent();
+        }
+    }
+
+    /// What was announced may hold other values now: nothing is taken as prepared before.
+    fn forget_recent(&self) {
+        self.recent.iter().for_each(|slot| slot.set((0, 0)));
+    }
+
+    /// The value at `address` goes into volatile hands, and nothing stays there.
+    ///
+    /// # Safety
+    /// There is a value, which nobody uses after this.
+    pub(crate) unsafe fn take_out<T: PSafe>(&self, address: usize) -> T {
+        if T::OWNERS {
+            self.close_accounts(address, size_of::<T>());
+        }
+        // SAFETY: as the caller promises.
+        let value = unsafe { ptr::with_exposed_provenance::<T>(address).read() };
+        if T::OWNERS {
+            self.gain(value.owners());
+        }
+        value
+    }
+
+    /// Stores a value in memory of the pool where none is, and which is announced or fresh.
+    ///
+    /// # Safety
+    /// The memory may be written to.
+    #[inline]
+    pub(crate) unsafe fn put_in<T: PSafe>(&self, address: usize, value: T) {
+        if T::OWNERS {
+            self.gain(-value.owners());
+        }
+        // SAFETY: as the caller promises.
+        unsafe { ptr::with_exposed_provenance_mut::<T>(address).write(value) };
+    }
+
+    /// Allocates memory of the described type.
+    #[inline]
+    pub(crate) fn allocate<T: Described>(&self, size: usize, align: usize) -> usize {
+        let pool = &self.open().pool;
+        let made = pool
+            .ensure_described(T::description())
+            .and_then(|type_id| self.tx().alloc_bytes(pool, type_id, size, align));
+        match made {
+            Ok(object) => object.expose_provenance(),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Frees memory whose contents were dropped or moved away.
+    pub(crate) fn free(&self, address: usize) {
+        // SAFETY: there was one owner, which is gone, or no reference is left.
+        if let Err(error) = unsafe {
+            self.tx()
+                .free(ptr::with_exposed_provenance_mut::<u8>(address))
+        } {
+            self.fail_later(error);
+        }
+    }
+
+    /// Drops what lies at an address before the commit, and frees it. From a list, so that long chains do not take the stack.
+    #[inline]
+    pub(crate) fn drop_later(&self, work: Work) {
+        self.is_used.set(true);
+        self.works.borrow_mut().push(work);
+    }
+
+    /// A cell was borrowed to be written to for the first time.
+    #[inline]
+    pub(crate) fn note_written(&self, word: &AtomicU64) {
+        self.is_used.set(true);
+        self.written.borrow_mut().push(NonNull::from(word));
+    }
+
+    /// A mutex was locked, until the transaction ends.
+    #[inline]
+    pub(crate) fn note_locked(&self, word: &AtomicU64) {
+        self.is_used.set(true);
+        self.locked.borrow_mut().push(NonNull::from(word));
+    }
+
+    #[inline]
+    pub(crate) fn note_counted(&self) {
+        self.is_used.set(true);
+    }
+
+    /// Drops everything that was put off.
+    pub(crate) fn do_works(&self) {
+        loop {
+            let Some(work) = self.works.borrow_mut().pop() else {
+                return;
+            };
+            // SAFETY: whoever put it off was the last owner.
+            unsafe { (work.drop)(self, work.address, work.extent) };
+        }
+    }
+
+    fn check_balance(&self) {
+        let change = self.accounts.borrow_mut().close_all();
+        self.gain(change);
+        if self.balance.get() != 0 {
+            give_up(&format!(
+                "{} handles to objects of pool {} were carried out of a transaction or forgotten",
+                self.balance.get(),
+                self.binding().name
+            ));
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
+        if !self.is_used.get() && self.balance.get() == 0 {
+            let result = transaction.commit();
+            self.depth.set(0);
+            return result;
+        }
+        self.commit_used(transaction)
+    }
+
+    #[inline(never)]
+    fn commit_used(&self, transaction: Transaction<'_>) -> Result<()> {
+        if self.doomed.get() {
+            let failure = self.failure.take().unwrap_or(Error::Aborted);
+            self.abort(transaction);
+            return Err(failure);
+        }
+        let settled = Counts::settle(self);
+        if let Err(error) = settled {
+            self.abort(transaction);
+            return Err(error);
+        }
+        if self.doomed.get() {
+            return self.commit_used(transaction);
+        }
+        self.check_balance();
+        let result = transaction.commit();
+        self.written.borrow_mut().clear();
+        self.end(result.is_ok());
+        result
+    }
+
+    #[inline(never)]
+    pub(crate) fn abort(&self, transaction: Transaction<'_>) {
+        self.works.borrow_mut().clear();
+        self.check_balance();
+        for word in self.written.borrow_mut().drain(..) {
+            // SAFETY: words of the open pool.
+            if refcell::has_readers(unsafe { word.as_ref() }) {
+                give_up("a transaction is rolled back while what it changed is borrowed");
+            }
+        }
+        self.counts.borrow_mut().before_rollback(self);
+        transaction.abort();
+        self.end(false);
+    }
+
+    /// Gives back what was held until the outcome was durable.
+    fn end(&self, committed: bool) {
+        self.counts.borrow_mut().end(self, committed);
+        for word in self.locked.borrow_mut().drain(..) {
+            // SAFETY: words of the open pool, which this thread has locked.
+            mutex::unlock(unsafe { word.as_ref() });
+        }
+        self.doomed.set(false);
+        self.failure.take();
+        self.is_used.set(false);
+        self.depth.set(0);
+    }
+}

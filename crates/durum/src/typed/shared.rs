@@ -1,0 +1,468 @@
+//! `Prc` and `Parc`: counted pointers, and the weak ones that go with them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{needs_drop, offset_of};
+use std::num::NonZeroUsize;
+use std::ops::Deref;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use durum_format::types::{Field, Primitive, Type};
+
+use super::binding::PoolType;
+use super::counts::{Counts, Glue, KNOWN, LOCKED, NUMBER, PIN, Pause, Tally};
+use super::journal::{Journal, running};
+use super::pbox;
+use super::psafe::{PClone, PSafe, name_of};
+use super::running::{Running, give_up};
+use crate::described::{Described, Walk};
+
+/// Who counts: one thread ([`Local`]) or several ([`Shared`]).
+pub trait Counting: Copy + fmt::Debug + 'static {
+    #[doc(hidden)]
+    const SHARED: bool;
+    #[doc(hidden)]
+    const NAME: &'static str;
+    #[doc(hidden)]
+    type Threads<T>;
+}
+
+/// References of one thread at a time: those of [`Prc`].
+#[derive(Clone, Copy, Debug)]
+pub enum Local {}
+
+/// References of any threads: those of [`Parc`].
+#[derive(Clone, Copy, Debug)]
+pub enum Shared {}
+
+/// Named so that an error message says what to do.
+#[doc(hidden)]
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct Prc_serves_one_thread__use_Parc<T>(PhantomData<(*mut (), T)>);
+
+impl Counting for Local {
+    const SHARED: bool = false;
+    const NAME: &'static str = "Prc";
+    type Threads<T> = Prc_serves_one_thread__use_Parc<T>;
+}
+
+impl Counting for Shared {
+    const SHARED: bool = true;
+    const NAME: &'static str = "Parc";
+    /// Both `Send` and `Sync` if `T` is both.
+    type Threads<T> = PhantomData<Arc<PhantomData<T>>>;
+}
+
+/// A pointer to an object that is freed when the last such pointer is dropped, used by one thread (Corundum Table 1).
+pub type Prc<T, P> = Counted<T, P, Local>;
+
+/// The same, used by any threads: reached through a [`PMutex`](super::PMutex), from the root, or from a [`VWeak`].
+pub type Parc<T, P> = Counted<T, P, Shared>;
+
+/// A counted pointer to an object in the pool: [`Prc`] or [`Parc`].
+///
+/// The counts are brought up to date when the transaction commits. Cycles are not freed; `durum gc` finds them.
+#[repr(transparent)]
+pub struct Counted<T: PSafe, P: PoolType, K: Counting> {
+    address: NonZeroUsize,
+    _object: PhantomData<(*mut T, P, K)>,
+}
+
+/// A pointer that does not keep the value alive, which may lie in the pool. `K` is inferred from what it was made of.
+#[repr(transparent)]
+pub struct PWeak<T: PSafe, P: PoolType, K: Counting = Shared> {
+    address: NonZeroUsize,
+    _object: PhantomData<(*mut T, P, K)>,
+}
+
+/// A pointer from volatile memory into the pool, the only one there is (Corundum §3.4). It keeps nothing alive, not even the pool.
+pub struct VWeak<T: PSafe, P: PoolType, K: Counting = Shared> {
+    address: usize,
+    /// The number that the object is known by, and the opening in which it is.
+    number: u64,
+    serial: u64,
+    _object: PhantomData<(*mut T, P, K)>,
+}
+
+// SAFETY: it gives access within a transaction only, to a `Parc` of that thread, whose value threads may share.
+unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Send for VWeak<T, P, Shared> {}
+// SAFETY: as above.
+unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Sync for VWeak<T, P, Shared> {}
+
+/// What a counted pointer points to.
+#[repr(C)]
+struct Object<T> {
+    tally: Tally,
+    value: T,
+}
+
+// SAFETY: measured.
+unsafe impl<T: PSafe> Described for Object<T> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("counted {}", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        walk.note(&Self::GLUE);
+        let word = || Type::Primitive(Primitive::U64);
+        let tally = offset_of!(Self, tally);
+        let fields = vec![
+            Field::new("strong", (tally + offset_of!(Tally, strong)) as u64, word()),
+            Field::new("weak", (tally + offset_of!(Tally, weak)) as u64, word()),
+            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
+        ];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+impl<T: PSafe> Object<T> {
+    const GLUE: Glue = Glue {
+        describe: <Self as Described>::description,
+        drop_value: Self::drop_value,
+        value: (offset_of!(Self, value), size_of::<T>()),
+    };
+
+    unsafe fn drop_value(running: &Running, address: usize) {
+        let address = address + offset_of!(Self, value);
+        if needs_drop::<T>() {
+            // SAFETY: as the caller promises.
+            unsafe { pbox::drop_value::<T>(running, address) };
+        }
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
+    /// Allocates an object with `value` and a count of one. It exists when the transaction has committed, if something in the pool points to it by then.
+    #[inline]
+    pub fn new(value: T, j: &Journal<P>) -> Self {
+        let running = j.running();
+        let (size, align) = (size_of::<Object<T>>(), align_of::<Object<T>>());
+        let address = running.allocate::<Object<T>>(size, align);
+        // SAFETY: just allocated for such an object.
+        unsafe {
+            ptr::with_exposed_provenance_mut::<Tally>(address).write(Tally { strong: 0, weak: 0 });
+            running.put_in(address + offset_of!(Object<T>, value), value);
+            // What was kept about something else that once lay there.
+            running
+                .binding()
+                .words
+                .at(address)
+                .store(0, Ordering::Relaxed);
+        }
+        Counts::add_fresh(running, address, &Object::<T>::GLUE, K::SHARED);
+        running.gain(1);
+        Self::from_address(address)
+    }
+
+    /// Another pointer to the same object.
+    #[inline]
+    pub fn pclone(&self, j: &Journal<P>) -> Self {
+        let (running, address) = (j.running(), self.address.get());
+        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 1, 0);
+        running.gain(1);
+        Self::from_address(address)
+    }
+
+    /// A weak pointer that may lie in the pool.
+    #[inline]
+    pub fn downgrade(&self, j: &Journal<P>) -> PWeak<T, P, K> {
+        let (running, address) = (j.running(), self.address.get());
+        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 0, 1);
+        running.gain(1);
+        PWeak {
+            address: self.address,
+            _object: PhantomData,
+        }
+    }
+
+    /// A weak pointer for volatile memory.
+    #[inline]
+    pub fn demote(&self) -> VWeak<T, P, K> {
+        let binding = P::binding();
+        // SAFETY: an object of the open pool.
+        let word = unsafe { binding.words.at(self.address.get()) };
+        VWeak {
+            address: self.address.get(),
+            number: number_of(word),
+            serial: binding.serial(),
+            _object: PhantomData,
+        }
+    }
+
+    /// Whether both point to the same object.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        self.address == other.address
+    }
+
+    /// The pointers to the object, with those that the running transaction has made.
+    pub fn strong_count(&self, j: &Journal<P>) -> u64 {
+        Counts::strong(j.running(), self.address.get())
+    }
+
+    /// The value's address, where C code finds it.
+    pub fn as_ptr(&self) -> *const T {
+        ptr::with_exposed_provenance(self.address.get() + offset_of!(Object<T>, value))
+    }
+
+    #[inline(always)]
+    fn from_address(address: usize) -> Self {
+        Self {
+            // As in `Pbox`.
+            address: NonZeroUsize::new(address).unwrap_or(NonZeroUsize::MIN),
+            _object: PhantomData,
+        }
+    }
+}
+
+/// The number that an object is known by; drawn at the first question.
+#[inline]
+fn number_of(word: &AtomicU64) -> u64 {
+    match word.load(Ordering::Relaxed) & NUMBER {
+        0 => draw_number(word),
+        number => number,
+    }
+}
+
+#[cold]
+fn draw_number(word: &AtomicU64) -> u64 {
+    /// 2^48 objects are enough for any process.
+    static NUMBERS: AtomicU64 = AtomicU64::new(1);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed) & NUMBER;
+    let with_number = |old: u64| (old & NUMBER == 0).then_some(old | KNOWN | number);
+    match word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, with_number) {
+        Ok(_) => number,
+        // Somebody else was faster.
+        Err(old) => old & NUMBER,
+    }
+}
+
+/// Pins an object that is not locked; waits while it is. `None` if its word is not what is expected.
+#[inline]
+fn pin(word: &AtomicU64, expected: Option<u64>) -> Option<()> {
+    let mut pause = Pause::default();
+    loop {
+        let old = word.load(Ordering::Acquire);
+        if expected.is_some_and(|number| old & (KNOWN | NUMBER) != KNOWN | number) {
+            return None;
+        }
+        if old & LOCKED != 0 {
+            pause.wait();
+            continue;
+        }
+        let new = (old | KNOWN) + PIN;
+        if new & LOCKED != 0 || new & !(LOCKED | KNOWN | NUMBER) == 0 {
+            give_up("more than 16,000 transactions use one object at the same time");
+        }
+        if word
+            .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            return Some(());
+        }
+    }
+}
+
+/// A strong pointer to an object of which a weak one is at hand, if it has a value. `number`: how a `VWeak` knows it.
+#[inline]
+fn revive<T: PSafe, P: PoolType, K: Counting>(
+    running: &Running,
+    address: usize,
+    number: Option<u64>,
+) -> Option<Counted<T, P, K>> {
+    // SAFETY: in the space of the open pool, as somebody had a pointer to an object there.
+    let word = unsafe { running.binding().words.at(address) };
+    let glue = &Object::<T>::GLUE;
+    let is_new_pin = K::SHARED && !Counts::has_pinned(running, address);
+    if is_new_pin {
+        pin(word, number)?;
+    } else if number
+        .is_some_and(|number| word.load(Ordering::Relaxed) & (KNOWN | NUMBER) != KNOWN | number)
+    {
+        return None;
+    }
+    if Counts::strong(running, address) == 0 {
+        if is_new_pin {
+            word.fetch_sub(PIN, Ordering::Release);
+        }
+        return None;
+    }
+    if is_new_pin {
+        Counts::note_pinned(running, address, glue);
+    }
+    Counts::add(running, address, glue, K::SHARED, 1, 0);
+    running.gain(1);
+    Some(Counted::from_address(address))
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
+    /// A strong pointer, if the object has one still.
+    #[inline]
+    pub fn upgrade(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
+        revive(j.running(), self.address.get(), None)
+    }
+
+    /// Another weak pointer to the same object.
+    #[inline]
+    pub fn pclone(&self, j: &Journal<P>) -> Self {
+        let (running, address) = (j.running(), self.address.get());
+        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 0, 1);
+        running.gain(1);
+        PWeak {
+            address: self.address,
+            _object: PhantomData,
+        }
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> VWeak<T, P, K> {
+    /// A strong pointer, if the object has one still and the pool has not been closed since. An object of another thread's
+    /// transaction is there when that one has committed.
+    #[inline]
+    pub fn promote(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
+        let running = j.running();
+        if self.serial != running.open().serial {
+            return None;
+        }
+        revive(running, self.address, Some(self.number))
+    }
+
+    /// Whether both point to the same object.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        (self.address, self.number, self.serial) == (other.address, other.number, other.serial)
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> Clone for VWeak<T, P, K> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> Drop for Counted<T, P, K> {
+    #[inline]
+    fn drop(&mut self) {
+        let (running, address) = (running::<P>(), self.address.get());
+        running.gain(-1);
+        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, -1, 0);
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> Drop for PWeak<T, P, K> {
+    #[inline]
+    fn drop(&mut self) {
+        let (running, address) = (running::<P>(), self.address.get());
+        running.gain(-1);
+        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 0, -1);
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> Deref for Counted<T, P, K> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the object lives as long as there is a pointer to it, and its value is never changed but through cells.
+        unsafe { &*self.as_ptr() }
+    }
+}
+
+macro_rules! handles {
+    ($($handle:ident: $pointer:ident, $prefix:literal;)*) => { $(
+        // SAFETY: a native pointer, described as one.
+        unsafe impl<T: PSafe, P: PoolType, K: Counting> Described for $handle<T, P, K> {
+            fn name() -> Option<Cow<'static, str>> {
+                Some(Cow::Owned(format!("{}{}<{}>", $prefix, K::NAME, name_of::<T>())))
+            }
+
+            fn layout(walk: &mut Walk) -> Type<String> {
+                walk.$pointer::<Object<T>>()
+            }
+        }
+
+        // SAFETY: one handle; threads may share what they point to as `K` says.
+        unsafe impl<T: PSafe, P: PoolType, K: Counting> PSafe for $handle<T, P, K> {
+            type Threads = K::Threads<T::Threads>;
+            const OWNERS: bool = true;
+            const POINTERS: bool = true;
+            const HANDLE: bool = true;
+
+            #[inline(always)]
+            fn owners(&self) -> i64 {
+                1
+            }
+        }
+
+        impl<T: PSafe, P: PoolType, K: Counting> UnwindSafe for $handle<T, P, K> {}
+        impl<T: PSafe, P: PoolType, K: Counting> RefUnwindSafe for $handle<T, P, K> {}
+
+        impl<T: PSafe, P: PoolType, K: Counting> PClone<P> for $handle<T, P, K> {
+            fn pclone(&self, j: &Journal<P>) -> Self {
+                Self::pclone(self, j)
+            }
+        }
+    )* };
+}
+
+handles! {
+    Counted: pointer_to, "";
+    PWeak: weak_to, "weak ";
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> UnwindSafe for VWeak<T, P, K> {}
+impl<T: PSafe, P: PoolType, K: Counting> RefUnwindSafe for VWeak<T, P, K> {}
+
+impl<T: PSafe + fmt::Debug, P: PoolType, K: Counting> fmt::Debug for Counted<T, P, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PSafe + fmt::Display, P: PoolType, K: Counting> fmt::Display for Counted<T, P, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> fmt::Debug for PWeak<T, P, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(PWeak)")
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> fmt::Debug for VWeak<T, P, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(VWeak)")
+    }
+}
+
+impl<T: PSafe + PartialEq, P: PoolType, K: Counting> PartialEq for Counted<T, P, K> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: PSafe + Eq, P: PoolType, K: Counting> Eq for Counted<T, P, K> {}
+
+impl<T: PSafe + PartialOrd, P: PoolType, K: Counting> PartialOrd for Counted<T, P, K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<T: PSafe + Ord, P: PoolType, K: Counting> Ord for Counted<T, P, K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl<T: PSafe + std::hash::Hash, P: PoolType, K: Counting> std::hash::Hash for Counted<T, P, K> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}

@@ -1,0 +1,100 @@
+//! Words that a program keeps about persistent cells while it runs: borrow flags, locks, pins.
+//!
+//! Each cell has a word of its own in the pool, so that cells have distinct addresses for it. What is kept about it lies elsewhere, at the same distance
+//! from every word: in memory that is zero when the pool is opened and goes with it. So no lock survives a crash, nothing is ever logged or written back
+//! for one, reading through a cell does not copy the page that it lies in (Shadow works in private pages), and a page may be
+//! given back while a cell in it is borrowed. A cell that is not in the pool yet, on the stack, uses its word itself.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::error::{Error, Result};
+
+/// Where the words of an open pool are; all zero while none is open.
+#[derive(Debug)]
+pub(crate) struct Words {
+    base: AtomicUsize,
+    size: AtomicUsize,
+    /// What to add to the address of a word in the pool.
+    distance: AtomicUsize,
+}
+
+impl Words {
+    pub(crate) const fn new() -> Self {
+        Self {
+            base: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+            distance: AtomicUsize::new(0),
+        }
+    }
+
+    /// Reserves the words of a pool whose objects lie in `[base, base + size)`. Only pages that are used take memory.
+    ///
+    /// # Errors
+    /// `System`: no address space.
+    pub(crate) fn reserve(&self, base: usize, size: usize) -> Result<Mapping> {
+        // SAFETY: a fresh anonymous mapping anywhere.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                size,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|error| Error::system("reserving memory for borrow flags and locks", error))?;
+        let start = start.expose_provenance();
+        self.distance
+            .store(start.wrapping_sub(base), Ordering::Relaxed);
+        self.base.store(base, Ordering::Relaxed);
+        self.size.store(size, Ordering::Release);
+        Ok(Mapping { start, size })
+    }
+
+    /// Whether an address lies where the pool's objects do.
+    #[inline(always)]
+    pub(crate) fn hold(&self, address: usize) -> bool {
+        address.wrapping_sub(self.base.load(Ordering::Relaxed)) < self.size.load(Ordering::Relaxed)
+    }
+
+    /// What is kept about a cell whose own word is this; itself, if it is not in the pool.
+    #[inline(always)]
+    pub(crate) fn of<'a>(&self, word: &'a AtomicU64) -> &'a AtomicU64 {
+        let address = ptr::from_ref(word).addr();
+        match self.hold(address) {
+            // SAFETY: whoever has a reference into the pool keeps it open, and the words with it.
+            true => unsafe { self.at(address) },
+            false => word,
+        }
+    }
+
+    /// What is kept about the word at an address in the pool.
+    ///
+    /// # Safety
+    /// [`Words::hold`] said so, and the pool stays open as long as the reference is used.
+    #[inline(always)]
+    pub(crate) unsafe fn at<'a>(&self, address: usize) -> &'a AtomicU64 {
+        let address = address.wrapping_add(self.distance.load(Ordering::Relaxed));
+        // SAFETY: as far behind the start of the mapping as the word is behind the start of the pool's space, and as well aligned.
+        unsafe { &*ptr::with_exposed_provenance(address) }
+    }
+}
+
+/// The memory of the words; unmapped when the pool has been closed.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: usize,
+    size: usize,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let start = NonNull::new(ptr::with_exposed_provenance_mut(self.start));
+        if let Some(start) = start {
+            // SAFETY: our own mapping; nobody has a reference into a pool that is closed.
+            let _ = unsafe { rustix::mm::munmap(start.as_ptr(), self.size) };
+        }
+    }
+}

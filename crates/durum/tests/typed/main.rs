@@ -1,0 +1,55 @@
+//! The typed interface, on both engines.
+
+mod counted;
+mod transactions;
+
+use std::path::PathBuf;
+
+use durum::typed::OpenOptions;
+use durum::{Engine, PoolOptions};
+
+/// A store in memory that is gone with this.
+pub struct Place {
+    _dir: tempfile::TempDir,
+    pub path: PathBuf,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("store");
+        Self { _dir: dir, path }
+    }
+}
+
+/// Makes or opens a pool of an engine.
+pub fn options(engine: Engine) -> OpenOptions {
+    OpenOptions::new()
+        .create(true)
+        .pool(PoolOptions::new().engine(engine))
+}
+
+/// Runs a test on each engine. The pool types in it are different ones then.
+#[macro_export]
+macro_rules! on_each_engine {
+    ($($(#[$attribute:meta])* fn $name:ident($engine:ident) $body:block)*) => { $(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $(#[$attribute])*
+            #[test]
+            fn shadow() {
+                let $engine = durum::Engine::Shadow;
+                $body
+            }
+
+            $(#[$attribute])*
+            #[test]
+            fn hybrid() {
+                let $engine = durum::Engine::Hybrid;
+                $body
+            }
+        }
+    )* };
+}

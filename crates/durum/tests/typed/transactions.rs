@@ -1,0 +1,190 @@
+//! Transactions, cells and boxes.
+
+use durum::typed::*;
+
+use crate::{Place, on_each_engine, options};
+
+on_each_engine! {
+    fn a_cell_keeps_its_value(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        {
+            let root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+            P::transaction(|j| root.set(7, j)).unwrap();
+            assert_eq!(root.get(), 7);
+        }
+        let root = P::open::<PCell<u64, P>>(&place.path, 0).unwrap();
+        assert_eq!(root.get(), 7);
+    }
+
+    fn a_panic_rolls_back(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PRefCell<Option<Pbox<u64, P>>, P>>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| *root.borrow_mut(j) = Some(Pbox::new(1, j))).unwrap();
+        let caught = std::panic::catch_unwind(|| {
+            P::transaction(|j| {
+                **root.borrow_mut(j).as_mut().unwrap() = 2;
+                *root.borrow_mut(j) = None;
+                panic!("on purpose");
+            })
+        });
+        assert_eq!(*caught.unwrap_err().downcast_ref::<&str>().unwrap(), "on purpose");
+        assert_eq!(**root.borrow().as_ref().unwrap(), 1);
+        let before = root.pool().usage().unwrap();
+        for _ in 0..100 {
+            P::transaction(|j| *root.borrow_mut(j) = Some(Pbox::new(1, j))).unwrap();
+        }
+        assert_eq!(root.pool().usage().unwrap().free_bytes, before.free_bytes);
+    }
+
+    fn an_error_rolls_back(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let result: Result<(), durum::Error> = P::try_transaction(|j| {
+            root.set(5, j);
+            Err(durum::Error::Aborted)
+        });
+        assert!(matches!(result, Err(durum::Error::Aborted)));
+        assert_eq!(root.get(), 0);
+    }
+
+    fn an_inner_transaction_is_part_of_the_outer_one(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            root.set(1, j);
+            P::transaction(|j| root.set(root.get() + 1, j)).unwrap();
+        })
+        .unwrap();
+        assert_eq!(root.get(), 2);
+        let doomed = P::transaction(|j| {
+            root.set(9, j);
+            let inner: Result<(), durum::Error> = P::try_transaction(|_| Err(durum::Error::Aborted));
+            assert!(inner.is_err());
+        });
+        assert!(matches!(doomed, Err(durum::Error::Aborted)));
+        assert_eq!(root.get(), 2);
+    }
+
+    fn two_pools_have_transactions_of_their_own(engine) {
+        durum::pool!(P);
+        durum::pool!(Q);
+        let (place, other) = (Place::new(), Place::new());
+        let p = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let q_options = options(engine).store(durum::StoreOptions::new().base(0x3000_0000_0000));
+        let q = Q::open::<PCell<u64, Q>>(&other.path, q_options).unwrap();
+        let aborted: Result<(), durum::Error> = P::try_transaction(|j| {
+            p.set(1, j);
+            Q::transaction(|j| q.set(2, j)).unwrap();
+            p.set(3, j);
+            P::transaction(|j| p.set(p.get() + 1, j)).unwrap();
+            assert_eq!(p.get(), 4);
+            Err(durum::Error::Aborted)
+        });
+        assert!(aborted.is_err());
+        assert_eq!((p.get(), q.get()), (0, 2));
+    }
+
+    fn a_pool_type_has_one_pool_at_a_time(engine) {
+        durum::pool!(P);
+        let (place, other) = (Place::new(), Place::new());
+        assert!(matches!(P::transaction(|_| ()), Err(durum::Error::NotOpen { .. })));
+        let root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let again = P::open::<PCell<u64, P>>(&other.path, options(engine));
+        assert!(matches!(again, Err(durum::Error::PoolTypeInUse { .. })));
+        root.close().unwrap();
+        assert!(matches!(P::transaction(|_| ()), Err(durum::Error::NotOpen { .. })));
+        let wrong = P::open::<PCell<u32, P>>(&place.path, 0);
+        assert!(matches!(wrong, Err(durum::Error::RootType { .. })));
+        P::open::<PCell<u64, P>>(&place.path, 0).unwrap();
+    }
+
+    fn a_pool_closes_when_the_last_transaction_has_ended(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PMutex<u64, P>>(&place.path, options(engine)).unwrap();
+        let (begun, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let weak = root.pool().uuid();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                P::transaction(|_| {
+                    begun.wait();
+                    go_on.wait();
+                })
+                .unwrap();
+            });
+            begun.wait();
+            drop(root);
+            assert!(matches!(P::transaction(|_| ()), Err(durum::Error::NotOpen { .. })));
+            let early = P::open::<PMutex<u64, P>>(&place.path, 0);
+            assert!(matches!(early, Err(durum::Error::PoolTypeInUse { .. })));
+            go_on.wait();
+        });
+        let root = P::open::<PMutex<u64, P>>(&place.path, 0).unwrap();
+        assert_eq!(root.pool().uuid(), weak);
+    }
+
+    fn borrowing_is_checked(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PRefCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let reader = root.borrow();
+        P::transaction(|j| assert!(matches!(root.try_borrow_mut(j), Err(BorrowError::Read)))).unwrap();
+        drop(reader);
+        P::transaction(|j| {
+            let mut writer = root.borrow_mut(j);
+            *writer = 3;
+            assert!(root.try_borrow().is_err());
+            assert!(root.try_borrow_mut(j).is_err());
+            drop(writer);
+            assert_eq!(*root.borrow(), 3);
+            // Forgotten, it keeps the cell until the transaction ends.
+            std::mem::forget(root.borrow_mut(j));
+            assert!(root.try_borrow().is_err());
+        })
+        .unwrap();
+        assert_eq!(*root.borrow(), 3);
+        P::transaction(|j| *root.borrow_mut(j) = 4).unwrap();
+    }
+
+    fn cells_are_born_on_the_stack(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PRefCell<Option<Pbox<PRefCell<u64, P>, P>>, P>>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            let cell = PRefCell::new(1, j);
+            *cell.borrow_mut(j) += 1;
+            let mutex = PMutex::<u64, P>::new(1, j);
+            *mutex.lock(j) += 1;
+            *mutex.lock(j) += 1;
+            assert_eq!(mutex.into_inner(), 3);
+            *root.borrow_mut(j) = Some(Pbox::new(cell, j));
+        })
+        .unwrap();
+        assert_eq!(*root.borrow().as_ref().unwrap().borrow(), 2);
+    }
+
+    fn threads_take_turns(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<(PMutex<u64, P>, PMutex<u64, P>), >(&place.path, options(engine));
+        let root = root.unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        P::transaction(|j| {
+                            *root.0.lock(j) += 1;
+                            *root.1.lock(j) += 2;
+                        })
+                        .unwrap();
+                    }
+                });
+            }
+        });
+        P::transaction(|j| assert_eq!((*root.0.lock(j), *root.1.lock(j)), (2000, 4000))).unwrap();
+    }
+}
