@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 pub(crate) struct Account {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Counts the handles in the value at an address.
-    pub(crate) owners: unsafe fn(usize) -> i64,
+    /// Counts the handles in the values between two addresses.
+    pub(crate) owners: unsafe fn(usize, usize) -> i64,
 }
 
 impl Account {
     fn owners(&self) -> i64 {
-        // SAFETY: the account was opened for a value of this type, which is there until the account is closed.
-        unsafe { (self.owners)(self.start) }
+        // SAFETY: the account was opened for values of this type, which are there until the account is closed.
+        unsafe { (self.owners)(self.start, self.end) }
     }
 
     fn holds(&self, other: &Account) -> bool {
@@ -46,7 +46,7 @@ impl Accounts {
     /// Opens an account. By how much the balance changes.
     ///
     /// # Safety
-    /// At `account.start` is a value of which `account.owners` counts the handles, and it stays there until the account is closed.
+    /// From `account.start` to `account.end` lie values of which `account.owners` counts the handles, until the account is closed.
     pub(crate) unsafe fn open(&mut self, account: Account) -> i64 {
         let is_inside = match self.many.is_empty() {
             true => self.few.iter().any(|open| open.holds(&account)),

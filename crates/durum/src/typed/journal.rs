@@ -45,6 +45,19 @@ pub(crate) fn running<'a, P: PoolType>() -> &'a Running {
     }
 }
 
+/// The running transaction's journal, for std's traits, whose methods get none.
+///
+/// # Panics
+/// If no transaction on the pool runs on this thread.
+#[track_caller]
+pub(crate) fn current<'a, P: PoolType>() -> &'a Journal<P> {
+    // SAFETY: as in `running`.
+    match unsafe { P::current().as_ref() } {
+        Some(running) if running.depth() > 0 => Journal::of(running),
+        _ => panic!("{}", Error::NoTransaction),
+    }
+}
+
 /// Runs a transaction, or a part of the one that is running.
 #[inline]
 pub(crate) fn run<P: PoolType, R, E: From<Error>>(

@@ -10,6 +10,7 @@
 mod accounts;
 mod binding;
 mod cell;
+mod collections;
 mod counts;
 mod journal;
 mod limbo;
@@ -27,6 +28,7 @@ mod words;
 pub use crate::pool;
 pub use binding::PoolType;
 pub use cell::PCell;
+pub use collections::{IterMut, PString, PVec};
 pub use journal::Journal;
 pub use log_free::LogFree;
 pub use mutex::{PMutex, PMutexGuard};

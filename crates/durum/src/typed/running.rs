@@ -288,25 +288,39 @@ impl Running {
         }
         self.announce(address, len);
         if T::OWNERS {
-            self.open_account::<T>(address);
+            self.open_account::<T>(address, len);
         }
         if len < 1 << 16 {
             slot.set((tag, self.id.get()));
         }
     }
 
-    fn open_account<T: PSafe>(&self, start: usize) {
-        unsafe fn owners<T: PSafe>(address: usize) -> i64 {
-            // SAFETY: as the account says.
-            unsafe { &*ptr::with_exposed_provenance::<T>(address) }.owners()
+    /// The same for values in a row.
+    pub(crate) fn open_row_to_changes<T: PSafe>(&self, start: *const T, len: usize) {
+        let (address, bytes) = (start.addr(), len * size_of::<T>());
+        if self.holds(address) {
+            self.announce(address, bytes);
+            if T::OWNERS {
+                self.open_account::<T>(address, bytes);
+            }
+        }
+    }
+
+    fn open_account<T: PSafe>(&self, start: usize, bytes: usize) {
+        unsafe fn owners<T: PSafe>(start: usize, end: usize) -> i64 {
+            let values = ptr::with_exposed_provenance::<T>(start);
+            // SAFETY: as the account says. One by one: others may hold references to what lies beside.
+            (0..(end - start) / size_of::<T>())
+                .map(|at| unsafe { &*values.add(at) }.owners())
+                .sum()
         }
         let account = Account {
             start,
-            end: start + size_of::<T>(),
+            end: start + bytes,
             owners: owners::<T>,
         };
         self.is_used.set(true);
-        // SAFETY: the value lies there; before it is moved or freed, `close_accounts` is called.
+        // SAFETY: the values lie there; before they are moved or freed, `close_accounts` is called.
         let change = unsafe { self.accounts.borrow_mut().open(account) };
         self.gain(change);
     }

@@ -1,0 +1,10 @@
+//! Collections in a pool, with the methods of their twins in std.
+//!
+//! What only reads is as there. What may allocate asks for the journal; what changes asks for `&mut`, which a cell gives in a transaction. The contents lie in allocations of
+//! their own, of which a change announces the part that it changes.
+
+mod string;
+mod vec;
+
+pub use string::PString;
+pub use vec::{IterMut, PVec};

@@ -1,0 +1,588 @@
+//! `PVec`: elements in a row.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::mem::{needs_drop, offset_of};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::{cmp, ptr, slice};
+
+use durum_format::types::{Field, Primitive, Type};
+
+use crate::described::{Described, Walk};
+use crate::typed::binding::PoolType;
+use crate::typed::journal::{self, Journal, running};
+use crate::typed::pbox;
+use crate::typed::psafe::{PClone, PSafe, Root, Row, name_of};
+use crate::typed::running::{Running, Work};
+
+/// A vector in the pool.
+///
+/// Indexing to write (`v[3] = x`), [`PVec::get_mut`] and [`PVec::iter_mut`] announce the elements that they give; a slice that is borrowed to write as a whole (`v.sort()`) is
+/// announced as a whole.
+#[repr(C)]
+pub struct PVec<T: PSafe, P: PoolType> {
+    /// Address of the elements; 0 if there is no room for any. Room beyond `len` is zero where elements have pointers.
+    buffer: usize,
+    capacity: usize,
+    len: usize,
+    _elements: PhantomData<(*mut T, P)>,
+}
+
+impl<T: PSafe, P: PoolType> PVec<T, P> {
+    const IS_EMPTY_TYPE: bool = size_of::<T>() == 0;
+
+    /// An empty vector, which has allocated nothing.
+    pub const fn new() -> Self {
+        Self {
+            buffer: 0,
+            capacity: if Self::IS_EMPTY_TYPE { usize::MAX } else { 0 },
+            len: 0,
+            _elements: PhantomData,
+        }
+    }
+
+    /// An empty vector with room for `capacity` elements.
+    pub fn with_capacity(capacity: usize, j: &Journal<P>) -> Self {
+        let mut made = Self::new();
+        made.reserve(capacity, j);
+        made
+    }
+
+    /// The number of elements that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The elements.
+    pub fn as_slice(&self) -> &[T] {
+        self
+    }
+
+    fn address(&self, at: usize) -> usize {
+        self.buffer + at * size_of::<T>()
+    }
+
+    fn start(&self) -> *mut T {
+        match self.buffer {
+            0 => ptr::dangling_mut(),
+            buffer => ptr::with_exposed_provenance_mut(buffer),
+        }
+    }
+
+    /// Makes room for `additional` more elements.
+    ///
+    /// # Panics
+    /// If that is more than memory has. If the pool cannot grow, the transaction returns the error.
+    pub fn reserve(&mut self, additional: usize, j: &Journal<P>) {
+        if additional > self.capacity - self.len {
+            self.grow(additional, j.running());
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, additional: usize, running: &Running) {
+        let wanted = self.len.checked_add(additional);
+        let wanted = wanted.map(|wanted| wanted.max(self.capacity.saturating_mul(2)).max(4));
+        self.take_room(wanted, running);
+    }
+
+    /// Makes room for `additional` more elements and no others.
+    pub fn reserve_exact(&mut self, additional: usize, j: &Journal<P>) {
+        if additional > self.capacity - self.len {
+            self.take_room(self.len.checked_add(additional), j.running());
+        }
+    }
+
+    fn take_room(&mut self, wanted: Option<usize>, running: &Running) {
+        let bytes = wanted.and_then(|wanted| wanted.checked_mul(size_of::<T>()));
+        let Some(bytes) = bytes.filter(|bytes| *bytes <= isize::MAX as usize) else {
+            panic!("a vector of that many elements has no room in memory");
+        };
+        let buffer = running.allocate::<Row<T>>(bytes, align_of::<T>());
+        let used = self.len * size_of::<T>();
+        if used > 0 {
+            running.close_accounts(self.buffer, used);
+        }
+        let target = ptr::with_exposed_provenance_mut::<u8>(buffer);
+        // SAFETY: just allocated, and longer than what is moved there.
+        unsafe {
+            target.copy_from_nonoverlapping(self.start().cast(), used);
+            if T::POINTERS {
+                target.add(used).write_bytes(0, bytes - used);
+            }
+        }
+        match self.buffer {
+            // One owner more in the hands of whoever has the vector.
+            0 => running.gain(1),
+            old => running.free(old),
+        }
+        self.buffer = buffer;
+        self.capacity = bytes / size_of::<T>();
+    }
+
+    /// Prepares the room in `[from, to)` for being written to, where there are no elements, or those that are about to move.
+    fn prepare(&self, running: &Running, from: usize, to: usize) {
+        let bytes = (to - from) * size_of::<T>();
+        if bytes > 0 {
+            if T::OWNERS {
+                running.close_accounts(self.address(from), bytes);
+            }
+            running.announce(self.address(from), bytes);
+        }
+    }
+
+    /// Where elements have been, pointers must not stay.
+    fn wipe(&self, from: usize, to: usize) {
+        if T::POINTERS && to > from {
+            // SAFETY: announced room of the vector, without elements.
+            unsafe {
+                self.start()
+                    .add(from)
+                    .cast::<u8>()
+                    .write_bytes(0, (to - from) * size_of::<T>())
+            };
+        }
+    }
+
+    /// Appends an element.
+    #[inline]
+    pub fn push(&mut self, value: T, j: &Journal<P>) {
+        let running = j.running();
+        if self.len == self.capacity {
+            self.grow(1, running);
+        }
+        self.prepare(running, self.len, self.len + 1);
+        if Self::IS_EMPTY_TYPE {
+            std::mem::forget(value);
+        } else {
+            // SAFETY: announced room without an element.
+            unsafe { running.put_in(self.address(self.len), value) };
+        }
+        self.len += 1;
+    }
+
+    /// Takes the last element out.
+    pub fn pop(&mut self) -> Option<T> {
+        match self.len {
+            0 => None,
+            len => Some(self.remove(len - 1)),
+        }
+    }
+
+    /// Inserts an element before the one at `at`, which moves on with all behind it.
+    ///
+    /// # Panics
+    /// If `at` is greater than the length.
+    #[track_caller]
+    pub fn insert(&mut self, at: usize, value: T, j: &Journal<P>) {
+        let (running, len) = (j.running(), self.len);
+        assert!(at <= len, "insertion at {at} of a vector of {len} elements");
+        if len == self.capacity {
+            self.grow(1, running);
+        }
+        self.prepare(running, at, len + 1);
+        // SAFETY: announced; there is room for one more.
+        unsafe {
+            let place = self.start().add(at);
+            place.copy_to(place.add(1), len - at);
+            if Self::IS_EMPTY_TYPE {
+                std::mem::forget(value);
+            } else {
+                running.put_in(self.address(at), value);
+            }
+        }
+        self.len += 1;
+    }
+
+    /// Takes an element out; those behind it move on.
+    ///
+    /// # Panics
+    /// If there is none at `at`.
+    #[track_caller]
+    pub fn remove(&mut self, at: usize) -> T {
+        let (running, len) = (running::<P>(), self.len);
+        assert!(at < len, "removal at {at} of a vector of {len} elements");
+        if at + 1 < len || T::POINTERS {
+            self.prepare(running, at, len);
+        }
+        // SAFETY: an element, whose place is taken by the next one.
+        unsafe {
+            let place = self.start().add(at);
+            let value = match Self::IS_EMPTY_TYPE {
+                true => place.read(),
+                false => running.take_out(self.address(at)),
+            };
+            place.copy_from(place.add(1), len - at - 1);
+            self.len -= 1;
+            self.wipe(self.len, len);
+            value
+        }
+    }
+
+    /// Takes an element out, and puts the last one in its place.
+    ///
+    /// # Panics
+    /// If there is none at `at`.
+    #[track_caller]
+    pub fn swap_remove(&mut self, at: usize) -> T {
+        let last = self.len.wrapping_sub(1);
+        self.swap(at, last);
+        self.remove(last)
+    }
+
+    /// Exchanges two elements.
+    ///
+    /// # Panics
+    /// If there is none at `a` or `b`.
+    #[track_caller]
+    pub fn swap(&mut self, a: usize, b: usize) {
+        let len = self.len;
+        assert!(
+            a < len && b < len,
+            "exchange of {a} and {b} in a vector of {len} elements"
+        );
+        if Self::IS_EMPTY_TYPE || a == b {
+            return;
+        }
+        let running = running::<P>();
+        self.prepare(running, a, a + 1);
+        self.prepare(running, b, b + 1);
+        // SAFETY: two elements of the vector, both announced.
+        unsafe { ptr::swap(self.start().add(a), self.start().add(b)) };
+    }
+
+    /// Drops the elements from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        if len >= self.len {
+            return;
+        }
+        let running = running::<P>();
+        let old = std::mem::replace(&mut self.len, len);
+        if needs_drop::<T>() || T::POINTERS {
+            self.prepare(running, len, old);
+            for at in len..old {
+                // SAFETY: an element that the vector has given up.
+                unsafe { pbox::drop_value::<T>(running, self.address(at)) };
+            }
+            self.wipe(len, old);
+        }
+    }
+
+    /// Drops all elements. The room stays.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Keeps the elements for which `keep` is true.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        let mut at = 0;
+        let mut kept = 0;
+        while at < self.len {
+            if keep(&self[at]) {
+                if kept != at {
+                    self.swap(kept, at);
+                }
+                kept += 1;
+            }
+            at += 1;
+        }
+        self.truncate(kept);
+    }
+
+    /// Appends what an iterator gives.
+    pub fn extend(&mut self, values: impl IntoIterator<Item = T>, j: &Journal<P>) {
+        let values = values.into_iter();
+        self.reserve(values.size_hint().0, j);
+        values.for_each(|value| self.push(value, j));
+    }
+
+    /// Appends copies of a slice's elements.
+    pub fn extend_from_slice(&mut self, values: &[T], j: &Journal<P>)
+    where
+        T: Copy,
+    {
+        self.reserve(values.len(), j);
+        let (from, to) = (self.len, self.len + values.len());
+        self.prepare(j.running(), from, to);
+        // SAFETY: announced room for as many; what can be copied owns nothing.
+        unsafe {
+            self.start()
+                .add(from)
+                .copy_from_nonoverlapping(values.as_ptr(), values.len())
+        };
+        self.len = to;
+    }
+
+    /// The element at `at`, to be changed.
+    pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        if at >= self.len {
+            return None;
+        }
+        // SAFETY: an element, borrowed as the vector is.
+        unsafe {
+            let element = self.start().add(at);
+            running::<P>().open_to_changes(element);
+            Some(&mut *element)
+        }
+    }
+
+    /// The last element, to be changed.
+    pub fn last_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(self.len.wrapping_sub(1))
+    }
+
+    /// The first element, to be changed.
+    pub fn first_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(0)
+    }
+
+    /// The elements, to be changed. Each is announced when the iterator comes to it.
+    pub fn iter_mut(&mut self) -> IterMut<'_, T> {
+        let len = self.len;
+        // SAFETY: the vector's elements, of which nobody else has references now.
+        let elements = unsafe { slice::from_raw_parts_mut(self.start(), len) };
+        IterMut {
+            elements: elements.iter_mut(),
+            running: running::<P>(),
+        }
+    }
+}
+
+/// Elements to be changed, each announced when it is given.
+#[derive(Debug)]
+pub struct IterMut<'a, T: PSafe> {
+    elements: slice::IterMut<'a, T>,
+    running: &'a Running,
+}
+
+impl<'a, T: PSafe> Iterator for IterMut<'a, T> {
+    type Item = &'a mut T;
+
+    fn next(&mut self) -> Option<&'a mut T> {
+        let element = self.elements.next()?;
+        self.running.open_to_changes(element);
+        Some(element)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.elements.size_hint()
+    }
+}
+
+impl<T: PSafe> DoubleEndedIterator for IterMut<'_, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let element = self.elements.next_back()?;
+        self.running.open_to_changes(element);
+        Some(element)
+    }
+}
+
+impl<T: PSafe> ExactSizeIterator for IterMut<'_, T> {}
+
+unsafe fn drop_buffer<T: PSafe>(running: &Running, buffer: usize, len: usize) {
+    if needs_drop::<T>() {
+        for at in 0..len {
+            // SAFETY: the vector owned the elements, and is gone.
+            unsafe { pbox::drop_value::<T>(running, buffer + at * size_of::<T>()) };
+        }
+    }
+    running.free(buffer);
+}
+
+impl<T: PSafe, P: PoolType> Drop for PVec<T, P> {
+    fn drop(&mut self) {
+        if self.buffer == 0 {
+            return;
+        }
+        let running = running::<P>();
+        running.gain(-1);
+        running.drop_later(Work {
+            address: self.buffer,
+            extent: self.len,
+            drop: drop_buffer::<T>,
+        });
+    }
+}
+
+impl<T: PSafe, P: PoolType> Deref for PVec<T, P> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many elements lie there.
+        unsafe { slice::from_raw_parts(self.start(), self.len) }
+    }
+}
+
+impl<T: PSafe, P: PoolType> DerefMut for PVec<T, P> {
+    /// All elements, to be changed: announced as a whole.
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.len > 0 && !Self::IS_EMPTY_TYPE {
+            running::<P>().open_row_to_changes(self.start(), self.len);
+        }
+        // SAFETY: so many elements lie there, borrowed as the vector is.
+        unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
+    }
+}
+
+impl<T: PSafe, P: PoolType> Index<usize> for PVec<T, P> {
+    type Output = T;
+
+    #[inline]
+    #[track_caller]
+    fn index(&self, at: usize) -> &T {
+        &self.as_slice()[at]
+    }
+}
+
+impl<T: PSafe, P: PoolType> IndexMut<usize> for PVec<T, P> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, at: usize) -> &mut T {
+        let len = self.len;
+        match self.get_mut(at) {
+            Some(element) => element,
+            None => panic!("index {at} of a vector of {len} elements"),
+        }
+    }
+}
+
+// SAFETY: measured. The buffer is an allocation of elements, zero where there are none if they have pointers.
+unsafe impl<T: PSafe, P: PoolType> Described for PVec<T, P> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("PVec<{}>", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let buffer = match Self::IS_EMPTY_TYPE {
+            true => Type::pointer_to_any(),
+            false => walk.pointer_to::<Row<T>>(),
+        };
+        let word = || Type::Primitive(Primitive::U64);
+        let fields = vec![
+            Field::new("buffer", offset_of!(Self, buffer) as u64, buffer),
+            Field::new("capacity", offset_of!(Self, capacity) as u64, word()),
+            Field::new("len", offset_of!(Self, len) as u64, word()),
+        ];
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        Type::structure(name_of::<Self>(), size, align, fields)
+    }
+}
+
+// SAFETY: a handle, if it has a buffer; used by threads as its elements are.
+unsafe impl<T: PSafe, P: PoolType> PSafe for PVec<T, P> {
+    type Threads = PhantomData<T::Threads>;
+    const OWNERS: bool = true;
+    const POINTERS: bool = true;
+
+    #[inline]
+    fn owners(&self) -> i64 {
+        i64::from(self.buffer != 0)
+    }
+}
+
+impl<T: PSafe, P: PoolType> UnwindSafe for PVec<T, P> {}
+impl<T: PSafe, P: PoolType> RefUnwindSafe for PVec<T, P> {}
+
+impl<T: PSafe, P: PoolType> Default for PVec<T, P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: PSafe, P: PoolType> Root<P> for PVec<T, P> {
+    fn init(_: &Journal<P>) -> Self {
+        Self::new()
+    }
+}
+
+impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PVec<T, P> {
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        let mut copy = Self::with_capacity(self.len, j);
+        copy.extend(self.iter().map(|value| value.pclone(j)), j);
+        copy
+    }
+}
+
+impl<T: PSafe, P: PoolType> FromIterator<T> for PVec<T, P> {
+    /// # Panics
+    /// Outside of a transaction on the pool.
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let mut made = Self::new();
+        made.extend(values, journal::current());
+        made
+    }
+}
+
+impl<T: PSafe, P: PoolType> Extend<T> for PVec<T, P> {
+    /// # Panics
+    /// Outside of a transaction on the pool.
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        PVec::extend(self, values, journal::current());
+    }
+}
+
+impl<'a, T: PSafe, P: PoolType> IntoIterator for &'a PVec<T, P> {
+    type Item = &'a T;
+    type IntoIter = slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T: PSafe, P: PoolType> IntoIterator for &'a mut PVec<T, P> {
+    type Item = &'a mut T;
+    type IntoIter = IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+impl<T: PSafe + fmt::Debug, P: PoolType> fmt::Debug for PVec<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().fmt(f)
+    }
+}
+
+impl<T: PSafe + PartialEq, P: PoolType> PartialEq for PVec<T, P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl<T: PSafe + PartialEq, P: PoolType> PartialEq<[T]> for PVec<T, P> {
+    fn eq(&self, other: &[T]) -> bool {
+        self.as_slice() == other
+    }
+}
+
+impl<T: PSafe + PartialEq, P: PoolType, const N: usize> PartialEq<[T; N]> for PVec<T, P> {
+    fn eq(&self, other: &[T; N]) -> bool {
+        self.as_slice() == other
+    }
+}
+
+impl<T: PSafe + Eq, P: PoolType> Eq for PVec<T, P> {}
+
+impl<T: PSafe + PartialOrd, P: PoolType> PartialOrd for PVec<T, P> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+        self.as_slice().partial_cmp(other.as_slice())
+    }
+}
+
+impl<T: PSafe + Ord, P: PoolType> Ord for PVec<T, P> {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+impl<T: PSafe + Hash, P: PoolType> Hash for PVec<T, P> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
