@@ -29,6 +29,7 @@ pub use crate::pool;
 pub use binding::PoolType;
 pub use cell::PCell;
 pub use collections::{IterMut, PString, PVec};
+pub use durum_derive::{PClone, PSafe, Root};
 pub use journal::Journal;
 pub use log_free::LogFree;
 pub use mutex::{PMutex, PMutexGuard};
@@ -47,9 +48,8 @@ pub mod __private {
     pub use std::marker::PhantomData;
     pub use std::option::Option;
     pub use std::string::String;
-    pub use std::vec::Vec;
 
-    pub use durum_format::types::{Case, Field, Struct, Type, Variants};
+    pub use durum_format::types::{Case, Field, Type, Variants};
 
     pub use super::binding::{Binding, PoolType};
     pub use super::journal::Journal;

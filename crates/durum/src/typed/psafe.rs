@@ -53,6 +53,11 @@ pub trait Root<P: PoolType>: PSafe {
 }
 
 /// Copies that may allocate in the pool, or count references. Derive it for structs and enums.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be cloned in pool `{P}`",
+    label = "not `PClone`",
+    note = "derive `PClone`; where the derive cannot see which pool a type belongs to, add `#[durum(pool = P)]`"
+)]
 pub trait PClone<P: PoolType>: Sized {
     /// A copy, as `Clone` makes one: deep for [`Pbox`](super::Pbox), another reference for [`Prc`](super::Prc) and [`Parc`](super::Parc).
     fn pclone(&self, j: &Journal<P>) -> Self;
@@ -181,6 +186,13 @@ impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
     }
 }
 
+/// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described:
+///
+/// ```compile_fail
+/// # use durum::typed::*;
+/// # pool!(P);
+/// let _ = P::open::<PRefCell<Option<(bool, Pbox<u64, P>)>, P>>("store", 0);
+/// ```
 // SAFETY: measured: a handle that is not there is zero (the niche of `NonZero`); anything else is described as bytes, which hold no pointers.
 unsafe impl<T: PSafe> Described for Option<T> {
     fn name() -> Option<Cow<'static, str>> {

@@ -1,5 +1,6 @@
 //! The typed interface, on both engines.
 
+mod attacks;
 mod counted;
 mod transactions;
 

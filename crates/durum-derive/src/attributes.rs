@@ -1,0 +1,114 @@
+//! `#[durum(...)]`.
+
+use syn::{Attribute, Error, LitStr, Type};
+
+/// What `#[durum(...)]` on a type says.
+#[derive(Default)]
+pub struct Attributes {
+    /// The name in the store, instead of the identifier.
+    pub name: Option<LitStr>,
+    /// The pool, where the fields do not tell.
+    pub pool: Option<Type>,
+}
+
+impl Attributes {
+    /// Of the attributes of a type, those of durum.
+    pub fn parse(attributes: &[Attribute], errors: &mut Vec<Error>) -> Self {
+        let mut found = Self::default();
+        for attribute in attributes.iter().filter(|it| it.path().is_ident("durum")) {
+            let parsed = attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("name") {
+                    let name: LitStr = meta.value()?.parse()?;
+                    check_name(&name)?;
+                    if found.name.replace(name).is_some() {
+                        return Err(meta.error("the name is said twice"));
+                    }
+                } else if meta.path.is_ident("pool") {
+                    if found.pool.replace(meta.value()?.parse()?).is_some() {
+                        return Err(meta.error("the pool is said twice"));
+                    }
+                } else {
+                    return Err(meta
+                        .error("durum knows `name = \"...\"` and `pool = P` here, nothing else"));
+                }
+                Ok(())
+            });
+            errors.extend(parsed.err());
+        }
+        found
+    }
+}
+
+/// Fields and variants have no attributes of durum; one that stands there was meant for something.
+pub fn refuse(attributes: &[Attribute], errors: &mut Vec<Error>) {
+    let misplaced = attributes.iter().filter(|it| it.path().is_ident("durum"));
+    errors.extend(misplaced.map(|attribute| {
+        Error::new_spanned(
+            attribute,
+            "`#[durum(...)]` goes before the type, not into it",
+        )
+    }));
+}
+
+/// Bytes that a name may have.
+const NAME_MAX: usize = 255;
+
+/// Names of primitives, which no other type may have.
+const PRIMITIVES: [&str; 12] = [
+    "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64", "bool", "char",
+];
+
+/// The rules of docs/format/types.md, which would otherwise be found broken at the first use of the type only.
+fn check_name(literal: &LitStr) -> syn::Result<()> {
+    let name = literal.value();
+    let fine = |char: char| !char.is_control() && char != '"' && char != '\\';
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fine) {
+        return Err(Error::new_spanned(
+            literal,
+            "the name must have 1 to 255 bytes, none of them a control character, '\"' or '\\'",
+        ));
+    }
+    if PRIMITIVES.contains(&name.as_str()) {
+        return Err(Error::new_spanned(
+            literal,
+            "this is the name of a primitive; choose another one",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::ToTokens;
+    use syn::parse_quote;
+
+    fn errors_of(attribute: Attribute) -> String {
+        let mut errors = Vec::new();
+        Attributes::parse(&[attribute], &mut errors);
+        errors.iter().map(Error::to_string).collect()
+    }
+
+    #[test]
+    fn name_and_pool_are_read() {
+        let mut errors = Vec::new();
+        let attributes: [Attribute; 2] = [
+            parse_quote!(#[durum(name = "index::Node", pool = crate::P)]),
+            parse_quote!(#[doc = "other people's attributes"]),
+        ];
+        let found = Attributes::parse(&attributes, &mut errors);
+        assert!(errors.is_empty());
+        assert_eq!(found.name.unwrap().value(), "index::Node");
+        assert_eq!(found.pool.to_token_stream().to_string(), "crate :: P");
+    }
+
+    #[test]
+    fn unknown_words_and_impossible_names_are_refused() {
+        assert!(errors_of(parse_quote!(#[durum(nam = "x")])).contains("nothing else"));
+        assert!(errors_of(parse_quote!(#[durum(name = "")])).contains("1 to 255 bytes"));
+        assert!(errors_of(parse_quote!(#[durum(name = "a\"b")])).contains("1 to 255 bytes"));
+        assert!(errors_of(parse_quote!(#[durum(name = "u64")])).contains("primitive"));
+        assert!(errors_of(parse_quote!(#[durum(name = "a", name = "b")])).contains("twice"));
+        assert!(errors_of(parse_quote!(#[durum(pool = 5)])).contains("expected"));
+    }
+}

@@ -1,0 +1,189 @@
+//! The description of a type: its name, and where its fields lie.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::GenericParam;
+
+use crate::item::{Body, Field, Item, unraw};
+use crate::repr::Repr;
+use crate::tagged;
+
+/// The implementation of `Described`.
+pub fn described(item: &Item, repr: &Repr) -> TokenStream {
+    let ty = item.ty();
+    let generics = item.generics_with(&quote!(::durum::typed::__private::PSafe));
+    let (parameters, _, condition) = generics.split_for_impl();
+    let name = name(item);
+    let tree = match (&item.body, repr) {
+        (Body::Enum(variants), Repr::Enum(tag)) => tagged::variants(&ty, variants, tag),
+        (Body::Struct(fields), _) => structure(&ty, fields),
+        (Body::Enum(_), Repr::Struct { .. }) => {
+            unreachable!("the layout of an enum is that of one")
+        }
+    };
+    let description = description(item);
+    quote! {
+        #[automatically_derived]
+        unsafe impl #parameters ::durum::typed::__private::Described for #ty #condition {
+            fn name() -> ::durum::typed::__private::Option<::durum::typed::__private::Cow<'static, ::core::primitive::str>> {
+                ::durum::typed::__private::Option::Some(#name)
+            }
+
+            fn layout(
+                __walk: &mut ::durum::typed::__private::Walk,
+            ) -> ::durum::typed::__private::Type<::durum::typed::__private::String> {
+                // A field that cannot live in a pool is told as such, not as one that has no description.
+                fn __layout<__Field: ::durum::typed::__private::PSafe>(
+                    __walk: &mut ::durum::typed::__private::Walk,
+                ) -> ::durum::typed::__private::Type<::durum::typed::__private::String> {
+                    <__Field as ::durum::typed::__private::Described>::layout(__walk)
+                }
+                let __name = ::durum::typed::__private::Cow::into_owned(#name);
+                let __size = ::core::mem::size_of::<#ty>() as ::core::primitive::u64;
+                let __align = ::core::mem::align_of::<#ty>() as ::core::primitive::u64;
+                #tree
+            }
+
+            #description
+        }
+    }
+}
+
+/// The fields as a `Vec`, each with its offset.
+pub fn fields<'a>(fields: impl Iterator<Item = (&'a Field, TokenStream)>) -> TokenStream {
+    let fields = fields.map(|(field, offset)| {
+        let name = field.name();
+        let ty = &field.ty;
+        let psafe = field.as_psafe();
+        // The constant comes first because errors about it are the same as elsewhere, and the compiler tells the same only once. That about the call
+        // would have more to say.
+        quote! {
+            ::durum::typed::__private::Field::new(#name, (#offset) as ::core::primitive::u64, {
+                let _ = #psafe::OWNERS;
+                __layout::<#ty>(__walk)
+            })
+        }
+    });
+    quote!(::std::vec![#(#fields),*])
+}
+
+fn structure(ty: &TokenStream, members: &[Field]) -> TokenStream {
+    let fields = fields(members.iter().map(|field| {
+        let member = &field.member;
+        (field, quote!(::core::mem::offset_of!(#ty, #member)))
+    }));
+    quote!(::durum::typed::__private::Type::structure(__name, __size, __align, #fields))
+}
+
+/// The name in the store as a `Cow`: `Pair<u64,8>`.
+fn name(item: &Item) -> TokenStream {
+    let base = match &item.attributes.name {
+        Some(name) => name.value(),
+        None => unraw(&item.ident),
+    };
+    let arguments: Vec<_> = item
+        .generics
+        .params
+        .iter()
+        .filter_map(|parameter| match parameter {
+            GenericParam::Type(it) if item.pool_parameters().any(|pool| pool.ident == it.ident) => {
+                None
+            }
+            GenericParam::Type(it) => {
+                let ident = &it.ident;
+                Some(quote!(::durum::typed::__private::name_of::<#ident>()))
+            }
+            GenericParam::Const(it) => {
+                let ident = &it.ident;
+                Some(quote!(#ident))
+            }
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    if arguments.is_empty() {
+        return quote!(::durum::typed::__private::Cow::<'static, ::core::primitive::str>::Borrowed(#base));
+    }
+    let format = format!("{{}}<{}>", vec!["{}"; arguments.len()].join(","));
+    quote! {
+        ::durum::typed::__private::Cow::<'static, ::core::primitive::str>::Owned(::std::format!(#format, #base #(, #arguments)*))
+    }
+}
+
+/// Without parameters, the description is a static of its own; else the default finds it by type.
+fn description(item: &Item) -> Option<TokenStream> {
+    if !item.generics.params.is_empty() {
+        return None;
+    }
+    let ty = item.ty();
+    Some(quote! {
+        fn description() -> &'static ::durum::typed::__private::Description {
+            static __DESCRIPTION: ::std::sync::OnceLock<::durum::typed::__private::Description> = ::std::sync::OnceLock::new();
+            __DESCRIPTION.get_or_init(::durum::typed::__private::Description::of::<#ty>)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name_of(input: TokenStream) -> String {
+        let item = Item::parse(input, &mut Vec::new()).unwrap();
+        name(&item).to_string()
+    }
+
+    #[test]
+    fn the_name_is_the_identifier_or_what_the_program_says() {
+        assert!(
+            name_of(quote!(
+                struct A;
+            ))
+            .ends_with(r#"Borrowed ("A")"#)
+        );
+        assert!(
+            name_of(quote!(
+                struct r#type;
+            ))
+            .ends_with(r#"Borrowed ("type")"#)
+        );
+        assert!(
+            name_of(quote!(
+                #[durum(name = "b::A")]
+                struct A;
+            ))
+            .ends_with(r#"Borrowed ("b::A")"#)
+        );
+    }
+
+    #[test]
+    fn arguments_belong_to_the_name_and_pools_do_not() {
+        let both = name_of(quote!(
+            struct A<T, P: PoolType, const N: usize>([T; N], P);
+        ));
+        assert!(both.contains(r#""{}<{},{}>" , "A""#));
+        assert!(both.ends_with("name_of :: < T > () , N))"));
+        assert!(
+            name_of(quote!(
+                struct A<P: PoolType>(P);
+            ))
+            .ends_with(r#"Borrowed ("A")"#)
+        );
+    }
+
+    #[test]
+    fn only_types_without_parameters_keep_their_description_in_a_static() {
+        let has_static = |input| {
+            let item = Item::parse(input, &mut Vec::new()).unwrap();
+            description(&item).is_some()
+        };
+        assert!(has_static(quote!(
+            struct A;
+        )));
+        assert!(!has_static(quote!(
+            struct A<P: PoolType>(P);
+        )));
+        assert!(!has_static(quote!(
+            struct A<const N: usize>;
+        )));
+    }
+}

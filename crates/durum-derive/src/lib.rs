@@ -1,0 +1,135 @@
+//! The derives of durum's typed layer. Programs get them as `durum::typed::{PSafe, Root, PClone}`; this crate is no use alone.
+//!
+//! Reading order: `item` is what a derive stands on, after its `attributes`; `repr` says whether its layout is fixed. `psafe` puts the
+//! first derive together from `layout` (the description; `tagged` for enums), `owners` and `threads`. `pool` finds
+//! the pool that `root` and `pclone` work for.
+//!
+//! Generated code names everything by absolute paths through `::durum::typed::__private`, in a `const _` of its own; what it has to
+//! name itself begins with two underscores. Its `unsafe impl`s stand in code of a macro, so programs may forbid unsafe code.
+
+mod attributes;
+mod item;
+mod layout;
+mod owners;
+mod pclone;
+mod pool;
+mod psafe;
+mod repr;
+mod root;
+mod tagged;
+mod threads;
+
+use proc_macro::TokenStream;
+
+/// Lets a struct or enum live in a pool.
+///
+/// Every field must be `PSafe`. The layout must be fixed, because objects outlive the program that made them, and the next build of it
+/// might order fields otherwise: `#[repr(C)]` or `#[repr(transparent)]` for a struct, `#[repr(C, u8)]` or `#[repr(u8)]` (any integer
+/// of at most 64 bits) for an enum.
+///
+/// ```
+/// use durum::typed::*;
+/// pool!(P);
+///
+/// #[derive(PSafe)]
+/// #[repr(C)]
+/// struct Node {
+///     value: i64,
+///     next: PRefCell<Option<Pbox<Node, P>>, P>,
+/// }
+/// ```
+///
+/// Type parameters must be `PSafe`, too, except for pools (those with a bound `PoolType`). Where a field is of an associated type,
+/// its bound has to be written: `where T::Key: PSafe`.
+///
+/// # Names
+/// In the store the type goes by its identifier, with its arguments if it is generic: `Pair<u64,Node>`; pools are left out. A program
+/// with two types of one name, or one that renames a type, says the name itself:
+///
+/// ```
+/// # use durum::typed::*;
+/// # pool!(P);
+/// #[derive(PSafe)]
+/// #[repr(C)]
+/// #[durum(name = "index::Node")]
+/// struct Node {
+///     key: u64,
+///     children: [Option<Pbox<Node, P>>; 2],
+/// }
+/// ```
+///
+/// # What is refused
+/// ```compile_fail
+/// # use durum::typed::*;
+/// #[derive(PSafe)]
+/// #[repr(C)]
+/// struct Node {
+///     value: i64,
+///     next: Option<Box<Node>>, // `Box<Node>` cannot live in a pool
+/// }
+/// ```
+///
+/// - Fields that are not `PSafe`: what they point to is gone when the program ends.
+/// - `impl Drop`, by conflicting implementations of `Node_must_not_implement_Drop`: a destructor could change persistent memory behind the
+///   log's back. Handles in fields are dropped as usual.
+/// - `packed`: fields need references, and these need alignment. Unions: nobody knows which field counts. Lifetimes: nothing in a pool can borrow.
+#[proc_macro_derive(PSafe, attributes(durum))]
+pub fn psafe(input: TokenStream) -> TokenStream {
+    expand(input, psafe::expand)
+}
+
+/// Makes a type a root that begins with the `Default` of each field; for an enum, with the unit variant that is marked `#[default]`.
+///
+/// ```
+/// # use durum::typed::*;
+/// # pool!(P);
+/// # #[derive(PSafe)]
+/// # #[repr(C)]
+/// # struct Node(u64);
+/// #[derive(PSafe, Root)]
+/// #[repr(C)]
+/// struct Head {
+///     first: PRefCell<Option<Pbox<Node, P>>, P>,
+///     length: PCell<u64, P>,
+/// }
+/// ```
+///
+/// The type can be the root of pools of one type: the one that `#[durum(pool = P)]` says, else its parameter with the bound `PoolType`, else the one
+/// that its first pointer or cell names. If none of them names a pool, it can be the root of any. Type parameters must have a `Default`.
+#[proc_macro_derive(Root, attributes(durum, default))]
+pub fn root(input: TokenStream) -> TokenStream {
+    expand(input, root::expand)
+}
+
+/// Copies a struct or enum field by field.
+///
+/// ```
+/// # use durum::typed::*;
+/// # pool!(P);
+/// #[derive(PSafe, PClone)]
+/// #[repr(C)]
+/// struct Entry {
+///     key: u64,
+///     next: Option<Pbox<Entry, P>>,
+/// }
+///
+/// fn twice(entry: &Entry, j: &Journal<P>) -> [Pbox<Entry, P>; 2] {
+///     [Pbox::new(entry.pclone(j), j), Pbox::new(entry.pclone(j), j)]
+/// }
+/// ```
+///
+/// The journal belongs to the pool that `#[durum(pool = P)]` says, else to the parameter with the bound `PoolType`, else to the one that the first
+/// pointer, cell or collection among the fields names. If there is none of these, any journal does. Aliases such as `p::Pbox<Node>` name
+/// no pool, so a type with those needs the attribute. Type parameters must be `PClone`.
+#[proc_macro_derive(PClone, attributes(durum))]
+pub fn pclone(input: TokenStream) -> TokenStream {
+    expand(input, pclone::expand)
+}
+
+type Expand = fn(proc_macro2::TokenStream) -> syn::Result<proc_macro2::TokenStream>;
+
+fn expand(input: TokenStream, expand: Expand) -> TokenStream {
+    expand(input.into())
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
+}

@@ -1,0 +1,239 @@
+//! `#[derive(PSafe)]`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Error;
+
+use crate::item::{self, Field, Item, generated_at, unraw};
+use crate::repr::Repr;
+use crate::{layout, owners, threads};
+
+/// All that makes a type `PSafe`.
+///
+/// # Errors
+/// Everything that is wrong with the type, at once. What is wrong with its fields' types the compiler will tell.
+pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
+    let mut errors = Vec::new();
+    let item = Item::parse(input, &mut errors)?;
+    refuse_lifetimes(&item, &mut errors);
+    let repr = match Repr::of(&item) {
+        Ok(repr) => repr,
+        Err(error) => {
+            errors.insert(0, error);
+            return Err(item::all(errors).expect_err("there is one"));
+        }
+    };
+    item::all(errors)?;
+
+    let described = layout::described(&item, &repr);
+    let threads = threads::shadow(&item);
+    let psafe = psafe(&item, &repr);
+    let no_drop = no_drop(&item);
+    Ok(quote! {
+        #[doc(hidden)]
+        const _: () = {
+            #described
+            #threads
+            #psafe
+            #no_drop
+        };
+    })
+}
+
+fn refuse_lifetimes(item: &Item, errors: &mut Vec<Error>) {
+    errors.extend(item.generics.lifetimes().map(|lifetime| {
+        Error::new_spanned(
+            lifetime,
+            format!(
+                "a type in a pool cannot borrow, because it outlives the program: remove the lifetime `{}` and own what it refers to, with `Pbox`, `Prc` or `Parc`",
+                lifetime.lifetime
+            ),
+        )
+    }));
+}
+
+fn psafe(item: &Item, repr: &Repr) -> TokenStream {
+    let ty = item.ty();
+    let generics = item.generics_with(&quote!(::durum::typed::__private::PSafe));
+    let (parameters, _, condition) = generics.split_for_impl();
+    let (_, arguments, _) = item.generics.split_for_impl();
+    let threads = threads::name(item);
+    let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
+    let owners = owners::sum(item);
+    // The one field with bytes is a handle, or none is.
+    let handle = matches!(repr, Repr::Struct { transparent: true }).then(|| {
+        quote! {
+            const HANDLE: ::core::primitive::bool = false #(|| #fields::HANDLE)*;
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        unsafe impl #parameters ::durum::typed::__private::PSafe for #ty #condition {
+            type Threads = #threads #arguments;
+            const OWNERS: ::core::primitive::bool = false #(|| #fields::OWNERS)*;
+            const POINTERS: ::core::primitive::bool = false #(|| #fields::POINTERS)*;
+            #handle
+
+            #[inline]
+            fn owners(&self) -> ::core::primitive::i64 {
+                #owners
+            }
+        }
+    }
+}
+
+/// A trait that everything with a destructor implements, and this type, too: with a destructor, it would do so twice.
+fn no_drop(item: &Item) -> TokenStream {
+    let ty = item.ty();
+    let place = generated_at(item.ident.span());
+    let conflict = Ident::new(
+        &format!("{}_must_not_implement_Drop", unraw(&item.ident)),
+        place,
+    );
+    let (parameters, _, condition) = item.generics.split_for_impl();
+    let any = item.fresh("__Any");
+    quote_spanned! {place=>
+        trait #conflict {}
+        impl<#any: ::core::ops::Drop> #conflict for #any {}
+        #[automatically_derived]
+        impl #parameters #conflict for #ty #condition {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(input: TokenStream) -> String {
+        let code = expand(input).unwrap();
+        let file: syn::File = syn::parse2(code.clone()).unwrap();
+        assert_eq!(file.items.len(), 1, "all of it is in one constant");
+        code.to_string()
+    }
+
+    /// What the compiler is told, all of it.
+    fn problems(input: TokenStream) -> String {
+        let error = expand(input).expect_err("it must be refused");
+        error.into_compile_error().to_string()
+    }
+
+    #[test]
+    fn forms_of_structs_and_enums_are_accepted() {
+        for input in [
+            quote!(
+                #[repr(C)]
+                struct A {
+                    b: u8,
+                    r#type: [u8; 4],
+                }
+            ),
+            quote!(
+                #[repr(C)]
+                struct A(u8, Option<Pbox<Self, P>>);
+            ),
+            quote!(
+                #[repr(C)]
+                struct A;
+            ),
+            quote!(
+                #[repr(transparent)]
+                struct A(u64);
+            ),
+            quote!(
+                #[repr(C, align(64))]
+                struct A<T, const N: usize>
+                where
+                    T: Copy,
+                {
+                    b: [T; N],
+                }
+            ),
+            quote!(
+                #[repr(u8)]
+                enum A {
+                    B,
+                    C = 7,
+                    D(u8),
+                    E { f: u8 },
+                }
+            ),
+            quote!(
+                #[repr(C, i16)]
+                enum A<T: PSafe = u8> {
+                    B(T) = -1,
+                    C,
+                }
+            ),
+        ] {
+            code(input);
+        }
+    }
+
+    #[test]
+    fn pools_need_not_be_psafe() {
+        let code = code(quote!(
+            #[repr(C)]
+            struct A<T, P: PoolType> {
+                b: Pbox<T, P>,
+            }
+        ));
+        assert!(code.contains("where T : :: durum :: typed :: __private :: PSafe {"));
+        assert!(code.contains("name_of :: < T >"));
+        assert!(!code.contains("name_of :: < P >"));
+    }
+
+    #[test]
+    fn a_destructor_would_conflict_by_a_telling_name() {
+        let code = code(quote!(
+            #[repr(C)]
+            struct Node {
+                b: u8,
+            }
+        ));
+        assert!(code.contains("impl Node_must_not_implement_Drop for Node"));
+    }
+
+    #[test]
+    fn a_transparent_handle_is_a_handle() {
+        assert!(
+            code(quote!(
+                #[repr(transparent)]
+                struct A(Pbox<u8, P>);
+            ))
+            .contains("HANDLE")
+        );
+        assert!(
+            !code(quote!(
+                #[repr(C)]
+                struct A(Pbox<u8, P>);
+            ))
+            .contains("HANDLE")
+        );
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let problems = problems(quote! {
+            #[durum(nmae = "x")]
+            struct A<'a, 'b> { #[durum(name = "y")] b: &'a u8, c: &'b u8 }
+        });
+        assert_eq!(problems.matches("compile_error").count(), 5);
+        assert!(problems.contains("add #[repr(C)]"));
+        assert!(problems.contains("nothing else"));
+        assert!(problems.contains("goes before the type"));
+        assert!(problems.contains("remove the lifetime `'a`"));
+        assert!(problems.contains("remove the lifetime `'b`"));
+    }
+
+    #[test]
+    fn unions_and_empty_enums_are_refused() {
+        assert!(problems(quote!(#[repr(C)] union A { b: u8 })).contains("make it an enum"));
+        assert!(
+            problems(quote!(
+                #[repr(u8)]
+                enum A {}
+            ))
+            .contains("no values")
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! Whether a layout is fixed: `#[repr(...)]`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use syn::{Attribute, Error, LitInt, parenthesized};
+
+use crate::item::{Body, Item};
+
+/// A layout that no compiler changes.
+pub enum Repr {
+    /// A struct with its fields in the order in which they are written.
+    Struct {
+        /// Whether it is laid out, and passed, as its one field that has bytes.
+        transparent: bool,
+    },
+    /// An enum that begins with a tag.
+    Enum(Tag),
+}
+
+/// The tag of an enum.
+pub struct Tag {
+    /// An integer type of 1, 2, 4 or 8 bytes.
+    pub int: Ident,
+    /// Whether what follows the tag is one union (`repr(C, u8)`), or each variant begins with the tag (`repr(u8)`).
+    pub before_union: bool,
+}
+
+impl Tag {
+    /// The type of the tag.
+    pub fn ty(&self) -> TokenStream {
+        let int = &self.int;
+        quote!(::core::primitive::#int)
+    }
+
+    /// The unsigned type of the same width, which keeps `as u64` from extending a sign.
+    pub fn unsigned(&self) -> TokenStream {
+        let unsigned = format!("u{}", self.int.to_string().trim_start_matches(['i', 'u']));
+        let unsigned = Ident::new(&unsigned, Span::call_site());
+        quote!(::core::primitive::#unsigned)
+    }
+}
+
+/// What the attributes say, before anything is made of it.
+#[derive(Default)]
+struct Said {
+    c: bool,
+    transparent: bool,
+    packed: Option<Span>,
+    align: Option<Span>,
+    int: Option<Ident>,
+}
+
+impl Repr {
+    /// The layout of an item.
+    ///
+    /// # Errors
+    /// A layout that is not fixed, or that a pool cannot hold, with what to write instead.
+    pub fn of(item: &Item) -> syn::Result<Self> {
+        let said = Said::parse(&item.all_attributes)?;
+        match &item.body {
+            Body::Struct(_) => said.of_struct(item),
+            Body::Enum(_) => said.of_enum(item),
+        }
+    }
+}
+
+impl Said {
+    fn parse(attributes: &[Attribute]) -> syn::Result<Self> {
+        let mut said = Self::default();
+        for attribute in attributes.iter().filter(|it| it.path().is_ident("repr")) {
+            attribute.parse_nested_meta(|meta| {
+                let Some(ident) = meta.path.get_ident() else {
+                    return Err(meta.error("unknown representation"));
+                };
+                match ident.to_string().as_str() {
+                    "C" => said.c = true,
+                    "transparent" => said.transparent = true,
+                    "packed" => said.packed = Some(ident.span()),
+                    "align" => said.align = Some(ident.span()),
+                    "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64"
+                    | "isize" => said.int = Some(ident.clone()),
+                    "Rust" => {}
+                    other => {
+                        return Err(meta.error(format!(
+                            "a pool cannot hold types with the representation `{other}`"
+                        )));
+                    }
+                }
+                if meta.input.peek(syn::token::Paren) {
+                    let argument;
+                    parenthesized!(argument in meta.input);
+                    argument.parse::<LitInt>()?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(said)
+    }
+
+    fn of_struct(self, item: &Item) -> syn::Result<Repr> {
+        if let Some(packed) = self.packed {
+            return Err(Error::new(
+                packed,
+                "a packed struct cannot live in a pool, because its fields need references and these need alignment: remove `packed`, and order the fields by size to save room",
+            ));
+        }
+        if !self.c && !self.transparent {
+            let ident = &item.ident;
+            return Err(Error::new_spanned(
+                ident,
+                format!(
+                    "the layout of `{ident}` is not fixed: add #[repr(C)]: objects in a pool outlive the program, and the next build of it might order the fields otherwise"
+                ),
+            ));
+        }
+        Ok(Repr::Struct {
+            transparent: self.transparent,
+        })
+    }
+
+    fn of_enum(self, item: &Item) -> syn::Result<Repr> {
+        if let Some(align) = self.align {
+            return Err(Error::new(
+                align,
+                "an enum in a pool has the alignment of its fields: put it into a struct with #[repr(C, align(...))] instead",
+            ));
+        }
+        let ident = &item.ident;
+        let Some(int) = self.int else {
+            let why = if self.c {
+                "how wide the tag of #[repr(C)] is depends on the platform"
+            } else {
+                "objects in a pool outlive the program, and the next build of it might place tag and fields otherwise"
+            };
+            return Err(Error::new_spanned(
+                ident,
+                format!("the layout of `{ident}` is not fixed: add #[repr(C, u8)]: {why}"),
+            ));
+        };
+        Ok(Repr::Enum(Tag {
+            int,
+            before_union: self.c,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repr_of(input: TokenStream) -> Result<Repr, String> {
+        let mut errors = Vec::new();
+        let item = Item::parse(input, &mut errors).unwrap();
+        Repr::of(&item).map_err(|error| error.to_string())
+    }
+
+    fn problem(input: TokenStream) -> String {
+        repr_of(input).err().expect("it must be refused")
+    }
+
+    #[test]
+    fn fixed_layouts_are_understood() {
+        let transparent = |input| match repr_of(input) {
+            Ok(Repr::Struct { transparent }) => transparent,
+            _ => panic!("a struct with a fixed layout"),
+        };
+        assert!(!transparent(quote!(
+            #[repr(C)]
+            struct A;
+        )));
+        assert!(!transparent(quote!(
+            #[repr(C, align(64))]
+            struct A;
+        )));
+        assert!(!transparent(quote!(
+            #[repr(align(64))]
+            #[repr(C)]
+            struct A;
+        )));
+        assert!(transparent(quote!(
+            #[repr(transparent)]
+            struct A(u64);
+        )));
+
+        let tag = |input| match repr_of(input) {
+            Ok(Repr::Enum(tag)) => (tag.int.to_string(), tag.before_union),
+            _ => panic!("an enum with a fixed layout"),
+        };
+        assert_eq!(
+            tag(quote!(
+                #[repr(u8)]
+                enum A {
+                    B,
+                }
+            )),
+            ("u8".into(), false)
+        );
+        assert_eq!(
+            tag(quote!(
+                #[repr(C, u16)]
+                enum A {
+                    B,
+                }
+            )),
+            ("u16".into(), true)
+        );
+        assert_eq!(
+            tag(quote!(
+                #[repr(i64, C)]
+                enum A {
+                    B,
+                }
+            )),
+            ("i64".into(), true)
+        );
+    }
+
+    #[test]
+    fn a_missing_representation_is_refused_with_the_one_to_add() {
+        assert!(
+            problem(quote!(
+                struct A {
+                    b: u8,
+                }
+            ))
+            .contains("add #[repr(C)]: ")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(Rust)]
+                struct A {
+                    b: u8,
+                }
+            ))
+            .contains("add #[repr(C)]: ")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(align(8))]
+                struct A {
+                    b: u8,
+                }
+            ))
+            .contains("add #[repr(C)]: ")
+        );
+        assert!(
+            problem(quote!(
+                enum A {
+                    B,
+                }
+            ))
+            .contains("add #[repr(C, u8)]: ")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(C)]
+                enum A {
+                    B,
+                }
+            ))
+            .contains("depends on the platform")
+        );
+    }
+
+    #[test]
+    fn what_a_pool_cannot_hold_is_refused() {
+        assert!(
+            problem(quote!(
+                #[repr(C, packed)]
+                struct A;
+            ))
+            .contains("remove `packed`")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(C, packed(2))]
+                struct A;
+            ))
+            .contains("remove `packed`")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(u128)]
+                enum A {
+                    B,
+                }
+            ))
+            .contains("`u128`")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(simd)]
+                struct A;
+            ))
+            .contains("`simd`")
+        );
+        assert!(
+            problem(quote!(
+                #[repr(C, u8, align(8))]
+                enum A {
+                    B,
+                }
+            ))
+            .contains("align(...)")
+        );
+    }
+
+    #[test]
+    fn discriminants_are_not_sign_extended() {
+        for (signed, unsigned) in [
+            ("i8", "u8"),
+            ("u16", "u16"),
+            ("isize", "usize"),
+            ("usize", "usize"),
+        ] {
+            let tag = Tag {
+                int: Ident::new(signed, Span::call_site()),
+                before_union: false,
+            };
+            assert!(tag.unsigned().to_string().ends_with(unsigned));
+        }
+    }
+}

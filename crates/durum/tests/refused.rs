@@ -1,0 +1,98 @@
+//! Programs that must not compile, and what the compiler must say about each.
+//!
+//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about it. Those of the compiler itself change with its
+//! version, so it is not the whole output that is compared: what names the cause and the cure is durum's.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+struct Case {
+    path: PathBuf,
+    expected: Vec<String>,
+}
+
+fn cases() -> BTreeMap<String, Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let expected = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("//~ ").map(str::to_owned))
+            .collect();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        found.insert(name, Case { path, expected });
+    }
+    found
+}
+
+/// What the compiler says about each program.
+fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, String> {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
+    fs::create_dir_all(&folder).unwrap();
+    let mut manifest = format!(
+        "[package]\nname = \"refused\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\ndurum = {{ path = {crate_folder:?} }}\n"
+    );
+    for (name, case) in cases {
+        manifest += &format!("[[bin]]\nname = \"{name}\"\npath = {:?}\n", case.path);
+    }
+    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(
+        crate_folder.join("../../Cargo.lock"),
+        folder.join("Cargo.lock"),
+    )
+    .unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["check", "--bins", "--keep-going", "--message-format=json"])
+        .current_dir(&folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .output()
+        .unwrap();
+    let mut told = BTreeMap::<String, String>::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        if message["reason"] == "compiler-message" && message["message"]["level"] == "error" {
+            let target = message["target"]["name"].as_str().unwrap().to_owned();
+            *told.entry(target).or_default() += message["message"]["rendered"].as_str().unwrap();
+        }
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        cases.keys().any(|name| told.contains_key(name)),
+        "nothing was compiled: {errors}"
+    );
+    told
+}
+
+#[test]
+fn each_is_refused_with_its_reason() {
+    let cases = cases();
+    assert!(cases.len() > 20);
+    let told = messages(&cases);
+    let mut wrong = Vec::new();
+    for (name, case) in &cases {
+        let Some(told) = told.get(name) else {
+            wrong.push(format!("{name} compiles"));
+            continue;
+        };
+        // Lines are broken where the compiler likes.
+        let joined = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in &case.expected {
+            if !joined.contains(text) {
+                wrong.push(format!("{name}: no \"{text}\" in:\n{told}"));
+            }
+        }
+        if case.expected.is_empty() {
+            wrong.push(format!("{name} does not say why:\n{told}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
