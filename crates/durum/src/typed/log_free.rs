@@ -63,14 +63,14 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     pub unsafe fn publish(&self, value: T, j: &Journal<P>) -> Result<()> {
         // SAFETY: one thread, and nobody has a reference to the value. One store: the size is a machine's.
         unsafe { self.value.get().write_volatile(value) };
-        Self::persist(self.value.get(), j)
+        Self::persist(self, j)
     }
 
     /// Makes an object durable as it is now, before a word is published that leads to it.
     ///
     /// # Errors
     /// `NotInPool`, `Poisoned`.
-    pub fn persist<U>(object: *const U, j: &Journal<P>) -> Result<()> {
+    pub fn persist<U: PSafe>(object: &U, j: &Journal<P>) -> Result<()> {
         // SAFETY: nobody else changes it: cells of one thread.
         unsafe { j.running().open().pool.persist(object, size_of::<U>()) }
     }

@@ -10,6 +10,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::accounts::{Account, Accounts};
@@ -87,7 +88,7 @@ const RECENT: usize = 8;
 /// So many ids a thread draws at a time.
 const IDS: u64 = 1 << 20;
 
-struct Thread(RefCell<Vec<Box<Running>>>);
+struct Thread(RefCell<Vec<Rc<Running>>>);
 
 impl Drop for Thread {
     fn drop(&mut self) {
@@ -129,7 +130,7 @@ impl Running {
         static NUMBERS: AtomicU32 = AtomicU32::new(1);
         THREAD
             .try_with(|thread| {
-                let running = Box::new(Running {
+                let running = Rc::new(Running {
                     seat: Seat::new(P::binding()),
                     depth: Cell::new(0),
                     tx: Cell::new(ptr::null()),
@@ -152,7 +153,7 @@ impl Running {
                 let pointer = ptr::from_ref(&*running);
                 thread.0.borrow_mut().push(running);
                 P::set_current(pointer);
-                // SAFETY: boxed, and kept until the thread ends, which takes it out of `P` first.
+                // SAFETY: kept until the thread ends, which takes it out of `P` first.
                 unsafe { &*pointer }
             })
             .map_err(|_| Error::NoTransaction)

@@ -14,7 +14,8 @@ use durum::typed::*;
 use crate::{Place, options};
 
 durum::pool!(P);
-type Root = PRefCell<Option<Pbox<PRefCell<u64, P>, P>>, P>;
+type Root = PRefCell<Object, P>;
+type Object = Option<Pbox<PRefCell<u64, P>, P>>;
 type Handle = Pbox<u64, P>;
 
 /// The store and the engine of an attack, in the process that it is to end.
@@ -168,7 +169,7 @@ attacks! {
 
     fn a_forgotten_vector(root) {
         let _ = &root;
-        P::transaction(|j| std::mem::forget(PVec::<u64, P>::from_iter([1, 2, 3]))).unwrap();
+        P::transaction(|_| std::mem::forget(PVec::<u64, P>::from_iter([1, 2, 3]))).unwrap();
     } because "carried out of a transaction or forgotten"
 
     fn what_was_there_before_then_a_panic(root) {
@@ -203,7 +204,7 @@ attacks! {
     } because "carried out of a transaction or forgotten"
 
     fn a_reader_of_what_is_rolled_back(root) {
-        let pocket: Mutex<Option<PRef<'_, Option<Pbox<PRefCell<u64, P>, P>>>>> = Mutex::new(None);
+        let pocket: Mutex<Option<PRef<'_, Object>>> = Mutex::new(None);
         let captured = AssertUnwindSafe(&pocket);
         let root = &*root;
         let _: durum::Result<()> = P::try_transaction(|j| {

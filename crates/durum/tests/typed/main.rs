@@ -10,12 +10,16 @@ use durum::typed::OpenOptions;
 use durum::{Engine, PoolOptions};
 
 /// A store in memory that is gone with this.
+#[derive(Debug)]
 pub struct Place {
     _dir: tempfile::TempDir,
+    /// Where it will be.
     pub path: PathBuf,
 }
 
 impl Place {
+    /// A new one, where there is no store yet.
+    #[expect(clippy::new_without_default, reason = "each is another")]
     pub fn new() -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = dir.path().join("store");
