@@ -79,7 +79,10 @@ fn read(book: &Book) -> Model {
         };
         let weak = book.weak.borrow();
         let target = weak.as_ref().and_then(|weak| weak.upgrade(j));
-        (book.slots.each_ref().map(chain), target.map(|link| link.value))
+        (
+            book.slots.each_ref().map(chain),
+            target.map(|link| link.value),
+        )
     })
     .expect("reading changes nothing");
     model.slots = slots;
@@ -105,7 +108,13 @@ fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
             2 => {
                 if let Some(node) = book.list.borrow_mut(j).as_mut() {
                     node.value = value;
-                    node.next = Some(Pbox::new(Node { value, next: node.next.take() }, j));
+                    node.next = Some(Pbox::new(
+                        Node {
+                            value,
+                            next: node.next.take(),
+                        },
+                        j,
+                    ));
                 }
             }
             3 => *book.list.borrow_mut(j) = None,
@@ -137,7 +146,10 @@ fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
             }
             10 => *book.slots[to].lock(j) = None,
             11 => {
-                let weak = book.slots[from].lock(j).as_ref().map(|link| link.downgrade(j));
+                let weak = book.slots[from]
+                    .lock(j)
+                    .as_ref()
+                    .map(|link| link.downgrade(j));
                 *book.weak.borrow_mut(j) = weak;
             }
             12 => {
@@ -174,7 +186,10 @@ fn options(engine: Engine, domain: Domain, base: u64) -> OpenOptions {
 fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let report = durum_service::check(image, &CheckOptions::default()).map_err(|e| text(&e))?;
-    let worst = report.findings.iter().find(|finding| finding.severity > Severity::Leak);
+    let worst = report
+        .findings
+        .iter()
+        .find(|finding| finding.severity > Severity::Leak);
     if let Some(finding) = worst {
         return Err(format!("check found: {finding}"));
     }
@@ -207,7 +222,9 @@ fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), 
 /// Steps by a fixed sequence of random numbers (Knuth's linear congruential generator).
 fn kinds(count: usize, mut seed: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |_| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % 16
     })
 }
@@ -215,7 +232,9 @@ fn kinds(count: usize, mut seed: u64) -> impl Iterator<Item = u64> {
 fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usize) {
     // One pool type, one pool at a time.
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = TURN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = dir.path().join("store");
     let options = options(engine, domain, base);
@@ -251,26 +270,49 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usi
         // A thread of its own: what it keeps of the store goes away with it.
         std::thread::scope(|scope| {
             let judged = scope.spawn(|| judge(image, &options, &allowed));
-            judged.join().unwrap_or_else(|_| Err("the client panicked".into()))
+            judged
+                .join()
+                .unwrap_or_else(|_| Err("the client panicked".into()))
         })
     });
     match report {
-        Ok(report) => println!("{engine:?}: {} points, {} images", report.points, report.images),
+        Ok(report) => println!(
+            "{engine:?}: {} points, {} images",
+            report.points, report.images
+        ),
         Err(failure) => panic!("{failure}"),
     }
 }
 
 #[test]
 fn shadow_survives_on_mapped_memory() {
-    survives(Engine::Shadow, Domain::Dax, Rules::Lines, 0x2000_0000_0000, 250);
+    survives(
+        Engine::Shadow,
+        Domain::Dax,
+        Rules::Lines,
+        0x2000_0000_0000,
+        250,
+    );
 }
 
 #[test]
 fn hybrid_survives_on_mapped_memory() {
-    survives(Engine::Hybrid, Domain::Dax, Rules::Lines, 0x2400_0000_0000, 250);
+    survives(
+        Engine::Hybrid,
+        Domain::Dax,
+        Rules::Lines,
+        0x2400_0000_0000,
+        250,
+    );
 }
 
 #[test]
 fn shadow_survives_on_a_file_system() {
-    survives(Engine::Shadow, Domain::File, Rules::Sectors, 0x2800_0000_0000, 100);
+    survives(
+        Engine::Shadow,
+        Domain::File,
+        Rules::Sectors,
+        0x2800_0000_0000,
+        100,
+    );
 }

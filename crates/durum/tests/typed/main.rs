@@ -2,6 +2,7 @@
 
 mod attacks;
 mod counted;
+mod limits;
 mod transactions;
 
 use std::path::PathBuf;
