@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 use std::mem::{needs_drop, offset_of};
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::{cmp, ptr, slice};
+use std::slice::{self, SliceIndex};
+use std::{cmp, ptr};
 
 use durum_format::types::{Field, Primitive, Type};
 
@@ -316,16 +317,27 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         self.len = to;
     }
 
-    /// The element at `at`, to be changed.
-    pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        if at >= self.len {
-            return None;
-        }
-        // SAFETY: an element, borrowed as the vector is.
-        unsafe {
-            let element = self.start().add(at);
-            running::<P>().open_to_changes(element);
-            Some(&mut *element)
+    /// The element or the elements at `at`, to be changed, if they are there.
+    pub fn get_mut<I: SliceIndex<[T]>>(&mut self, at: I) -> Option<&mut I::Output> {
+        let found = self.slice_mut().get_mut(at)?;
+        Self::open_to_changes(found);
+        Some(found)
+    }
+
+    /// The elements, not announced.
+    fn slice_mut(&mut self) -> &mut [T] {
+        // SAFETY: so many elements lie there, borrowed as the vector is.
+        unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
+    }
+
+    /// Announces an element or several in a row.
+    #[inline]
+    fn open_to_changes<E: ?Sized>(elements: &mut E) {
+        let (first, bytes) = (ptr::from_mut(elements).cast::<T>(), size_of_val(elements));
+        match bytes.checked_div(size_of::<T>()) {
+            None | Some(0) => {}
+            Some(1) => running::<P>().open_to_changes(first),
+            Some(len) => running::<P>().open_row_to_changes(first, len),
         }
     }
 
@@ -341,11 +353,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// The elements, to be changed. Each is announced when the iterator comes to it.
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
-        let len = self.len;
-        // SAFETY: the vector's elements, of which nobody else has references now.
-        let elements = unsafe { slice::from_raw_parts_mut(self.start(), len) };
         IterMut {
-            elements: elements.iter_mut(),
+            elements: self.slice_mut().iter_mut(),
             running: running::<P>(),
         }
     }
@@ -420,33 +429,28 @@ impl<T: PSafe, P: PoolType> Deref for PVec<T, P> {
 impl<T: PSafe, P: PoolType> DerefMut for PVec<T, P> {
     /// All elements, to be changed: announced as a whole.
     fn deref_mut(&mut self) -> &mut [T] {
-        if self.len > 0 && !Self::IS_EMPTY_TYPE {
-            running::<P>().open_row_to_changes(self.start(), self.len);
-        }
-        // SAFETY: so many elements lie there, borrowed as the vector is.
-        unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
+        let all = self.slice_mut();
+        Self::open_to_changes(all);
+        all
     }
 }
 
-impl<T: PSafe, P: PoolType> Index<usize> for PVec<T, P> {
-    type Output = T;
+impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> Index<I> for PVec<T, P> {
+    type Output = I::Output;
 
     #[inline]
-    #[track_caller]
-    fn index(&self, at: usize) -> &T {
+    fn index(&self, at: I) -> &I::Output {
         &self.as_slice()[at]
     }
 }
 
-impl<T: PSafe, P: PoolType> IndexMut<usize> for PVec<T, P> {
+impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> IndexMut<I> for PVec<T, P> {
+    /// The element or the elements, to be changed: these are announced, and no others.
     #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, at: usize) -> &mut T {
-        let len = self.len;
-        match self.get_mut(at) {
-            Some(element) => element,
-            None => panic!("index {at} of a vector of {len} elements"),
-        }
+    fn index_mut(&mut self, at: I) -> &mut I::Output {
+        let found = &mut self.slice_mut()[at];
+        Self::open_to_changes(found);
+        found
     }
 }
 

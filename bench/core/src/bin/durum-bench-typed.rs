@@ -1,0 +1,544 @@
+//! The operations of the typed interface: Table 5 of the Corundum paper, beside the figures that it gives for DRAM.
+//!
+//! `durum-bench-typed [--rounds N] [--dir DIR] [--rows NAMES]`: medians over the rounds, in which the engines take turns. Each operation is timed in transactions of a thousand of
+//! them, or fewer if they are large. The first figure is the operation alone, as in the paper, and the last column the paper's divided by it on Shadow; the second has its share of the commit in it,
+//! because Shadow does there what others do at once.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use durum::Engine;
+use durum::persist::domain::{Delays, emulate};
+use durum::typed::*;
+use durum_bench_core::measure::{Spread, pin};
+
+durum::pool!(P);
+
+/// Operations in a transaction, if they are small.
+const BATCH: usize = 1000;
+
+/// Operations in a transaction on objects of this type: so many that they stay in the second-level cache.
+const fn batch_of<T>() -> usize {
+    let fit = (256 << 10) / size_of::<T>();
+    if fit < BATCH { fit } else { BATCH }
+}
+/// Transactions of a round: 50,000 operations, as in the paper.
+const BATCHES: usize = 50;
+
+type Objects<T> = PRefCell<PVec<Pbox<T, P>, P>, P>;
+
+#[derive(PSafe, Root)]
+#[repr(C)]
+struct Desk {
+    words: Objects<u64>,
+    integers: Objects<i32>,
+    kilobytes: Objects<Block<1024>>,
+    pages: Objects<Block<4096>>,
+    large: Objects<Block<32768>>,
+    local: PRefCell<Option<Prc<u64, P>>, P>,
+    shared: PMutex<Option<Parc<u64, P>>, P>,
+}
+
+#[derive(PSafe, Clone, Copy)]
+#[repr(C)]
+struct Block<const N: usize> {
+    bytes: [u8; N],
+}
+
+impl<const N: usize> Default for Block<N> {
+    fn default() -> Self {
+        Self { bytes: [7; N] }
+    }
+}
+
+/// Time of the operations, and of their transactions.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    operations: Duration,
+    transactions: Duration,
+    count: u32,
+}
+
+impl Times {
+    fn ns(self) -> (f64, f64) {
+        let each = |time: Duration| time.as_nanos() as f64 / f64::from(self.count);
+        (each(self.operations), each(self.transactions))
+    }
+
+    /// Runs transactions in which `operation` runs a thousand times.
+    fn measure(
+        batches: usize,
+        operation: impl Fn(&Journal<P>) + std::panic::RefUnwindSafe,
+    ) -> Times {
+        Self::measure_batches(batches, BATCH, |j| {
+            let begin = Instant::now();
+            for _ in 0..BATCH {
+                operation(j);
+            }
+            begin.elapsed()
+        })
+    }
+
+    /// Runs transactions in which `operation` runs a thousand times; what it gives is dropped later, untimed.
+    fn keep<R>(
+        batches: usize,
+        operation: impl Fn(&Journal<P>) -> R + std::panic::RefUnwindSafe,
+    ) -> Times {
+        Self::measure_batches(batches, BATCH, |j| keep(|| operation(j)))
+    }
+
+    /// Runs transactions of `count` operations each, whose time `batch` tells.
+    fn measure_batches(
+        batches: usize,
+        count: usize,
+        batch: impl Fn(&Journal<P>) -> Duration + std::panic::RefUnwindSafe,
+    ) -> Times {
+        let mut times = Times::default();
+        for _ in 0..batches {
+            let begin = Instant::now();
+            let spent = P::transaction(&batch).expect("the transaction commits");
+            times.add(spent, begin.elapsed(), count);
+        }
+        times
+    }
+
+    fn add(&mut self, operations: Duration, transaction: Duration, count: usize) {
+        self.operations += operations;
+        self.transactions += transaction;
+        self.count += count as u32;
+    }
+}
+
+/// Runs `operation` a thousand times; what it gives is dropped later, untimed.
+fn keep<R>(operation: impl Fn() -> R) -> Duration {
+    let mut kept = Vec::with_capacity(BATCH);
+    let begin = Instant::now();
+    for _ in 0..BATCH {
+        kept.push(operation());
+    }
+    begin.elapsed()
+}
+
+/// Has so many objects in a vector.
+fn fill<T: PSafe + Default>(objects: &Objects<T>, count: usize) {
+    while objects.borrow().len() < count {
+        P::transaction(|j| {
+            let mut objects = objects.borrow_mut(j);
+            for _ in 0..BATCH.min(count - objects.len()) {
+                objects.push(Pbox::new(T::default(), j), j);
+            }
+        })
+        .expect("there is room");
+    }
+}
+
+fn empty<T: PSafe>(objects: &Objects<T>) {
+    P::transaction(|j| objects.borrow_mut(j).clear()).expect("objects are freed");
+}
+
+/// Allocates objects; they are freed without being timed.
+fn allocate<T: PSafe + Default>(objects: &Objects<T>, batches: usize) -> Times {
+    // Room that was used before: what it takes to make the pool grow is the subject of other rows.
+    let batch = batch_of::<T>();
+    fill(objects, batch);
+    empty(objects);
+    let mut times = Times::default();
+    for _ in 0..batches {
+        let begin = Instant::now();
+        let spent = P::transaction(|j| {
+            let mut objects = objects.borrow_mut(j);
+            objects.reserve(batch, j);
+            let begin = Instant::now();
+            for _ in 0..batch {
+                objects.push(Pbox::new(T::default(), j), j);
+            }
+            begin.elapsed()
+        });
+        times.add(spent.expect("there is room"), begin.elapsed(), batch);
+        assert_eq!(objects.borrow().len(), batch);
+        empty(objects);
+    }
+    times
+}
+
+/// Frees objects; they are allocated without being timed.
+fn free<T: PSafe + Default>(objects: &Objects<T>, batches: usize) -> Times {
+    let mut times = Times::default();
+    for _ in 0..batches {
+        fill(objects, batch_of::<T>());
+        let begin = Instant::now();
+        let spent = P::transaction(|j| {
+            let mut objects = objects.borrow_mut(j);
+            let mut all = Vec::with_capacity(objects.len());
+            all.extend(std::iter::from_fn(|| objects.pop()));
+            let begin = Instant::now();
+            drop(all);
+            begin.elapsed()
+        });
+        times.add(
+            spent.expect("objects are freed"),
+            begin.elapsed(),
+            batch_of::<T>(),
+        );
+    }
+    assert!(objects.borrow().is_empty());
+    times
+}
+
+/// Writes to each of a thousand objects for the first time in a transaction.
+fn write_first<T: PSafe + Default>(objects: &Objects<T>, batches: usize, write: fn(&mut T)) -> Times
+where
+    T: std::panic::RefUnwindSafe,
+{
+    fill(objects, batch_of::<T>());
+    let times = Times::measure_batches(batches, batch_of::<T>(), |j| {
+        let mut objects = objects.borrow_mut(j);
+        let begin = Instant::now();
+        for object in &mut objects[..] {
+            write(object);
+        }
+        begin.elapsed()
+    });
+    empty(objects);
+    times
+}
+
+/// An operation of the table: its name, what the paper says (Optane, DRAM; ns), and how it is run.
+struct Row {
+    name: &'static str,
+    optane: f64,
+    dram: f64,
+    run: fn(&Desk, usize) -> Times,
+}
+
+const fn row(name: &'static str, optane: f64, dram: f64, run: fn(&Desk, usize) -> Times) -> Row {
+    Row {
+        name,
+        optane,
+        dram,
+        run,
+    }
+}
+
+const ROWS: &[Row] = &[
+    row("Deref", 0.9, 1.0, |desk, batches| {
+        fill(&desk.integers, 1);
+        let objects = desk.integers.borrow();
+        Times::measure(batches, |_| {
+            black_box(*black_box(&objects[0]).as_ref_of());
+        })
+    }),
+    row("DerefMut (first)", 467.0, 235.0, |desk, batches| {
+        write_first(&desk.integers, batches, |value| *value += 1)
+    }),
+    row("DerefMut (again)", 0.4, 0.4, |desk, batches| {
+        fill(&desk.integers, 1);
+        Times::measure_batches(batches, BATCH, |j| {
+            let mut objects = desk.integers.borrow_mut(j);
+            let value = &mut *objects[0];
+            let begin = Instant::now();
+            for number in 0..BATCH {
+                *black_box(&mut *value) = number as i32;
+            }
+            begin.elapsed()
+        })
+    }),
+    row("Alloc + init (8 B)", 734.0, 241.0, |desk, batches| {
+        allocate(&desk.words, batches)
+    }),
+    row("Alloc + init (4 kB)", 1685.0, 1907.0, |desk, batches| {
+        allocate(&desk.pages, batches)
+    }),
+    row("Dealloc (8 B)", 632.0, 384.0, |desk, batches| {
+        free(&desk.words, batches)
+    }),
+    row("Dealloc (4 kB)", 675.0, 248.0, |desk, batches| {
+        free(&desk.pages, batches)
+    }),
+    row("Prc::AtomicInit (8 B)", 2089.0, 1210.0, |_, batches| {
+        Times::keep(batches, |j| Prc::<u64, P>::new(1, j))
+    }),
+    row("Parc::AtomicInit (8 B)", 3508.0, 2304.0, |_, batches| {
+        Times::keep(batches, |j| Parc::<u64, P>::new(1, j))
+    }),
+    row("TxNop", 198.0, 198.0, |_, batches| {
+        let mut times = Times::default();
+        let begin = Instant::now();
+        for _ in 0..batches * BATCH {
+            P::transaction(|_| ()).expect("nothing can fail");
+        }
+        times.add(begin.elapsed(), begin.elapsed(), batches * BATCH);
+        times
+    }),
+    row("DataLog (8 B)", 574.0, 253.0, |desk, batches| {
+        write_first(&desk.words, batches, |value| *value += 1)
+    }),
+    row("DataLog (1 kB)", 1070.0, 500.0, |desk, batches| {
+        write_first(&desk.kilobytes, batches, |block| block.bytes[0] += 1)
+    }),
+    row("DataLog (4 kB)", 2463.0, 1510.0, |desk, batches| {
+        write_first(&desk.pages, batches, |block| block.bytes[0] += 1)
+    }),
+    row("DropLog (8 B)", 29.0, 28.0, |desk, batches| {
+        free(&desk.words, batches)
+    }),
+    row("DropLog (32 kB)", 28.0, 28.0, |desk, batches| {
+        free(&desk.large, batches)
+    }),
+    row("Pbox::pclone (8 B)", 698.0, 314.0, |desk, batches| {
+        fill(&desk.words, 1);
+        let words = desk.words.borrow();
+        let object = &words[0];
+        Times::keep(batches, |j| object.pclone(j))
+    }),
+    row("Prc::pclone", 13.0, 8.0, |desk, batches| {
+        with_local(desk, batches, |object, j| object.pclone(j))
+    }),
+    row("Parc::pclone", 333.0, 170.0, |desk, batches| {
+        with_shared(desk, batches, |object, j| object.pclone(j))
+    }),
+    row("Prc::downgrade", 6.0, 6.0, |desk, batches| {
+        with_local(desk, batches, |object, j| object.downgrade(j))
+    }),
+    row("Parc::downgrade", 335.0, 174.0, |desk, batches| {
+        with_shared(desk, batches, |object, j| object.downgrade(j))
+    }),
+    row("Prc::PWeak::upgrade", 9.0, 9.0, |desk, batches| {
+        with_local_weak(desk, batches)
+    }),
+    row("Parc::PWeak::upgrade", 321.0, 175.0, |desk, batches| {
+        with_shared_weak(desk, batches)
+    }),
+    row("Prc::demote", 42.0, 43.0, |desk, batches| {
+        with_local(desk, batches, |object, _| object.demote())
+    }),
+    row("Parc::demote", 75.0, 75.0, |desk, batches| {
+        with_shared(desk, batches, |object, _| object.demote())
+    }),
+    row("Prc::VWeak::promote", 12.0, 13.0, |desk, batches| {
+        let weak = demote_local(desk);
+        Times::keep(batches, |j| weak.promote(j))
+    }),
+    row("Parc::VWeak::promote", 352.0, 175.0, |desk, batches| {
+        let weak = demote_shared(desk);
+        Times::keep(batches, |j| weak.promote(j))
+    }),
+];
+
+trait AsRefOf {
+    fn as_ref_of(&self) -> &i32;
+}
+
+impl AsRefOf for Pbox<i32, P> {
+    #[inline(always)]
+    fn as_ref_of(&self) -> &i32 {
+        self
+    }
+}
+
+fn demote_local(desk: &Desk) -> VWeak<u64, P, Local> {
+    P::transaction(|j| {
+        let mut local = desk.local.borrow_mut(j);
+        if local.is_none() {
+            *local = Some(Prc::new(1, j));
+        }
+    })
+    .expect("there is room");
+    let local = desk.local.borrow();
+    local.as_ref().expect("just made").demote()
+}
+
+fn demote_shared(desk: &Desk) -> VWeak<u64, P> {
+    P::transaction(|j| {
+        let mut shared = desk.shared.lock(j);
+        shared.get_or_insert_with(|| Parc::new(1, j)).demote()
+    })
+    .expect("there is room")
+}
+
+fn with_local<R>(
+    desk: &Desk,
+    batches: usize,
+    operation: fn(&Prc<u64, P>, &Journal<P>) -> R,
+) -> Times {
+    demote_local(desk);
+    let local = desk.local.borrow();
+    let object = local.as_ref().expect("just made");
+    Times::keep(batches, |j| operation(object, j))
+}
+
+fn with_shared<R>(
+    desk: &Desk,
+    batches: usize,
+    operation: fn(&Parc<u64, P>, &Journal<P>) -> R,
+) -> Times {
+    demote_shared(desk);
+    Times::measure_batches(batches, BATCH, |j| {
+        let shared = desk.shared.lock(j);
+        let object = shared.as_ref().expect("just made");
+        keep(|| operation(object, j))
+    })
+}
+
+fn with_local_weak(desk: &Desk, batches: usize) -> Times {
+    let weak = demote_local(desk);
+    Times::measure_batches(batches, BATCH, |j| {
+        let weak = weak.promote(j).expect("it lives").downgrade(j);
+        keep(|| weak.upgrade(j))
+    })
+}
+
+fn with_shared_weak(desk: &Desk, batches: usize) -> Times {
+    let weak = demote_shared(desk);
+    Times::measure_batches(batches, BATCH, |j| {
+        let weak = weak.promote(j).expect("it lives").downgrade(j);
+        keep(|| weak.upgrade(j))
+    })
+}
+
+/// What `Deref` is compared with.
+fn deref_of_a_box(batches: usize) -> Times {
+    let object = Box::new(1);
+    let begin = Instant::now();
+    for _ in 0..batches * BATCH {
+        black_box(**black_box(&object));
+    }
+    let mut times = Times::default();
+    times.add(begin.elapsed(), begin.elapsed(), batches * BATCH);
+    times
+}
+
+/// What is measured on: an engine, and a medium that is emulated.
+const SIDES: [(&str, Engine, Option<Delays>); 4] = [
+    ("shadow", Engine::Shadow, None),
+    ("hybrid", Engine::Hybrid, None),
+    ("shadow STT", Engine::Shadow, Some(Delays::STT_RAM)),
+    ("shadow PCM", Engine::Shadow, Some(Delays::PCM)),
+];
+
+struct Arguments {
+    rounds: usize,
+    dir: PathBuf,
+    rows: Vec<String>,
+    quick: bool,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut found = Arguments {
+        rounds: 7,
+        dir: "/dev/shm".into(),
+        rows: Vec::new(),
+        quick: false,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or(format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--rounds" => {
+                let rounds = value()?;
+                let parsed = rounds.parse().ok().filter(|rounds| *rounds > 0);
+                found.rounds = parsed.ok_or(format!("{rounds} rounds are not possible"))?;
+            }
+            "--dir" => found.dir = value()?.into(),
+            "--rows" => found.rows = value()?.split(',').map(str::to_owned).collect(),
+            "--quick" => (found.quick, found.rounds) = (true, 1),
+            _ => {
+                return Err(
+                    "usage: durum-bench-typed [--rounds N] [--dir DIR] [--rows NAMES] [--quick]"
+                        .into(),
+                );
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Opens the pool of a side, which is made at the first time.
+fn open(dir: &Path, engine: Engine) -> durum::Result<RootGuard<Desk, P>> {
+    let pool = durum::PoolOptions::new().engine(engine);
+    P::open::<Desk>(
+        dir.join(format!("{engine:?}")),
+        OpenOptions::new().create(true).pool(pool),
+    )
+}
+
+fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<String> {
+    let rows: Vec<&Row> = ROWS
+        .iter()
+        .filter(|row| {
+            arguments.rows.is_empty()
+                || arguments
+                    .rows
+                    .iter()
+                    .any(|name| row.name.contains(name.as_str()))
+        })
+        .collect();
+    let batches = if arguments.quick { 25 } else { BATCHES };
+    let mut samples = vec![[const { Vec::new() }; SIDES.len()]; rows.len()];
+    let mut plain = Vec::new();
+    for _ in 0..arguments.rounds {
+        plain.push(deref_of_a_box(batches).ns().0);
+        for (side, (_, engine, delays)) in SIDES.iter().enumerate() {
+            let desk = open(dir, *engine)?;
+            for (row, samples) in rows.iter().zip(&mut samples) {
+                emulate(*delays);
+                let times = (row.run)(&desk, batches);
+                emulate(None);
+                samples[side].push(times.ns());
+            }
+            desk.close()?;
+        }
+    }
+    let mut text = format!("{:<24}{:>9}{:>9}", "ns per operation", "Optane", "DRAM");
+    for (name, ..) in SIDES {
+        text += &format!("{name:>22}");
+    }
+    text += &format!("{:>9}\n", "DRAM/us");
+    for (row, samples) in rows.iter().zip(&samples) {
+        text += &format!("{:<24}{:>9.1}{:>9.1}", row.name, row.optane, row.dram);
+        let median = |side: usize, of: fn(&(f64, f64)) -> f64| {
+            Spread::of(samples[side].iter().map(of)).map_or(f64::NAN, |spread| spread.median)
+        };
+        for side in 0..SIDES.len() {
+            text += &format!(
+                "{:>11.1}{:>11.1}",
+                median(side, |ns| ns.0),
+                median(side, |ns| ns.1)
+            );
+        }
+        text += &format!("{:>9.1}\n", row.dram / median(0, |ns| ns.0));
+    }
+    let plain = Spread::of(plain).map_or(f64::NAN, |spread| spread.median);
+    text += &format!("Deref of a Box: {plain:.1} ns\n");
+    Ok(text)
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(usage) => {
+            eprintln!("{usage}");
+            return ExitCode::from(2);
+        }
+    };
+    let _pin = pin();
+    let dir = arguments
+        .dir
+        .join(format!("durum-bench-typed-{}", std::process::id()));
+    let made = std::fs::create_dir(&dir).map_err(|error| error.to_string());
+    let told = made.and_then(|()| measure(&arguments, &dir).map_err(|error| error.to_string()));
+    let _ = std::fs::remove_dir_all(&dir);
+    match told {
+        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            eprintln!("durum-bench-typed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
