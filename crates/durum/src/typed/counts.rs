@@ -114,6 +114,7 @@ impl Counts {
         if let Some(at) = self.find(address) {
             return at;
         }
+        self.forget_last_idle();
         let at = self.entries.len();
         self.entries.push(Entry {
             address,
@@ -129,16 +130,32 @@ impl Counts {
             is_pending: false,
             word: 0,
         });
-        if at == FEW {
+        if at >= FEW && self.index.is_empty() {
             let addresses = self.entries.iter().enumerate();
             self.index = addresses
                 .map(|(at, entry)| (entry.address, at as u32))
                 .collect();
-        } else if at > FEW {
+        } else if at >= FEW {
             self.index.insert(address, at as u32);
         }
         self.last = at;
         at
+    }
+
+    /// Takes out the last entry, if nothing is left to do about it: who walks along counted pointers leaves none behind.
+    fn forget_last_idle(&mut self) {
+        let Some(entry) = self.entries.last() else {
+            return;
+        };
+        let is_idle = entry.strong == 0
+            && entry.weak == 0
+            && !(entry.is_fresh || entry.is_pinned || entry.is_locked || entry.is_dead);
+        let at = (self.entries.len() - 1) as u32;
+        if is_idle && self.pending.last() == Some(&at) {
+            self.index.remove(&entry.address);
+            self.pending.pop();
+            self.entries.pop();
+        }
     }
 
     /// References have come or gone.
