@@ -72,6 +72,8 @@ fn psafe(item: &Item, repr: &Repr) -> TokenStream {
             type Threads = #threads #arguments;
             const OWNERS: ::core::primitive::bool = false #(|| #fields::OWNERS)*;
             const POINTERS: ::core::primitive::bool = false #(|| #fields::POINTERS)*;
+            const POOL: ::durum::typed::__private::PoolId =
+                ::durum::typed::__private::PoolId::ANY #(.and(#fields::POOL))*;
             #handle
 
             #[inline]

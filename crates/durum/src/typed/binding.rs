@@ -23,6 +23,7 @@ use super::counts::Glue;
 use super::journal::{self, Journal};
 use super::limbo::Limbo;
 use super::open::{OpenOptions, RootGuard};
+use super::pool_id::PoolId;
 use super::psafe::{Root, TxInSafe, TxOutSafe};
 use super::running::Running;
 use super::words::{Mapping, Words};
@@ -36,6 +37,9 @@ use crate::store::Store;
 /// # Safety
 /// `binding` gives the same static always, and no other pool type's. `current` and `set_current` use a thread-local of the type that is null at first.
 pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
+    /// What tells it from other pool types.
+    const ID: PoolId;
+
     #[doc(hidden)]
     fn binding() -> &'static Binding;
     #[doc(hidden)]
@@ -105,12 +109,14 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
 /// use durum::typed::*;
 /// pool!(P, mod p);
 ///
-/// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-/// # let path = dir.path().join("store");
-/// let root = P::open::<p::PCell<u64>>(&path, Flags::CREATE)?;
-/// P::transaction(|j| root.set(root.get() + 1, j))?;
-/// assert_eq!(root.get(), 1);
-/// # Ok::<(), durum::Error>(())
+/// fn main() -> durum::Result<()> {
+///     # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+///     # let path = dir.path().join("store");
+///     let root = P::open::<p::PCell<u64>>(&path, Flags::CREATE)?;
+///     P::transaction(|j| root.set(root.get() + 1, j))?;
+///     assert_eq!(root.get(), 1);
+///     Ok(())
+/// }
 /// ```
 #[macro_export]
 macro_rules! pool {
@@ -128,6 +134,10 @@ macro_rules! pool {
 
             // SAFETY: one static and one thread-local, of this type alone.
             unsafe impl $crate::typed::PoolType for $name {
+                const ID: $crate::typed::PoolId = $crate::typed::PoolId::of_place(::core::concat!(
+                    ::core::module_path!(), ":", ::core::line!(), ":", ::core::column!(), ":", ::core::stringify!($name)
+                ));
+
                 #[inline(always)]
                 fn binding() -> &'static $crate::typed::__private::Binding {
                     &BINDING

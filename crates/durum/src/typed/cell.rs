@@ -11,6 +11,7 @@ use durum_format::types::{Field, Type};
 
 use super::binding::PoolType;
 use super::journal::Journal;
+use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use crate::described::{Described, Walk};
 
@@ -35,6 +36,7 @@ impl<T: PSafe, P: PoolType> PCell<T, P> {
     }
 
     fn with(value: T) -> Self {
+        const { T::POOL.assert_fits(P::ID) };
         Self {
             value: UnsafeCell::new(value),
             _pool: PhantomData,
@@ -101,6 +103,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PCell<T, P> {
     type Threads = PCell_serves_one_thread__use_PMutex<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const POOL: PoolId = T::POOL.and(P::ID);
 
     #[inline]
     fn owners(&self) -> i64 {

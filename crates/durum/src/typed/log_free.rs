@@ -10,6 +10,7 @@ use durum_format::types::{Field, Type};
 
 use super::binding::PoolType;
 use super::journal::Journal;
+use super::pool_id::PoolId;
 use super::psafe::{PSafe, name_of};
 use crate::described::{Described, Walk};
 use crate::error::Result;
@@ -94,6 +95,7 @@ unsafe impl<T: PSafe + Copy, P: PoolType> PSafe for LogFree<T, P> {
     type Threads = LogFree_serves_one_thread__use_PMutex<T::Threads>;
     const OWNERS: bool = false;
     const POINTERS: bool = T::POINTERS;
+    const POOL: PoolId = P::ID;
 
     fn owners(&self) -> i64 {
         0

@@ -18,6 +18,7 @@ mod log_free;
 mod mutex;
 mod open;
 mod pbox;
+mod pool_id;
 mod psafe;
 mod refcell;
 mod running;
@@ -35,6 +36,7 @@ pub use log_free::LogFree;
 pub use mutex::{PMutex, PMutexGuard};
 pub use open::{Flags, OpenOptions, RootGuard};
 pub use pbox::Pbox;
+pub use pool_id::PoolId;
 pub use psafe::{PClone, PSafe, Root, TxInSafe, TxOutSafe};
 pub use refcell::{BorrowError, PRef, PRefCell, PRefMut};
 pub use shared::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
@@ -53,6 +55,7 @@ pub mod __private {
 
     pub use super::binding::{Binding, PoolType};
     pub use super::journal::Journal;
+    pub use super::pool_id::PoolId;
     pub use super::psafe::{PClone, PSafe, Root, name_of};
     pub use super::running::Running;
     pub use crate::described::{Described, Description, Walk};

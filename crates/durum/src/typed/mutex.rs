@@ -25,6 +25,7 @@ use rustix::thread::futex;
 
 use super::binding::PoolType;
 use super::journal::Journal;
+use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::Running;
 use super::stats;
@@ -90,6 +91,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
     }
 
     fn with(value: T) -> Self {
+        const { T::POOL.assert_fits(P::ID) };
         Self {
             word: AtomicU64::new(0),
             value: UnsafeCell::new(value),
@@ -261,6 +263,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PMutex<T, P> {
     type Threads = InTurn<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const POOL: PoolId = T::POOL.and(P::ID);
 
     #[inline]
     fn owners(&self) -> i64 {

@@ -189,6 +189,7 @@ impl<T: PSafe, P: PoolType> RefUnwindSafe for RootGuard<T, P> {}
 
 impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        const { T::POOL.assert_fits(P::ID) };
         let open = P::binding().open(|words| Self::make(path, options, words))?;
         // From here on dropping it closes the pool.
         let mut guard = Self {

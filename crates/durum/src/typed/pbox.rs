@@ -15,6 +15,7 @@ use durum_format::types::Type;
 
 use super::binding::PoolType;
 use super::journal::{Journal, running};
+use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, name_of};
 use super::running::{Running, Work};
 use crate::described::{Described, Walk};
@@ -33,6 +34,7 @@ impl<T: PSafe, P: PoolType> Pbox<T, P> {
     /// Allocates an object and moves `value` there. It exists when the transaction has committed, if something in the pool points to it by then.
     #[inline]
     pub fn new(value: T, j: &Journal<P>) -> Self {
+        const { T::POOL.assert_fits(P::ID) };
         let running = j.running();
         let address = running.allocate::<T>(size_of::<T>(), align_of::<T>());
         // SAFETY: just allocated for a `T`.
@@ -144,6 +146,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for Pbox<T, P> {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const POOL: PoolId = P::ID;
     const HANDLE: bool = true;
 
     #[inline(always)]

@@ -9,6 +9,7 @@ use durum_format::types::{Count, Field, Type};
 
 use super::binding::PoolType;
 use super::journal::Journal;
+use super::pool_id::PoolId;
 use crate::described::{Described, Walk};
 
 /// A type that may live in a pool (Corundum §3.2, Design Goal 1).
@@ -34,6 +35,8 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     const OWNERS: bool;
     /// Whether a value holds pointers inline.
     const POINTERS: bool;
+    /// The pool that its pointers lead into.
+    const POOL: PoolId;
     /// Whether a value is one word that is never zero, a handle.
     const HANDLE: bool = false;
 
@@ -100,6 +103,7 @@ macro_rules! plain {
             type Threads = ();
             const OWNERS: bool = false;
             const POINTERS: bool = false;
+            const POOL: PoolId = PoolId::ANY;
 
             #[inline(always)]
             fn owners(&self) -> i64 {
@@ -145,6 +149,7 @@ unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
     type Threads = ();
     const OWNERS: bool = false;
     const POINTERS: bool = false;
+    const POOL: PoolId = PoolId::ANY;
 
     #[inline(always)]
     fn owners(&self) -> i64 {
@@ -163,6 +168,7 @@ unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const POOL: PoolId = T::POOL;
 
     #[inline]
     fn owners(&self) -> i64 {
@@ -209,10 +215,10 @@ unsafe impl<T: PSafe> Described for Option<T> {
         if T::HANDLE {
             return T::layout(walk);
         }
-        Type::Opaque {
-            size: size_of::<Self>() as u64,
-            align: align_of::<Self>() as u64,
-        }
+        // With the name: bytes that are a `None` of one type may be no value of another.
+        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
+        let fields = vec![Field::new("bytes", 0, Type::Opaque { size, align })];
+        Type::structure(name_of::<Self>(), size, align, fields)
     }
 }
 
@@ -221,6 +227,7 @@ unsafe impl<T: PSafe> PSafe for Option<T> {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const POOL: PoolId = T::POOL;
 
     #[inline(always)]
     fn owners(&self) -> i64 {
@@ -265,6 +272,7 @@ macro_rules! tuples {
             type Threads = PhantomData<($($name::Threads,)+)>;
             const OWNERS: bool = $($name::OWNERS)||+;
             const POINTERS: bool = $($name::POINTERS)||+;
+            const POOL: PoolId = PoolId::ANY $(.and($name::POOL))+;
 
             #[inline]
             fn owners(&self) -> i64 {

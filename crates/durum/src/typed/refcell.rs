@@ -16,6 +16,7 @@ use durum_format::types::{Field, Type};
 
 use super::binding::PoolType;
 use super::journal::Journal;
+use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::{Running, give_up};
 use crate::described::{Described, Walk};
@@ -77,6 +78,7 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     }
 
     fn with(value: T) -> Self {
+        const { T::POOL.assert_fits(P::ID) };
         Self {
             word: AtomicU64::new(0),
             value: UnsafeCell::new(value),
@@ -283,6 +285,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PRefCell<T, P> {
     type Threads = PRefCell_serves_one_thread__use_PMutex<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const POOL: PoolId = T::POOL.and(P::ID);
 
     #[inline]
     fn owners(&self) -> i64 {

@@ -443,6 +443,16 @@ impl Running {
         }
     }
 
+    /// What is rolled back must not be borrowed: a reader would see it change.
+    fn check_readers(&self) {
+        for word in &*self.written.borrow() {
+            // SAFETY: words of the open pool.
+            if refcell::has_readers(unsafe { word.as_ref() }) {
+                give_up("a transaction is rolled back while what it changed is borrowed");
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
         if !self.is_used.get() && self.balance.get() == 0 {
@@ -470,6 +480,10 @@ impl Running {
         }
         self.check_balance();
         let result = transaction.commit();
+        if result.is_err() {
+            // It was rolled back.
+            self.check_readers();
+        }
         self.written.borrow_mut().clear();
         self.end(result.is_ok());
         result
@@ -479,12 +493,8 @@ impl Running {
     pub(crate) fn abort(&self, transaction: Transaction<'_>) {
         self.works.borrow_mut().clear();
         self.check_balance();
-        for word in self.written.borrow_mut().drain(..) {
-            // SAFETY: words of the open pool.
-            if refcell::has_readers(unsafe { word.as_ref() }) {
-                give_up("a transaction is rolled back while what it changed is borrowed");
-            }
-        }
+        self.check_readers();
+        self.written.borrow_mut().clear();
         self.counts.borrow_mut().before_rollback(self);
         transaction.abort();
         self.end(false);

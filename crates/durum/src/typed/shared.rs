@@ -17,6 +17,7 @@ use super::binding::PoolType;
 use super::counts::{Counts, Glue, KNOWN, LOCKED, NUMBER, PIN, Pause, Tally};
 use super::journal::{Journal, running};
 use super::pbox;
+use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, name_of};
 use super::running::{Running, give_up};
 use crate::described::{Described, Walk};
@@ -141,6 +142,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     /// Allocates an object with `value` and a count of one. It exists when the transaction has committed, if something in the pool points to it by then.
     #[inline]
     pub fn new(value: T, j: &Journal<P>) -> Self {
+        const { T::POOL.assert_fits(P::ID) };
         let running = j.running();
         let (size, align) = (size_of::<Object<T>>(), align_of::<Object<T>>());
         let address = running.allocate::<Object<T>>(size, align);
@@ -390,6 +392,7 @@ macro_rules! handles {
             type Threads = K::Threads<T::Threads>;
             const OWNERS: bool = true;
             const POINTERS: bool = true;
+            const POOL: PoolId = P::ID;
             const HANDLE: bool = true;
 
             #[inline(always)]

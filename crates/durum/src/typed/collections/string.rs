@@ -11,6 +11,7 @@ use super::vec::PVec;
 use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal};
+use crate::typed::pool_id::PoolId;
 use crate::typed::psafe::{PClone, PSafe, Root};
 
 /// A string in the pool.
@@ -124,6 +125,7 @@ unsafe impl<P: PoolType> PSafe for PString<P> {
     type Threads = ();
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const POOL: PoolId = P::ID;
 
     #[inline]
     fn owners(&self) -> i64 {

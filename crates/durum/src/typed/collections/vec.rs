@@ -16,6 +16,7 @@ use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal, running};
 use crate::typed::pbox;
+use crate::typed::pool_id::PoolId;
 use crate::typed::psafe::{PClone, PSafe, Root, Row, name_of};
 use crate::typed::running::{Running, Work};
 
@@ -37,6 +38,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// An empty vector, which has allocated nothing.
     pub const fn new() -> Self {
+        const { T::POOL.assert_fits(P::ID) };
         Self {
             buffer: 0,
             capacity: if Self::IS_EMPTY_TYPE { usize::MAX } else { 0 },
@@ -481,6 +483,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PVec<T, P> {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const POOL: PoolId = P::ID;
 
     #[inline]
     fn owners(&self) -> i64 {
