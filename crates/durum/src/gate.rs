@@ -14,7 +14,8 @@
 //! passed a full fence when it was put aside. Where the system has no membarrier, entering makes a fence of its own.
 //!
 //! One gate for all pools of a store: a transaction may go on to any of them, and would have to wait in the middle for a
-//! second gate while others wait for it. A thread has transactions on one store at a time, so gates never wait for each other.
+//! second gate while others wait for it. A transaction on a second store inside one on a first, which the typed interface allows, does wait at a second
+//! gate: sections on two stores are like two locks, and the program takes them in one order.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -227,8 +227,9 @@ const ROWS: &[Row] = &[
     row("Deref", 0.9, 1.0, |desk, batches| {
         fill(&desk.integers, 1);
         let objects = desk.integers.borrow();
+        let object = &objects[0];
         Times::measure(batches, |_| {
-            black_box(*black_box(&objects[0]).as_ref_of());
+            black_box(**black_box(object));
         })
     }),
     row("DerefMut (first)", 467.0, 235.0, |desk, batches| {
@@ -328,17 +329,6 @@ const ROWS: &[Row] = &[
     }),
 ];
 
-trait AsRefOf {
-    fn as_ref_of(&self) -> &i32;
-}
-
-impl AsRefOf for Pbox<i32, P> {
-    #[inline(always)]
-    fn as_ref_of(&self) -> &i32 {
-        self
-    }
-}
-
 fn demote_local(desk: &Desk) -> VWeak<u64, P, Local> {
     P::transaction(|j| {
         let mut local = desk.local.borrow_mut(j);
@@ -399,15 +389,23 @@ fn with_shared_weak(desk: &Desk, batches: usize) -> Times {
     })
 }
 
-/// What `Deref` is compared with.
-fn deref_of_a_box(batches: usize) -> Times {
-    let object = Box::new(1);
-    let begin = Instant::now();
-    for _ in 0..batches * BATCH {
-        black_box(**black_box(&object));
+/// What `Deref` and `DerefMut` are compared with.
+fn box_instead(batches: usize) -> [Times; 2] {
+    let mut object = Box::new(1);
+    let mut times = [Times::default(); 2];
+    for _ in 0..batches {
+        let begin = Instant::now();
+        for _ in 0..BATCH {
+            black_box(**black_box(&object));
+        }
+        times[0].add(begin.elapsed(), begin.elapsed(), BATCH);
+        let value = &mut *object;
+        let begin = Instant::now();
+        for number in 0..BATCH {
+            *black_box(&mut *value) = number as i32;
+        }
+        times[1].add(begin.elapsed(), begin.elapsed(), BATCH);
     }
-    let mut times = Times::default();
-    times.add(begin.elapsed(), begin.elapsed(), batches * BATCH);
     times
 }
 
@@ -478,9 +476,11 @@ fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<String> {
         .collect();
     let batches = if arguments.quick { 25 } else { BATCHES };
     let mut samples = vec![[const { Vec::new() }; SIDES.len()]; rows.len()];
-    let mut plain = Vec::new();
+    let mut plain = [Vec::new(), Vec::new()];
     for _ in 0..arguments.rounds {
-        plain.push(deref_of_a_box(batches).ns().0);
+        for (plain, times) in plain.iter_mut().zip(box_instead(batches)) {
+            plain.push(times.ns().0);
+        }
         for (side, (_, engine, delays)) in SIDES.iter().enumerate() {
             let desk = open(dir, *engine)?;
             for (row, samples) in rows.iter().zip(&mut samples) {
@@ -511,8 +511,8 @@ fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<String> {
         }
         text += &format!("{:>9.1}\n", row.dram / median(0, |ns| ns.0));
     }
-    let plain = Spread::of(plain).map_or(f64::NAN, |spread| spread.median);
-    text += &format!("Deref of a Box: {plain:.1} ns\n");
+    let [read, written] = plain.map(|ns| Spread::of(ns).map_or(f64::NAN, |spread| spread.median));
+    text += &format!("a Box instead: Deref {read:.1} ns, DerefMut {written:.1} ns\n");
     Ok(text)
 }
 
