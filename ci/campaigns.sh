@@ -9,6 +9,8 @@ export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLO
 failed=0
 cargo test --release --workspace --no-fail-fast --lib --bins --tests -- --ignored --nocapture || failed=1
 cargo test --release -p durum --test crash -- --nocapture canaries || failed=1
+say "-- every crash of every workload, which make test samples"
+DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash -- --skip canaries || failed=1
 say "-- the client's campaigns on Hybrid"
 DURUM_TEST_ENGINE=hybrid cargo test --release -p durum --no-fail-fast --tests -- --ignored --nocapture || failed=1
 exit "$failed"

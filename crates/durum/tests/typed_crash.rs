@@ -253,7 +253,10 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usi
     let trace = recorder.stop();
     drop(book);
     let mut plan = Plan::new(rules, base);
-    plan.points_max = Some(points);
+    plan.points_max = match std::env::var_os("DURUM_CRASH_ALL") {
+        Some(_) => None,
+        None => Some(points),
+    };
     plan.random_images = 2;
     plan.single_units_max = 2;
     plan.nested_one_in = 50;
@@ -291,7 +294,7 @@ fn shadow_survives_on_mapped_memory() {
         Domain::Dax,
         Rules::Lines,
         0x2000_0000_0000,
-        250,
+        150,
     );
 }
 
@@ -302,7 +305,7 @@ fn hybrid_survives_on_mapped_memory() {
         Domain::Dax,
         Rules::Lines,
         0x2400_0000_0000,
-        250,
+        150,
     );
 }
 
@@ -313,6 +316,6 @@ fn shadow_survives_on_a_file_system() {
         Domain::File,
         Rules::Sectors,
         0x2800_0000_0000,
-        100,
+        60,
     );
 }

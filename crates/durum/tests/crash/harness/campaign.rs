@@ -78,6 +78,8 @@ impl Campaign {
     fn on(name: &'static str, domain: Domain, rules: Rules) -> Campaign {
         let mut plan = Plan::new(rules, random::seed(0x6475_7275_6d01));
         plan.keep_failed = std::env::var_os("DURUM_CRASH_KEEP").is_some();
+        // Sampled, where there are more: the long campaigns try all.
+        plan.points_max = Some(120);
         plan.random_images = 3;
         plan.single_units_max = 6;
         plan.nested_one_in = 100;
@@ -205,10 +207,13 @@ impl Campaign {
 }
 
 impl Recording {
-    /// Tries the crashes of the plan.
+    /// Tries the crashes of the plan; all that there are, if `DURUM_CRASH_ALL` is set.
     pub fn explore(&mut self) -> Result<Report, Failure> {
         let domain = self.judge.domain;
         let judge = &mut self.judge;
+        if std::env::var_os("DURUM_CRASH_ALL").is_some() {
+            self.plan.points_max = None;
+        }
         explore_with_recovery(
             &self.trace,
             &self.plan,
