@@ -1,0 +1,177 @@
+//! A key-value store for text, changed by commands on standard input: one a line, each with one line of answer.
+//!
+//!     put KEY VALUE       puts a value, to the end of the line, under a key
+//!     append KEY VALUE    adds text to the end of a value
+//!     rename KEY KEY      moves a value to another key
+//!     delete KEY          takes the key with its value
+//!     get KEY             tells the value
+//!     keys PREFIX         tells the keys that begin so
+//!     clear               takes all
+//!     length, print
+
+use std::error::Error;
+use std::io::stdin;
+
+struct Pair {
+    key: String,
+    value: String,
+}
+
+/// Pairs in buckets, each with two on average.
+#[derive(Default)]
+struct Store {
+    buckets: Vec<Vec<Pair>>,
+    length: usize,
+}
+
+impl Store {
+    /// Puts a value under a key. Whether there was another one.
+    fn put(&mut self, key: &str, value: &str) -> bool {
+        if let Some(old) = self.get_mut(key) {
+            *old = String::from(value);
+            return true;
+        }
+        if self.length >= self.buckets.len() * 2 {
+            self.grow();
+        }
+        let bucket = self.bucket_of(key);
+        let pair = Pair {
+            key: String::from(key),
+            value: String::from(value),
+        };
+        self.buckets[bucket].push(pair);
+        self.length += 1;
+        false
+    }
+
+    /// Adds text to a value, which is empty if it was not there.
+    fn append(&mut self, key: &str, more: &str) {
+        match self.get_mut(key) {
+            Some(value) => value.push_str(more),
+            None => drop(self.put(key, more)),
+        }
+    }
+
+    /// Moves a value to another key, if it is there.
+    fn rename(&mut self, from: &str, to: &str) -> bool {
+        let Some(pair) = self.take(from) else {
+            return false;
+        };
+        self.put(to, &pair.value);
+        true
+    }
+
+    fn delete(&mut self, key: &str) -> bool {
+        self.take(key).is_some()
+    }
+
+    fn take(&mut self, key: &str) -> Option<Pair> {
+        let (bucket, at) = self.place_of(key)?;
+        self.length -= 1;
+        Some(self.buckets[bucket].swap_remove(at))
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        let (bucket, at) = self.place_of(key)?;
+        Some(&self.buckets[bucket][at].value)
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut String> {
+        let (bucket, at) = self.place_of(key)?;
+        Some(&mut self.buckets[bucket][at].value)
+    }
+
+    /// The bucket of a key that is there, and its place in that.
+    fn place_of(&self, key: &str) -> Option<(usize, usize)> {
+        let bucket = self.bucket_of(key);
+        let mut pairs = self.buckets.get(bucket)?.iter();
+        Some((bucket, pairs.position(|pair| pair.key == key)?))
+    }
+
+    /// By FNV-1a. The hashers of std may differ from one version to the next.
+    fn bucket_of(&self, key: &str) -> usize {
+        let hash = key.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+        });
+        hash as usize % self.buckets.len().max(1)
+    }
+
+    /// Makes twice as many buckets, and puts every pair into its new one.
+    fn grow(&mut self) {
+        let mut old = std::mem::take(&mut self.buckets);
+        for _ in 0..(old.len() * 2).max(4) {
+            self.buckets.push(Vec::new());
+        }
+        while let Some(mut bucket) = old.pop() {
+            while let Some(pair) = bucket.pop() {
+                let bucket = self.bucket_of(&pair.key);
+                self.buckets[bucket].push(pair);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.buckets.clear();
+        self.length = 0;
+    }
+
+    /// The pairs whose keys begin so, in the order of the keys.
+    fn pairs(&self, prefix: &str) -> Vec<&Pair> {
+        let all = self.buckets.iter().flat_map(|bucket| bucket.iter());
+        let mut pairs: Vec<&Pair> = all.filter(|pair| pair.key.starts_with(prefix)).collect();
+        pairs.sort_by_key(|pair| pair.key.as_str());
+        pairs
+    }
+
+    /// Whether every pair is where it is looked for, and they are as many as the store says.
+    fn is_consistent(&self) -> bool {
+        let pairs = self.pairs("");
+        let is_found = |pair: &&Pair| self.get(&pair.key) == Some(pair.value.as_str());
+        pairs.len() == self.length && pairs.iter().all(is_found)
+    }
+
+    /// Does what a line asks for.
+    fn execute(&mut self, line: &str) -> Result<String, String> {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        match words[..] {
+            ["put", key, value] => yes(self.put(key, value)),
+            ["append", key, value] => {
+                self.append(key, value);
+                Ok("done".to_owned())
+            }
+            ["rename", from, to] => yes(self.rename(from, to)),
+            ["delete", key] => yes(self.delete(key)),
+            ["get", key] => Ok(self.get(key).unwrap_or("none").to_owned()),
+            ["keys", prefix] => text(&self.pairs(prefix), |pair| pair.key.to_string()),
+            ["clear"] => {
+                self.clear();
+                Ok("done".to_owned())
+            }
+            ["length"] => Ok(self.length.to_string()),
+            ["print"] if self.is_consistent() => text(&self.pairs(""), |pair| {
+                format!("{}={}", pair.key, pair.value)
+            }),
+            ["print"] => Err("the store is broken".to_owned()),
+            _ => Err(format!("no such command: {line}")),
+        }
+    }
+}
+
+fn text(pairs: &[&Pair], one: fn(&Pair) -> String) -> Result<String, String> {
+    let texts: Vec<String> = pairs.iter().map(|pair| one(pair)).collect();
+    Ok(texts.join(", "))
+}
+
+fn yes(whether: bool) -> Result<String, String> {
+    Ok(if whether { "yes" } else { "no" }.to_owned())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut store = Store::default();
+    for line in stdin().lines() {
+        let line = line?;
+        let answer = store.execute(&line);
+        println!("{}", answer.unwrap_or_else(|error| error));
+    }
+    Ok(())
+}
