@@ -91,10 +91,7 @@ mod errors {
         assert!(panicked.is_err());
         assert_eq!(prices.borrow().len(), 3);
         let shown = OrderError::from(durum::Error::Aborted);
-        assert!(matches!(
-            shown,
-            OrderError::Durum(durum::Error::Aborted)
-        ));
+        assert!(matches!(shown, OrderError::Durum(durum::Error::Aborted)));
     }
 }
 
