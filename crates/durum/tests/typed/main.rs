@@ -3,6 +3,7 @@
 mod attacks;
 mod counted;
 mod limits;
+mod remains;
 mod transactions;
 
 use std::path::PathBuf;
