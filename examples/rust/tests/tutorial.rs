@@ -282,3 +282,30 @@ fn the_tutorial_shows_code_that_is_tested() {
         );
     }
 }
+
+#[test]
+fn the_tests_that_the_page_on_safety_names_exist() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tests = top.join("crates/durum/tests");
+    let page = fs::read_to_string(top.join("docs/safety.md")).unwrap();
+    let mut named = 0;
+    for name in page.split('`').skip(1).step_by(2) {
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c);
+        if !name.chars().all(is_name) || !name.contains('_') {
+            continue;
+        }
+        match name.split_once("::") {
+            Some((module, test)) => {
+                let file = tests.join("typed").join(module).with_extension("rs");
+                let text = fs::read_to_string(file).unwrap_or_default();
+                assert!(text.contains(&format!("fn {test}(")), "no test {name}");
+            }
+            None => {
+                let file = tests.join("refused").join(name).with_extension("rs");
+                assert!(file.exists(), "no program {name}");
+            }
+        }
+        named += 1;
+    }
+    assert!(named > 40, "{named} tests are named");
+}
