@@ -11,36 +11,45 @@ mod counter {
     }
 }
 
+mod typed_counter {
+    include!("readme/typed_counter.rs");
+
+    pub fn run() -> durum::Result<()> {
+        main()
+    }
+}
+
 /// Set for the process that is to be the example.
 const BE_THE_EXAMPLE: &str = "DURUM_TEST_BE_THE_EXAMPLE";
 
-/// The text of the fenced block of this language.
-fn block(language: &str) -> String {
+/// The texts of the fenced blocks of this language.
+fn blocks(language: &str) -> Vec<&'static str> {
     let readme = include_str!("../../../README.md");
-    let (_, rest) = readme
-        .split_once(&format!("```{language}\n"))
-        .expect("a fenced block");
-    rest.split_once("```").unwrap().0.to_owned()
+    let fence = format!("```{language}\n");
+    let begun = readme.split(&*fence).skip(1);
+    begun
+        .map(|rest| rest.split_once("```").unwrap().0)
+        .collect()
 }
 
 #[test]
 fn the_examples_in_the_readme_are_those_that_are_tested() {
-    assert_eq!(block("rust"), include_str!("readme/counter.rs"));
-    assert_eq!(block("c"), include_str!("../../../examples/c/counter.c"));
-    assert!(block("rust").lines().count() <= 25 && block("c").lines().count() <= 32);
+    let typed = include_str!("readme/typed_counter.rs");
+    assert_eq!(blocks("rust"), [include_str!("readme/counter.rs"), typed]);
+    assert_eq!(blocks("c"), [include_str!("../../../examples/c/counter.c")]);
+    assert!(blocks("rust")[0].lines().count() <= 25 && blocks("c")[0].lines().count() <= 32);
 }
 
 /// Runs itself as the example, whose first argument is then the name of this test: a store in the directory it runs in.
-#[test]
-fn the_rust_example_counts_its_runs() {
+fn counts_its_runs(test: &str, example: fn() -> durum::Result<()>) {
     if std::env::var_os(BE_THE_EXAMPLE).is_some() {
-        counter::run().unwrap();
+        example().unwrap();
         return;
     }
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     for run in 1..=3 {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["the_rust_example_counts_its_runs", "--exact", "--nocapture"])
+            .args([test, "--exact", "--nocapture"])
             .env(BE_THE_EXAMPLE, "1")
             .current_dir(dir.path())
             .output()
@@ -51,6 +60,19 @@ fn the_rust_example_counts_its_runs() {
             "{out}"
         );
     }
-    let store = dir.path().join("the_rust_example_counts_its_runs");
-    assert!(Path::new(&store).join("durum.store").exists());
+    assert!(
+        Path::new(&dir.path().join(test))
+            .join("durum.store")
+            .exists()
+    );
+}
+
+#[test]
+fn the_rust_example_counts_its_runs() {
+    counts_its_runs("the_rust_example_counts_its_runs", counter::run);
+}
+
+#[test]
+fn the_typed_example_counts_its_runs() {
+    counts_its_runs("the_typed_example_counts_its_runs", typed_counter::run);
 }
