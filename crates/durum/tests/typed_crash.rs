@@ -262,8 +262,10 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usi
     plan.nested_one_in = 50;
     plan.nested_points_max = Some(5);
     let recover = |image: &Path| {
-        let mut options = durum_service::OpenOptions::default();
-        options.domain = Some(domain);
+        let options = durum_service::OpenOptions {
+            domain: Some(domain),
+            ..Default::default()
+        };
         let opened = Embedded::open(image, options);
         opened.map(drop).map_err(|error| error.to_string())
     };

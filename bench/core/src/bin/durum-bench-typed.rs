@@ -189,10 +189,11 @@ fn free<T: PSafe + Default>(objects: &Objects<T>, batches: usize) -> Times {
 }
 
 /// Writes to each of a thousand objects for the first time in a transaction.
-fn write_first<T: PSafe + Default>(objects: &Objects<T>, batches: usize, write: fn(&mut T)) -> Times
-where
-    T: std::panic::RefUnwindSafe,
-{
+fn write_first<T: PSafe + Default>(
+    objects: &Objects<T>,
+    batches: usize,
+    write: fn(&mut T),
+) -> Times {
     fill(objects, batch_of::<T>());
     let times = Times::measure_batches(batches, batch_of::<T>(), |j| {
         let mut objects = objects.borrow_mut(j);

@@ -87,9 +87,15 @@ pub struct VWeak<T: PSafe, P: PoolType, K: Counting = Shared> {
     /// The number that the object is known by, and the opening in which it is.
     number: u64,
     serial: u64,
+    /// The thread that may promote it, if the object is one thread's.
+    thread: usize,
     _object: PhantomData<(*mut T, P, K)>,
 }
 
+// SAFETY: it gives access on the thread only that it comes from.
+unsafe impl<T: PSafe, P: PoolType> Send for VWeak<T, P, Local> {}
+// SAFETY: as above.
+unsafe impl<T: PSafe, P: PoolType> Sync for VWeak<T, P, Local> {}
 // SAFETY: it gives access within a transaction only, to a `Parc` of that thread, whose value threads may share.
 unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Send for VWeak<T, P, Shared> {}
 // SAFETY: as above.
@@ -193,6 +199,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
             address: self.address.get(),
             number: number_of(word),
             serial: binding.serial(),
+            thread: if K::SHARED { 0 } else { this_thread() },
             _object: PhantomData,
         }
     }
@@ -220,6 +227,15 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
             _object: PhantomData,
         }
     }
+}
+
+/// Different for threads that run at the same time.
+#[inline]
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| ptr::from_ref(here).addr())
 }
 
 /// The number that an object is known by; drawn at the first question.
@@ -324,11 +340,11 @@ impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
 
 impl<T: PSafe, P: PoolType, K: Counting> VWeak<T, P, K> {
     /// A strong pointer, if the object has one still and the pool has not been closed since. An object of another thread's
-    /// transaction is there when that one has committed.
+    /// transaction is there when that one has committed. That of a [`Prc`] is there on the thread that called `demote`, and on no other.
     #[inline]
     pub fn promote(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
         let running = j.running();
-        if self.serial != running.open().serial {
+        if self.serial != running.open().serial || !K::SHARED && self.thread != this_thread() {
             return None;
         }
         revive(running, self.address, Some(self.number))

@@ -101,4 +101,25 @@ on_each_engine! {
             go_on.wait();
         });
     }
+
+    fn what_one_thread_counts_is_promoted_by_that_thread(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PRefCell<Option<Prc<PCell<u64, P>, P>>, P>>(&place.path, options(engine)).unwrap();
+        let weak = P::transaction(|j| {
+            let object = Prc::new(PCell::new(4, j), j);
+            let weak = object.demote();
+            *root.borrow_mut(j) = Some(object);
+            weak
+        })
+        .unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap());
+        });
+        P::transaction(|j| weak.promote(j).unwrap().set(5, j)).unwrap();
+        assert_eq!(root.borrow().as_ref().unwrap().get(), 5);
+        root.close().unwrap();
+        let _root = P::open::<PRefCell<Option<Prc<PCell<u64, P>, P>>, P>>(&place.path, 0).unwrap();
+        P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap();
+    }
 }
