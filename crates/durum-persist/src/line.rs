@@ -114,27 +114,30 @@ pub fn is_recorded() -> bool {
     state::load() & state::RECORDING != 0
 }
 
-/// Stores the words that `mask` selects of the line at `line`, each at once as [`store_u64`] does; one of `words` for each bit of the mask,
+/// Stores the words that `mask` selects of the line at `line`, each at once as [`store_u64`] does; the first of `words` go there, one for each bit of the mask,
 /// the lowest first.
 ///
 /// # Safety
-/// As for [`store_u64`], for each of these words; `words` has as many as `mask` has bits.
+/// As for [`store_u64`], for each of these words.
 #[inline]
 pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
-    debug_assert_eq!(mask.count_ones() as usize, words.len());
+    debug_assert!(mask.count_ones() as usize <= words.len());
     let is_recorded = is_recorded();
     let mut rest = mask;
     for word in words {
+        if rest == 0 {
+            break;
+        }
         // SAFETY: inside the line, and valid by contract.
         unsafe {
-            let target = line.add(rest.trailing_zeros() as usize & 7);
+            let target = line.add(rest.trailing_zeros() as usize);
             if is_recorded {
                 record::hook::store_u64(target, *word);
             } else {
                 atomic(target).store(*word, std::sync::atomic::Ordering::Release);
             }
         }
-        rest &= rest.wrapping_sub(1);
+        rest &= rest - 1;
     }
 }
 
@@ -282,6 +285,12 @@ pub fn fence(site: Site) {
         return record::hook::fence(site);
     }
     fence_unhooked();
+}
+
+/// Gets the line at `address` ready to be read soon. A hint only: nothing is read, and the address may be any.
+#[inline]
+pub fn prefetch(address: usize) {
+    arch::prefetch(address);
 }
 
 /// Gets the line at `address` ready to be written soon. A hint only: nothing is read or written, and the address may be any.

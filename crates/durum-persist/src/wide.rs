@@ -2,8 +2,8 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64::{
-    _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi64, _mm512_maskz_expandloadu_epi64,
-    _mm512_maskz_loadu_epi8,
+    _mm512_loadu_si512, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi64,
+    _mm512_maskz_expand_epi64, _mm512_maskz_loadu_epi8,
 };
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -60,17 +60,19 @@ pub unsafe fn copy_bytes(target: *mut u8, source: *const u8, mask: u64) {
     }
 }
 
-/// Stores words one behind the other to those of eight that `mask` selects, each at once.
+/// Stores the first of `words` to those of eight places that `mask` selects, one for each, and each at once.
+///
+/// All of `words` are loaded: if some were stored a moment ago, that takes until they are in the cache.
 ///
 /// # Safety
-/// [`is_there`]; the words at `source` are as many as the mask has bits; the places are aligned and writable.
+/// [`is_there`]; the places are aligned and writable.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
-pub unsafe fn spread_words(target: *mut u64, source: *const u64, mask: u8) {
-    // SAFETY: as above.
+pub unsafe fn spread_words(target: *mut u64, words: &[u64; 8], mask: u8) {
+    // SAFETY: as the caller promises; what the mask leaves out is not accessed.
     unsafe {
-        let words = _mm512_maskz_expandloadu_epi64(mask, source.cast());
+        let words = _mm512_maskz_expand_epi64(mask, _mm512_loadu_si512(words.as_ptr().cast()));
         _mm512_mask_storeu_epi64(target.cast(), mask, words);
     }
 }
@@ -83,7 +85,7 @@ pub unsafe fn copy_bytes(_: *mut u8, _: *const u8, _: u64) {}
 /// # Safety
 /// Never called.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub unsafe fn spread_words(_: *mut u64, _: *const u64, _: u8) {}
+pub unsafe fn spread_words(_: *mut u64, _: &[u64; 8], _: u8) {}
 
 /// Stores are made by these only where nobody records them, so no simulated crash sees them: this shows that they are the ones that are recorded.
 #[cfg(test)]
@@ -99,14 +101,13 @@ mod tests {
     fn words_go_where_they_go_one_by_one() {
         let words: [u64; 8] = std::array::from_fn(|index| 100 + index as u64);
         for mask in 1..=255u8 {
-            let words = &words[..mask.count_ones() as usize];
             let [mut one, mut other] = [Line([7; 8]); 2];
-            // SAFETY: as many words as the mask has bits, to lines of this test; `spread_words` only where it may be called.
+            // SAFETY: lines of this test; `spread_words` only where it may be called.
             unsafe {
-                line::store_words(one.0.as_mut_ptr(), mask, words);
+                line::store_words(one.0.as_mut_ptr(), mask, &words);
                 match is_there() {
-                    true => spread_words(other.0.as_mut_ptr(), words.as_ptr(), mask),
-                    false => line::store_words(other.0.as_mut_ptr(), mask, words),
+                    true => spread_words(other.0.as_mut_ptr(), &words, mask),
+                    false => line::store_words(other.0.as_mut_ptr(), mask, &words),
                 }
             }
             assert_eq!(one, other, "{mask:#x}");

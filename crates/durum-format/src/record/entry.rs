@@ -185,8 +185,8 @@ impl<'a> Entries<'a> {
         self.at
     }
 
-    /// The next entry, if it stores words: the line, which of its words, and one word for each of them. Otherwise nothing moves, and
-    /// [`Entries::next`] tells what it is.
+    /// The next entry, if it stores words: the line, which of its words, and the body from the first of the new ones on. Otherwise nothing moves,
+    /// and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_store(&mut self) -> Option<(u64, u8, &'a [u64])> {
         let (first, rest) = self.body.get(self.at..)?.split_first()?;
@@ -196,9 +196,11 @@ impl<'a> Entries<'a> {
         if first & KIND_MASK != KIND_STORE || mask == 0 {
             return None;
         }
-        let words = rest.get(..count)?;
+        if rest.len() < count {
+            return None;
+        }
         self.at += 1 + count;
-        Some((line, mask, words))
+        Some((line, mask, rest))
     }
 
     #[inline]

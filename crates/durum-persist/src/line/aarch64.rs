@@ -63,6 +63,14 @@ pub(super) unsafe fn write_back_lines(instruction: Instruction, first: *const u8
 }
 
 #[inline(always)]
+pub(super) fn prefetch(address: usize) {
+    // SAFETY: a hint, which never faults.
+    unsafe {
+        asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly))
+    };
+}
+
+#[inline(always)]
 pub(super) fn prefetch_to_write(address: usize) {
     // SAFETY: a hint, which never faults.
     unsafe {

@@ -16,6 +16,8 @@ pub(super) fn has(instruction: Instruction) -> bool {
 /// The `lines` lines from `first` on are mapped.
 pub(super) unsafe fn write_back_lines(_: Instruction, _first: *const u8, _lines: usize) {}
 
+pub(super) fn prefetch(_address: usize) {}
+
 pub(super) fn prefetch_to_write(_address: usize) {}
 
 pub(super) fn fence() {

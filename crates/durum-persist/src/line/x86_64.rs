@@ -68,6 +68,14 @@ unsafe fn write_back_lines_otherwise(instruction: Instruction, first: *const u8,
 }
 
 #[inline(always)]
+pub(super) fn prefetch(address: usize) {
+    // SAFETY: a hint, which never faults.
+    unsafe {
+        asm!("prefetcht0 [{}]", in(reg) address, options(nostack, preserves_flags, readonly))
+    };
+}
+
+#[inline(always)]
 pub(super) fn prefetch_to_write(address: usize) {
     // SAFETY: a hint, which never faults; processors without it take it for a NOP.
     unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };

@@ -102,6 +102,7 @@ impl Engine for Shadow {
             writer.clear();
             return Err(error.into());
         }
+        journal.prefetch_next();
         guarded(|| changes::push_lines(&mut writer.record, &tx.announced));
         if !tx.announced.large().is_empty() {
             let may_be_direct = tx.durability == Durability::Durable;

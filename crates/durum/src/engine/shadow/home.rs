@@ -253,7 +253,12 @@ impl Mapped {
     fn apply_wide(&mut self, record: &[u64]) {
         // SAFETY: as in `apply`; aligned words are stored at once.
         self.apply_by(record, |home, mask, words| unsafe {
-            durum_persist::wide::spread_words(home, words.as_ptr(), mask);
+            match words.first_chunk() {
+                Some(words) => durum_persist::wide::spread_words(home, words, mask),
+                // Behind the record lies the next one, which was stored and written back just now: a load that reaches there
+                // would wait until the media have it.
+                None => line::store_words(home, mask, words),
+            }
         });
     }
 
