@@ -147,9 +147,9 @@ fn lines_of(start: usize, end: usize) -> Range<usize> {
 impl Announced {
     fn with_index(places: usize) -> (Vec<Line>, Vec<Place>) {
         debug_assert!(places.is_power_of_two());
-        // One more than half of the places are ever used.
+        // Half of the places are ever used.
         (
-            Vec::with_capacity(places / 2 + 1),
+            Vec::with_capacity(places / 2),
             vec![Place::default(); places],
         )
     }
@@ -184,6 +184,7 @@ impl Announced {
     fn line(&mut self, number: usize) -> &mut Line {
         let at = match self.find(number) {
             Ok(at) => at,
+            Err(_) if self.is_growing() => self.grow_and_enter(number),
             Err(slot) => self.enter(number, slot, 0),
         };
         debug_assert!(at < self.lines.len());
@@ -191,12 +192,12 @@ impl Announced {
         unsafe { self.lines.get_unchecked_mut(at) }
     }
 
-    /// Enters a line whose bytes of `mask` are announced, and about to be saved.
+    /// Enters a line whose bytes of `mask` are announced, and about to be saved. Not where the index has to grow.
     #[inline(always)]
     fn enter(&mut self, number: usize, slot: usize, mask: u64) -> usize {
         let (tag, at) = (self.tag(number), self.lines.len());
         debug_assert!(at < self.lines.capacity());
-        // SAFETY: at most half of the index is in use, and there is room for one line more than that; `find` gives slots of the index.
+        // SAFETY: less than half of the index is in use, and there is room for as many lines; `find` gives slots of the index.
         unsafe {
             let line = self.lines.as_mut_ptr().add(at);
             (&raw mut (*line).number).write(number);
@@ -205,13 +206,24 @@ impl Announced {
             self.lines.set_len(at + 1);
             *self.index.get_unchecked_mut(slot) = Place { tag, at: at as u32 };
         }
-        if (at + 1) * 2 > self.index.len() {
-            self.grow();
-        }
         at
     }
 
+    /// Whether the index has to grow before another line is entered.
+    #[inline(always)]
+    fn is_growing(&self) -> bool {
+        self.lines.len() * 2 >= self.index.len()
+    }
+
     #[cold]
+    fn grow_and_enter(&mut self, number: usize) -> usize {
+        self.grow();
+        match self.find(number) {
+            Ok(at) => at,
+            Err(slot) => self.enter(number, slot, 0),
+        }
+    }
+
     fn grow(&mut self) {
         let (mut lines, index) = Self::with_index(self.index.len() * 2);
         lines.append(&mut self.lines);
@@ -348,36 +360,31 @@ impl Announced {
         }
     }
 
-    /// The same for the word at `start`, a multiple of 8.
-    ///
-    /// # Safety
-    /// As for [`Announced::insert_saving`].
+    /// The same for the word at `start`, a multiple of 8, which holds `old`; where that takes few steps and no call. Whether it was done.
     #[inline(always)]
-    pub(crate) unsafe fn insert_saving_word(&mut self, start: usize) {
+    pub(crate) fn insert_word(&mut self, start: usize, old: u64) -> bool {
         debug_assert!(start.is_multiple_of(8));
-        if !self.large.is_empty() {
-            // SAFETY: the same contract.
-            return unsafe { self.insert_saving_lines(start, 8) };
+        if !self.large.is_empty() || self.is_growing() {
+            return false;
         }
-        let (number, index) = (start / LINE, start / 8 % 8);
-        let mask = 0xff << (8 * index);
-        let at = match self.find(number) {
+        let mask = 0xff << (start % LINE);
+        let at = match self.find(start / LINE) {
             Ok(at) => {
                 // SAFETY: entries of this epoch name lines that are there.
                 let line = unsafe { self.lines.get_unchecked_mut(at) };
-                let fresh = mask & !line.mask;
-                line.mask |= mask;
-                line.saved |= fresh;
-                if fresh != mask {
-                    // SAFETY: the bytes of `fresh` lie in the range of the contract.
-                    return unsafe { save(&mut line.old, number * LINE, fresh) };
+                match line.mask & mask {
+                    0 => {}
+                    known => return known == mask,
                 }
+                line.mask |= mask;
+                line.saved |= mask;
                 at
             }
-            Err(slot) => self.enter(number, slot, mask),
+            Err(slot) => self.enter(start / LINE, slot, mask),
         };
-        // SAFETY: the line is there. A whole word is read, as the contract says.
-        unsafe { self.lines.get_unchecked_mut(at).old[index].write((start as *const u64).read()) };
+        // SAFETY: the line is there.
+        unsafe { self.lines.get_unchecked_mut(at).old[start % LINE / 8].write(old) };
+        true
     }
 
     /// # Safety

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use crate::space::puddle_at;
 
@@ -27,6 +27,8 @@ impl Guard {
     #[inline(always)]
     pub(crate) fn new() -> Self {
         GUARDED.with(|depth| depth.set(depth.get() + 1));
+        // ORDER (of a signal handler): the compiler moves no access out of the section, and does not take the count for unchanged.
+        compiler_fence(Ordering::SeqCst);
         Self(PhantomData)
     }
 }
@@ -34,6 +36,7 @@ impl Guard {
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
         GUARDED.with(|depth| depth.set(depth.get() - 1));
     }
 }

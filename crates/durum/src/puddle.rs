@@ -407,6 +407,7 @@ impl Puddle {
         unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(self.address + offset)) }
     }
 
+    #[inline]
     pub(crate) fn contains(&self, address: usize, len: usize) -> bool {
         address >= self.address && len <= self.size && address - self.address <= self.size - len
     }

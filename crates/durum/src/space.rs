@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use durum_format::UNIT;
@@ -124,6 +124,9 @@ impl Space {
 
     /// Enters a puddle in the table, or removes it (`null`).
     pub(crate) fn enter(&self, address: usize, size: usize, puddle: *mut Puddle) {
+        if puddle.is_null() {
+            REMOVED.fetch_add(1, Ordering::Release);
+        }
         for unit in (address..address + size).step_by(UNIT as usize) {
             if let Some(slot) = self.slot(unit) {
                 slot.store(puddle, Ordering::Release);
@@ -145,17 +148,37 @@ fn spaces() -> impl Iterator<Item = &'static Space> {
         .map_while(|space| unsafe { space.load(Ordering::Acquire).as_ref() })
 }
 
+static REMOVED: AtomicU64 = AtomicU64::new(0);
+
+/// How many puddles were removed in this process. As long as that stays the same, so does what lies at an address where a puddle is.
+#[inline(always)]
+pub(crate) fn removed() -> u64 {
+    REMOVED.load(Ordering::Acquire)
+}
+
 /// The mapped puddle that contains an address.
 ///
 /// The pointer stays valid while the store that the puddle belongs to is open: puddles given back are kept until then.
 #[inline(always)]
 pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
-    // SAFETY: the first entry is null or a leaked box.
-    let first = unsafe { SPACES[0].load(Ordering::Acquire).as_ref() }?;
-    match first.slot(address) {
+    match in_first_space(address)? {
         Some(slot) => NonNull::new(slot.load(Ordering::Acquire)),
         None => puddle_further_at(address),
     }
+}
+
+/// The same, without a call: only if it lies in the first space, where it mostly does.
+#[inline(always)]
+pub(crate) fn puddle_near_at(address: usize) -> Option<NonNull<Puddle>> {
+    NonNull::new(in_first_space(address)??.load(Ordering::Acquire))
+}
+
+/// The address's place in the table of the first space, if it lies there. `None`: there is no space.
+#[inline(always)]
+fn in_first_space(address: usize) -> Option<Option<&'static AtomicPtr<Puddle>>> {
+    // SAFETY: the first entry is null or a leaked box.
+    let first = unsafe { SPACES[0].load(Ordering::Acquire).as_ref() }?;
+    Some(first.slot(address))
 }
 
 /// The same, where the process has several spaces.

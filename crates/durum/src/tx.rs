@@ -14,6 +14,7 @@ use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
+use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
 
 use crate::announced::LARGE;
@@ -24,6 +25,7 @@ use crate::fault::forked;
 use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
 use crate::puddle::Puddle;
+use crate::space::removed;
 use crate::store::StoreInner;
 
 pub use scope::Transaction;
@@ -70,6 +72,8 @@ pub struct Tx {
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
+    /// Of which pool `state` remembers what transactions on it begin with, and how many puddles had been removed then ([`Tx::forget_pool`]).
+    remembered: Cell<(u64, u64)>,
     /// An inner transaction was aborted: the outermost one can only roll back.
     doomed: Cell<bool>,
     /// What the outermost level asked for, or an inner one that asked for more.
@@ -155,6 +159,7 @@ impl Tx {
                         budget: pool.store.budget.clone(),
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
+                        remembered: Cell::new((0, 0)),
                         doomed: Cell::new(false),
                         durability: Cell::new(Durability::Durable),
                         touched: Cell::new(false),
@@ -302,28 +307,28 @@ impl Tx {
         announce: Announce,
     ) -> Result<()> {
         let address = target.expose_provenance();
-        if len == 8 && address.is_multiple_of(8) {
-            // SAFETY: as the caller promises.
-            return unsafe { self.add_word(address, announce) };
-        }
         // SAFETY: as the caller promises.
-        unsafe { self.add_small(address, len, announce) }
+        unsafe {
+            if len == 8 && address.is_multiple_of(8) && self.add_word(address) {
+                return Ok(());
+            }
+            self.add_small(address, len, announce)
+        }
     }
 
-    /// A word: mostly it takes the short way, and then little else.
+    /// The short way for a word. Whether it was possible: mostly it is. It calls nothing, so that it has to put few registers aside: stores are what the next
+    /// transaction can make few of while the fence of the last one is under way.
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`], where `address` is a multiple of 8.
     #[inline(never)]
-    unsafe fn add_word(&self, address: usize, announce: Announce) -> Result<()> {
-        record::api("tx.add");
-        let mut state = self.state.borrow_mut();
+    unsafe fn add_word(&self, address: usize) -> bool {
         // SAFETY: as the caller promises.
-        if unsafe { state.save_word(address) } {
-            return Ok(());
+        let is_done = !is_recorded() && unsafe { self.state.borrow_mut().save_word(address) };
+        if is_done {
+            self.touched.set(true);
         }
-        self.add_range(&mut state, address, 8, announce)?;
-        Ok(())
+        is_done
     }
 
     /// # Safety
@@ -334,6 +339,7 @@ impl Tx {
         let mut state = self.state.borrow_mut();
         // SAFETY: as the caller promises.
         if unsafe { state.save_small(address, len) } {
+            self.touched.set(true);
             return Ok(());
         }
         self.add_range(&mut state, address, len, announce)?;
@@ -609,7 +615,10 @@ impl Tx {
             return Err(Error::NoTransaction);
         }
         // SAFETY: set by the outermost `begin`, whose borrow of the pool lasts as long as the depth is not zero.
-        unsafe { self.home.get().as_ref() }.ok_or(Error::NoTransaction)
+        match unsafe { self.home.get().as_ref() } {
+            Some(home) => Ok(home),
+            None => Err(Error::NoTransaction),
+        }
     }
 
     #[inline]
@@ -675,6 +684,26 @@ impl Tx {
         if let Some(store) = self.store.upgrade() {
             store.journal().give_pages_back(&store);
         }
+    }
+
+    /// Forgets what stayed of the last transaction that does not hold for one on `pool`: it was on another pool, or a puddle has gone since. Its
+    /// pool may be gone, too.
+    #[inline(never)]
+    fn forget_pool(&self, pool: &PoolInner) {
+        self.remembered.set((pool.key, removed()));
+        self.state.borrow_mut().forget_pools();
+    }
+
+    /// The outermost level begins on this pool.
+    #[inline(always)]
+    fn begin_on(&self, pool: &Arc<PoolInner>, durability: Durability) {
+        if self.remembered.get() != (pool.key, removed()) {
+            self.forget_pool(pool);
+        }
+        self.home.set(pool);
+        self.durability.set(durability);
+        // A constant: the next transaction need not wait until it is known what this one stored.
+        self.depth.set(1);
     }
 
     #[inline]

@@ -55,10 +55,7 @@ impl<'p> Transaction<'p> {
         match tx.depth.get() {
             0 => {
                 tx.gate.enter();
-                tx.home.set(&raw const pool.inner);
-                tx.durability.set(durability);
-                // A constant: the next transaction need not wait until it is known what this one stored.
-                tx.depth.set(1);
+                tx.begin_on(&pool.inner, durability);
             }
             depth => {
                 if durability == Durability::Durable {

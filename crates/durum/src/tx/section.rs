@@ -80,9 +80,7 @@ impl Pool {
         }
         let closed = self.inner.store.gate.close()?;
         // The gate is closed: this thread's transaction must not go through it.
-        tx.home.set(&raw const self.inner);
-        tx.durability.set(Durability::Durable);
-        tx.depth.set(1);
+        tx.begin_on(&self.inner, Durability::Durable);
         let transaction = Transaction {
             tx: pointer,
             _pool: PhantomData,

@@ -17,7 +17,7 @@ use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::saved::Saved;
-use crate::space::puddle_at;
+use crate::space::{puddle_at, puddle_near_at};
 
 /// A change that `set` deferred to the commit.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,8 @@ impl Deref for PoolRef {
 
     #[inline]
     fn deref(&self) -> &PoolInner {
-        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`; references
-        // of this type are dropped by `TxState::clear` when it ends.
+        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`. One that stays in
+        // `TxState::pools` when it ends is used again by a transaction that begins on the same pool, and dropped by any other.
         unsafe { self.0.as_ref() }
     }
 }
@@ -49,14 +49,14 @@ impl Deref for PoolRef {
 pub(crate) struct TxState {
     /// When it is durable.
     pub(crate) durability: Durability,
-    /// The pools that it touched; they stay open until it ends.
+    /// The pools that it touched; they stay open until it ends. The pool that it began on may be here from the last one.
     pub(crate) pools: Vec<PoolRef>,
     /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references would cost
     /// an atomic operation right behind the commit's last fence, which waits for it.
     kept: Vec<Arc<PoolInner>>,
     pub(crate) announced: Announced,
-    /// Addresses of the puddle that was announced in last, where the engine keeps old contents in `announced`. Empty if that has to be looked at first: nothing
-    /// was announced yet in this transaction, or a `set` is pending.
+    /// Addresses of the puddle that was announced in last, in this transaction or an earlier one, where the engine keeps old contents in `announced`. Empty if
+    /// that has to be looked at first: the puddle's pool is not in `pools`, or a `set` is pending.
     pub(super) recent: Range<usize>,
     /// How far behind that its home is.
     recent_home: usize,
@@ -153,16 +153,42 @@ impl TxState {
         self.pools.first().map(|pool| pool.engine)
     }
 
-    /// The short way of `add`, for a small range in the puddle that was used last. Whether it was possible.
+    /// Whether the address lies in a puddle where the short way of `add` is possible; it is remembered then.
+    #[inline(always)]
+    fn is_known(&mut self, address: usize) -> bool {
+        self.recent.contains(&address) || self.turn_to(address)
+    }
+
+    /// Remembers the puddle at `address` instead, if it is another one of the pool that the transaction began on.
+    #[inline(always)]
+    fn turn_to(&mut self, address: usize) -> bool {
+        if self.recent.is_empty() {
+            return false;
+        }
+        let (Some(puddle), Some(pool)) = (puddle_near_at(address), self.pools.first()) else {
+            return false;
+        };
+        // SAFETY: as in `touch`.
+        let puddle = unsafe { puddle.as_ref() };
+        if puddle.pool_key != pool.key || !puddle.holds(address, 1) {
+            return false;
+        }
+        self.remember_puddle(puddle);
+        true
+    }
+
+    /// The short way of `add`, for a small range. Whether it was possible.
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`].
     #[inline(always)]
     pub(super) unsafe fn save_small(&mut self, address: usize, len: usize) -> bool {
-        let Range { start, end } = self.recent;
-        let is_inside = address >= start && address < end && len <= end - address;
         // Without length `len - 1` is very large.
-        if !is_inside || len.wrapping_sub(1) >= LARGE - 1 || failed_or_forked() {
+        if len.wrapping_sub(1) >= LARGE - 1
+            || failed_or_forked()
+            || !self.is_known(address)
+            || len > self.recent.end - address
+        {
             return false;
         }
         // SAFETY: the range lies in a mapped puddle; the rest as the caller promises.
@@ -171,22 +197,21 @@ impl TxState {
         !media_failed()
     }
 
-    /// The same, for a word.
+    /// The same, for a word, and calls nothing.
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`], where `address` is a multiple of 8.
     #[inline(always)]
     pub(super) unsafe fn save_word(&mut self, address: usize) -> bool {
         // The range ends with a page.
-        if !self.recent.contains(&address) || failed_or_forked() {
+        if failed_or_forked() || !self.is_known(address) {
             return false;
         }
         line::prefetch_to_write(address + self.recent_home);
-        let _guard = Guard::new();
         // SAFETY: the word lies in a mapped puddle; the rest as the caller promises.
-        unsafe { self.announced.insert_saving_word(address) };
+        let old = guarded(|| unsafe { (address as *const u64).read() });
         // Where reading failed, the long way finds out and says so.
-        !media_failed()
+        !media_failed() && self.announced.insert_word(address, old)
     }
 
     /// Announces a range shorter than [`LARGE`] in the puddle that was remembered last, and keeps what it holds.
@@ -206,6 +231,7 @@ impl TxState {
     }
 
     /// Makes the short way of `add` possible in a puddle of this transaction.
+    #[inline(always)]
     pub(crate) fn remember_puddle(&mut self, puddle: &Puddle) {
         self.recent = puddle.heap();
         self.recent_home = puddle.home_offset();
@@ -222,11 +248,13 @@ impl TxState {
         if puddle.store_key != tx.store_key || puddle.pool_key == 0 || !puddle.holds(address, len) {
             return Err(refused());
         }
+        if tx.depth.get() == 0 {
+            return Err(Error::NoTransaction.into());
+        }
         match self.pools.first() {
             Some(pool) if pool.key == puddle.pool_key => {}
-            None if tx.depth.get() > 0
-                // SAFETY: as in `home`.
-                && let Some(home) = unsafe { tx.home.get().as_ref() }
+            // SAFETY: as in `home`.
+            None if let Some(home) = unsafe { tx.home.get().as_ref() }
                 && home.key == puddle.pool_key =>
             {
                 home.check_usable()?;
@@ -242,9 +270,6 @@ impl TxState {
     fn touch_pool(&mut self, tx: &Tx, puddle: &Puddle) -> Step {
         if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
             return Ok(());
-        }
-        if tx.depth.get() == 0 {
-            return Err(Error::NoTransaction.into());
         }
         // SAFETY: as in `home`.
         if let Some(home) = unsafe { tx.home.get().as_ref() }
@@ -264,6 +289,9 @@ impl TxState {
     /// Makes a pool part of the transaction.
     pub(super) fn join(&mut self, tx: &Tx, pool: &Arc<PoolInner>) -> Result<()> {
         pool.check_usable()?;
+        if self.is_empty() {
+            self.forget_pools();
+        }
         if let Some(first) = self.pools.first()
             && !(first.engine.commits_with_others() && first.kind == pool.kind)
         {
@@ -316,9 +344,8 @@ impl TxState {
     #[inline(always)]
     fn clear(&mut self) {
         self.announced.clear();
-        self.recent = 0..0;
+        self.bits.clear();
         let is_plain = self.set_bytes.is_empty()
-            && self.bits.is_empty()
             && self.bitmaps.is_empty()
             && self.backups.is_empty()
             && self.volatile.is_empty()
@@ -328,7 +355,12 @@ impl TxState {
         if !is_plain {
             self.clear_more();
         }
+    }
+
+    /// Forgets the pools of the last transaction.
+    pub(super) fn forget_pools(&mut self) {
         self.pools.clear();
+        self.recent = 0..0;
     }
 
     #[inline(never)]
@@ -349,22 +381,27 @@ impl TxState {
             self.set_bytes.clear();
             self.set_index.clear();
         }
-        self.bits.clear();
         self.bitmaps.clear();
         self.backups.clear();
         if !self.backed.is_empty() {
             self.backed.clear();
         }
         self.volatile.clear();
-        self.kept.clear();
+        if !self.kept.is_empty() {
+            self.kept.clear();
+            self.forget_pools();
+        }
     }
 
     #[inline(always)]
     pub(super) fn commit(&mut self) -> Step {
-        let Some(first) = self.pools.first().copied() else {
+        let first = match self.pools.first() {
+            Some(first) if !self.is_empty() => *first,
             // Volatile memory only: there is nothing to make durable.
-            self.clear();
-            return Ok(());
+            _ => {
+                self.clear();
+                return Ok(());
+            }
         };
         let allocates = !self.allocation.is_empty();
         if allocates {
@@ -391,6 +428,15 @@ impl TxState {
         }
         self.clear();
         Ok(())
+    }
+
+    /// Whether it has changed nothing in any pool.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.announced.is_empty()
+            && self.allocation.is_empty()
+            && self.sets.is_empty()
+            && self.section.is_none()
     }
 
     #[inline(never)]

@@ -111,6 +111,11 @@ mod wide {
         let mut lines = announced.lines();
         record.reserve(lines.len() * ENTRY_WORDS_MAX);
         while let Some(line) = lines.next() {
+            let first = line.mask.trailing_zeros() & 56;
+            if line.mask == 0xff << first {
+                push_one(record, &line, first as usize / 8);
+                continue;
+            }
             // Bit n of these: all bytes of word n.
             let whole = _mm512_cmpeq_epi64_mask(_mm512_movm_epi8(line.mask), all);
             let known = whole & _mm512_cmpeq_epi64_mask(_mm512_movm_epi8(line.saved), all);
@@ -123,20 +128,49 @@ mod wide {
             };
             let selected = whole & !_mm512_mask_cmpeq_epi64_mask(known, now, old);
             if selected != 0 {
-                let len = record.len();
+                let head = words_head(Operation::Store, line.address as u64, selected);
+                let words = _mm512_maskz_compress_epi64(selected, now);
                 // SAFETY: there is room for the longest entry of each line, a head and eight words; those that count are written.
                 unsafe {
-                    let place = record.as_mut_ptr().add(len);
-                    place.write(words_head(Operation::Store, line.address as u64, selected));
-                    let words = _mm512_maskz_compress_epi64(selected, now);
-                    _mm512_storeu_si512(place.add(1).cast(), words);
-                    record.set_len(len + 1 + selected.count_ones() as usize);
+                    push(record, head, selected.count_ones() as usize, |place| {
+                        _mm512_storeu_si512(place.cast(), words);
+                    });
                 }
             }
             let parts = line.mask & !_mm512_movepi8_mask(_mm512_maskz_mov_epi64(whole, all));
             if parts != 0 {
                 push_parts_and_reserve(record, line, parts, lines.len());
             }
+        }
+    }
+
+    /// A line of which one word was announced. Words are mostly stored one by one, and one by one they are at hand before they have left
+    /// for the cache, which may be only after the last commit's fence.
+    #[inline(always)]
+    fn push_one(record: &mut Vec<u64>, line: &AnnouncedLine<'_>, index: usize) {
+        // SAFETY: a word of a line in a mapped puddle, announced by this thread. It was saved as a whole, if at all. There is room as above.
+        unsafe {
+            let now = ((line.address + 8 * index) as *const u64).read();
+            if line.saved != line.mask || now != line.old[index].assume_init() {
+                let head = words_head(Operation::Store, line.address as u64, 1 << index);
+                push(record, head, 1, |place| place.write(now.to_le()));
+            }
+        }
+    }
+
+    /// Appends an entry of `count` words, which `write` writes.
+    ///
+    /// # Safety
+    /// There is room for it, and for what `write` writes.
+    #[inline(always)]
+    unsafe fn push(record: &mut Vec<u64>, head: u64, count: usize, write: impl FnOnce(*mut u64)) {
+        let len = record.len();
+        // SAFETY: as the caller promises.
+        unsafe {
+            let place = record.as_mut_ptr().add(len);
+            place.write(head);
+            write(place.add(1));
+            record.set_len(len + 1 + count);
         }
     }
 
@@ -195,7 +229,16 @@ mod tests {
                 bytes.push((at, 1 + random(start + 256 - (start + at)).min(60)));
             }
             let base = memory.as_mut_ptr().cast::<u8>();
-            for (at, len) in &bytes {
+            for (at, len) in &mut bytes {
+                let address = (start + *at).next_multiple_of(8);
+                if random(3) == 0 && address + 8 <= start + 256 {
+                    (*at, *len) = (address - start, 8);
+                    // SAFETY: inside the array.
+                    let old = unsafe { base.add(*at).cast::<u64>().read() };
+                    if announced.insert_word(address, old) {
+                        continue;
+                    }
+                }
                 // SAFETY: inside the array.
                 unsafe { announced.insert_saving(base.add(*at).expose_provenance(), *len) };
             }
