@@ -7,10 +7,13 @@
 //!
 //! Tails alone would be of little use to requests of the same size (an object of 4 KiB takes 17 granules, and leaves 15 of a
 //! block of 32). So a run may also begin where the last one ended, and reach from a tail into the next block: objects of one size
-//! lie side by side.
+//! lie side by side. Of the block that a run was cut from the rest is kept aside, so that the next run of that size is cut from it in a few steps;
+//! whatever else happens puts it back first.
 //!
 //! Positions count granules from the start of the *puddle*, header included, because puddles are 2 MiB aligned and
 //! natural alignment follows from that.
+
+use std::ops::Range;
 
 use super::free_set::FreeSet;
 
@@ -19,9 +22,12 @@ use super::free_set::FreeSet;
 pub(super) struct Buddy {
     /// `free[k]` holds `position >> k` of each free block of `1 << k` granules.
     free: Vec<FreeSet>,
+    /// Those of `rest` included.
     free_granules: usize,
-    /// Where the run taken last ended.
-    last_end: usize,
+    /// What is left of the block that the last run was taken from, in no set: it begins where that run ended.
+    rest: Range<usize>,
+    /// Requests of this order and above have no better place than `rest`, as far as it reaches.
+    rest_order: usize,
 }
 
 impl Buddy {
@@ -33,7 +39,8 @@ impl Buddy {
                 .map(|order| FreeSet::new((granules >> order) + 1))
                 .collect(),
             free_granules: 0,
-            last_end: 0,
+            rest: 0..0,
+            rest_order: 0,
         }
     }
 
@@ -43,7 +50,8 @@ impl Buddy {
     }
 
     /// The number of free blocks by size: `histogram()[k]` blocks of `1 << k` granules.
-    pub(super) fn histogram(&self) -> Vec<usize> {
+    pub(super) fn histogram(&mut self) -> Vec<usize> {
+        self.put_rest_back();
         self.free.iter().map(FreeSet::len).collect()
     }
 
@@ -51,60 +59,79 @@ impl Buddy {
     pub(super) fn take(&mut self, granules: usize, align_granules: usize) -> Option<usize> {
         debug_assert!(granules > 0 && align_granules.is_power_of_two());
         let wanted = granules.next_power_of_two().max(align_granules).ilog2() as usize;
+        let behind_last = self.rest.start;
+        let may_follow = !granules.is_power_of_two() && behind_last.is_multiple_of(align_granules);
+        if may_follow && wanted >= self.rest_order && self.rest.len() >= granules {
+            self.rest.start += granules;
+            self.free_granules -= granules;
+            return Some(behind_last);
+        }
+        self.put_rest_back();
         let found =
             (wanted..self.free.len()).find_map(|order| Some((order, self.free[order].first()?)));
-        let behind_last = self.last_end;
-        if !granules.is_power_of_two()
-            && behind_last.is_multiple_of(align_granules)
+        self.rest_order = wanted;
+        if may_follow
             && found.is_none_or(|(order, block)| behind_last < block << order)
-            && self.take_at(behind_last, granules)
+            && self.cut(behind_last, granules)
         {
             return Some(behind_last);
         }
         let (order, block) = found?;
-        self.free[order].remove(block);
-        self.free_granules -= 1 << order;
         let position = block << order;
-        self.release(position + granules, (1 << order) - granules);
-        self.last_end = position + granules;
-        Some(position)
+        self.cut(position, granules).then_some(position)
     }
 
     /// Takes exactly the run `position .. position + granules`, which has to be free.
     pub(super) fn take_at(&mut self, position: usize, granules: usize) -> bool {
+        self.put_rest_back();
+        let is_free = self.cut(position, granules);
+        self.put_rest_back();
+        is_free
+    }
+
+    /// Gives the run `position .. position + granules` back.
+    pub(super) fn release(&mut self, position: usize, granules: usize) {
+        self.put_rest_back();
+        self.free_granules += granules;
+        self.insert(position..position + granules);
+    }
+
+    /// Takes a run out of the free blocks that it lies in. The rest of the last one is kept aside.
+    fn cut(&mut self, position: usize, granules: usize) -> bool {
         let mut cursor = position;
         let end = position + granules;
         while cursor < end {
             let Some(order) =
                 (0..self.free.len()).find(|&order| self.free[order].contains(cursor >> order))
             else {
-                self.release(position, cursor - position);
+                self.insert(position..cursor);
                 return false;
             };
             let start = (cursor >> order) << order;
             self.free[order].remove(cursor >> order);
-            self.free_granules -= 1 << order;
-            // What the block holds before and after the wanted run goes back.
-            let block_end = start + (1 << order);
-            let stop = block_end.min(end);
-            self.release(start, cursor - start);
-            self.release(stop, block_end - stop);
-            cursor = stop;
+            self.insert(start..cursor);
+            cursor = start + (1 << order);
         }
-        self.last_end = end;
+        self.rest = end..cursor;
+        self.free_granules -= granules;
         true
     }
 
-    /// Gives the run `position .. position + granules` back.
-    pub(super) fn release(&mut self, position: usize, granules: usize) {
-        let mut start = position;
-        let end = position + granules;
+    /// Makes what was kept aside free blocks again. Where it begins is not forgotten.
+    fn put_rest_back(&mut self) {
+        let rest = self.rest.start..self.rest.start;
+        let rest = std::mem::replace(&mut self.rest, rest);
+        self.insert(rest);
+    }
+
+    /// Enters free blocks.
+    fn insert(&mut self, range: Range<usize>) {
+        let Range { mut start, end } = range;
         while start < end {
             let order = (start.trailing_zeros() as usize).min((end - start).ilog2() as usize);
             self.release_block(start >> order, order);
             start += 1 << order;
         }
-        self.free_granules += granules;
     }
 
     fn release_block(&mut self, mut block: usize, mut order: usize) {

@@ -48,6 +48,8 @@ pub(crate) struct PuddleHeap {
     /// whoever still holds an element of it.
     pages: Box<[AtomicPtr<Slab>]>,
     free_granules: AtomicUsize,
+    /// As many granules in one piece are not there, nor more: they were refused, and nothing was given back since.
+    refused: AtomicUsize,
     /// Object extents, and slabs with at least one busy element. Zero: the puddle could be given back.
     occupied: AtomicIsize,
     /// Nothing but the root may be placed here yet.
@@ -169,6 +171,7 @@ impl PuddleHeap {
         }
         Ok(Self {
             free_granules: AtomicUsize::new(inner.buddy.free_granules()),
+            refused: AtomicUsize::new(usize::MAX),
             inner: Mutex::new(inner),
             pages,
             occupied: AtomicIsize::new(occupied),
@@ -184,6 +187,7 @@ impl PuddleHeap {
     /// Whether `granules` could fit, without the lock.
     pub(super) fn may_fit(&self, granules: usize) -> bool {
         self.free_granules.load(Ordering::Relaxed) >= granules
+            && granules < self.refused.load(Ordering::Relaxed)
             && !self.awaits_root.load(Ordering::Relaxed)
     }
 
@@ -191,6 +195,12 @@ impl PuddleHeap {
     fn recount(&self, inner: &Inner) {
         self.free_granules
             .store(inner.buddy.free_granules(), Ordering::Relaxed);
+    }
+
+    fn give_back(&self, inner: &mut Inner, position: usize, granules: usize) {
+        inner.buddy.release(position, granules);
+        self.refused.store(usize::MAX, Ordering::Relaxed);
+        self.recount(inner);
     }
 
     pub(crate) fn is_unused(&self) -> bool {
@@ -218,7 +228,12 @@ impl PuddleHeap {
                     .take_at(position, granules)
                     .then_some(position)?
             }
-            None => return None,
+            None => {
+                if align_granules == 1 {
+                    self.refused.fetch_min(granules, Ordering::Relaxed);
+                }
+                return None;
+            }
         };
         self.recount(inner);
         Some(position)
@@ -324,8 +339,7 @@ impl PuddleHeap {
         if let Some(object) = inner.objects.remove(&(position as u32)) {
             let start = puddle.address + position * GRANULE_SIZE;
             puddle.note_freed(start..start + object.granules as usize * GRANULE_SIZE);
-            inner.buddy.release(position, object.granules as usize);
-            self.recount(&inner);
+            self.give_back(&mut inner, position, object.granules as usize);
             self.occupied.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -340,8 +354,7 @@ impl PuddleHeap {
         let position = (slab.address - puddle.address) / GRANULE_SIZE;
         let size = slab.geometry.extent_size as usize;
         puddle.note_freed(slab.address..slab.address + size);
-        inner.buddy.release(position, size / GRANULE_SIZE);
-        self.recount(&inner);
+        self.give_back(&mut inner, position, size / GRANULE_SIZE);
     }
 
     /// A slab got its first busy element, or lost its last one.

@@ -239,7 +239,8 @@ impl PoolInner {
         let granules = (geometry.extent_size / GRANULE) as usize;
         let (puddle, found) =
             self.place(granules, |puddle, heap| heap.reserve_slab(puddle, class))?;
-        write_slab_header(&puddle, &found.0);
+        // SAFETY: puddles live while their store is open, and the pool is.
+        write_slab_header(unsafe { puddle.as_ref() }, &found.0);
         Ok(found)
     }
 
@@ -276,26 +277,26 @@ impl PoolInner {
         &self,
         granules: usize,
         mut take: impl FnMut(&Puddle, &PuddleHeap) -> Option<R>,
-    ) -> Result<(Arc<Puddle>, R)> {
-        loop {
-            let known = self
-                .puddles
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .len();
-            for at in 0..known {
-                let puddle = {
-                    let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
-                    let Some(puddle) = puddles.get(at) else { break };
-                    puddle.clone()
+    ) -> Result<(NonNull<Puddle>, R)> {
+        'again: loop {
+            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+            let known = puddles.len();
+            // In one go, and without counting references: each atomic operation waits for the last commit's fence.
+            for puddle in puddles.iter() {
+                let Some(heap) = puddle.heap.get() else {
+                    // Not under the lock: who loads heaps may be waiting for it.
+                    let puddle = puddle.clone();
+                    drop(puddles);
+                    self.heap_of(&puddle)?;
+                    continue 'again;
                 };
-                let heap = self.heap_of(&puddle)?;
                 if heap.may_fit(granules)
-                    && let Some(taken) = take(&puddle, heap)
+                    && let Some(taken) = take(puddle, heap)
                 {
-                    return Ok((puddle, taken));
+                    return Ok((NonNull::from(&**puddle), taken));
                 }
             }
+            drop(puddles);
             let _once = self
                 .heap
                 .resize

@@ -131,12 +131,13 @@ impl Allocation {
         let (puddle, position) = pool.place(granules, |puddle, heap| {
             heap.reserve_object(puddle, granules, data_offset)
         })?;
-        self.reserved.push(Place {
-            puddle: NonNull::from(&*puddle),
+        let place = Place {
+            puddle,
             what: What::Object(position),
-        });
+        };
+        self.reserved.push(place);
         Ok(write_object_header(
-            &puddle,
+            place.puddle(),
             position,
             announced,
             type_id,
@@ -240,10 +241,14 @@ impl Allocation {
         Ok(())
     }
 
+    #[inline(always)]
     fn is_cancelled(&self, place: &Place) -> bool {
-        if !self.cancelled {
-            return false;
-        }
+        self.cancelled && self.is_freed(place)
+    }
+
+    /// Whether an object that was allocated in this transaction was freed again.
+    #[cold]
+    fn is_freed(&self, place: &Place) -> bool {
         match place.what {
             // SAFETY: an element of the slab is reserved, so it stays.
             What::Element(slab, index) => !unsafe { slab.as_ref() }.is_live(index),
@@ -359,6 +364,33 @@ impl Allocation {
 
     /// The transaction is durable: what it freed may be reserved again.
     pub(crate) fn committed(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+        // Mostly there are none, and to drain a list takes longer than to see that it is empty.
+        if !self.new_slabs.is_empty() {
+            self.publish_slabs();
+        }
+        if self.cancelled {
+            self.give_cancelled_back(&pool_of);
+        }
+        for place in &self.reserved {
+            if let (What::Root(_), Some(heap)) = (place.what, place.puddle().heap.get()) {
+                heap.publish_root();
+            }
+        }
+        self.reserved.clear();
+        if !self.retired.is_empty() {
+            self.release_retired(&pool_of);
+        }
+        if !self.freed.is_empty() {
+            for place in &self.freed {
+                give_back(place, &pool_of);
+            }
+            shrink(&self.freed, &pool_of);
+            self.freed.clear();
+        }
+    }
+
+    #[inline(never)]
+    fn publish_slabs(&mut self) {
         for slab in self.new_slabs.drain(..) {
             let published = self.reserved.iter().any(|place| {
                 matches!(place.what, What::Element(other, index)
@@ -370,25 +402,23 @@ impl Allocation {
                 .published
                 .store(published, Ordering::Relaxed);
         }
-        if self.cancelled {
-            let cancelled: Vec<Place> = self
-                .reserved
-                .iter()
-                .filter(|place| self.is_cancelled(place))
-                .copied()
-                .collect();
-            for place in &cancelled {
-                give_back(place, &pool_of);
-            }
-            shrink(&cancelled, &pool_of);
+    }
+
+    /// What was allocated and freed in the transaction may be reserved again.
+    #[cold]
+    fn give_cancelled_back(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+        let is_freed = |place: &&Place| self.is_freed(place);
+        let cancelled: Vec<Place> = self.reserved.iter().filter(is_freed).copied().collect();
+        for place in &cancelled {
+            give_back(place, &pool_of);
         }
-        for place in &self.reserved {
-            if let (What::Root(_), Some(heap)) = (place.what, place.puddle().heap.get()) {
-                heap.publish_root();
-            }
-        }
-        self.reserved.clear();
+        shrink(&cancelled, &pool_of);
         self.cancelled = false;
+    }
+
+    /// The extents of retired slabs may be reserved again.
+    #[inline(never)]
+    fn release_retired(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
         for (puddle, slab) in self.retired.drain(..) {
             // SAFETY: puddles live while their store is open.
             let puddle = unsafe { puddle.as_ref() };
@@ -399,13 +429,6 @@ impl Allocation {
                 pool.shrink(puddle);
             }
         }
-        let freed = std::mem::take(&mut self.freed);
-        for place in &freed {
-            give_back(place, &pool_of);
-        }
-        shrink(&freed, &pool_of);
-        self.freed = freed;
-        self.freed.clear();
     }
 
     /// The transaction is rolled back: everything is as before it.
