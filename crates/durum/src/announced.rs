@@ -4,62 +4,23 @@
 //! whatever its shape, a fresh object counts as announced, and the commit visits each line once. Ranges of
 //! [`LARGE`] bytes and more are kept as sorted, disjoint intervals.
 
-use std::mem::MaybeUninit;
+mod lines;
+
 use std::ops::Range;
 
-use durum_persist::wide;
+use lines::{LINE, Lines, lines_of, mask_of};
+
+pub(crate) use lines::{AnnouncedLine, runs};
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
 /// Fresh objects from this size on may be worth a way of their own.
 pub(crate) const FRESH_LARGE: usize = 1024;
-const LINE: usize = 64;
-
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    /// Address divided by 64.
-    number: usize,
-    /// Bit n: byte n of the line is announced.
-    mask: u64,
-    /// Bit n: `old` holds what byte n was.
-    saved: u64,
-    old: [MaybeUninit<u64>; 8],
-}
-
-/// An entry of the index. One of an earlier epoch is free.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// The epoch, and below it the line's number.
-    tag: u64,
-    /// Where the line is in `lines`.
-    at: u32,
-}
-
-/// Where the epoch lies in a tag.
-const EPOCH_SHIFT: u32 = 48;
-const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
-/// Entries of a new index. One that grew further than this many lines keep busy is given back.
-const INDEX_MIN: usize = 128;
-const INDEX_KEPT: usize = 1 << 16;
-
-/// An announced line, for engines that keep old contents here.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AnnouncedLine<'a> {
-    pub(crate) address: usize,
-    /// Bit n: byte n is announced.
-    pub(crate) mask: u64,
-    /// Bit n: byte n of `old` is what it was before. The others of `old` are nothing.
-    pub(crate) saved: u64,
-    pub(crate) old: &'a [MaybeUninit<u64>; 8],
-}
 
 /// A set of byte ranges.
 #[derive(Debug)]
 pub(crate) struct Announced {
-    lines: Vec<Line>,
-    /// Open hash from line number to index in `lines`; a power of two in size, at most half full. Emptied by the next epoch.
-    index: Vec<Place>,
-    epoch: u64,
+    lines: Lines,
     large: Vec<Range<usize>>,
     /// Those of [`FRESH_LARGE`] bytes and more that are fresh, sorted; they lie in `large` too.
     fresh: Vec<Range<usize>>,
@@ -74,11 +35,8 @@ const FEW_RANGES: usize = 16;
 
 impl Default for Announced {
     fn default() -> Self {
-        let (lines, index) = Self::with_index(INDEX_MIN);
         Self {
-            lines,
-            index,
-            epoch: 1,
+            lines: Lines::default(),
             large: Vec::new(),
             fresh: Vec::new(),
             bytes: 0,
@@ -87,161 +45,7 @@ impl Default for Announced {
     }
 }
 
-/// The bytes of the line at `number` that `[start, end)` covers.
-#[inline]
-fn mask_of(number: usize, start: usize, end: usize) -> u64 {
-    let first = start.saturating_sub(number * LINE).min(LINE);
-    let last = (end - number * LINE).min(LINE);
-    let ones = last - first;
-    if ones == LINE {
-        !0
-    } else {
-        ((1u64 << ones) - 1) << first
-    }
-}
-
-/// Copies the bytes of the line at `address` that `mask` selects.
-///
-/// # Safety
-/// These bytes are readable, and nobody changes them meanwhile.
-#[inline]
-unsafe fn save(old: &mut [MaybeUninit<u64>; 8], address: usize, mask: u64) {
-    let (target, source) = (old.as_mut_ptr().cast::<u8>(), address as *const u8);
-    if wide::is_there() {
-        // SAFETY: as the caller promises; `old` has 64 bytes.
-        return unsafe { wide::copy_bytes(target, source, mask) };
-    }
-    for (first, ones) in runs(mask) {
-        // SAFETY: as the caller promises; `first + ones` is at most 64.
-        unsafe {
-            target
-                .add(first)
-                .copy_from_nonoverlapping(source.add(first), ones);
-        }
-    }
-}
-
-/// The runs of ones in a mask, of a line's bytes or of pages: where each begins, and how long it is.
-#[inline]
-pub(crate) fn runs(mask: u64) -> impl Iterator<Item = (usize, usize)> {
-    let mut rest = mask;
-    std::iter::from_fn(move || {
-        if rest == 0 {
-            return None;
-        }
-        let first = rest.trailing_zeros() as usize;
-        let ones = (rest >> first).trailing_ones() as usize;
-        rest = match first + ones {
-            LINE => 0,
-            end => rest & (!0 << end),
-        };
-        Some((first, ones))
-    })
-}
-
-#[inline]
-fn lines_of(start: usize, end: usize) -> Range<usize> {
-    start / LINE..end.div_ceil(LINE)
-}
-
 impl Announced {
-    fn with_index(places: usize) -> (Vec<Line>, Vec<Place>) {
-        debug_assert!(places.is_power_of_two());
-        // Half of the places are ever used.
-        (
-            Vec::with_capacity(places / 2),
-            vec![Place::default(); places],
-        )
-    }
-
-    /// What the entry of a line begins with, if it is of this epoch.
-    #[inline(always)]
-    fn tag(&self, number: usize) -> u64 {
-        self.epoch << EPOCH_SHIFT | number as u64
-    }
-
-    /// Where the line is in `lines`, or else the free entry of the index that is to name it.
-    #[inline(always)]
-    fn find(&self, number: usize) -> Result<usize, usize> {
-        let (tag, last) = (self.tag(number), self.index.len() - 1);
-        // Fibonacci hashing: the upper bits of the product are the well mixed ones.
-        let mut slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last;
-        loop {
-            // SAFETY: the length is a power of two, so `last` is its mask.
-            let place = unsafe { self.index.get_unchecked(slot) };
-            if place.tag == tag {
-                return Ok(place.at as usize);
-            }
-            if (place.tag ^ tag) >> EPOCH_SHIFT != 0 {
-                return Err(slot);
-            }
-            slot = (slot + 1) & last;
-        }
-    }
-
-    /// The line, entered with nothing announced if it was not there.
-    #[inline(always)]
-    fn line(&mut self, number: usize) -> &mut Line {
-        let at = match self.find(number) {
-            Ok(at) => at,
-            Err(_) if self.is_growing() => self.grow_and_enter(number),
-            Err(slot) => self.enter(number, slot, 0),
-        };
-        debug_assert!(at < self.lines.len());
-        // SAFETY: entries of this epoch name lines that are there.
-        unsafe { self.lines.get_unchecked_mut(at) }
-    }
-
-    /// Enters a line whose bytes of `mask` are announced, and about to be saved. Not where the index has to grow.
-    #[inline(always)]
-    fn enter(&mut self, number: usize, slot: usize, mask: u64) -> usize {
-        let (tag, at) = (self.tag(number), self.lines.len());
-        debug_assert!(at < self.lines.capacity());
-        // SAFETY: less than half of the index is in use, and there is room for as many lines; `find` gives slots of the index.
-        unsafe {
-            let line = self.lines.as_mut_ptr().add(at);
-            (&raw mut (*line).number).write(number);
-            (&raw mut (*line).mask).write(mask);
-            (&raw mut (*line).saved).write(mask);
-            self.lines.set_len(at + 1);
-            *self.index.get_unchecked_mut(slot) = Place { tag, at: at as u32 };
-        }
-        at
-    }
-
-    /// Whether the index has to grow before another line is entered.
-    #[inline(always)]
-    fn is_growing(&self) -> bool {
-        self.lines.len() * 2 >= self.index.len()
-    }
-
-    #[cold]
-    fn grow_and_enter(&mut self, number: usize) -> usize {
-        self.grow();
-        match self.find(number) {
-            Ok(at) => at,
-            Err(slot) => self.enter(number, slot, 0),
-        }
-    }
-
-    fn grow(&mut self) {
-        let (mut lines, index) = Self::with_index(self.index.len() * 2);
-        lines.append(&mut self.lines);
-        (self.lines, self.index) = (lines, index);
-        for at in 0..self.lines.len() {
-            let number = self.lines[at].number;
-            if let Err(slot) = self.find(number) {
-                let (tag, at) = (self.tag(number), at as u32);
-                self.index[slot] = Place { tag, at };
-            }
-        }
-    }
-
-    #[inline]
-    fn mask(&self, number: usize) -> u64 {
-        self.find(number).map_or(0, |at| self.lines[at].mask)
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.large.is_empty()
     }
@@ -263,14 +67,14 @@ impl Announced {
         let (end, number) = (start + len, start / LINE);
         if self.large.is_empty() && end <= (number + 1) * LINE {
             let wanted = mask_of(number, start, end);
-            return self.mask(number) & wanted == wanted;
+            return self.lines.mask(number) & wanted == wanted;
         }
         if self.large_covers(start, end) {
             return true;
         }
         lines_of(start, end).all(|number| {
             let wanted = mask_of(number, start, end);
-            self.mask(number) & wanted == wanted
+            self.lines.mask(number) & wanted == wanted
                 || self.large_covers(start.max(number * LINE), end.min((number + 1) * LINE))
         })
     }
@@ -283,11 +87,13 @@ impl Announced {
             return true;
         }
         if lines_of(start, end).len() <= self.lines.len() {
-            lines_of(start, end).any(|number| self.mask(number) & mask_of(number, start, end) != 0)
+            lines_of(start, end)
+                .any(|number| self.lines.mask(number) & mask_of(number, start, end) != 0)
         } else {
             self.lines.iter().any(|line| {
-                lines_of(start, end).contains(&line.number)
-                    && line.mask & mask_of(line.number, start, end) != 0
+                let number = line.address / LINE;
+                lines_of(start, end).contains(&number)
+                    && line.mask & mask_of(number, start, end) != 0
             })
         }
     }
@@ -310,9 +116,7 @@ impl Announced {
             self.insert_large(start..start + len);
             return;
         }
-        for number in lines_of(start, start + len) {
-            self.line(number).mask |= mask_of(number, start, start + len);
-        }
+        self.lines.insert(start, len);
     }
 
     /// Adds a range that was just allocated.
@@ -337,25 +141,14 @@ impl Announced {
     #[inline(always)]
     pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
         debug_assert!(len > 0 && len < LARGE);
-        let offset = start % LINE;
-        if offset + len > LINE || !self.large.is_empty() {
-            // SAFETY: the same contract.
-            return unsafe { self.insert_saving_lines(start, len) };
-        }
-        let mask = (!0 >> (LINE - len)) << offset;
-        let line = self.line(start / LINE);
-        let fresh = mask & !line.mask;
-        if fresh == 0 {
-            return;
-        }
-        line.mask |= mask;
-        line.saved |= fresh;
-        // SAFETY: the bytes of `fresh` lie in the range of the contract; a whole word is one of the eight.
+        // SAFETY: the same contract.
         unsafe {
-            if len == 8 && fresh == mask && offset.is_multiple_of(8) {
-                line.old[offset / 8].write((start as *const u64).read());
+            if self.large.is_empty() {
+                self.lines.insert_saving(start, len);
             } else {
-                save(&mut line.old, start - offset, fresh);
+                let large = &self.large;
+                self.lines
+                    .insert_saving_except(start, len, |number| mask_in(large, number));
             }
         }
     }
@@ -363,86 +156,7 @@ impl Announced {
     /// The same for the word at `start`, a multiple of 8, which holds `old`; where that takes few steps and no call. Whether it was done.
     #[inline(always)]
     pub(crate) fn insert_word(&mut self, start: usize, old: u64) -> bool {
-        debug_assert!(start.is_multiple_of(8));
-        if !self.large.is_empty() || self.is_growing() {
-            return false;
-        }
-        let mask = 0xff << (start % LINE);
-        let at = match self.find(start / LINE) {
-            Ok(at) => {
-                // SAFETY: entries of this epoch name lines that are there.
-                let line = unsafe { self.lines.get_unchecked_mut(at) };
-                match line.mask & mask {
-                    0 => {}
-                    known => return known == mask,
-                }
-                line.mask |= mask;
-                line.saved |= mask;
-                at
-            }
-            Err(slot) => self.enter(start / LINE, slot, mask),
-        };
-        // SAFETY: the line is there.
-        unsafe { self.lines.get_unchecked_mut(at).old[start % LINE / 8].write(old) };
-        true
-    }
-
-    /// # Safety
-    /// As for [`Announced::insert_saving`].
-    #[inline(never)]
-    unsafe fn insert_saving_lines(&mut self, start: usize, len: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if wide::is_there() {
-            // SAFETY: the same contract; the processor has what the function needs.
-            return unsafe { self.insert_saving_lines_wide(start, len) };
-        }
-        // SAFETY: `save` gets bytes of the range of the contract.
-        self.insert_saving_lines_by(start, len, |old, address, mask| unsafe {
-            save(old, address, mask);
-        });
-    }
-
-    /// # Safety
-    /// As for [`Announced::insert_saving`].
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn insert_saving_lines_wide(&mut self, start: usize, len: usize) {
-        // SAFETY: as above; `old` has 64 bytes.
-        self.insert_saving_lines_by(start, len, |old, address, mask| unsafe {
-            wide::copy_bytes(old.as_mut_ptr().cast(), address as *const u8, mask);
-        });
-    }
-
-    #[inline(always)]
-    fn insert_saving_lines_by(
-        &mut self,
-        start: usize,
-        len: usize,
-        save: impl Fn(&mut [MaybeUninit<u64>; 8], usize, u64),
-    ) {
-        for number in lines_of(start, start + len) {
-            let mut mask = mask_of(number, start, start + len);
-            if !self.large.is_empty() {
-                mask &= !self.large_mask(number);
-            }
-            let line = self.line(number);
-            let fresh = mask & !line.mask;
-            line.mask |= mask;
-            line.saved |= fresh;
-            save(&mut line.old, number * LINE, fresh);
-        }
-    }
-
-    /// The bytes of a line that large ranges cover.
-    fn large_mask(&self, number: usize) -> u64 {
-        let (start, end) = (number * LINE, (number + 1) * LINE);
-        let from = self.large.partition_point(|range| range.end <= start);
-        let touching = self.large[from..]
-            .iter()
-            .take_while(|range| range.start < end);
-        touching.fold(0, |mask, range| {
-            mask | mask_of(number, range.start.max(start), range.end.min(end))
-        })
+        self.large.is_empty() && self.lines.insert_word(start, old)
     }
 
     /// Visits the runs of `[start, start + len)` in which no byte is announced.
@@ -457,7 +171,7 @@ impl Announced {
             return visit(start..end);
         }
         for number in lines_of(start, end) {
-            let announced = self.mask(number) | self.large_mask(number);
+            let announced = self.lines.mask(number) | mask_in(&self.large, number);
             for (first, ones) in runs(mask_of(number, start, end) & !announced) {
                 let from = number * LINE + first;
                 visit(from..from + ones);
@@ -467,25 +181,17 @@ impl Announced {
 
     /// The bytes of a line that are announced and were not kept: a commit cannot tell whether they have changed.
     pub(crate) fn not_saved(&self, number: usize) -> u64 {
-        let small = self.find(number).map_or(0, |at| {
-            let line = &self.lines[at];
-            line.mask & !line.saved
-        });
+        let small = self.lines.not_saved(number);
         match self.large.is_empty() {
             true => small,
-            false => small | self.large_mask(number),
+            false => small | mask_in(&self.large, number),
         }
     }
 
     /// Visits the lines of small ranges, in the order in which they came.
     #[inline]
     pub(crate) fn lines(&self) -> impl ExactSizeIterator<Item = AnnouncedLine<'_>> {
-        self.lines.iter().map(|line| AnnouncedLine {
-            address: line.number * LINE,
-            mask: line.mask,
-            saved: line.saved,
-            old: &line.old,
-        })
+        self.lines.iter()
     }
 
     /// The large ranges, in order of address.
@@ -514,8 +220,8 @@ impl Announced {
         for range in &self.large {
             visit(range.start, range.end - range.start);
         }
-        for line in &self.lines {
-            let start = line.number * LINE;
+        for line in self.lines.iter() {
+            let start = line.address;
             if !self.large.is_empty() && whole_lines && self.touches_large(start) {
                 continue;
             }
@@ -540,10 +246,6 @@ impl Announced {
     /// Forgets everything.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        if self.epoch == EPOCH_MAX || self.index.len() > INDEX_KEPT {
-            self.forget_epochs();
-        }
-        self.epoch += 1;
         self.lines.clear();
         // Only `insert` enters anything there.
         if self.bytes > 0 {
@@ -553,18 +255,16 @@ impl Announced {
             self.few.clear();
         }
     }
+}
 
-    #[cold]
-    fn forget_epochs(&mut self) {
-        if self.index.len() > INDEX_KEPT {
-            (self.lines, self.index) = Self::with_index(INDEX_MIN);
-        } else if self.epoch == EPOCH_MAX {
-            self.index.fill(Place::default());
-        } else {
-            return;
-        }
-        self.epoch = 0;
-    }
+/// The bytes of a line that these large ranges cover.
+fn mask_in(large: &[Range<usize>], number: usize) -> u64 {
+    let (start, end) = (number * LINE, (number + 1) * LINE);
+    let from = large.partition_point(|range| range.end <= start);
+    let touching = large[from..].iter().take_while(|range| range.start < end);
+    touching.fold(0, |mask, range| {
+        mask | mask_of(number, range.start.max(start), range.end.min(end))
+    })
 }
 
 #[cfg(test)]
@@ -635,15 +335,6 @@ mod tests {
             });
             assert!(bytes.iter().all(|seen| *seen), "the others are gaps");
         }
-    }
-
-    #[test]
-    fn runs_of_ones_are_found() {
-        let found = |bits| runs(bits).collect::<Vec<_>>();
-        assert_eq!(found(0), []);
-        assert_eq!(found(u64::MAX), [(0, 64)]);
-        assert_eq!(found(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
-        assert_eq!(found(1 << 63 | 1), [(0, 1), (63, 1)]);
     }
 
     #[test]
