@@ -175,15 +175,22 @@ impl StoreInner {
     }
 
     /// The id of a Rust type, registered with the store.
+    #[inline]
     pub(crate) fn ensure_type<T: Described>(&self) -> Result<u64> {
         self.ensure_described(T::description())
     }
 
     /// The id of a described type, registered with the store.
+    #[inline]
     pub(crate) fn ensure_described(&self, description: &Description) -> Result<u64> {
-        if description.is_registered_with(self.key) {
-            return Ok(description.id);
+        if !description.is_registered_with(self.key) {
+            self.register(description)?;
         }
+        Ok(description.id)
+    }
+
+    #[cold]
+    fn register(&self, description: &Description) -> Result<()> {
         if !self
             .types
             .read()
@@ -199,7 +206,7 @@ impl StoreInner {
         description
             .registered_with
             .store(self.key, Ordering::Relaxed);
-        Ok(description.id)
+        Ok(())
     }
 
     pub(crate) fn type_name(&self, id: u64) -> String {

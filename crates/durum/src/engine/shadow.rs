@@ -41,7 +41,7 @@ use zerocopy::IntoBytes;
 use super::Engine;
 use crate::announced::{Announced, AnnouncedLine, runs};
 use crate::error::{Result, Step};
-use crate::fault::{guarded, media_failed};
+use crate::fault::{Guard, guarded, media_failed};
 use crate::media::Barrier;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
@@ -103,7 +103,10 @@ impl Engine for Shadow {
             return Err(error.into());
         }
         journal.prefetch_next();
-        guarded(|| changes::push_lines(&mut writer.record, &tx.announced));
+        {
+            let _guard = Guard::new();
+            changes::push_lines(&mut writer.record, &tx.announced);
+        }
         if !tx.announced.large().is_empty() {
             let may_be_direct = tx.durability == Durability::Durable;
             push_large(writer, &tx.announced, &tx.sets, may_be_direct, journal);
