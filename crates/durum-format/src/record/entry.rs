@@ -35,6 +35,18 @@ pub enum Operation {
     ClearBits,
 }
 
+impl Operation {
+    /// What a word that was `old` becomes by an entry that holds `word`.
+    #[inline]
+    pub fn apply(self, old: u64, word: u64) -> u64 {
+        match self {
+            Self::Store => word,
+            Self::SetBits => old | word,
+            Self::ClearBits => old & !word,
+        }
+    }
+}
+
 /// One change, or the condition on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {

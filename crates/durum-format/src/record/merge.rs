@@ -67,10 +67,7 @@ impl Page {
             if let Some(keep) = &mut self.keep {
                 keep[at] &= !bits;
             }
-            match operation {
-                Operation::ClearBits => self.value[at] &= !bits,
-                Operation::SetBits | Operation::Store => self.value[at] |= bits,
-            }
+            self.value[at] = operation.apply(self.value[at].into(), bits.into()) as u8;
         }
     }
 }

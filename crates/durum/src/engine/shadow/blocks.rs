@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use durum_format::record::{Change, Operation};
+use durum_format::record::Change;
 use durum_persist::line::LINE;
 use rustc_hash::FxHashMap;
 use zerocopy::IntoBytes;
@@ -91,11 +91,7 @@ impl Files {
                 let places = &mut block[line % PAGE / WORD..][..LINE / WORD];
                 for word in words {
                     let place = &mut places[mask.trailing_zeros() as usize];
-                    match operation {
-                        Operation::Store => *place = *word,
-                        Operation::SetBits => *place |= *word,
-                        Operation::ClearBits => *place &= !*word,
-                    }
+                    *place = operation.apply(*place, *word);
                     mask &= mask - 1;
                 }
             }

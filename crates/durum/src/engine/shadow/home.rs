@@ -343,12 +343,7 @@ unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words
         // SAFETY: as the caller promises.
         unsafe {
             let place = home.add(mask.trailing_zeros() as usize);
-            let word = match operation {
-                Operation::Store => word,
-                Operation::SetBits => place.read() | word,
-                Operation::ClearBits => place.read() & !word,
-            };
-            line::store_u64(place, word);
+            line::store_u64(place, operation.apply(place.read(), word));
         }
         mask &= mask - 1;
     }

@@ -181,12 +181,7 @@ mod tests {
                         let at = line as usize - BASE + 8 * index;
                         let place = memory[at..].first_chunk_mut().unwrap();
                         let (old, new) = (u64::from_le_bytes(*place), u64::from_le(*word));
-                        *place = match operation {
-                            Operation::Store => new,
-                            Operation::SetBits => old | new,
-                            Operation::ClearBits => old & !new,
-                        }
-                        .to_le_bytes();
+                        *place = operation.apply(old, new).to_le_bytes();
                     }
                 }
                 Change::Copy { target, data } => {
