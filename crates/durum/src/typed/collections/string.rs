@@ -1,6 +1,7 @@
 //! `PString`: UTF-8 text.
 
 use std::borrow::{Borrow, Cow};
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -16,7 +17,6 @@ use crate::typed::psafe::{PClone, PSafe, Root};
 
 /// A string in the pool.
 #[repr(transparent)]
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct PString<P: PoolType> {
     bytes: PVec<u8, P>,
 }
@@ -191,6 +191,26 @@ impl<P: PoolType> std::hash::Hash for PString<P> {
     /// As the text.
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
+    }
+}
+
+impl<P: PoolType> PartialEq for PString<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl<P: PoolType> Eq for PString<P> {}
+
+impl<P: PoolType> PartialOrd for PString<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P: PoolType> Ord for PString<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
     }
 }
 
