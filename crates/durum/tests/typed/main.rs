@@ -1,6 +1,7 @@
 //! The typed interface, on both engines.
 
 mod attacks;
+mod collections;
 mod counted;
 mod limits;
 mod remains;

@@ -1,5 +1,7 @@
 //! `PVec`: elements in a row.
 
+mod iter;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,6 +14,7 @@ use std::{cmp, ptr};
 
 use durum_format::types::{Field, Primitive, Type};
 
+pub use self::iter::IterMut;
 use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal, running};
@@ -106,9 +109,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         };
         let buffer = running.allocate::<Row<T>>(bytes, align_of::<T>());
         let used = self.len * size_of::<T>();
-        if used > 0 {
-            running.close_accounts(self.buffer, used);
-        }
+        Self::close_accounts(running, self.buffer, self.len);
         let target = ptr::with_exposed_provenance_mut::<u8>(buffer);
         // SAFETY: just allocated, and longer than what is moved there.
         unsafe {
@@ -130,10 +131,15 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     fn prepare(&self, running: &Running, from: usize, to: usize) {
         let bytes = (to - from) * size_of::<T>();
         if bytes > 0 {
-            if T::OWNERS {
-                running.close_accounts(self.address(from), bytes);
-            }
+            Self::close_accounts(running, self.buffer, self.len);
             running.announce(self.address(from), bytes);
+        }
+    }
+
+    /// The accounts of all elements end: one may be of several in a row, and must neither count elements that are moved out of it nor overlap another one.
+    fn close_accounts(running: &Running, start: usize, len: usize) {
+        if T::OWNERS {
+            running.close_accounts(start, len * size_of::<T>());
         }
     }
 
@@ -262,10 +268,12 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         if len >= self.len {
             return;
         }
-        let running = running::<P>();
+        let (running, holds_any) = (running::<P>(), needs_drop::<T>() || T::POINTERS);
+        if holds_any {
+            self.prepare(running, len, self.len);
+        }
         let old = std::mem::replace(&mut self.len, len);
-        if needs_drop::<T>() || T::POINTERS {
-            self.prepare(running, len, old);
+        if holds_any {
             for at in len..old {
                 // SAFETY: an element that the vector has given up.
                 unsafe { pbox::drop_value::<T>(running, self.address(at)) };
@@ -321,8 +329,9 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// The element or the elements at `at`, to be changed, if they are there.
     pub fn get_mut<I: SliceIndex<[T]>>(&mut self, at: I) -> Option<&mut I::Output> {
+        let (start, len) = (self.buffer, self.len);
         let found = self.slice_mut().get_mut(at)?;
-        Self::open_to_changes(found);
+        Self::open_to_changes(found, start, len);
         Some(found)
     }
 
@@ -332,14 +341,17 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
     }
 
-    /// Announces an element or several in a row.
+    /// Announces an element or several in a row, of the vector of `all_len` that begins at `all`.
     #[inline]
-    fn open_to_changes<E: ?Sized>(elements: &mut E) {
+    fn open_to_changes<E: ?Sized>(elements: &mut E, all: usize, all_len: usize) {
         let (first, bytes) = (ptr::from_mut(elements).cast::<T>(), size_of_val(elements));
         match bytes.checked_div(size_of::<T>()) {
             None | Some(0) => {}
             Some(1) => running::<P>().open_to_changes(first),
-            Some(len) => running::<P>().open_row_to_changes(first, len),
+            Some(len) => {
+                Self::close_accounts(running::<P>(), all, all_len);
+                running::<P>().open_row_to_changes(first, len);
+            }
         }
     }
 
@@ -362,39 +374,9 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     }
 }
 
-/// Elements to be changed, each announced when it is given.
-#[derive(Debug)]
-pub struct IterMut<'a, T: PSafe> {
-    elements: slice::IterMut<'a, T>,
-    running: &'a Running,
-}
-
-impl<'a, T: PSafe> Iterator for IterMut<'a, T> {
-    type Item = &'a mut T;
-
-    fn next(&mut self) -> Option<&'a mut T> {
-        let element = self.elements.next()?;
-        self.running.open_to_changes(element);
-        Some(element)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.elements.size_hint()
-    }
-}
-
-impl<T: PSafe> DoubleEndedIterator for IterMut<'_, T> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let element = self.elements.next_back()?;
-        self.running.open_to_changes(element);
-        Some(element)
-    }
-}
-
-impl<T: PSafe> ExactSizeIterator for IterMut<'_, T> {}
-
 unsafe fn drop_buffer<T: PSafe>(running: &Running, buffer: usize, len: usize) {
     if needs_drop::<T>() {
+        running.close_accounts(buffer, len * size_of::<T>());
         for at in 0..len {
             // SAFETY: the vector owned the elements, and is gone.
             unsafe { pbox::drop_value::<T>(running, buffer + at * size_of::<T>()) };
@@ -431,8 +413,9 @@ impl<T: PSafe, P: PoolType> Deref for PVec<T, P> {
 impl<T: PSafe, P: PoolType> DerefMut for PVec<T, P> {
     /// All elements, to be changed: announced as a whole.
     fn deref_mut(&mut self) -> &mut [T] {
+        let (start, len) = (self.buffer, self.len);
         let all = self.slice_mut();
-        Self::open_to_changes(all);
+        Self::open_to_changes(all, start, len);
         all
     }
 }
@@ -450,8 +433,9 @@ impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> IndexMut<I> for PVec<T, P> {
     /// The element or the elements, to be changed: these are announced, and no others.
     #[inline]
     fn index_mut(&mut self, at: I) -> &mut I::Output {
+        let (start, len) = (self.buffer, self.len);
         let found = &mut self.slice_mut()[at];
-        Self::open_to_changes(found);
+        Self::open_to_changes(found, start, len);
         found
     }
 }
