@@ -1,0 +1,349 @@
+//! `PHashMap`: entries by the hash of their keys.
+//!
+//! A table is a row of groups. A group is one word, with a byte for each of its seven slots, and the slots behind it:
+//!
+//! ```text
+//! map     table | groups | len | seed
+//! table   group 0 | group 1 | ...                         a power of two
+//! group   tag 0 ... tag 6, overflow | slot 0 ... slot 6   tag: 7 bits of the hash of the entry there, or 0
+//! ```
+//!
+//! The hash says where to begin and in which steps to go on. An entry lies in the first group on its way that had a vacant slot when it came; in each group that it passed,
+//! `overflow` counts it, and goes down when it is removed. So a search ends at the first group that nobody passed, nothing has to stay where an entry was
+//! removed, and no entry is ever moved for another one. An insertion writes to a group's word, to a slot behind it, mostly on the same line, and to the map's length; one entry
+//! of ten passes a group, and writes to a second word.
+//!
+//! A full table is replaced by one of twice as many groups. The code of the user (`Hash`, `Eq`, `Borrow`, closures) runs before anything is changed; if it panics, or if it
+//! contradicts itself, searches give wrong answers at worst: which slots have entries is told by the tags alone.
+
+mod entry;
+mod hasher;
+mod iter;
+mod table;
+mod traits;
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+pub use self::entry::{Entry, OccupiedEntry, VacantEntry};
+use self::hasher::{fresh_seed, hash_of};
+pub use self::iter::{IntoIter, Iter, IterMut, Keys, Values, ValuesMut};
+use self::table::{Place, Table, drop_table};
+use crate::typed::binding::PoolType;
+use crate::typed::journal::{Journal, running};
+use crate::typed::psafe::PSafe;
+use crate::typed::running::{Running, Work};
+
+/// A hash map in the pool.
+///
+/// What gives a value to be changed ([`PHashMap::get_mut`], [`PHashMap::iter_mut`], entries) announces that value and nothing else.
+///
+/// Which entries there are is part of the pool, and so is where `Hash` has put them. A key type whose `Hash` is another one in a new build of the program finds its old entries after
+/// [`PHashMap::rehash`].
+#[repr(C)]
+pub struct PHashMap<K: PSafe, V: PSafe, P: PoolType> {
+    /// Address of the table; 0 if there is none.
+    table: usize,
+    groups: usize,
+    len: usize,
+    seed: u64,
+    _entries: PhantomData<(*mut K, *mut V, P)>,
+}
+
+impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
+    /// An empty map, which has allocated nothing.
+    pub const fn new() -> Self {
+        const { K::POOL.and(V::POOL).assert_fits(P::ID) };
+        Self {
+            table: 0,
+            groups: 0,
+            len: 0,
+            seed: 0,
+            _entries: PhantomData,
+        }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of entries that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.table().capacity()
+    }
+
+    /// Drops all entries and frees their room: that writes less than to say of each slot that it is vacant.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// The entries, in no order.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(self)
+    }
+
+    /// The entries, in no order, their values to be changed. Each value is announced when the iterator comes to it.
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        IterMut::new(self)
+    }
+
+    /// The keys, in no order.
+    pub fn keys(&self) -> Keys<'_, K, V> {
+        Keys::new(self)
+    }
+
+    /// The values, in no order.
+    pub fn values(&self) -> Values<'_, K, V> {
+        Values::new(self)
+    }
+
+    /// The values, in no order, to be changed. Each is announced when the iterator comes to it.
+    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
+        ValuesMut::new(self)
+    }
+
+    fn table(&self) -> Table<K, V> {
+        Table::at(self.table, self.groups)
+    }
+
+    /// Takes an entry out of a map that is not searched any more.
+    fn take_unsearched(&mut self, place: Place<K, V>, running: &Running) -> (K, V) {
+        let entry = place.take(running);
+        self.len -= 1;
+        entry
+    }
+}
+
+impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
+    /// An empty map with room for `capacity` entries.
+    ///
+    /// # Panics
+    /// As [`PHashMap::reserve`].
+    pub fn with_capacity(capacity: usize, j: &Journal<P>) -> Self {
+        let mut made = Self::new();
+        made.reserve(capacity, j);
+        made
+    }
+
+    /// Makes room for `additional` more entries.
+    ///
+    /// # Panics
+    /// If that is more than memory has. If the pool cannot grow, the transaction returns the error.
+    pub fn reserve(&mut self, additional: usize, j: &Journal<P>) {
+        if additional > self.capacity() - self.len {
+            self.take_room(additional, j.running());
+        }
+    }
+
+    /// Gives room back that the entries do not need.
+    pub fn shrink_to_fit(&mut self, j: &Journal<P>) {
+        if self.len == 0 {
+            self.clear();
+        } else if let Some(groups) = Table::<K, V>::groups_for(self.len)
+            && groups < self.groups
+        {
+            self.move_to(groups, j.running());
+        }
+    }
+
+    /// Puts all entries where their keys' `Hash` says now, if that is not what it said when they were inserted.
+    pub fn rehash(&mut self, j: &Journal<P>) {
+        if self.table != 0 {
+            self.move_to(self.groups, j.running());
+        }
+    }
+
+    #[cold]
+    fn take_room(&mut self, additional: usize, running: &Running) {
+        let wanted = self.len.checked_add(additional);
+        let Some(groups) = wanted.and_then(Table::<K, V>::groups_for) else {
+            panic!("a map of that many entries has no room in memory");
+        };
+        self.move_to(groups, running);
+    }
+
+    /// Moves all entries to a table of so many groups.
+    fn move_to(&mut self, groups: usize, running: &Running) {
+        let (old, seed) = (self.table(), fresh_seed());
+        // All of them before anything is moved: a key may not only panic, it may also change itself in the old table.
+        let hashes: Vec<u64> = self.keys().map(|key| hash_of(seed, key)).collect();
+        let new = Table::allocate(groups, running);
+        old.close_accounts(running);
+        for (place, hash) in old.places().zip(hashes) {
+            new.move_here(hash, place);
+        }
+        match old.start() {
+            // One owner more in the hands of whoever has the map.
+            0 => running.gain(1),
+            start => running.free(start),
+        }
+        self.table = new.start();
+        self.groups = new.groups();
+        self.seed = seed;
+    }
+
+    /// The hash of a key, and where its entry is.
+    #[inline]
+    fn search<Q>(&self, key: &Q) -> (u64, Option<Place<K, V>>)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = hash_of(self.seed, key);
+        let place = self.table().find(hash, |other| other.borrow() == key);
+        (hash, place)
+    }
+
+    #[inline]
+    fn find<Q>(&self, key: &Q) -> Option<(u64, Place<K, V>)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let (hash, place) = self.search(key);
+        Some((hash, place?))
+    }
+
+    /// Inserts an entry whose key is not in the map.
+    fn insert_new(&mut self, mut hash: u64, key: K, value: V, running: &Running) -> Place<K, V> {
+        if self.len == self.capacity() {
+            self.take_room(1, running);
+            // Under another seed now.
+            hash = hash_of(self.seed, &key);
+        }
+        let place = self.table().put(hash, key, value, running);
+        self.len += 1;
+        place
+    }
+
+    fn take(&mut self, (hash, place): (u64, Place<K, V>), running: &Running) -> (K, V) {
+        let entry = self.table().take(hash, place, running);
+        self.len -= 1;
+        entry
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let (_, value) = self.get_key_value(key)?;
+        Some(value)
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let (_, place) = self.find(key)?;
+        // SAFETY: an entry, borrowed as the map is.
+        Some(unsafe { (&*place.key(), &*place.value()) })
+    }
+
+    /// The value of a key, to be changed: announced.
+    #[inline]
+    pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let (_, place) = self.find(key)?;
+        // SAFETY: an entry, borrowed as the map is.
+        Some(unsafe { place.value_to_change(running::<P>()) })
+    }
+
+    /// Whether there is an entry with this key.
+    #[inline]
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.find(key).is_some()
+    }
+
+    /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
+    #[inline]
+    pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
+        let running = j.running();
+        match self.search(&key) {
+            (_, Some(place)) => Some(place.replace_value(value, running)),
+            (hash, None) => {
+                self.insert_new(hash, key, value, running);
+                None
+            }
+        }
+    }
+
+    /// Takes the value of a key out.
+    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let (_, value) = self.remove_entry(key)?;
+        Some(value)
+    }
+
+    /// Takes the entry of a key out.
+    pub fn remove_entry<Q>(&mut self, key: &Q) -> Option<(K, V)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let found = self.find(key)?;
+        Some(self.take(found, running::<P>()))
+    }
+
+    /// Where the entry of a key is or would be.
+    pub fn entry<'a>(&'a mut self, key: K, j: &'a Journal<P>) -> Entry<'a, K, V, P> {
+        Entry::new(self, key, j.running())
+    }
+
+    /// Keeps the entries for which `keep` is true. Values can be changed by [`PHashMap::iter_mut`] before: here that would announce all of them.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
+        let running = running::<P>();
+        for place in self.table().places() {
+            // SAFETY: an entry; the references end before it is taken out.
+            let (key, value) = unsafe { (&*place.key(), &*place.value()) };
+            if !keep(key, value) {
+                let hash = hash_of(self.seed, key);
+                drop(self.take((hash, place), running));
+            }
+        }
+    }
+
+    /// Inserts what an iterator gives.
+    pub fn extend(&mut self, entries: impl IntoIterator<Item = (K, V)>, j: &Journal<P>) {
+        for (key, value) in entries {
+            self.insert(key, value, j);
+        }
+    }
+}
+
+impl<K: PSafe, V: PSafe, P: PoolType> Drop for PHashMap<K, V, P> {
+    fn drop(&mut self) {
+        if self.table == 0 {
+            return;
+        }
+        let running = running::<P>();
+        running.gain(-1);
+        running.drop_later(Work {
+            address: self.table,
+            extent: self.groups,
+            drop: drop_table::<K, V>,
+        });
+    }
+}

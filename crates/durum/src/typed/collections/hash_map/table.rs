@@ -1,0 +1,506 @@
+//! Tables of groups of slots, as they lie in the pool. What is here knows places, and moves values; it calls no code of the user.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::mem::{MaybeUninit, needs_drop, offset_of};
+use std::ptr;
+
+use durum_format::types::{Count, Field, Primitive, Type};
+
+use crate::described::{Described, Walk};
+use crate::typed::pbox;
+use crate::typed::psafe::{PSafe, name_of};
+use crate::typed::running::Running;
+
+/// Slots of a group: one byte of its word each, and one for the entries that went on.
+const SLOTS: usize = 7;
+/// A table takes so many entries for each group on average; then it grows. Three of ten groups are full then; with one entry more it would be twice as many.
+const ENTRIES_PER_GROUP: usize = 5;
+const LINE: usize = 64;
+const WORD: usize = size_of::<u64>();
+
+#[repr(C)]
+pub(super) struct Slot<K, V> {
+    key: K,
+    value: V,
+}
+
+#[repr(C)]
+struct Group<K, V> {
+    word: u64,
+    slots: [MaybeUninit<Slot<K, V>>; SLOTS],
+}
+
+/// A group's word: a tag for each slot, and in the last byte how many entries found no room here and went on. From [`OVERFLOW_MAX`] on that is not counted any more.
+#[derive(Clone, Copy)]
+struct Word(u64);
+
+const OVERFLOW_SHIFT: u32 = 56;
+const OVERFLOW_MAX: u64 = 0xff;
+/// The highest bit of each tag: set where an entry is. A vacant slot's tag is 0.
+const TAKEN: u64 = 0x0080_8080_8080_8080;
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+
+impl Word {
+    fn taken(self) -> u64 {
+        self.0 & TAKEN
+    }
+
+    fn vacant(self) -> u64 {
+        !self.0 & TAKEN
+    }
+
+    /// The highest bits of the tags that are `tag`.
+    fn matching(self, tag: u8) -> u64 {
+        let different = self.0 ^ (LOW_BITS * u64::from(tag));
+        let low = !(TAKEN | OVERFLOW_MAX << OVERFLOW_SHIFT);
+        // No byte's sum carries into the next one.
+        !(((different & low) + low) | different) & TAKEN
+    }
+
+    fn overflow(self) -> u64 {
+        self.0 >> OVERFLOW_SHIFT
+    }
+
+    fn with_tag(self, slot: usize, tag: u8) -> Self {
+        let shift = 8 * slot;
+        Self(self.0 & !(0xff << shift) | u64::from(tag) << shift)
+    }
+}
+
+/// The slot of the first of some highest bits.
+fn first_slot(bits: u64) -> Option<usize> {
+    (bits != 0).then(|| bits.trailing_zeros() as usize / 8)
+}
+
+/// The tag of an entry with this hash. Its bits choose no group.
+pub(super) fn tag_of(hash: u64) -> u8 {
+    (hash >> 57) as u8 | 0x80
+}
+
+/// Where a table lies.
+pub(super) struct Table<K, V> {
+    start: usize,
+    /// A power of two; 0 where there is no table.
+    groups: usize,
+    _entries: PhantomData<(*mut K, *mut V)>,
+}
+
+/// A group in a table.
+struct GroupAt<K, V> {
+    address: usize,
+    _entries: PhantomData<(*mut K, *mut V)>,
+}
+
+/// A slot in a table.
+pub(super) struct Place<K, V> {
+    group: GroupAt<K, V>,
+    slot: usize,
+}
+
+macro_rules! copies {
+    ($($name:ident)*) => { $(
+        impl<K, V> Clone for $name<K, V> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<K, V> Copy for $name<K, V> {}
+    )* };
+}
+
+copies! { Table GroupAt Place }
+
+impl<K: PSafe, V: PSafe> GroupAt<K, V> {
+    /// Bytes from one group to the next. Where that wastes little they begin with lines, so that the word lies on one with the first slots.
+    const STRIDE: usize = {
+        let size = size_of::<Group<K, V>>();
+        let in_lines = size.next_multiple_of(LINE);
+        match in_lines - size <= size / 8 {
+            true => in_lines,
+            false => size,
+        }
+    };
+    const ALIGN: usize = match Self::STRIDE.is_multiple_of(LINE) && align_of::<Group<K, V>>() < LINE
+    {
+        true => LINE,
+        false => align_of::<Group<K, V>>(),
+    };
+
+    fn word(self) -> Word {
+        // SAFETY: a group of a table that the map owns.
+        Word(unsafe { ptr::with_exposed_provenance::<u64>(self.address).read() })
+    }
+
+    /// Replaces the word, which is announced or fresh.
+    fn set_word(self, word: Word) {
+        // SAFETY: as above; whoever changes the map has it to himself.
+        unsafe { ptr::with_exposed_provenance_mut::<u64>(self.address).write(word.0) };
+    }
+
+    fn announce_word(self, running: &Running) {
+        running.announce(self.address, WORD);
+    }
+
+    fn place(self, slot: usize) -> Place<K, V> {
+        Place { group: self, slot }
+    }
+}
+
+impl<K: PSafe, V: PSafe> Place<K, V> {
+    const HAS_POINTERS: bool = K::POINTERS || V::POINTERS;
+
+    fn address(self) -> usize {
+        self.group.address + offset_of!(Group<K, V>, slots) + self.slot * size_of::<Slot<K, V>>()
+    }
+
+    pub(super) fn key(self) -> *mut K {
+        ptr::with_exposed_provenance_mut(self.address() + offset_of!(Slot<K, V>, key))
+    }
+
+    pub(super) fn value(self) -> *mut V {
+        ptr::with_exposed_provenance_mut(self.address() + offset_of!(Slot<K, V>, value))
+    }
+
+    /// The value of the entry here, to be changed: announced.
+    ///
+    /// # Safety
+    /// The map is borrowed to be changed for as long, and nobody else has a reference to this value.
+    pub(super) unsafe fn value_to_change<'a>(self, running: &Running) -> &'a mut V {
+        running.open_to_changes(self.value());
+        // SAFETY: as the caller promises.
+        unsafe { &mut *self.value() }
+    }
+
+    fn announce(self, running: &Running) {
+        running.announce(self.address(), size_of::<Slot<K, V>>());
+    }
+
+    /// Replaces the value of the entry here.
+    pub(super) fn replace_value(self, value: V, running: &Running) -> V {
+        let address = self.value().addr();
+        running.announce(address, size_of::<V>());
+        // SAFETY: the entry's value, announced; the new one takes its place.
+        unsafe {
+            let old = running.take_out(address);
+            running.put_in(address, value);
+            old
+        }
+    }
+
+    /// Takes the entry out that is here.
+    pub(super) fn take(self, running: &Running) -> (K, V) {
+        self.group.announce_word(running);
+        if Self::HAS_POINTERS {
+            self.announce(running);
+        }
+        self.group
+            .set_word(self.group.word().with_tag(self.slot, 0));
+        // SAFETY: the entry's key and value, which are no longer the table's.
+        let entry = unsafe {
+            (
+                running.take_out(self.key().addr()),
+                running.take_out(self.value().addr()),
+            )
+        };
+        if Self::HAS_POINTERS {
+            // SAFETY: an announced slot without an entry, where pointers must not stay.
+            unsafe {
+                ptr::with_exposed_provenance_mut::<Slot<K, V>>(self.address()).write_bytes(0, 1)
+            };
+        }
+        entry
+    }
+
+    /// Drops the entry that is here. The table is about to be freed.
+    ///
+    /// # Safety
+    /// Nobody uses the entry after this.
+    unsafe fn drop_entry(self, running: &Running) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            pbox::drop_value::<K>(running, self.key().addr());
+            pbox::drop_value::<V>(running, self.value().addr());
+        }
+    }
+}
+
+impl<K: PSafe, V: PSafe> Table<K, V> {
+    pub(super) fn at(start: usize, groups: usize) -> Self {
+        Self {
+            start,
+            groups,
+            _entries: PhantomData,
+        }
+    }
+
+    pub(super) fn start(self) -> usize {
+        self.start
+    }
+
+    pub(super) fn groups(self) -> usize {
+        self.groups
+    }
+
+    /// Entries that it takes. At least one slot of each table that is not full is vacant.
+    pub(super) fn capacity(self) -> usize {
+        match self.groups {
+            0 | 1 => self.groups * SLOTS,
+            groups => groups * ENTRIES_PER_GROUP,
+        }
+    }
+
+    /// Groups of a table for so many entries; `None` if there is no such table.
+    pub(super) fn groups_for(entries: usize) -> Option<usize> {
+        let groups = match entries {
+            0..=SLOTS => 1,
+            _ => entries
+                .div_ceil(ENTRIES_PER_GROUP)
+                .checked_next_power_of_two()?,
+        };
+        let bytes = groups.checked_mul(GroupAt::<K, V>::STRIDE)?;
+        (bytes <= isize::MAX as usize).then_some(groups)
+    }
+
+    /// Allocates a table without entries.
+    pub(super) fn allocate(groups: usize, running: &Running) -> Self {
+        let bytes = groups * GroupAt::<K, V>::STRIDE;
+        let start = running.allocate::<TableType<K, V>>(bytes, GroupAt::<K, V>::ALIGN);
+        let table = Self::at(start, groups);
+        if Place::<K, V>::HAS_POINTERS {
+            // SAFETY: just allocated.
+            unsafe { ptr::with_exposed_provenance_mut::<u8>(start).write_bytes(0, bytes) };
+        } else {
+            (0..groups).for_each(|at| table.group(at).set_word(Word(0)));
+        }
+        table
+    }
+
+    fn group(self, at: usize) -> GroupAt<K, V> {
+        GroupAt {
+            address: self.start + at * GroupAt::<K, V>::STRIDE,
+            _entries: PhantomData,
+        }
+    }
+
+    /// The groups in which an entry with this hash may be, each once.
+    fn probe(self, hash: u64) -> impl Iterator<Item = GroupAt<K, V>> {
+        // Odd, so that it comes to all groups.
+        let step = 2 * usize::from(tag_of(hash)) + 1;
+        let mut at = hash as usize;
+        (0..self.groups).map(move |_| {
+            let group = self.group(at & (self.groups - 1));
+            at = at.wrapping_add(step);
+            group
+        })
+    }
+
+    /// The entry with this hash for whose key `is_it` is true.
+    #[inline]
+    pub(super) fn find(self, hash: u64, mut is_it: impl FnMut(&K) -> bool) -> Option<Place<K, V>> {
+        for group in self.probe(hash) {
+            let word = group.word();
+            let mut candidates = word.matching(tag_of(hash));
+            while let Some(slot) = first_slot(candidates) {
+                let place = group.place(slot);
+                // SAFETY: an entry of the map, which the caller has borrowed.
+                if is_it(unsafe { &*place.key() }) {
+                    return Some(place);
+                }
+                candidates &= candidates - 1;
+            }
+            if word.overflow() == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Puts an entry in, in a table that is not full.
+    pub(super) fn put(self, hash: u64, key: K, value: V, running: &Running) -> Place<K, V> {
+        let place = self.vacancy(hash, |group| group.announce_word(running));
+        place.announce(running);
+        // Nothing fails from here on.
+        self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
+        // SAFETY: an announced slot without an entry.
+        unsafe {
+            running.put_in(place.key().addr(), key);
+            running.put_in(place.value().addr(), value);
+        }
+        let group = place.group;
+        group.set_word(group.word().with_tag(place.slot, tag_of(hash)));
+        place
+    }
+
+    /// Moves an entry here from another table, where the caller forgets it. This one is fresh, and not full.
+    pub(super) fn move_here(self, hash: u64, from: Place<K, V>) {
+        let place = self.vacancy(hash, |_| ());
+        self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
+        let (source, target) = (from.address(), place.address());
+        // SAFETY: an entry, and a slot without one.
+        unsafe {
+            ptr::with_exposed_provenance_mut::<Slot<K, V>>(target)
+                .copy_from_nonoverlapping(ptr::with_exposed_provenance(source), 1)
+        };
+        let group = place.group;
+        group.set_word(group.word().with_tag(place.slot, tag_of(hash)));
+    }
+
+    /// Takes an entry out that [`Table::find`] found with this hash.
+    pub(super) fn take(self, hash: u64, place: Place<K, V>, running: &Running) -> (K, V) {
+        let passed = self
+            .probe(hash)
+            .take_while(|group| group.address != place.group.address);
+        passed.for_each(|group| group.announce_word(running));
+        place.group.announce_word(running);
+        let entry = place.take(running);
+        self.count_overflow(hash, place, |overflow| match overflow {
+            // It is not known how many they are.
+            OVERFLOW_MAX => OVERFLOW_MAX,
+            // Less than none only where the key's `Hash` contradicts itself.
+            overflow => overflow.saturating_sub(1),
+        });
+        entry
+    }
+
+    /// The first vacant slot for an entry with this hash, after `visit` has seen the groups up to it.
+    fn vacancy(self, hash: u64, mut visit: impl FnMut(GroupAt<K, V>)) -> Place<K, V> {
+        for group in self.probe(hash) {
+            visit(group);
+            if let Some(slot) = first_slot(group.word().vacant()) {
+                return group.place(slot);
+            }
+        }
+        unreachable!("a table that is not full has a vacant slot")
+    }
+
+    /// Counts in the groups that an entry has passed on its way to `place`.
+    fn count_overflow(self, hash: u64, place: Place<K, V>, count: impl Fn(u64) -> u64) {
+        for group in self
+            .probe(hash)
+            .take_while(|group| group.address != place.group.address)
+        {
+            let Word(word) = group.word();
+            let overflow = count(word >> OVERFLOW_SHIFT);
+            group.set_word(Word(
+                word & !(OVERFLOW_MAX << OVERFLOW_SHIFT) | overflow << OVERFLOW_SHIFT,
+            ));
+        }
+    }
+
+    /// The accounts of values in it end: they are about to be moved.
+    pub(super) fn close_accounts(self, running: &Running) {
+        if K::OWNERS || V::OWNERS {
+            running.close_accounts(self.start, self.groups * GroupAt::<K, V>::STRIDE);
+        }
+    }
+
+    pub(super) fn places(self) -> Places<K, V> {
+        Places {
+            table: self,
+            next_group: 0,
+            group: self.group(0),
+            taken: 0,
+        }
+    }
+}
+
+/// The places where entries are.
+pub(super) struct Places<K, V> {
+    table: Table<K, V>,
+    next_group: usize,
+    group: GroupAt<K, V>,
+    taken: u64,
+}
+
+impl<K, V> Clone for Places<K, V> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<K: PSafe, V: PSafe> Iterator for Places<K, V> {
+    type Item = Place<K, V>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Place<K, V>> {
+        loop {
+            if let Some(slot) = first_slot(self.taken) {
+                self.taken &= self.taken - 1;
+                return Some(self.group.place(slot));
+            }
+            if self.next_group == self.table.groups {
+                return None;
+            }
+            self.group = self.table.group(self.next_group);
+            self.taken = self.group.word().taken();
+            self.next_group += 1;
+        }
+    }
+}
+
+/// Drops the entries of a table whose map is gone, and frees it.
+pub(super) unsafe fn drop_table<K: PSafe, V: PSafe>(
+    running: &Running,
+    start: usize,
+    groups: usize,
+) {
+    if needs_drop::<K>() || needs_drop::<V>() {
+        for place in Table::<K, V>::at(start, groups).places() {
+            // SAFETY: the map owned the entry, and is gone.
+            unsafe { place.drop_entry(running) };
+        }
+    }
+    running.free(start);
+}
+
+/// The type of an allocation with a table in it: as many groups as fit.
+pub(super) struct TableType<K, V>(PhantomData<(K, V)>);
+
+// SAFETY: measured. A slot without an entry is zero where entries have pointers.
+unsafe impl<K: PSafe, V: PSafe> Described for TableType<K, V> {
+    fn name() -> Option<Cow<'static, str>> {
+        let (key, value) = (name_of::<K>(), name_of::<V>());
+        Some(Cow::Owned(format!("PHashMap<{key},{value}>.table")))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let (key, value) = (name_of::<K>(), name_of::<V>());
+        let mut fields = vec![Field::new("tags", 0, Type::Primitive(Primitive::U64))];
+        let (size, align) = (size_of::<Slot<K, V>>(), align_of::<Slot<K, V>>());
+        if size > 0 {
+            let entry = vec![
+                Field::new("key", offset_of!(Slot<K, V>, key) as u64, K::layout(walk)),
+                Field::new(
+                    "value",
+                    offset_of!(Slot<K, V>, value) as u64,
+                    V::layout(walk),
+                ),
+            ];
+            let slot = Type::structure(
+                format!("PHashMap<{key},{value}>.slot"),
+                size as u64,
+                align as u64,
+                entry,
+            );
+            let slots = slot.array(Count::Fixed(SLOTS as u64));
+            fields.push(Field::new(
+                "slots",
+                offset_of!(Group<K, V>, slots) as u64,
+                slots,
+            ));
+        }
+        let (stride, align) = (
+            GroupAt::<K, V>::STRIDE as u64,
+            align_of::<Group<K, V>>() as u64,
+        );
+        Type::structure(
+            format!("PHashMap<{key},{value}>.group"),
+            stride,
+            align,
+            fields,
+        )
+        .array(Count::Tail)
+    }
+}
