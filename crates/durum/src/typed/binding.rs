@@ -172,6 +172,7 @@ macro_rules! pool {
             pub type PMutex<T> = $crate::typed::PMutex<T, TheirPool>;
             pub type PVec<T> = $crate::typed::PVec<T, TheirPool>;
             pub type PHashMap<K, V> = $crate::typed::PHashMap<K, V, TheirPool>;
+            pub type PBTreeMap<K, V> = $crate::typed::PBTreeMap<K, V, TheirPool>;
             pub type PString = $crate::typed::PString<TheirPool>;
         }
     };

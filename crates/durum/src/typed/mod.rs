@@ -29,7 +29,7 @@ mod words;
 pub use crate::pool;
 pub use binding::PoolType;
 pub use cell::PCell;
-pub use collections::{IterMut, PHashMap, PString, PVec, hash_map};
+pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, hash_map};
 pub use durum_derive::{PClone, PSafe, Root};
 pub use journal::Journal;
 pub use log_free::LogFree;

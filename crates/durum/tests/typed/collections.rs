@@ -1,5 +1,6 @@
 //! Collections against their twins in std: the same operations on both, in transactions that commit or not, in pools that are closed and opened between them.
 
+mod btree_map;
 mod hash_map;
 mod vectors;
 

@@ -3,10 +3,12 @@
 //! What only reads is as there. What may allocate asks for the journal; what changes asks for `&mut`, which a cell gives in a transaction. The contents lie in allocations of
 //! their own, of which a change announces the part that it changes.
 
+pub mod btree_map;
 pub mod hash_map;
 mod string;
 mod vec;
 
+pub use btree_map::PBTreeMap;
 pub use hash_map::PHashMap;
 pub use string::PString;
 pub use vec::{IterMut, PVec};

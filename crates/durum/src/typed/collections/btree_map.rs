@@ -1,0 +1,376 @@
+//! `PBTreeMap`: entries in the order of their keys.
+//!
+//! A B-tree with entries in all nodes, as std's. A node holds its entries in any order, and a word says which order that is:
+//!
+//! ```text
+//! map    root | height | len
+//! leaf   order | slot 0 ... slot 14               order: the number of entries, and 15 numbers of slots of 4 bits
+//! inner  order | slot 0 ... slot 14 | children    the first child, and the one behind the entry of each slot
+//! ```
+//!
+//! So an insertion writes to one vacant slot, to the order and to the map's length, where keeping the entries in a row would move half of them, and log them before: for
+//! pairs of words two to three lines instead of up to five. Fifteen slots are what one word can order, and make a leaf of such pairs just the largest object that slabs
+//! have. No entry moves but when a node is split or two are merged.
+//!
+//! The code of the user (`Ord`, `Borrow`, closures) runs before anything is changed, and every split and merge leaves a tree; so if it panics, or if it contradicts itself,
+//! searches give wrong answers at worst. Nothing but speed depends on how full nodes are, nor on the order of the keys.
+
+mod change;
+mod entry;
+mod iter;
+mod node;
+mod path;
+mod traits;
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+use std::mem;
+use std::ops::RangeBounds;
+
+pub use self::entry::{Entry, OccupiedEntry, VacantEntry};
+pub use self::iter::{
+    IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Range, RangeMut, Values, ValuesMut,
+};
+use self::node::{Node, Place, drop_node};
+use self::path::Path;
+use crate::typed::binding::PoolType;
+use crate::typed::journal::{Journal, running};
+use crate::typed::psafe::PSafe;
+use crate::typed::running::Work;
+
+/// An ordered map in the pool.
+///
+/// What gives a value to be changed ([`PBTreeMap::get_mut`], [`PBTreeMap::iter_mut`], entries) announces that value and nothing else.
+#[repr(C)]
+pub struct PBTreeMap<K: PSafe, V: PSafe, P: PoolType> {
+    /// Address of the root node; 0 if there is none.
+    root: usize,
+    /// Levels of nodes. All leaves are on the lowest one.
+    height: usize,
+    len: usize,
+    _entries: PhantomData<(*mut K, *mut V, P)>,
+}
+
+impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
+    /// An empty map, which has allocated nothing.
+    pub const fn new() -> Self {
+        const { K::POOL.and(V::POOL).assert_fits(P::ID) };
+        Self {
+            root: 0,
+            height: 0,
+            len: 0,
+            _entries: PhantomData,
+        }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Drops all entries, and frees their room.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(self)
+    }
+
+    /// The entries in order, their values to be changed. Each value is announced when the iterator comes to it.
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        IterMut::new(self)
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> Keys<'_, K, V> {
+        Keys::new(self)
+    }
+
+    /// The values in the order of their keys.
+    pub fn values(&self) -> Values<'_, K, V> {
+        Values::new(self)
+    }
+
+    /// The values in the order of their keys, to be changed. Each is announced when the iterator comes to it.
+    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
+        ValuesMut::new(self)
+    }
+
+    /// The keys in order, taken out.
+    pub fn into_keys(self) -> IntoKeys<K, V, P> {
+        IntoKeys::new(self)
+    }
+
+    /// The values in the order of their keys, taken out.
+    pub fn into_values(self) -> IntoValues<K, V, P> {
+        IntoValues::new(self)
+    }
+
+    /// The entry with the lowest key.
+    pub fn first_key_value(&self) -> Option<(&K, &V)> {
+        self.iter().next()
+    }
+
+    /// The entry with the highest key.
+    pub fn last_key_value(&self) -> Option<(&K, &V)> {
+        self.iter().next_back()
+    }
+
+    /// Takes the entry with the lowest key out.
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        let mut path = Path::first(self.root());
+        path.go_to_entry_behind()
+            .then(|| self.take(&mut path, running::<P>()))
+    }
+
+    /// Takes the entry with the highest key out.
+    pub fn pop_last(&mut self) -> Option<(K, V)> {
+        let mut path = Path::last(self.root());
+        path.go_to_entry_before()
+            .then(|| self.take(&mut path, running::<P>()))
+    }
+
+    /// The entry with the lowest key, if there is one.
+    pub fn first_entry<'a>(&'a mut self, j: &'a Journal<P>) -> Option<OccupiedEntry<'a, K, V, P>> {
+        let mut path = Path::first(self.root());
+        path.go_to_entry_behind()
+            .then(|| OccupiedEntry::new(self, path, j.running()))
+    }
+
+    /// The entry with the highest key, if there is one.
+    pub fn last_entry<'a>(&'a mut self, j: &'a Journal<P>) -> Option<OccupiedEntry<'a, K, V, P>> {
+        let mut path = Path::last(self.root());
+        path.go_to_entry_before()
+            .then(|| OccupiedEntry::new(self, path, j.running()))
+    }
+
+    /// Keeps the entries for which `keep` is true. Values can be changed by [`PBTreeMap::iter_mut`] before: here that would announce all of them.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
+        let running = running::<P>();
+        let mut path = Path::first(self.root());
+        while path.go_to_entry_behind() {
+            let place = path.entry();
+            // SAFETY: an entry; the references end before it is taken out.
+            if keep(unsafe { &*place.key() }, unsafe { &*place.value() }) {
+                path.step_over();
+                continue;
+            }
+            drop(self.take(&mut path, running));
+        }
+    }
+
+    fn root(&self) -> Option<Node<K, V>> {
+        (self.root != 0).then(|| Node::at(self.root, self.height))
+    }
+}
+
+impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
+    #[inline]
+    fn find<Q>(&self, key: &Q) -> Option<Place<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let mut node = self.root()?;
+        loop {
+            match search(node, key) {
+                Ok(at) => return Some(node.entry(at)),
+                Err(_) if node.is_leaf() => return None,
+                Err(at) => node = node.child(at),
+            }
+        }
+    }
+
+    /// The way to the entry of a key, or else to the gap for it; and whether there is such an entry.
+    fn path_to<Q>(&self, key: &Q) -> (Path<K, V>, bool)
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let mut path = Path::new();
+        let mut next = self.root();
+        while let Some(node) = next {
+            match search(node, key) {
+                Ok(at) => {
+                    path.push(node, at);
+                    return (path, true);
+                }
+                Err(at) => {
+                    path.push(node, at);
+                    next = (!node.is_leaf()).then(|| node.child(at));
+                }
+            }
+        }
+        (path, false)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let (_, value) = self.get_key_value(key)?;
+        Some(value)
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let place = self.find(key)?;
+        // SAFETY: an entry, borrowed as the map is.
+        Some(unsafe { (&*place.key(), &*place.value()) })
+    }
+
+    /// The value of a key, to be changed: announced.
+    #[inline]
+    pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let place = self.find(key)?;
+        // SAFETY: an entry, borrowed as the map is.
+        Some(unsafe { place.value_to_change(running::<P>()) })
+    }
+
+    /// Whether there is an entry with this key.
+    #[inline]
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        self.find(key).is_some()
+    }
+
+    /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
+    pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
+        let running = j.running();
+        match self.path_to(&key) {
+            (path, true) => Some(path.entry().replace_value(value, running)),
+            (gap, false) => {
+                self.put(gap, key, value, running);
+                None
+            }
+        }
+    }
+
+    /// Takes the value of a key out.
+    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let (_, value) = self.remove_entry(key)?;
+        Some(value)
+    }
+
+    /// Takes the entry of a key out.
+    pub fn remove_entry<Q>(&mut self, key: &Q) -> Option<(K, V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let (mut path, is_there) = self.path_to(key);
+        is_there.then(|| self.take(&mut path, running::<P>()))
+    }
+
+    /// Where the entry of a key is or would be.
+    pub fn entry<'a>(&'a mut self, key: K, j: &'a Journal<P>) -> Entry<'a, K, V, P> {
+        match self.path_to(&key) {
+            (path, true) => Entry::Occupied(OccupiedEntry::new(self, path, j.running())),
+            (gap, false) => Entry::Vacant(VacantEntry::new(self, gap, key, j.running())),
+        }
+    }
+
+    /// The entries whose keys lie in a range, in order.
+    ///
+    /// # Panics
+    /// If it begins behind its end, or both are the same key and excluded.
+    #[track_caller]
+    pub fn range<Q, R>(&self, range: R) -> Range<'_, K, V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        Range::new(self, &range)
+    }
+
+    /// The entries whose keys lie in a range, in order, their values to be changed. Each value is announced when the iterator comes to it.
+    ///
+    /// # Panics
+    /// As [`PBTreeMap::range`].
+    #[track_caller]
+    pub fn range_mut<Q, R>(&mut self, range: R) -> RangeMut<'_, K, V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        RangeMut::new(self, &range)
+    }
+
+    /// Inserts what an iterator gives.
+    pub fn extend(&mut self, entries: impl IntoIterator<Item = (K, V)>, j: &Journal<P>) {
+        for (key, value) in entries {
+            self.insert(key, value, j);
+        }
+    }
+
+    /// Moves all entries of another map here. A value that was here under the same key is replaced.
+    pub fn append(&mut self, other: &mut Self, j: &Journal<P>) {
+        self.extend(mem::take(other), j);
+    }
+}
+
+/// Where a key is among those of a node, or the gap where it would be.
+#[inline]
+fn search<K, V, Q>(node: Node<K, V>, key: &Q) -> Result<usize, usize>
+where
+    K: PSafe + Borrow<Q>,
+    V: PSafe,
+    Q: Ord + ?Sized,
+{
+    let (mut low, mut high) = (0, node.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        // SAFETY: an entry of the map, which the caller has borrowed.
+        let other = unsafe { &*node.entry(middle).key() };
+        match other.borrow().cmp(key) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => high = middle,
+        }
+    }
+    Err(low)
+}
+
+impl<K: PSafe, V: PSafe, P: PoolType> Drop for PBTreeMap<K, V, P> {
+    fn drop(&mut self) {
+        if self.root == 0 {
+            return;
+        }
+        let running = running::<P>();
+        running.gain(-1);
+        running.drop_later(Work {
+            address: self.root,
+            extent: self.height,
+            drop: drop_node::<K, V>,
+        });
+    }
+}

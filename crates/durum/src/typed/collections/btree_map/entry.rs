@@ -1,0 +1,187 @@
+//! Entries of ordered maps, there or not.
+
+use std::fmt;
+
+use super::PBTreeMap;
+use super::path::Path;
+use crate::typed::binding::PoolType;
+use crate::typed::psafe::PSafe;
+use crate::typed::running::Running;
+
+/// Where the entry of a key is or would be: [`PBTreeMap::entry`].
+pub enum Entry<'a, K: PSafe, V: PSafe, P: PoolType> {
+    /// There is one.
+    Occupied(OccupiedEntry<'a, K, V, P>),
+    /// There is none.
+    Vacant(VacantEntry<'a, K, V, P>),
+}
+
+/// An entry of a [`PBTreeMap`].
+pub struct OccupiedEntry<'a, K: PSafe, V: PSafe, P: PoolType> {
+    map: &'a mut PBTreeMap<K, V, P>,
+    path: Path<K, V>,
+    running: &'a Running,
+}
+
+/// Room for an entry of a [`PBTreeMap`].
+pub struct VacantEntry<'a, K: PSafe, V: PSafe, P: PoolType> {
+    map: &'a mut PBTreeMap<K, V, P>,
+    gap: Path<K, V>,
+    key: K,
+    running: &'a Running,
+}
+
+impl<'a, K: PSafe, V: PSafe, P: PoolType> Entry<'a, K, V, P> {
+    /// The key.
+    pub fn key(&self) -> &K {
+        match self {
+            Self::Occupied(entry) => entry.key(),
+            Self::Vacant(entry) => entry.key(),
+        }
+    }
+
+    /// The value, to be changed: announced. Inserts `value` if there is none.
+    pub fn or_insert(self, value: V) -> &'a mut V {
+        self.or_insert_with(|| value)
+    }
+
+    /// The value, to be changed: announced. Inserts what `make` gives if there is none.
+    pub fn or_insert_with(self, make: impl FnOnce() -> V) -> &'a mut V {
+        self.or_insert_with_key(|_| make())
+    }
+
+    /// The value, to be changed: announced. Inserts what `make` gives for the key if there is none.
+    pub fn or_insert_with_key(self, make: impl FnOnce(&K) -> V) -> &'a mut V {
+        match self {
+            Self::Occupied(entry) => entry.into_mut(),
+            Self::Vacant(entry) => {
+                let value = make(entry.key());
+                entry.insert(value)
+            }
+        }
+    }
+
+    /// The value, to be changed: announced. Inserts the default if there is none.
+    pub fn or_default(self) -> &'a mut V
+    where
+        V: Default,
+    {
+        self.or_insert_with(V::default)
+    }
+
+    /// Lets `change` change the value, which is announced, if there is one.
+    pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
+        if let Self::Occupied(entry) = &mut self {
+            change(entry.get_mut());
+        }
+        self
+    }
+}
+
+impl<'a, K: PSafe, V: PSafe, P: PoolType> OccupiedEntry<'a, K, V, P> {
+    pub(super) fn new(
+        map: &'a mut PBTreeMap<K, V, P>,
+        path: Path<K, V>,
+        running: &'a Running,
+    ) -> Self {
+        Self { map, path, running }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &K {
+        // SAFETY: an entry, borrowed as the map is.
+        unsafe { &*self.path.entry().key() }
+    }
+
+    /// The value.
+    pub fn get(&self) -> &V {
+        // SAFETY: as above.
+        unsafe { &*self.path.entry().value() }
+    }
+
+    /// The value, to be changed: announced.
+    pub fn get_mut(&mut self) -> &mut V {
+        // SAFETY: as above.
+        unsafe { self.path.entry().value_to_change(self.running) }
+    }
+
+    /// The value, to be changed as long as the map is borrowed: announced.
+    pub fn into_mut(self) -> &'a mut V {
+        // SAFETY: as above.
+        unsafe { self.path.entry().value_to_change(self.running) }
+    }
+
+    /// Replaces the value, and gives the old one.
+    pub fn insert(&mut self, value: V) -> V {
+        self.path.entry().replace_value(value, self.running)
+    }
+
+    /// Takes the value out.
+    pub fn remove(self) -> V {
+        self.remove_entry().1
+    }
+
+    /// Takes the entry out.
+    pub fn remove_entry(mut self) -> (K, V) {
+        self.map.take(&mut self.path, self.running)
+    }
+}
+
+impl<'a, K: PSafe, V: PSafe, P: PoolType> VacantEntry<'a, K, V, P> {
+    pub(super) fn new(
+        map: &'a mut PBTreeMap<K, V, P>,
+        gap: Path<K, V>,
+        key: K,
+        running: &'a Running,
+    ) -> Self {
+        Self {
+            map,
+            gap,
+            key,
+            running,
+        }
+    }
+
+    /// The key that an entry would have.
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// Gives the key back.
+    pub fn into_key(self) -> K {
+        self.key
+    }
+
+    /// Inserts an entry. The value can be changed.
+    pub fn insert(self, value: V) -> &'a mut V {
+        let place = self.map.put(self.gap, self.key, value, self.running);
+        // SAFETY: the new entry, borrowed as the map is.
+        unsafe { place.value_to_change(self.running) }
+    }
+}
+
+impl<K: PSafe + fmt::Debug, V: PSafe + fmt::Debug, P: PoolType> fmt::Debug for Entry<'_, K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Occupied(entry) => entry.fmt(f),
+            Self::Vacant(entry) => entry.fmt(f),
+        }
+    }
+}
+
+impl<K: PSafe + fmt::Debug, V: PSafe + fmt::Debug, P: PoolType> fmt::Debug
+    for OccupiedEntry<'_, K, V, P>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OccupiedEntry")
+            .field("key", self.key())
+            .field("value", self.get())
+            .finish()
+    }
+}
+
+impl<K: PSafe + fmt::Debug, V: PSafe, P: PoolType> fmt::Debug for VacantEntry<'_, K, V, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VacantEntry").field(self.key()).finish()
+    }
+}

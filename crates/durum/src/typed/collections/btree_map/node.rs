@@ -1,0 +1,458 @@
+//! Nodes of B-trees, as they lie in the pool. What is here calls no code of the user.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::mem::{MaybeUninit, needs_drop, offset_of};
+use std::ptr;
+
+use durum_format::types::{Count, Field, Primitive, Type};
+
+use crate::described::{Described, Walk};
+use crate::typed::pbox;
+use crate::typed::psafe::{PSafe, name_of};
+use crate::typed::running::{Running, Work};
+
+/// Slots of a node: as many as one word can order. A leaf of pairs of words then is the largest object that slabs have.
+pub(super) const SLOTS: usize = 15;
+
+#[repr(C)]
+struct Slot<K, V> {
+    key: K,
+    value: V,
+}
+
+#[repr(C)]
+struct Leaf<K, V> {
+    order: Order,
+    slots: [MaybeUninit<Slot<K, V>>; SLOTS],
+}
+
+#[repr(C)]
+struct Inner<K, V> {
+    leaf: Leaf<K, V>,
+    /// The first child, and for each slot the child behind the entry there. Zero where there is none.
+    children: [u64; 1 + SLOTS],
+}
+
+/// The number of entries in the lowest four bits, then their slots in the order of the keys, then the vacant slots.
+#[derive(Clone, Copy)]
+struct Order(u64);
+
+impl Order {
+    const NONE: Self = Self(0xedcb_a987_6543_2100);
+
+    fn len(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    fn slot(self, at: usize) -> usize {
+        (self.0 >> (4 + 4 * at) & 15) as usize
+    }
+
+    fn with_len(self, len: usize) -> Self {
+        Self(self.0 & !15 | len as u64)
+    }
+
+    /// Moves what stands at one place of the order to another one.
+    fn moved(self, from: usize, to: usize) -> Self {
+        let before = |at: usize| (1u64 << (4 + 4 * at)) - 1;
+        let slot = self.slot(from) as u64;
+        let others = self.0 & before(from) | self.0 >> 4 & !before(from);
+        Self(others & before(to) | slot << (4 + 4 * to) | (others & !before(to)) << 4)
+    }
+
+    /// The first vacant slot becomes that of the entry at `at`.
+    fn inserted(self, at: usize) -> Self {
+        let len = self.len();
+        self.moved(len, at).with_len(len + 1)
+    }
+
+    /// The slot of the entry at `at` becomes the first vacant one.
+    fn removed(self, at: usize) -> Self {
+        let len = self.len() - 1;
+        self.moved(at, len).with_len(len)
+    }
+}
+
+/// A node in the pool.
+pub(super) struct Node<K, V> {
+    address: usize,
+    /// Levels from here down: 1 for a leaf.
+    height: usize,
+    _entries: PhantomData<(*mut K, *mut V)>,
+}
+
+/// An entry in a node.
+pub(super) struct Place<K, V> {
+    address: usize,
+    _entry: PhantomData<(*mut K, *mut V)>,
+}
+
+macro_rules! copies {
+    ($($name:ident)*) => { $(
+        impl<K, V> Clone for $name<K, V> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<K, V> Copy for $name<K, V> {}
+    )* };
+}
+
+copies! { Node Place }
+
+impl<K: PSafe, V: PSafe> Place<K, V> {
+    const HAS_POINTERS: bool = K::POINTERS || V::POINTERS;
+
+    pub(super) fn key(self) -> *mut K {
+        ptr::with_exposed_provenance_mut(self.address + offset_of!(Slot<K, V>, key))
+    }
+
+    pub(super) fn value(self) -> *mut V {
+        ptr::with_exposed_provenance_mut(self.address + offset_of!(Slot<K, V>, value))
+    }
+
+    pub(super) fn announce(self, running: &Running) {
+        running.announce(self.address, size_of::<Slot<K, V>>());
+    }
+
+    /// The value, to be changed: announced.
+    ///
+    /// # Safety
+    /// The map is borrowed to be changed for as long, and nobody else has a reference to this value.
+    pub(super) unsafe fn value_to_change<'a>(self, running: &Running) -> &'a mut V {
+        running.open_to_changes(self.value());
+        // SAFETY: as the caller promises.
+        unsafe { &mut *self.value() }
+    }
+
+    /// Replaces the value.
+    pub(super) fn replace_value(self, value: V, running: &Running) -> V {
+        let address = self.value().addr();
+        running.announce(address, size_of::<V>());
+        // SAFETY: the entry's value, announced; the new one takes its place.
+        unsafe {
+            let old = running.take_out(address);
+            running.put_in(address, value);
+            old
+        }
+    }
+
+    /// Stores an entry in an announced slot without one.
+    pub(super) fn put(self, key: K, value: V, running: &Running) {
+        // SAFETY: as above.
+        unsafe {
+            running.put_in(self.key().addr(), key);
+            running.put_in(self.value().addr(), value);
+        }
+    }
+
+    /// Moves the entry into volatile hands. The slot is still to be given up, or filled.
+    pub(super) fn take(self, running: &Running) -> (K, V) {
+        // SAFETY: the entry's key and value, which the caller gives up.
+        unsafe {
+            (
+                running.take_out(self.key().addr()),
+                running.take_out(self.value().addr()),
+            )
+        }
+    }
+
+    /// Moves the entry to another, announced slot. This one is still to be given up, or filled.
+    pub(super) fn move_to(self, target: Self, running: &Running) {
+        if K::OWNERS || V::OWNERS {
+            running.close_accounts(self.address, size_of::<Slot<K, V>>());
+        }
+        let source = ptr::with_exposed_provenance::<Slot<K, V>>(self.address);
+        // SAFETY: an entry, and a slot without one.
+        unsafe {
+            ptr::with_exposed_provenance_mut::<Slot<K, V>>(target.address)
+                .copy_from_nonoverlapping(source, 1)
+        };
+    }
+
+    /// Where an entry has been, pointers must not stay.
+    fn wipe(self) {
+        if Self::HAS_POINTERS {
+            // SAFETY: an announced slot without an entry.
+            unsafe {
+                ptr::with_exposed_provenance_mut::<Slot<K, V>>(self.address).write_bytes(0, 1)
+            };
+        }
+    }
+}
+
+impl<K: PSafe, V: PSafe> Node<K, V> {
+    pub(super) fn at(address: usize, height: usize) -> Self {
+        Self {
+            address,
+            height,
+            _entries: PhantomData,
+        }
+    }
+
+    /// Allocates a node without entries.
+    pub(super) fn allocate(height: usize, running: &Running) -> Self {
+        let leaf = size_of::<Leaf<K, V>>();
+        let children = match height {
+            1 => 0,
+            _ => size_of::<[u64; 1 + SLOTS]>(),
+        };
+        let address = running.allocate::<NodeType<K, V>>(leaf + children, align_of::<Leaf<K, V>>());
+        let made = Self::at(address, height);
+        let bytes = ptr::with_exposed_provenance_mut::<u8>(address);
+        let zero_from = match Place::<K, V>::HAS_POINTERS {
+            true => 0,
+            false => leaf,
+        };
+        // SAFETY: just allocated, with as many bytes.
+        unsafe {
+            bytes
+                .add(zero_from)
+                .write_bytes(0, leaf + children - zero_from)
+        };
+        made.set_order(Order::NONE);
+        made
+    }
+
+    pub(super) fn address(self) -> usize {
+        self.address
+    }
+
+    pub(super) fn height(self) -> usize {
+        self.height
+    }
+
+    pub(super) fn is_leaf(self) -> bool {
+        self.height == 1
+    }
+
+    fn order(self) -> Order {
+        // SAFETY: a node that the map owns.
+        unsafe { ptr::with_exposed_provenance::<Order>(self.address).read() }
+    }
+
+    /// Replaces the order, which is announced or fresh.
+    fn set_order(self, order: Order) {
+        // SAFETY: as above; whoever changes the map has it to himself.
+        unsafe { ptr::with_exposed_provenance_mut::<Order>(self.address).write(order) };
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.order().len()
+    }
+
+    pub(super) fn is_full(self) -> bool {
+        self.len() == SLOTS
+    }
+
+    fn place(self, slot: usize) -> Place<K, V> {
+        let slots = self.address + offset_of!(Leaf<K, V>, slots);
+        Place {
+            address: slots + slot * size_of::<Slot<K, V>>(),
+            _entry: PhantomData,
+        }
+    }
+
+    /// The entry at `at` in the order of the keys.
+    #[inline]
+    pub(super) fn entry(self, at: usize) -> Place<K, V> {
+        self.place(self.order().slot(at))
+    }
+
+    /// Address of the pointer to the child before the entry at `at`.
+    fn child_address(self, at: usize) -> usize {
+        let index = match at {
+            0 => 0,
+            _ => 1 + self.order().slot(at - 1),
+        };
+        self.address + offset_of!(Inner<K, V>, children) + index * size_of::<u64>()
+    }
+
+    /// The child before the entry at `at`, or behind the last one.
+    #[inline]
+    pub(super) fn child(self, at: usize) -> Self {
+        // SAFETY: an inner node, which has one child more than entries.
+        let child = unsafe { ptr::with_exposed_provenance::<usize>(self.child_address(at)).read() };
+        Self::at(child, self.height - 1)
+    }
+
+    /// Replaces a pointer to a child, which is announced or fresh.
+    pub(super) fn set_child(self, at: usize, child: usize) {
+        // SAFETY: as above.
+        unsafe { ptr::with_exposed_provenance_mut::<usize>(self.child_address(at)).write(child) };
+    }
+
+    pub(super) fn announce_child(self, at: usize, running: &Running) {
+        running.announce(self.child_address(at), size_of::<u64>());
+    }
+
+    /// Prepares the node for `count` more entries, with the children behind them.
+    pub(super) fn announce_room(self, count: usize, running: &Running) {
+        let (order, len) = (self.order(), self.len());
+        self.announce_order(running);
+        for at in len..len + count {
+            self.place(order.slot(at)).announce(running);
+            if !self.is_leaf() {
+                self.announce_child(at + 1, running);
+            }
+        }
+    }
+
+    /// Prepares the node for giving up the entry at `at`, with the child behind it.
+    pub(super) fn announce_removal(self, at: usize, running: &Running) {
+        self.announce_order(running);
+        if Place::<K, V>::HAS_POINTERS {
+            self.entry(at).announce(running);
+        }
+        if !self.is_leaf() {
+            self.announce_child(at + 1, running);
+        }
+    }
+
+    fn announce_order(self, running: &Running) {
+        running.announce(self.address, size_of::<Order>());
+    }
+
+    /// Makes a slot, which is announced, that of the entry at `at`. Entry and child behind it are still to be stored.
+    pub(super) fn insert_slot(self, at: usize) -> Place<K, V> {
+        self.set_order(self.order().inserted(at));
+        self.entry(at)
+    }
+
+    /// Gives up the slot of the entry at `at`, which was taken or moved, and the child behind it.
+    pub(super) fn remove_slot(self, at: usize) {
+        self.entry(at).wipe();
+        if !self.is_leaf() {
+            self.set_child(at + 1, 0);
+        }
+        self.set_order(self.order().removed(at));
+    }
+
+    /// Moves the entry at `at`, with the child behind it, to another node, where it is announced, before the entry at `target_at`.
+    pub(super) fn move_entry(self, at: usize, target: Self, target_at: usize, running: &Running) {
+        let place = target.insert_slot(target_at);
+        self.entry(at).move_to(place, running);
+        if !self.is_leaf() {
+            target.set_child(target_at + 1, self.child(at + 1).address);
+        }
+    }
+}
+
+/// Drops the entries of a node whose map is gone, and frees it; its children are put off.
+pub(super) unsafe fn drop_node<K: PSafe, V: PSafe>(
+    running: &Running,
+    address: usize,
+    height: usize,
+) {
+    let node = Node::<K, V>::at(address, height);
+    if needs_drop::<K>() || needs_drop::<V>() {
+        for at in 0..node.len() {
+            let place = node.entry(at);
+            // SAFETY: the map owned the entry, and is gone.
+            unsafe {
+                pbox::drop_value::<K>(running, place.key().addr());
+                pbox::drop_value::<V>(running, place.value().addr());
+            }
+        }
+    }
+    if !node.is_leaf() {
+        for at in 0..=node.len() {
+            running.drop_later(Work {
+                address: node.child(at).address,
+                extent: height - 1,
+                drop: drop_node::<K, V>,
+            });
+        }
+    }
+    running.free(address);
+}
+
+/// The type of an allocation with a node in it. Behind a leaf nothing follows, behind an inner node its children.
+pub(super) struct NodeType<K, V>(PhantomData<(K, V)>);
+
+// SAFETY: measured. A slot without an entry is zero where entries have pointers, and so are children that are not there.
+unsafe impl<K: PSafe, V: PSafe> Described for NodeType<K, V> {
+    fn name() -> Option<Cow<'static, str>> {
+        let (key, value) = (name_of::<K>(), name_of::<V>());
+        Some(Cow::Owned(format!("PBTreeMap<{key},{value}>.node")))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let (key, value) = (name_of::<K>(), name_of::<V>());
+        let mut fields = vec![Field::new("order", 0, Type::Primitive(Primitive::U64))];
+        let (size, align) = (size_of::<Slot<K, V>>(), align_of::<Slot<K, V>>());
+        if size > 0 {
+            let entry = vec![
+                Field::new("key", offset_of!(Slot<K, V>, key) as u64, K::layout(walk)),
+                Field::new(
+                    "value",
+                    offset_of!(Slot<K, V>, value) as u64,
+                    V::layout(walk),
+                ),
+            ];
+            let slot = Type::structure(
+                format!("PBTreeMap<{key},{value}>.slot"),
+                size as u64,
+                align as u64,
+                entry,
+            );
+            let slots = slot.array(Count::Fixed(SLOTS as u64));
+            fields.push(Field::new(
+                "slots",
+                offset_of!(Leaf<K, V>, slots) as u64,
+                slots,
+            ));
+        }
+        let children = walk.pointer_to::<Self>().array(Count::Tail);
+        fields.push(Field::new(
+            "children",
+            offset_of!(Inner<K, V>, children) as u64,
+            children,
+        ));
+        let (size, align) = (
+            size_of::<Leaf<K, V>>() as u64,
+            align_of::<Leaf<K, V>>() as u64,
+        );
+        Type::structure(
+            format!("PBTreeMap<{key},{value}>.node"),
+            size,
+            align,
+            fields,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(order: Order) -> Vec<usize> {
+        (0..order.len()).map(|at| order.slot(at)).collect()
+    }
+
+    #[test]
+    fn an_order_is_always_one_of_all_slots() {
+        let (mut order, mut model) = (Order::NONE, Vec::new());
+        let mut state = 1u64;
+        for _ in 0..10_000 {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let random = (state >> 33) as usize;
+            if random % 2 == 0 && model.len() < SLOTS {
+                let at = random / 2 % (model.len() + 1);
+                let slot = order.slot(order.len());
+                order = order.inserted(at);
+                model.insert(at, slot);
+            } else if !model.is_empty() {
+                let at = random / 2 % model.len();
+                order = order.removed(at);
+                model.remove(at);
+            }
+            assert_eq!(slots(order), model);
+            let mut all: Vec<usize> = (0..SLOTS).map(|at| order.slot(at)).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..SLOTS).collect::<Vec<_>>());
+        }
+    }
+}

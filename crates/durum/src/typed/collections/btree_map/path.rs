@@ -1,0 +1,186 @@
+//! Ways through a tree: from the root to a gap in a leaf, or to an entry.
+//!
+//! Between any two neighbouring entries of a tree there is exactly one gap of a leaf, and one before the first entry and behind the last one.
+
+use super::node::{Node, Place};
+use crate::typed::psafe::PSafe;
+
+/// More levels than fit in the memory there is, even if every node has six children.
+pub(super) const LEVELS_MAX: usize = 18;
+
+/// A node on the way, and which way goes on: in inner nodes to which child, in a leaf to which gap. In the last node of a way to an entry it is that entry's place in the order.
+pub(super) struct Step<K, V> {
+    pub(super) node: Node<K, V>,
+    pub(super) at: usize,
+}
+
+pub(super) struct Path<K, V> {
+    steps: [Step<K, V>; LEVELS_MAX],
+    len: usize,
+}
+
+impl<K, V> Clone for Step<K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Step<K, V> {}
+
+impl<K, V> Clone for Path<K, V> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<K: PSafe, V: PSafe> Path<K, V> {
+    pub(super) fn new() -> Self {
+        let none = Step {
+            node: Node::at(0, 0),
+            at: 0,
+        };
+        Self {
+            steps: [none; LEVELS_MAX],
+            len: 0,
+        }
+    }
+
+    /// To the gap before the first entry under `root`.
+    pub(super) fn first(root: Option<Node<K, V>>) -> Self {
+        let mut path = Self::new();
+        root.into_iter().for_each(|root| path.descend(root, |_| 0));
+        path
+    }
+
+    /// To the gap behind the last entry under `root`.
+    pub(super) fn last(root: Option<Node<K, V>>) -> Self {
+        let mut path = Self::new();
+        root.into_iter()
+            .for_each(|root| path.descend(root, Node::len));
+        path
+    }
+
+    /// Goes down to a gap in a leaf.
+    pub(super) fn descend(
+        &mut self,
+        mut node: Node<K, V>,
+        mut choose: impl FnMut(Node<K, V>) -> usize,
+    ) {
+        loop {
+            let at = choose(node);
+            self.push(node, at);
+            if node.is_leaf() {
+                return;
+            }
+            node = node.child(at);
+        }
+    }
+
+    pub(super) fn push(&mut self, node: Node<K, V>, at: usize) {
+        self.steps[self.len] = Step { node, at };
+        self.len += 1;
+    }
+
+    /// The tree has a new root, with one child so far.
+    pub(super) fn push_root(&mut self, node: Node<K, V>) {
+        self.steps.copy_within(..self.len, 1);
+        self.steps[0] = Step { node, at: 0 };
+        self.len += 1;
+    }
+
+    /// The root's only child is the root now, if there is one.
+    pub(super) fn pop_root(&mut self) {
+        self.steps.copy_within(1..self.len, 0);
+        self.len -= 1;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn step(&self, level: usize) -> Step<K, V> {
+        self.steps[level]
+    }
+
+    pub(super) fn step_mut(&mut self, level: usize) -> &mut Step<K, V> {
+        &mut self.steps[level]
+    }
+
+    /// The last step, of a path that has any.
+    pub(super) fn end(&self) -> Step<K, V> {
+        self.steps[self.len - 1]
+    }
+
+    pub(super) fn end_mut(&mut self) -> &mut Step<K, V> {
+        &mut self.steps[self.len - 1]
+    }
+
+    /// The entry that it leads to.
+    pub(super) fn entry(&self) -> Place<K, V> {
+        let Step { node, at } = self.end();
+        node.entry(at)
+    }
+
+    /// From a gap to the entry behind it. If there is none it stays.
+    pub(super) fn go_to_entry_behind(&mut self) -> bool {
+        let level = (0..self.len).rev().find(|level| {
+            let Step { node, at } = self.steps[*level];
+            at < node.len()
+        });
+        self.len = level.map_or(self.len, |level| level + 1);
+        level.is_some()
+    }
+
+    /// From a gap to the entry before it. If there is none it stays.
+    pub(super) fn go_to_entry_before(&mut self) -> bool {
+        let level = (0..self.len).rev().find(|level| self.steps[*level].at > 0);
+        if let Some(level) = level {
+            self.steps[level].at -= 1;
+            self.len = level + 1;
+        }
+        level.is_some()
+    }
+
+    /// From an entry to the gap behind it.
+    pub(super) fn step_over(&mut self) {
+        let end = self.end_mut();
+        end.at += 1;
+        let Step { node, at } = *end;
+        if !node.is_leaf() {
+            self.descend(node.child(at), |_| 0);
+        }
+    }
+
+    /// From an entry to the gap before it.
+    pub(super) fn step_before(&mut self) {
+        let Step { node, at } = self.end();
+        if !node.is_leaf() {
+            self.descend(node.child(at), Node::len);
+        }
+    }
+
+    /// Passes the entry behind the gap, and gives it.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Place<K, V>> {
+        self.go_to_entry_behind().then(|| {
+            let entry = self.entry();
+            self.step_over();
+            entry
+        })
+    }
+
+    /// Passes the entry before the gap, and gives it.
+    #[inline]
+    pub(super) fn next_back(&mut self) -> Option<Place<K, V>> {
+        self.go_to_entry_before().then(|| {
+            let entry = self.entry();
+            self.step_before();
+            entry
+        })
+    }
+
+    /// Where the gap is among those of the tree, for comparisons.
+    pub(super) fn position(&self) -> impl Iterator<Item = usize> {
+        self.steps[..self.len].iter().map(|step| step.at)
+    }
+}
