@@ -1,7 +1,9 @@
 //! Collections against their twins in std: the same operations on both, in transactions that commit or not, in pools that are closed and opened between them.
 
 mod btree_map;
+mod costs;
 mod hash_map;
+mod owners;
 mod vectors;
 
 use std::path::Path;
