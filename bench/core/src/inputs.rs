@@ -22,12 +22,11 @@ pub struct Op {
 
 /// A value of the map: 100 bytes, the size of a YCSB field and of LevelDB's benchmark values.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, durum::typed::PSafe)]
+#[durum(name = "bench map value")]
 pub struct Value {
     words: [u32; 25],
 }
-
-durum::describe!(Value as "bench map value" { words });
 
 impl Value {
     /// The value that a 64-bit seed stands for.

@@ -11,6 +11,7 @@ pub mod plain;
 pub mod pmdk;
 #[cfg(feature = "peers")]
 pub mod redb;
+pub mod typed;
 
 use std::process::Command;
 
@@ -25,6 +26,19 @@ pub fn memory() -> Vec<Box<dyn Side>> {
         Box::new(durum::Durum::shadow()),
         Box::new(plain::Plain::<true>),
         Box::new(plain::Plain::<false>),
+    ]
+}
+
+/// The sides of the suite of the typed interface, the peer first.
+pub fn typed() -> Vec<Box<dyn Side>> {
+    let (typed_hybrid, typed_shadow) = typed::sides();
+    vec![
+        #[cfg(feature = "peers")]
+        Box::new(pmdk::Pmdk),
+        Box::new(durum::Durum::hybrid()),
+        Box::new(typed_hybrid),
+        Box::new(durum::Durum::shadow()),
+        Box::new(typed_shadow),
     ]
 }
 

@@ -81,6 +81,13 @@ pub const SUITES: &[Suite] = &[
         table: by_engine::format,
     },
     Suite {
+        name: "typed",
+        place: Place::Memory,
+        sides: sides::typed,
+        workloads: structures,
+        table: by_engine::format,
+    },
+    Suite {
         name: "disk",
         place: Place::Disk,
         sides: sides::disk,
@@ -98,6 +105,14 @@ fn core(scale: &Scale) -> Vec<Box<dyn Workload>> {
     vec![
         Box::new(cells::CellsWorkload::new(scale)),
         Box::new(swap::SwapWorkload::new(scale)),
+        Box::new(list::ListWorkload::new(scale)),
+        Box::new(tree::TreeWorkload::new(scale)),
+        Box::new(map::MapWorkload::new(scale)),
+    ]
+}
+
+fn structures(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    vec![
         Box::new(list::ListWorkload::new(scale)),
         Box::new(tree::TreeWorkload::new(scale)),
         Box::new(map::MapWorkload::new(scale)),

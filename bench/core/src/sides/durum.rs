@@ -147,7 +147,7 @@ struct TempPool {
 }
 
 #[derive(Debug)]
-struct TempDir(PathBuf);
+pub(super) struct TempDir(pub(super) PathBuf);
 
 impl Drop for TempDir {
     fn drop(&mut self) {

@@ -121,7 +121,13 @@ impl<P: PoolType> side::List for Open<Ends<P>, P> {
         for value in values {
             P::transaction(|j| {
                 let next = PRefCell::new(None, j);
-                let node = Prc::new(ListNode { value: *value, next }, j);
+                let node = Prc::new(
+                    ListNode {
+                        value: *value,
+                        next,
+                    },
+                    j,
+                );
                 let mut tail = ends.tail.borrow_mut(j);
                 match &*tail {
                     Some(last) => *last.next.borrow_mut(j) = Some(node.pclone(j)),
@@ -217,7 +223,10 @@ impl<P: PoolType> side::Map for HashMap<P> {
     fn load(&mut self, entries: &[Op]) -> Result<()> {
         let buckets = self.open.root.borrow();
         for entry in entries {
-            let (bucket, value) = (&buckets[self.bucket_index(entry.key)], Value::of(entry.value));
+            let (bucket, value) = (
+                &buckets[self.bucket_index(entry.key)],
+                Value::of(entry.value),
+            );
             P::transaction(|j| {
                 let mut head = bucket.borrow_mut(j);
                 let node = MapNode {
