@@ -43,6 +43,46 @@ fn the_agenda_is_there_again() -> durum::Result<()> {
     agenda.close()
 }
 
+mod collections {
+    use super::place;
+    use durum::typed::*;
+
+    durum::pool!(P);
+
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    struct Stock {
+        counts: PRefCell<PHashMap<PString<P>, u64, P>, P>,
+        by_day: PRefCell<PBTreeMap<u32, PVec<u64, P>, P>, P>,
+    }
+
+    fn sell(stock: &Stock, day: u32, article: &str, count: u64) -> durum::Result<()> {
+        P::transaction(|j| {
+            let mut counts = stock.counts.borrow_mut(j);
+            *counts.entry(PString::new(article, j), j).or_insert(0) += count;
+            let mut days = stock.by_day.borrow_mut(j);
+            days.entry(day, j).or_default().push(count, j);
+        })
+    }
+
+    fn sold_since(stock: &Stock, day: u32) -> u64 {
+        let days = stock.by_day.borrow();
+        days.range(day..).flat_map(|(_, counts)| counts).sum()
+    }
+
+    #[test]
+    fn maps_are_as_in_std() -> durum::Result<()> {
+        let (_dir, path) = place();
+        let stock = P::open::<Stock>(&path, Flags::CREATE)?;
+        sell(&stock, 1, "pears", 3)?;
+        sell(&stock, 2, "plums", 5)?;
+        sell(&stock, 3, "pears", 7)?;
+        assert_eq!(stock.counts.borrow().get("pears"), Some(&10));
+        assert_eq!(sold_since(&stock, 2), 12);
+        stock.close()
+    }
+}
+
 mod errors {
     use super::place;
     use durum::typed::*;
