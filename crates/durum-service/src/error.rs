@@ -196,7 +196,28 @@ pub enum Error {
         space: u64,
     },
 
+    /// What is garbage cannot be told.
+    #[error("{store}: which objects are garbage cannot be told: in pool \"{pool}\" {reason}", store = .store.display())]
+    GarbageUnjudged {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool with the reason in it.
+        pool: String,
+        /// Why, as a clause.
+        reason: String,
+    },
+
     // ---- the data ---------------------------------------------------------------------------
+    /// Garbage is not freed in a store with damage in it. Nothing was changed.
+    #[error("{store}: nothing is freed in a damaged store ({damages} found; the first: {first}); look at it with `durum check {store}`", store = .store.display())]
+    GarbageDamaged {
+        /// The store directory.
+        store: PathBuf,
+        /// How much damage was found.
+        damages: usize,
+        /// The first of it.
+        first: String,
+    },
     /// Bytes that the format refuses: foreign, of another version, or damaged. Nothing was changed.
     #[error("{file}: {source}{at}; {cure}", file = .file.display(), at = Base(*.base))]
     Format {
@@ -309,16 +330,18 @@ impl Error {
             | Error::PoolName { .. }
             | Error::Options { .. }
             | Error::AddressConflict { .. }
-            | Error::AddressesExhausted { .. } => ErrorKind::User,
+            | Error::AddressesExhausted { .. }
+            | Error::GarbageUnjudged { .. } => ErrorKind::User,
             Error::Format { file, source, .. } => match source.fault() {
                 // A store of ours whose other files are foreign was damaged.
                 Fault::Foreign if !is_identity(file) => ErrorKind::Data,
                 Fault::Foreign | Fault::OtherVersion => ErrorKind::User,
                 Fault::Damaged => ErrorKind::Data,
             },
-            Error::Damaged { .. } | Error::FileMissing { .. } | Error::PoolQuarantined { .. } => {
-                ErrorKind::Data
-            }
+            Error::Damaged { .. }
+            | Error::FileMissing { .. }
+            | Error::PoolQuarantined { .. }
+            | Error::GarbageDamaged { .. } => ErrorKind::Data,
             Error::StorageFull { .. } | Error::Io { .. } | Error::Poisoned { .. } => {
                 ErrorKind::System
             }

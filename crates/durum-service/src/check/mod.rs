@@ -1,8 +1,13 @@
 //! Checks of a whole store, and repair of what is safe to repair.
 //!
 //! [`check`] reads everything and writes nothing; after an unclean end it sees the store as recovery would leave it.
-//! [`structure`] looks at each puddle, [`reach`] at the objects that the roots lead to.
+//! [`structure`] looks at each puddle, [`graph`] at the pointers between objects; [`reach`] tells what the roots lead to,
+//! [`counted`] whether counts are right, and [`garbage`] what `durum gc` may free.
 
+mod counted;
+mod cycles;
+mod garbage;
+mod graph;
 mod reach;
 mod repair;
 mod structure;
@@ -29,7 +34,16 @@ use crate::model::{ProgressFn, RecoveryReport};
 use crate::registry::contents::Contents;
 use crate::registry::{self, REGISTRY_FILE};
 
+use self::structure::Objects;
+
+pub use self::garbage::{
+    Garbage, GarbageGroup, GarbageObject, GarbageOptions, GarbageReference, PoolGarbage,
+    find_garbage,
+};
 pub use self::repair::{RepairReport, repair};
+
+/// Findings of one kind and pool after which the rest is only counted.
+const FINDINGS_MAX: u64 = 100;
 
 /// How a check is made.
 #[derive(Clone, Default)]
@@ -112,6 +126,8 @@ pub struct PoolCheck {
     pub has_root: bool,
     /// Objects that nothing leads to.
     pub leaks: Leaks,
+    /// How many of them are in cycles of counted pointers.
+    pub in_cycles: u64,
 }
 
 /// What a check found.
@@ -167,45 +183,65 @@ impl CheckReport {
 /// # Errors
 /// `StoreMissing`, `StoreBusy`; `Format` when `durum.store` itself is not one of ours; `Io`.
 pub fn check(path: &Path, options: &CheckOptions) -> Result<CheckReport> {
-    let path = absolute(path)?;
-    let identity = identity::read(&path)?;
-    let _lock = StoreLock::acquire(&path)?;
     let mut report = CheckReport::default();
-    let records = Records::read(&path, &identity, &mut report)?;
-    let Some(contents) = records.best() else {
-        return Ok(report);
-    };
-    list_files(&path, contents, records.is_complete(), &mut report)?;
-    let reader = match ReadOnlyStore::over(path.clone(), identity, contents.clone(), false) {
-        Ok(reader) => reader,
-        Err(error) => {
-            report.absorb(&path, error)?;
-            return Ok(report);
-        }
-    };
-    report.pending = reader.pending().clone();
-    for note in &reader.pending().quarantined {
-        let text = format!(
-            "the log fails validation: {}; recovery will quarantine it",
-            note.reason
-        );
-        report.add(Severity::Damage, &path.join(&note.log), None, text);
+    if let Some(seen) = Seen::read(path, options, &mut report)? {
+        reach::check(&seen.reader, &seen.objects, &mut report)?;
     }
-    for (puddle, log) in &contents.quarantine {
-        let text = format!(
-            "a quarantined log: {}; `durum recover --accept-quarantined` lifts the quarantine of its pools",
-            log.reason
-        );
-        report.add(
-            Severity::Note,
-            &files::quarantine_path(&path, *puddle),
-            None,
-            text,
-        );
-    }
-    let objects = structure::check(&reader, options, &mut report)?;
-    reach::check(&reader, &objects, &mut report)?;
     Ok(report)
+}
+
+/// A store that nobody else can open meanwhile, and its objects.
+struct Seen {
+    reader: ReadOnlyStore,
+    objects: Objects,
+    _lock: StoreLock,
+}
+
+impl Seen {
+    /// Reads all but the pointers of objects; `None` where there is not enough left to read.
+    fn read(path: &Path, options: &CheckOptions, report: &mut CheckReport) -> Result<Option<Seen>> {
+        let path = absolute(path)?;
+        let identity = identity::read(&path)?;
+        let lock = StoreLock::acquire(&path)?;
+        let records = Records::read(&path, &identity, report)?;
+        let Some(contents) = records.best() else {
+            return Ok(None);
+        };
+        list_files(&path, contents, records.is_complete(), report)?;
+        let reader = match ReadOnlyStore::over(path.clone(), identity, contents.clone(), false) {
+            Ok(reader) => reader,
+            Err(error) => {
+                report.absorb(&path, error)?;
+                return Ok(None);
+            }
+        };
+        report.pending = reader.pending().clone();
+        for note in &reader.pending().quarantined {
+            let text = format!(
+                "the log fails validation: {}; recovery will quarantine it",
+                note.reason
+            );
+            report.add(Severity::Damage, &path.join(&note.log), None, text);
+        }
+        for (puddle, log) in &contents.quarantine {
+            let text = format!(
+                "a quarantined log: {}; `durum recover --accept-quarantined` lifts the quarantine of its pools",
+                log.reason
+            );
+            report.add(
+                Severity::Note,
+                &files::quarantine_path(&path, *puddle),
+                None,
+                text,
+            );
+        }
+        let objects = structure::check(&reader, options, report)?;
+        Ok(Some(Seen {
+            reader,
+            objects,
+            _lock: lock,
+        }))
+    }
 }
 
 /// What registry and catalog say.

@@ -16,6 +16,7 @@ use durum_format::store::StoreHeader;
 use durum_persist::domain::Domain;
 
 use crate::error::{Error, Result};
+use crate::inspect::ReadOnlyStore;
 use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport};
 use crate::registry::Registry;
@@ -109,6 +110,32 @@ impl Embedded {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change goes to the copy in memory in one step after its commit: a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on a reader of the store, whose pools stay closed meanwhile.
+    pub(crate) fn with_closed_pools<T>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(ReadOnlyStore) -> Result<T>,
+    ) -> Result<T> {
+        self.with_open(|open| {
+            let mut grants = open.contents.grants.iter();
+            if let Some((_, pool)) = grants.next() {
+                let name = open.contents.pools.get(pool).map(|pool| pool.name.clone());
+                return Err(Error::PoolOpen {
+                    name: name.unwrap_or_default(),
+                    operation,
+                });
+            }
+            // Recovery was done when the store was opened, and nobody has written since.
+            let (path, identity) = (self.path.clone(), self.identity.clone());
+            work(ReadOnlyStore::over(
+                path,
+                identity,
+                open.contents.clone(),
+                true,
+            )?)
+        })
     }
 
     /// Runs `work` on the open store, unless it must not be touched any more.

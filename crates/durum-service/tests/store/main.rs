@@ -5,6 +5,7 @@ mod clone;
 mod crash;
 mod damage;
 mod disk_full;
+mod garbage;
 mod lock;
 mod quarantine;
 mod recovery;

@@ -1,0 +1,255 @@
+//! The objects of a store and the pointers between them, as type descriptors show them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use durum_format::extent::{HeapBytes, UNTYPED};
+use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
+
+use super::counted::{Role, Tally};
+use super::structure::{LiveObject, Objects};
+use super::{CheckReport, FINDINGS_MAX, Severity};
+use crate::error::Result;
+use crate::inspect::ReadOnlyStore;
+
+/// A pointer from one object to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) target: u32,
+    pub(super) is_weak: bool,
+    /// It leads to the target's start, as counted pointers do.
+    pub(super) is_at_start: bool,
+}
+
+/// Objects by index, in order of address, and what their pointers lead to.
+pub(super) struct Graph<'a> {
+    pub(super) reader: &'a ReadOnlyStore,
+    pub(super) all: &'a Objects,
+    pub(super) types: Registry,
+    /// For each object, its pointers that lead to an object.
+    pub(super) edges: Vec<Vec<Edge>>,
+    /// The counts of those objects that have them.
+    pub(super) counted: HashMap<u32, Tally>,
+    /// Objects whose pointers are not known, with the reason.
+    pub(super) opaque: BTreeMap<usize, &'static str>,
+    /// Type ids that objects have and the store does not know, with the number of objects.
+    unregistered: BTreeMap<u64, u64>,
+    dangling: u64,
+}
+
+impl<'a> Graph<'a> {
+    /// Reads all objects and follows their pointers one step. Pointers must lead to objects that live.
+    pub(super) fn build(
+        reader: &'a ReadOnlyStore,
+        all: &'a Objects,
+        report: &mut CheckReport,
+    ) -> Result<Self> {
+        let mut graph = Graph {
+            reader,
+            all,
+            types: Registry::new(),
+            edges: Vec::with_capacity(all.objects.len()),
+            counted: HashMap::new(),
+            opaque: BTreeMap::new(),
+            unregistered: BTreeMap::new(),
+            dangling: 0,
+        };
+        for (id, text) in reader.types() {
+            if let Err(error) = graph.types.register_text(text) {
+                let text = format!("type {id:#018x}: {error}");
+                report.add(Severity::Damage, reader.path(), None, text);
+            }
+        }
+        for (index, object) in all.objects.iter().enumerate() {
+            let edges = graph.visit(index, object, report)?;
+            graph.edges.push(edges);
+        }
+        if graph.dangling > FINDINGS_MAX {
+            let text = format!(
+                "{} more pointers lead to no object",
+                graph.dangling - FINDINGS_MAX
+            );
+            report.add(Severity::Damage, reader.path(), None, text);
+        }
+        for (id, objects) in &graph.unregistered {
+            let text = format!(
+                "type {id:#018x} of {objects} object(s) is not registered: their pointers cannot be followed"
+            );
+            report.add(Severity::Note, reader.path(), None, text);
+        }
+        Ok(graph)
+    }
+
+    /// The pointers of an object that lead to objects.
+    fn visit(
+        &mut self,
+        index: usize,
+        object: &LiveObject,
+        report: &mut CheckReport,
+    ) -> Result<Vec<Edge>> {
+        let mut edges = Vec::new();
+        for (pointer, address) in self.pointers(index, object, report)? {
+            match self.all.at(address) {
+                Some(target) => edges.push(Edge {
+                    target: target as u32,
+                    is_weak: pointer.strength == Strength::Weak,
+                    is_at_start: self
+                        .all
+                        .objects
+                        .get(target)
+                        .is_some_and(|object| object.address == address),
+                }),
+                None => self.dangle(object, &pointer, address, report),
+            }
+        }
+        Ok(edges)
+    }
+
+    /// The pointers of an object that lead into the space; none where they are not known.
+    fn pointers(
+        &mut self,
+        index: usize,
+        object: &LiveObject,
+        report: &mut CheckReport,
+    ) -> Result<Vec<(PointerAt, u64)>> {
+        let Some(descriptor) = self.types.by_id(object.type_id) else {
+            let reason = if object.type_id == UNTYPED {
+                "objects without a type"
+            } else {
+                *self.unregistered.entry(object.type_id).or_default() += 1;
+                "objects of a type that is not registered"
+            };
+            self.opaque.insert(index, reason);
+            return Ok(Vec::new());
+        };
+        let Some(puddle) = self.all.puddles.get(object.puddle) else {
+            return Ok(Vec::new());
+        };
+        let role = Role::of(descriptor);
+        if role == Role::Plain && !descriptor.has_pointers() {
+            return Ok(Vec::new());
+        }
+        let offset = object.address - puddle.view.header().address;
+        let mut bytes = vec![0; usize::try_from(object.size).unwrap_or(usize::MAX)];
+        puddle.view.read(offset, &mut bytes)?;
+        if role == Role::Counted
+            && let Some(tally) = Tally::read(&bytes)
+        {
+            self.counted.insert(index as u32, tally);
+            if tally.is_husk() {
+                // The value was dropped: zeros, whatever its type says.
+                return Ok(Vec::new());
+            }
+        }
+        match self.pointers_in(descriptor, role, &bytes) {
+            Ok(pointers) => Ok(pointers),
+            Err(problem) => {
+                let name = descriptor.name().unwrap_or("without a name");
+                let text = format!("the object of type {name} does not fit its type: {problem}");
+                report.add(Severity::Damage, &puddle.file, Some(offset), text);
+                self.opaque
+                    .insert(index, "objects that do not fit their type");
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn pointers_in(
+        &self,
+        descriptor: &Descriptor,
+        role: Role,
+        bytes: &[u8],
+    ) -> Result<Vec<(PointerAt, u64)>, String> {
+        let (base, size) = (self.reader.base(), self.reader.space_size());
+        let mut pointers = Vec::new();
+        let fitting = descriptor.visit_pointers(bytes, |pointer| {
+            if let Some(address) = word_at(bytes, pointer.offset)
+                && address >= base
+                && address - base < size
+            {
+                let strength = role.strength(&pointer, bytes);
+                pointers.push((
+                    PointerAt {
+                        strength,
+                        ..pointer
+                    },
+                    address,
+                ));
+            }
+        });
+        fitting.map_err(|error| error.to_string())?;
+        Ok(pointers)
+    }
+
+    fn dangle(
+        &mut self,
+        object: &LiveObject,
+        pointer: &PointerAt,
+        address: u64,
+        report: &mut CheckReport,
+    ) {
+        let Some(puddle) = self.all.puddles.get(object.puddle) else {
+            return;
+        };
+        // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
+        let severity = match pointer.strength {
+            Strength::Strong if self.all.is_partial => Severity::Note,
+            Strength::Strong => Severity::Damage,
+            _ => Severity::Note,
+        };
+        self.dangling += 1;
+        if self.dangling > FINDINGS_MAX {
+            return;
+        }
+        let name = self.type_name(object).unwrap_or("without a name");
+        let offset = object.address - puddle.view.header().address + pointer.offset;
+        let text = format!(
+            "the pointer at offset {} of an object of type {name} leads to {address:#x}, where no object lives",
+            pointer.offset
+        );
+        report.add(severity, &puddle.file, Some(offset), text);
+    }
+
+    /// The name of an object's type, if that is known and has one.
+    pub(super) fn type_name(&self, object: &LiveObject) -> Option<&str> {
+        self.types.by_id(object.type_id)?.name()
+    }
+
+    /// Whether a pointer keeps what it leads to: all do, except for weak ones to counted objects.
+    pub(super) fn keeps(&self, edge: &Edge) -> bool {
+        !(edge.is_weak && edge.is_at_start && self.counted.contains_key(&edge.target))
+    }
+
+    /// Which objects live: the roots lead to them, or those that `is_root` adds. An object without a value lives as long as a weak pointer leads to it.
+    pub(super) fn reach(&self, is_root: impl Fn(usize, &LiveObject) -> bool) -> Vec<bool> {
+        let objects = &self.all.objects;
+        let mut reached = vec![false; objects.len()];
+        let mut queue: Vec<usize> = (0..objects.len())
+            .filter(|index| objects[*index].is_root || is_root(*index, &objects[*index]))
+            .collect();
+        let mut husks: Vec<usize> = Vec::new();
+        while let Some(index) = queue.pop() {
+            if std::mem::replace(&mut reached[index], true) {
+                continue;
+            }
+            for edge in &self.edges[index] {
+                let target = edge.target as usize;
+                if self.keeps(edge) {
+                    queue.push(target);
+                } else if self.counted[&edge.target].is_husk() {
+                    husks.push(target);
+                }
+            }
+        }
+        for husk in husks {
+            reached[husk] = true;
+        }
+        reached
+    }
+}
+
+/// The word at an offset.
+pub(super) fn word_at(bytes: &[u8], offset: u64) -> Option<u64> {
+    let at = usize::try_from(offset).ok()?;
+    let word = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*word))
+}
