@@ -31,7 +31,7 @@
 //!
 //! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
 //! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings);
-//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced).
+//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
 
 mod alloc;
 mod announced;
@@ -42,6 +42,7 @@ mod engine;
 mod error;
 mod fault;
 mod gate;
+pub mod gc;
 mod log;
 mod media;
 mod pages;

@@ -413,10 +413,14 @@ impl Store {
         if fault::forked() {
             return Err(Error::Forked);
         }
-        let service = Embedded::open(path.as_ref(), open)?;
+        Self::over(Embedded::open(path.as_ref(), open)?, &options)
+    }
+
+    /// A store that the service has opened.
+    pub(crate) fn over(service: Embedded, options: &StoreOptions) -> Result<Self> {
         let report = service.recovery_report().clone();
         Ok(Self {
-            inner: StoreInner::new(Box::new(service), Some(report), &options)?,
+            inner: StoreInner::new(Box::new(service), Some(report), options)?,
         })
     }
 

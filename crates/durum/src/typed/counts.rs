@@ -45,10 +45,10 @@ pub struct Glue {
 
 /// The counts of an object, at its start.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) strong: u64,
-    pub(super) weak: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) strong: u64,
+    pub(crate) weak: u64,
 }
 
 /// What the transaction has done about an object.

@@ -30,6 +30,7 @@ pub use crate::pool;
 pub use binding::PoolType;
 pub use cell::PCell;
 pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, hash_map};
+pub(crate) use counts::Tally;
 pub use durum_derive::{PClone, PSafe, Root};
 pub use journal::Journal;
 pub use log_free::LogFree;

@@ -3,6 +3,7 @@
 mod attacks;
 mod collections;
 mod counted;
+mod garbage;
 mod limits;
 mod remains;
 mod transactions;

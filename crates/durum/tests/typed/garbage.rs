@@ -1,0 +1,405 @@
+//! Cycles of counted pointers leak, are found, and are freed while the pool is closed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use durum::gc::{GcOptions, GcReport, collect};
+use durum::typed::*;
+use durum_service::{CheckOptions, CheckReport, Leaks, Severity, check};
+
+use crate::{Place, on_each_engine, options};
+
+/// The report of a store without damage, and the number of objects that leak.
+fn leaks(path: &Path) -> (CheckReport, u64) {
+    let report = check(path, &CheckOptions::default()).unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    match report.pools[0].leaks {
+        Leaks::Judged { objects, .. } => (report, objects),
+        ref leaks => panic!("{leaks:?}"),
+    }
+}
+
+/// Frees the garbage; then there is none, and every count is right.
+fn clean(path: &Path) -> GcReport {
+    let found = collect(path, &GcOptions::new().dry_run(true)).unwrap();
+    let report = collect(path, &GcOptions::new()).unwrap();
+    assert_eq!(report.pools, found.pools);
+    nothing_is_wrong(path);
+    let again = collect(path, &GcOptions::new()).unwrap();
+    assert_eq!(
+        (again.objects(), again.husks(), again.transactions),
+        (0, 0, 0)
+    );
+    report
+}
+
+fn nothing_is_wrong(path: &Path) {
+    let (report, lost) = leaks(path);
+    assert_eq!((lost, report.findings), (0, Vec::new()));
+}
+
+/// All files below a directory.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(contents(&path)),
+            false => {
+                files.insert(path.clone(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// A node of a graph of each kind of counted pointer.
+macro_rules! nodes {
+    ($counted:ident, $kind:ident) => {
+        durum::pool!(P);
+
+        #[derive(PSafe)]
+        #[repr(C)]
+        struct Node {
+            value: u64,
+            next: PRefCell<Option<$counted<Node, P>>, P>,
+            other: PRefCell<Option<$counted<Node, P>>, P>,
+            weak: PRefCell<Option<PWeak<Node, P, $kind>>, P>,
+            text: PString<P>,
+            numbers: PVec<u64, P>,
+            more: PVec<$counted<Node, P>, P>,
+            boxed: Option<Pbox<Inner, P>>,
+        }
+
+        #[derive(PSafe)]
+        #[repr(C)]
+        struct Inner {
+            node: PRefCell<Option<$counted<Node, P>>, P>,
+            text: PString<P>,
+        }
+
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        struct Root {
+            node: PRefCell<Option<$counted<Node, P>>, P>,
+            weak: PRefCell<Option<PWeak<Node, P, $kind>>, P>,
+            second_weak: PRefCell<Option<PWeak<Node, P, $kind>>, P>,
+        }
+
+        #[allow(dead_code, reason = "not every test uses it")]
+        fn node(value: u64, j: &Journal<P>) -> $counted<Node, P> {
+            let node = Node {
+                value,
+                next: PRefCell::new(None, j),
+                other: PRefCell::new(None, j),
+                weak: PRefCell::new(None, j),
+                text: PString::new("", j),
+                numbers: PVec::new(),
+                more: PVec::new(),
+                boxed: None,
+            };
+            $counted::new(node, j)
+        }
+
+        /// A ring of nodes; gives the first one.
+        #[allow(dead_code, reason = "not every test uses it")]
+        fn ring(len: u64, j: &Journal<P>) -> $counted<Node, P> {
+            let first = node(0, j);
+            let mut last = first.pclone(j);
+            for value in 1..len {
+                let next = node(value, j);
+                *last.next.borrow_mut(j) = Some(next.pclone(j));
+                last = next;
+            }
+            *last.next.borrow_mut(j) = Some(first.pclone(j));
+            first
+        }
+    };
+}
+
+/// The tests for one kind of counted pointer.
+macro_rules! garbage {
+    ($module:ident, $counted:ident, $kind:ident) => {
+        mod $module {
+            use super::*;
+
+            on_each_engine! {
+                fn a_cycle_of_two_is_found_and_freed(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| *root.node.borrow_mut(j) = Some(ring(2, j))).unwrap();
+                    root.close().unwrap();
+                    nothing_is_wrong(&place.path);
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    let before = root.pool().usage().unwrap().free_bytes;
+                    P::transaction(|j| *root.node.borrow_mut(j) = None).unwrap();
+                    root.close().unwrap();
+
+                    let (report, lost) = leaks(&place.path);
+                    assert_eq!((lost, report.pools[0].in_cycles), (2, 2));
+                    let found: Vec<_> = report
+                        .findings
+                        .iter()
+                        .filter(|finding| finding.severity == Severity::Leak)
+                        .collect();
+                    assert_eq!(found.len(), 2);
+                    assert!(found[0].text.contains("cycle of counted pointers"), "{}", found[0]);
+                    let report = clean(&place.path);
+                    assert_eq!((report.objects(), report.husks(), report.transactions), (2, 0, 1));
+
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    assert!(root.pool().usage().unwrap().free_bytes >= before);
+                    P::transaction(|j| *root.node.borrow_mut(j) = Some(node(7, j))).unwrap();
+                    assert_eq!(root.node.borrow().as_ref().unwrap().value, 7);
+                    root.close().unwrap();
+                    nothing_is_wrong(&place.path);
+                }
+
+                fn a_cycle_of_one_is_freed(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| drop(ring(1, j))).unwrap();
+                    root.close().unwrap();
+                    assert_eq!(clean(&place.path).objects(), 1);
+                }
+
+                fn what_lives_no_longer_counts_the_pointers_of_garbage(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| {
+                        let live = node(9, j);
+                        let ring = ring(3, j);
+                        *ring.other.borrow_mut(j) = Some(live.pclone(j));
+                        *ring.weak.borrow_mut(j) = Some(live.downgrade(j));
+                        *root.node.borrow_mut(j) = Some(live);
+                    })
+                    .unwrap();
+                    root.close().unwrap();
+                    assert_eq!(leaks(&place.path).1, 3);
+                    assert_eq!(clean(&place.path).objects(), 3);
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| {
+                        let live = root.node.borrow().as_ref().unwrap().strong_count(j);
+                        assert_eq!(live, 1);
+                        *root.node.borrow_mut(j) = None;
+                    })
+                    .unwrap();
+                    root.close().unwrap();
+                    // It went with its last pointer.
+                    let (report, _) = leaks(&place.path);
+                    assert_eq!(report.pools[0].objects, 1);
+                }
+
+                fn live_weak_pointers_into_a_cycle_find_nothing_afterwards(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| {
+                        let ring = ring(3, j);
+                        let second = ring.next.borrow().as_ref().unwrap().pclone(j);
+                        *root.weak.borrow_mut(j) = Some(ring.downgrade(j));
+                        *root.second_weak.borrow_mut(j) = Some(ring.downgrade(j));
+                        // One of the garbage, too.
+                        *second.weak.borrow_mut(j) = Some(ring.downgrade(j));
+                    })
+                    .unwrap();
+                    root.close().unwrap();
+                    assert_eq!(leaks(&place.path).1, 3);
+                    let report = clean(&place.path);
+                    assert_eq!((report.objects(), report.husks()), (2, 1));
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    let is_gone = |weak: &PRefCell<Option<PWeak<Node, P, $kind>>, P>| {
+                        P::transaction(|j| weak.borrow().as_ref().unwrap().upgrade(j).is_none())
+                    };
+                    assert!(is_gone(&root.weak).unwrap() && is_gone(&root.second_weak).unwrap());
+                    P::transaction(|j| *root.weak.borrow_mut(j) = None).unwrap();
+                    assert!(is_gone(&root.second_weak).unwrap());
+                    P::transaction(|j| *root.second_weak.borrow_mut(j) = None).unwrap();
+                    root.close().unwrap();
+                    nothing_is_wrong(&place.path);
+                    assert_eq!(leaks(&place.path).0.pools[0].objects, 1);
+                }
+
+                fn what_a_cycle_holds_goes_with_it(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    let fresh = root.pool().usage().unwrap();
+                    P::transaction(|j| {
+                        let back = node(5, j);
+                        let text = PString::new(&"long text ".repeat(2000), j);
+                        let mut numbers = PVec::new();
+                        (0..10_000).for_each(|number| numbers.push(number, j));
+                        let mut more = PVec::new();
+                        more.push(back.pclone(j), j);
+                        more.push(node(6, j), j);
+                        let inner = Inner {
+                            node: PRefCell::new(Some(back.pclone(j)), j),
+                            text: PString::new("", j),
+                        };
+                        let full = $counted::new(
+                            Node {
+                                value: 4,
+                                next: PRefCell::new(None, j),
+                                other: PRefCell::new(None, j),
+                                weak: PRefCell::new(None, j),
+                                text,
+                                numbers,
+                                more,
+                                boxed: Some(Pbox::new(inner, j)),
+                            },
+                            j,
+                        );
+                        *back.next.borrow_mut(j) = Some(full);
+                    })
+                    .unwrap();
+                    root.close().unwrap();
+                    let (report, lost) = leaks(&place.path);
+                    // Two nodes, the vector and the box between them are the cycle; a node, a text and numbers hang from it.
+                    assert_eq!((lost, report.pools[0].in_cycles), (7, 4));
+                    assert!(report.findings.iter().any(|found| found.text.contains("held by a cycle")));
+                    let report = clean(&place.path);
+                    assert_eq!(report.objects(), 7);
+                    assert!(report.bytes() > 100_000);
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    let usage = root.pool().usage().unwrap();
+                    assert!(usage.bytes - usage.free_bytes <= fresh.bytes - fresh.free_bytes + 64 * 1024);
+                    root.close().unwrap();
+                }
+
+                fn in_several_transactions_each_leaves_nothing_wrong(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| {
+                        // Rings that lead to each other in one direction, and to what lives; a weak pointer leads to the last.
+                        let live = node(9, j);
+                        let mut before = ring(3, j);
+                        *root.weak.borrow_mut(j) = Some(before.downgrade(j));
+                        for _ in 0..20 {
+                            let ring = ring(3, j);
+                            *ring.weak.borrow_mut(j) = Some(before.downgrade(j));
+                            *ring.other.borrow_mut(j) = Some(before);
+                            let next = ring.next.borrow().as_ref().unwrap().pclone(j);
+                            *next.other.borrow_mut(j) = Some(live.pclone(j));
+                            before = ring;
+                        }
+                        *root.node.borrow_mut(j) = Some(live);
+                    })
+                    .unwrap();
+                    root.close().unwrap();
+                    assert_eq!(leaks(&place.path).1, 63);
+                    let mut options = GcOptions::new();
+                    options.objects_max = 7;
+                    let report = collect(&place.path, &options).unwrap();
+                    assert_eq!((report.objects(), report.husks()), (62, 1));
+                    assert!(report.transactions > 8, "{}", report.transactions);
+                    nothing_is_wrong(&place.path);
+                }
+
+                fn a_dry_run_writes_nothing(engine) {
+                    nodes!($counted, $kind);
+                    let place = Place::new();
+                    let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+                    P::transaction(|j| drop(ring(4, j))).unwrap();
+                    root.close().unwrap();
+                    let before = contents(&place.path);
+                    let report = collect(&place.path, &GcOptions::new().dry_run(true)).unwrap();
+                    assert_eq!((report.objects(), report.transactions), (4, 0));
+                    assert!(contents(&place.path) == before, "something was written");
+                }
+            }
+        }
+    };
+}
+
+garbage!(of_one_thread, Prc, Local);
+garbage!(of_threads, Parc, Shared);
+
+on_each_engine! {
+    fn a_store_in_use_is_refused(engine) {
+        nodes!(Prc, Local);
+        let place = Place::new();
+        let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+        for dry_run in [false, true] {
+            let error = collect(&place.path, &GcOptions::new().dry_run(dry_run)).unwrap_err();
+            assert!(
+                matches!(error, durum::Error::Store(durum_service::Error::StoreBusy { .. })),
+                "{error}"
+            );
+        }
+        root.close().unwrap();
+        let error = collect(&place.path, &GcOptions::new().pool("other")).unwrap_err();
+        assert!(
+            matches!(error, durum::Error::Store(durum_service::Error::PoolMissing { .. })),
+            "{error}"
+        );
+        collect(&place.path, &GcOptions::new().pool("pool")).unwrap();
+    }
+}
+
+on_each_engine! {
+    fn a_store_that_was_not_closed_in_order_is_recovered_first(engine) {
+        nodes!(Parc, Shared);
+        let place = Place::new();
+        let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            *root.node.borrow_mut(j) = Some(node(8, j));
+            *root.weak.borrow_mut(j) = Some(ring(4, j).downgrade(j));
+        })
+        .unwrap();
+        // What a process leaves that dies now.
+        let copy = place.path.with_extension("copy");
+        fs::create_dir_all(copy.join("quarantine")).unwrap();
+        for (path, bytes) in contents(&place.path) {
+            let path = copy.join(path.strip_prefix(&place.path).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        root.close().unwrap();
+        let before = contents(&copy);
+        let report = collect(&copy, &GcOptions::new().dry_run(true)).unwrap();
+        assert_eq!((report.objects(), report.husks()), (3, 1));
+        assert!(!report.recovery.was_clean);
+        assert!(contents(&copy) == before, "something was written");
+        let report = collect(&copy, &GcOptions::new()).unwrap();
+        assert_eq!((report.objects(), report.husks()), (3, 1));
+        assert!(!report.recovery.was_clean);
+        nothing_is_wrong(&copy);
+        let root = P::open::<Root>(&copy, options(engine)).unwrap();
+        assert_eq!(root.node.borrow().as_ref().unwrap().value, 8);
+        root.close().unwrap();
+    }
+}
+
+/// Enumerations without a case 0: the zeros of a husk are no value of theirs.
+#[derive(PSafe)]
+#[repr(u8)]
+enum Shape {
+    Round {
+        radius: u64,
+    } = 3,
+    #[allow(dead_code)]
+    Flat = 4,
+}
+
+on_each_engine! {
+    fn a_husk_need_not_fit_its_type(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        type Root = PRefCell<Option<PWeak<Shape, P, Local>>, P>;
+        let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            let shape = Prc::<Shape, P>::new(Shape::Round { radius: 5 }, j);
+            assert!(matches!(&*shape, Shape::Round { radius: 5 }));
+            *root.borrow_mut(j) = Some(shape.downgrade(j));
+        })
+        .unwrap();
+        root.close().unwrap();
+        nothing_is_wrong(&place.path);
+    }
+}
