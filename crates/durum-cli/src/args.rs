@@ -44,6 +44,14 @@ pub enum Command {
         Nothing is written without --repair. Damage gives exit code 3; leaks and notes do not."
     )]
     Check(Check),
+    /// Free cycles of counted pointers, and whatever else no root leads to
+    #[command(
+        after_help = "Examples:\n  durum gc /mnt/pmem/store --dry-run\n  durum gc /mnt/pmem/store --pool words\n\n\
+        Prc and Parc free an object with the last pointer to it, and so never a cycle. This finds what no root leads to through the type descriptors in \
+        the store, and frees it in one transaction: a crash leaves all of it or none. An object that weak pointers lead to loses its value, and they find none. \
+        Refused where live objects may hold pointers that no descriptor shows, and in a damaged store."
+    )]
+    Gc(Gc),
     /// Undo or complete what a program that died has left, and accept quarantined pools
     #[command(
         after_help = "Examples:\n  durum recover /mnt/pmem/store\n  durum recover /mnt/pmem/store --accept-quarantined words\n\n\
@@ -148,6 +156,22 @@ pub struct Check {
     /// Repair what is safe to repair: the catalog, a lost registry, orphan files
     #[arg(long)]
     pub repair: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum gc`.
+#[derive(Debug, Args)]
+pub struct Gc {
+    /// The store, which no program has open
+    pub store: PathBuf,
+    /// Only in this pool; what objects of other pools lead to stays
+    #[arg(long, value_name = "NAME")]
+    pub pool: Option<String>,
+    /// Only tell what would be freed, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,4 +1,4 @@
-//! The `durum` command: makes, lists, inspects, checks, recovers and clones stores, and shows that they survive.
+//! The `durum` command: makes, lists, inspects, checks, cleans, recovers and clones stores, and shows that they survive.
 //!
 //! `docs/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`] (how it can
 //! go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects through their
@@ -60,6 +60,7 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Stat(options) => commands::stat::run(options, out),
         Command::Inspect(options) => inspect::run(options, out),
         Command::Check(options) => commands::check::run(options, out),
+        Command::Gc(options) => commands::gc::run(options, out),
         Command::Recover(options) => commands::recover::run(options, out),
         Command::Clone(options) => commands::clone::run(options, out),
         Command::Rm(options) => commands::rm::run(options, out),

@@ -83,8 +83,12 @@ fn print(
         let leaks = match &pool.leaks {
             Leaks::Judged { objects: 0, .. } => "no leaks".into(),
             Leaks::Judged { objects, bytes } => {
+                let cycles = match pool.in_cycles {
+                    0 => String::new(),
+                    in_cycles => format!(", {in_cycles} in cycles of counted pointers"),
+                };
                 format!(
-                    "{} ({}) that nothing leads to",
+                    "{} ({}) that nothing leads to{cycles}; `durum gc` frees them",
                     count(*objects, "object"),
                     size(*bytes)
                 )
@@ -125,7 +129,9 @@ fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
     });
     let pools = report.pools.iter().map(|pool| {
         let leaks = match &pool.leaks {
-            Leaks::Judged { objects, bytes } => json!({ "objects": objects, "bytes": bytes }),
+            Leaks::Judged { objects, bytes } => {
+                json!({ "objects": objects, "bytes": bytes, "in_cycles": pool.in_cycles })
+            }
             Leaks::Unjudged { reason } => json!({ "unjudged": reason }),
         };
         json!({

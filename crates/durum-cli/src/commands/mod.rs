@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod clone;
+pub(crate) mod gc;
 pub(crate) mod init;
 pub(crate) mod ls;
 pub(crate) mod recover;

@@ -67,7 +67,8 @@ pub type Parc<T, P> = Counted<T, P, Shared>;
 
 /// A counted pointer to an object in the pool: [`Prc`] or [`Parc`].
 ///
-/// The counts are brought up to date when the transaction commits. Cycles are not freed; `durum gc` finds them.
+/// The counts are brought up to date when the transaction commits. Cycles stay when the last pointer into them goes;
+/// [`gc`](crate::gc) frees them while the pool is closed.
 #[repr(transparent)]
 pub struct Counted<T: PSafe, P: PoolType, K: Counting> {
     address: NonZeroUsize,
