@@ -439,7 +439,7 @@ mod tests {
         for _ in 0..10_000 {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             let random = (state >> 33) as usize;
-            if random % 2 == 0 && model.len() < SLOTS {
+            if random.is_multiple_of(2) && model.len() < SLOTS {
                 let at = random / 2 % (model.len() + 1);
                 let slot = order.slot(order.len());
                 order = order.inserted(at);
