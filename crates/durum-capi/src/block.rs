@@ -76,7 +76,8 @@ unsafe fn take_out(block: *mut Block) {
     let block = unsafe { &mut *block };
     while Tx::levels() >= block.level.max(1) {
         // What fails in rolling back poisons the pool, which the next call reports.
-        if guard::run(|| Ok(Tx::end_level(false)?)).is_err() {
+        // SAFETY: in C every level is one of these.
+        if guard::run(|| Ok(unsafe { Tx::end_level(false) }?)).is_err() {
             break;
         }
     }

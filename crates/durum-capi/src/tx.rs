@@ -97,7 +97,8 @@ pub extern "C" fn durum_tx_commit() -> c_int {
 /// Commits one level.
 #[inline]
 pub(crate) fn commit() -> Result<()> {
-    Tx::end_level(true)?;
+    // SAFETY: in C every level is one of these.
+    unsafe { Tx::end_level(true) }?;
     if Tx::levels() == 0 {
         guard::forget();
     }
@@ -112,7 +113,8 @@ pub(crate) fn commit() -> Result<()> {
 pub extern "C" fn durum_tx_rollback() -> c_int {
     status(|| {
         plain_level()?;
-        Ok(Tx::end_level(false)?)
+        // SAFETY: in C every level is one of these.
+        Ok(unsafe { Tx::end_level(false) }?)
     })
 }
 

@@ -284,7 +284,7 @@ pointers!(*mut T, *const T, Option<std::ptr::NonNull<T>>);
 // SAFETY: N elements in a row, each described.
 unsafe impl<T: Described, const N: usize> Described for [T; N] {
     fn name() -> Option<Cow<'static, str>> {
-        None
+        T::name().map(|name| Cow::Owned(format!("[{name};{N}]")))
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {

@@ -98,9 +98,17 @@ pub enum Error {
         /// The pool type.
         pool_type: &'static str,
     },
+    /// A typed transaction was to begin inside an untyped one.
+    #[error(
+        "pool \"{pool}\": an untyped transaction is running on this thread, and one of the typed interface inside it would not know whether it commits; begin the typed one first"
+    )]
+    TypedInside {
+        /// The pool's name.
+        pool: String,
+    },
     /// A pool type has an open pool already.
     #[error(
-        "a pool is open as {pool_type} already; drop its root first, or declare another pool type for a second pool"
+        "a pool is open as {pool_type} already, or as another pool type that the same macro declares at the same place; drop its root first, or declare another pool type for a second pool"
     )]
     PoolTypeInUse {
         /// The pool type.

@@ -29,7 +29,7 @@ use crate::space::removed;
 use crate::store::StoreInner;
 
 pub use scope::Transaction;
-pub(crate) use state::{PoolRef, Set, TxState};
+pub(crate) use state::{BeforeReuse, PoolRef, Set, TxState};
 
 /// What `add` does about the old contents of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -219,11 +219,14 @@ impl Tx {
     /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces that have no closure;
     /// the pool handle that the outermost level began on has to live until that level ends.
     ///
+    /// # Safety
+    /// The level is not one of a closure's, which ends by itself.
+    ///
     /// # Errors
     /// As for [`Transaction::commit`]; `NoTransaction`.
     #[doc(hidden)]
     #[inline]
-    pub fn end_level(commit: bool) -> Result<()> {
+    pub unsafe fn end_level(commit: bool) -> Result<()> {
         // SAFETY: as in `with_running`.
         match unsafe { CURRENT.with(Cell::get).as_ref() } {
             Some(current) if current.depth.get() > 0 => current.leave(commit),
@@ -601,6 +604,16 @@ impl Tx {
         self.touched.set(true);
         // SAFETY: readable and unshared, as the caller promises.
         unsafe { state.volatile.save(target as usize, len) };
+    }
+
+    /// Has somebody told of the outcome before places that became free can be allocated again. Not told of a transaction that announced nothing.
+    pub(crate) fn tell_before_reuse(&self, wanted: BeforeReuse) {
+        self.state.borrow_mut().before_reuse = Some(wanted);
+    }
+
+    /// Takes back [`Tx::tell_before_reuse`].
+    pub(crate) fn tell_nobody(&self) {
+        self.state.borrow_mut().before_reuse = None;
     }
 
     /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls back.

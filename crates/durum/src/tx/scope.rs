@@ -37,7 +37,8 @@ impl<'p> Transaction<'p> {
         Ok(Self::begin_as(Tx::of(&pool.inner)?, pool, durability))
     }
 
-    /// Begins a transaction also where one on another store runs on this thread, which goes on when this one has ended.
+    /// Begins a transaction also where one on another store runs on this thread, which goes on when this one has ended. It is no part of
+    /// any other: who begins it has to know the outcome when it ends.
     #[inline(always)]
     pub(crate) fn begin_beside(pool: &'p Pool) -> Result<Self> {
         if forked() {
@@ -45,6 +46,12 @@ impl<'p> Transaction<'p> {
         }
         pool.inner.check_usable()?;
         let tx = Tx::beside(&pool.inner)?;
+        // SAFETY: as in `deref`.
+        if unsafe { tx.as_ref() }.depth.get() > 0 {
+            return Err(Error::TypedInside {
+                pool: pool.inner.name.clone(),
+            });
+        }
         Ok(Self::begin_as(tx, pool, Durability::Durable))
     }
 

@@ -79,6 +79,15 @@ pub(crate) struct TxState {
     /// Old contents of volatile memory.
     pub(super) volatile: Saved,
     pub(super) caches: Vec<ThreadCache>,
+    pub(super) before_reuse: Option<BeforeReuse>,
+}
+
+/// Who wants to know that the outcome is certain, and memory as it will be, before places that became free can be allocated again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeforeReuse {
+    pub(crate) context: *const (),
+    /// Called once, with whether the transaction has committed.
+    pub(crate) call: unsafe fn(*const (), bool),
 }
 
 impl TxState {
@@ -104,6 +113,15 @@ impl TxState {
             backed: Announced::default(),
             volatile: Saved::default(),
             caches: Vec::new(),
+            before_reuse: None,
+        }
+    }
+
+    #[inline]
+    fn tell_before_reuse(&mut self, committed: bool) {
+        if let Some(wanted) = self.before_reuse.take() {
+            // SAFETY: who asked for it lives until the transaction has ended.
+            unsafe { (wanted.call)(wanted.context, committed) };
         }
     }
 
@@ -419,6 +437,7 @@ impl TxState {
         if let Err(error) = result {
             return Err(self.fail(error));
         }
+        self.tell_before_reuse(true);
         if allocates {
             let pools = &self.pools;
             self.allocation.committed(|key| Self::pool_of(pools, key));
@@ -471,6 +490,7 @@ impl TxState {
         if let Some(engine) = self.engine() {
             engine.abort(self);
         }
+        self.tell_before_reuse(false);
         let pools = &self.pools;
         self.allocation.aborted(|key| Self::pool_of(pools, key));
         // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the transaction ends.

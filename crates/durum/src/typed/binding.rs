@@ -44,8 +44,10 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
     fn binding() -> &'static Binding;
     #[doc(hidden)]
     fn current() -> *const Running;
+    /// # Safety
+    /// Null, or this thread's, as long as it is the current one.
     #[doc(hidden)]
-    fn set_current(running: *const Running);
+    unsafe fn set_current(running: *const Running);
 
     /// Opens the pool in the store directory `path` and ties it to this type, until the [`RootGuard`] and every transaction are gone.
     ///
@@ -148,7 +150,7 @@ macro_rules! pool {
                     CURRENT.with(::core::cell::Cell::get)
                 }
 
-                fn set_current(running: *const $crate::typed::__private::Running) {
+                unsafe fn set_current(running: *const $crate::typed::__private::Running) {
                     CURRENT.with(|current| current.set(running));
                 }
             }
@@ -193,6 +195,33 @@ pub struct Open {
     pub(crate) glue: Vec<(u64, &'static Glue)>,
     pub(crate) finds_deadlocks: bool,
     pub(crate) _words: Mapping,
+    pub(crate) identity: Mutex<Option<Identity>>,
+}
+
+/// The right to have a pool open under a pool type's identity.
+///
+/// Two pool types that a macro declares at one place have one identity, and the compiler takes pointers into either for pointers into the other. So they are not open at the same time.
+#[derive(Debug)]
+pub(crate) struct Identity(PoolId);
+
+static IDENTITIES: Mutex<Vec<PoolId>> = Mutex::new(Vec::new());
+
+impl Identity {
+    fn take(id: PoolId, binding: &Binding) -> Result<Self> {
+        let mut taken = IDENTITIES.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.contains(&id) {
+            return Err(binding.in_use());
+        }
+        taken.push(id);
+        Ok(Self(id))
+    }
+}
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        let mut taken = IDENTITIES.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|id| *id != self.0);
+    }
 }
 
 /// What a pool type has in common between threads.
@@ -260,7 +289,11 @@ impl Binding {
     }
 
     /// Ties a pool to the type. While `make` runs nobody else does.
-    pub(crate) fn open(&self, make: impl FnOnce(&Words) -> Result<Open>) -> Result<Arc<Open>> {
+    pub(crate) fn open(
+        &'static self,
+        id: PoolId,
+        make: impl FnOnce(&'static Words) -> Result<Open>,
+    ) -> Result<Arc<Open>> {
         let mut state = self.lock();
         if state.open.is_some() {
             return Err(self.in_use());
@@ -272,7 +305,9 @@ impl Binding {
         }) {
             return Err(self.in_use());
         }
+        let identity = Identity::take(id, self)?;
         let open = Arc::new(make(&self.words)?);
+        *open.identity.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
         state.open = Some(open.clone());
         self.serial.store(open.serial, Ordering::Release);
         self.generation.fetch_add(1, Ordering::SeqCst);

@@ -201,8 +201,8 @@ impl Counts {
             None => 0,
         };
         // SAFETY: a counted object lies there: the caller has a reference to it, or a pin.
-        let tally = unsafe { tally(address).read() };
-        tally.strong.wrapping_add_signed(own)
+        let strong = unsafe { AtomicU64::from_ptr(&raw mut (*tally(address)).strong) };
+        strong.load(Ordering::Acquire).wrapping_add_signed(own)
     }
 
     /// Whether the running transaction has pinned an object before.
@@ -313,9 +313,12 @@ impl Counts {
         let own_pins = if entry.is_pinned { PIN } else { 0 };
         let is_pinned = entry.is_shared && word.load(Ordering::Acquire) & PINS != own_pins;
         let mut dies = new.strong == 0 && was_alive;
-        if dies && is_pinned {
-            dies = false;
-            new.strong = 1;
+        // Whoever pins it may be about to look at the counts: they stay until a later transaction.
+        let (mut keeps_strong, mut keeps_weak) = (0, 0);
+        if is_pinned && dies {
+            (dies, new.strong, keeps_strong) = (false, 1, 1);
+        } else if is_pinned && new.strong == 0 && new.weak == 0 {
+            (new.weak, keeps_weak) = (1, 1);
         }
         entry.is_dead |= dies;
         let is_free = new.strong == 0 && new.weak == 0;
@@ -335,8 +338,12 @@ impl Counts {
         }
         if new != old {
             running.announce(address, size_of::<Tally>());
-            // SAFETY: as above.
-            unsafe { tally(address).write(new) };
+            // SAFETY: as above. Others may look at the counts meanwhile, and look again when they see that they are locked.
+            unsafe {
+                let tally = tally(address);
+                AtomicU64::from_ptr(&raw mut (*tally).strong).store(new.strong, Ordering::Release);
+                AtomicU64::from_ptr(&raw mut (*tally).weak).store(new.weak, Ordering::Release);
+            }
         }
         if dies {
             // Weak references remain. What the value pointed to is gone.
@@ -347,8 +354,8 @@ impl Counts {
                 std::ptr::with_exposed_provenance_mut::<u8>(address + offset).write_bytes(0, len);
             }
         }
-        if new.strong == 1 && old.strong.wrapping_add_signed(strong) == 0 && was_alive {
-            return limbo::put(running, address, glue, 1, 0);
+        if keeps_strong + keeps_weak > 0 {
+            return limbo::put(running, address, glue, keeps_strong, keeps_weak);
         }
         Ok(())
     }
@@ -362,17 +369,20 @@ impl Counts {
                 // SAFETY: an object of the open pool.
                 unsafe { words.at(entry.address) }.store(entry.word, Ordering::Release);
             }
-            if entry.is_fresh && entry.is_shared {
+            if entry.is_fresh {
                 // SAFETY: an object of the open pool.
                 let word = unsafe { words.at(entry.address) };
                 let own_pins = if entry.is_pinned { PIN } else { 0 };
                 let mut pause = Pause::default();
-                // Others pin it for a moment only, to find that it has no references.
-                while word.load(Ordering::Acquire) & PINS != own_pins {
+                // Others pin it for a moment only, to find that it has no references. Taken from under them it would be unpinned as something else.
+                let without_others = |old: u64| (old & PINS == own_pins).then_some(0);
+                while word
+                    .fetch_update(Ordering::AcqRel, Ordering::Acquire, without_others)
+                    .is_err()
+                {
                     pause.wait();
                 }
-                word.store(0, Ordering::Release);
-                (entry.is_locked, entry.is_pinned) = (false, false);
+                (entry.is_fresh, entry.is_locked, entry.is_pinned) = (false, false, false);
             }
         }
     }

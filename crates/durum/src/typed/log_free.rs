@@ -64,15 +64,19 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     pub unsafe fn publish(&self, value: T, j: &Journal<P>) -> Result<()> {
         // SAFETY: one thread, and nobody has a reference to the value. One store: the size is a machine's.
         unsafe { self.value.get().write_volatile(value) };
-        Self::persist(self, j)
+        // SAFETY: this word is this thread's.
+        unsafe { Self::persist(self, j) }
     }
 
     /// Makes an object durable as it is now, before a word is published that leads to it.
     ///
+    /// # Safety
+    /// No other thread changes anything in the object, not what is in a [`PMutex`](super::PMutex) either: its half-done changes would become durable.
+    ///
     /// # Errors
     /// `NotInPool`, `Poisoned`.
-    pub fn persist<U: PSafe>(object: &U, j: &Journal<P>) -> Result<()> {
-        // SAFETY: nobody else changes it: cells of one thread.
+    pub unsafe fn persist<U: PSafe>(object: &U, j: &Journal<P>) -> Result<()> {
+        // SAFETY: as the caller promises.
         unsafe { j.running().open().pool.persist(object, size_of::<U>()) }
     }
 }

@@ -8,8 +8,8 @@ use std::ops::{BitOr, Deref};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::Path;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use durum_format::types::{Field, Primitive, Type};
 
@@ -190,7 +190,7 @@ impl<T: PSafe, P: PoolType> RefUnwindSafe for RootGuard<T, P> {}
 impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         const { T::POOL.assert_fits(P::ID) };
-        let open = P::binding().open(|words| Self::make(path, options, words))?;
+        let open = P::binding().open(P::ID, |words| Self::make(path, options, words))?;
         // From here on dropping it closes the pool.
         let mut guard = Self {
             open,
@@ -201,7 +201,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         Ok(guard)
     }
 
-    fn make(path: &Path, options: &OpenOptions, words: &Words) -> Result<Open> {
+    fn make(path: &Path, options: &OpenOptions, words: &'static Words) -> Result<Open> {
         let store_options = options.store.clone();
         let store = match (options.new, options.create) {
             (true, _) => Store::create(path, store_options),
@@ -230,6 +230,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
             glue,
             finds_deadlocks: options.find_deadlocks,
             _words: mapping,
+            identity: Mutex::new(None),
         })
     }
 

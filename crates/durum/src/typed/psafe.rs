@@ -212,12 +212,15 @@ unsafe impl<T: PSafe> Described for Option<T> {
                 "an `Option` in a pool can hold a handle, or a value without pointers; for others derive `PSafe` for an enum of your own, whose layout is fixed"
             );
         }
-        if T::HANDLE {
-            return T::layout(walk);
-        }
-        // With the name: bytes that are a `None` of one type may be no value of another.
+        // Another type than the value's own: a `None` is no value of that. And another one for each type of values, down to the last field.
         let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        let fields = vec![Field::new("bytes", 0, Type::Opaque { size, align })];
+        let fields = vec![match T::HANDLE {
+            true => Field::new("some", 0, T::layout(walk)),
+            false => {
+                let name = format!("bytes of {:016x}", T::description().id());
+                Field::new(name, 0, Type::Opaque { size, align })
+            }
+        }];
         Type::structure(name_of::<Self>(), size, align, fields)
     }
 }

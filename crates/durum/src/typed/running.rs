@@ -9,6 +9,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use super::psafe::PSafe;
 use super::refcell;
 use crate::described::Described;
 use crate::error::{Error, Result};
-use crate::tx::{Announce, Transaction, Tx};
+use crate::tx::{Announce, BeforeReuse, Transaction, Tx};
 
 /// An error on its way out of a transaction's body, as the payload of a panic.
 #[derive(Debug)]
@@ -34,6 +35,14 @@ pub(crate) fn give_up(reason: &str) -> ! {
         "durum: {reason}; the process ends here, and the pool will be as its last committed transaction left it (docs/safety.md)"
     );
     std::process::abort()
+}
+
+/// The number of a thread, which no other one has or had. The upper bits of a word that holds one say other things.
+fn draw_number(numbers: &AtomicU32) -> u32 {
+    match numbers.fetch_add(1, Ordering::Relaxed) {
+        number if number < 1 << 28 => number,
+        _ => give_up("more than 268 million threads have used pools"),
+    }
 }
 
 /// Something whose contents are to be dropped before the commit.
@@ -69,6 +78,8 @@ pub struct Running {
     number: u32,
     /// Something has to be done at the end, beyond what the untyped core does.
     is_used: Cell<bool>,
+    /// What was held until the outcome was durable has been given back.
+    has_ended: Cell<bool>,
     doomed: Cell<bool>,
     failure: RefCell<Option<Error>>,
     balance: Cell<i64>,
@@ -81,7 +92,7 @@ pub struct Running {
     /// Words of the mutexes that are locked until the end.
     locked: RefCell<Vec<NonNull<AtomicU64>>>,
     pub(crate) counts: RefCell<Counts>,
-    set_current: fn(*const Running),
+    set_current: unsafe fn(*const Running),
 }
 
 const RECENT: usize = 8;
@@ -93,7 +104,8 @@ struct Thread(RefCell<Vec<Rc<Running>>>);
 impl Drop for Thread {
     fn drop(&mut self) {
         for running in self.0.get_mut().drain(..) {
-            (running.set_current)(ptr::null());
+            // SAFETY: null is what it was at first.
+            unsafe { (running.set_current)(ptr::null()) };
         }
     }
 }
@@ -137,8 +149,9 @@ impl Running {
                     open: Cell::new(ptr::null()),
                     id: Cell::new(0),
                     id_end: Cell::new(0),
-                    number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+                    number: draw_number(&NUMBERS),
                     is_used: Cell::new(false),
+                    has_ended: Cell::new(false),
                     doomed: Cell::new(false),
                     failure: RefCell::new(None),
                     balance: Cell::new(0),
@@ -152,7 +165,8 @@ impl Running {
                 });
                 let pointer = ptr::from_ref(&*running);
                 thread.0.borrow_mut().push(running);
-                P::set_current(pointer);
+                // SAFETY: kept until the thread ends.
+                unsafe { P::set_current(pointer) };
                 // SAFETY: kept until the thread ends, which takes it out of `P` first.
                 unsafe { &*pointer }
             })
@@ -282,7 +296,8 @@ impl Running {
         if !self.holds(address) {
             return;
         }
-        let tag = address as u64 | (len as u64) << 48;
+        // Without an account it is not prepared for a type of the same size that has handles.
+        let tag = address as u64 | (len as u64) << 48 | u64::from(T::OWNERS) << 63;
         let slot = &self.recent[(address >> 4) % RECENT];
         if slot.get() == (tag, self.id.get()) {
             return;
@@ -291,7 +306,7 @@ impl Running {
         if T::OWNERS {
             self.open_account::<T>(address, len);
         }
-        if len < 1 << 16 {
+        if len < 1 << 15 {
             slot.set((tag, self.id.get()));
         }
     }
@@ -470,7 +485,18 @@ impl Running {
             self.abort(transaction);
             return Err(failure);
         }
-        let settled = Counts::settle(self);
+        // What it announces may find no room, and then leaves it as it would leave the body.
+        let settled = catch_unwind(AssertUnwindSafe(|| Counts::settle(self)));
+        let settled = match settled {
+            Ok(settled) => settled,
+            Err(panic) => match panic.downcast::<Failure>() {
+                Ok(failure) => Err(failure.0),
+                Err(panic) => {
+                    self.abort(transaction);
+                    resume_unwind(panic);
+                }
+            },
+        };
         if let Err(error) = settled {
             self.abort(transaction);
             return Err(error);
@@ -479,13 +505,13 @@ impl Running {
             return self.commit_used(transaction);
         }
         self.check_balance();
+        self.end_before_reuse();
         let result = transaction.commit();
         if result.is_err() {
             // It was rolled back.
             self.check_readers();
         }
-        self.written.borrow_mut().clear();
-        self.end(result.is_ok());
+        self.rest(result.is_ok());
         result
     }
 
@@ -494,22 +520,45 @@ impl Running {
         self.works.borrow_mut().clear();
         self.check_balance();
         self.check_readers();
-        self.written.borrow_mut().clear();
-        self.counts.borrow_mut().before_rollback(self);
+        self.end_before_reuse();
         transaction.abort();
-        self.end(false);
+        self.rest(false);
+    }
+
+    /// Has [`Running::end`] called by the core as soon as the outcome is certain, and before it gives places back: their words are others' then.
+    fn end_before_reuse(&self) {
+        unsafe fn end(running: *const (), committed: bool) {
+            // SAFETY: the context is this thread's, whose transaction is about to end.
+            unsafe { &*running.cast::<Running>() }.end(committed);
+        }
+        self.has_ended.set(false);
+        self.tx().tell_before_reuse(BeforeReuse {
+            context: ptr::from_ref(self).cast(),
+            call: end,
+        });
+    }
+
+    /// The transaction is over.
+    fn rest(&self, committed: bool) {
+        if !self.has_ended.get() {
+            // The core had nothing to do.
+            self.tx().tell_nobody();
+            self.end(committed);
+        }
+        self.written.borrow_mut().clear();
+        self.doomed.set(false);
+        self.failure.take();
+        self.is_used.set(false);
+        self.depth.set(0);
     }
 
     /// Gives back what was held until the outcome was durable.
     fn end(&self, committed: bool) {
+        self.has_ended.set(true);
         self.counts.borrow_mut().end(self, committed);
         for word in self.locked.borrow_mut().drain(..) {
             // SAFETY: words of the open pool, which this thread has locked.
             mutex::unlock(unsafe { word.as_ref() });
         }
-        self.doomed.set(false);
-        self.failure.take();
-        self.is_used.set(false);
-        self.depth.set(0);
     }
 }

@@ -299,20 +299,29 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
     let glue = &Object::<T>::GLUE;
     let is_new_pin = K::SHARED && !Counts::has_pinned(running, address);
     if is_new_pin {
-        pin(word, number)?;
+        let mut pause = Pause::default();
+        loop {
+            pin(word, number)?;
+            let strong = Counts::strong(running, address);
+            if word.load(Ordering::Acquire) & LOCKED == 0 {
+                if strong > 0 {
+                    break;
+                }
+                word.fetch_sub(PIN, Ordering::Release);
+                return None;
+            }
+            // What was seen may be about to be committed, or not. Who has it locked may wait for the pin.
+            word.fetch_sub(PIN, Ordering::Release);
+            pause.wait();
+        }
+        Counts::note_pinned(running, address, glue);
     } else if number
         .is_some_and(|number| word.load(Ordering::Relaxed) & (KNOWN | NUMBER) != KNOWN | number)
     {
         return None;
     }
-    if Counts::strong(running, address) == 0 {
-        if is_new_pin {
-            word.fetch_sub(PIN, Ordering::Release);
-        }
+    if !is_new_pin && Counts::strong(running, address) == 0 {
         return None;
-    }
-    if is_new_pin {
-        Counts::note_pinned(running, address, glue);
     }
     Counts::add(running, address, glue, K::SHARED, 1, 0);
     running.gain(1);

@@ -34,7 +34,7 @@ impl Words {
     ///
     /// # Errors
     /// `System`: no address space.
-    pub(crate) fn reserve(&self, base: usize, size: usize) -> Result<Mapping> {
+    pub(crate) fn reserve(&'static self, base: usize, size: usize) -> Result<Mapping> {
         // SAFETY: a fresh anonymous mapping anywhere.
         let start = unsafe {
             rustix::mm::mmap_anonymous(
@@ -50,7 +50,11 @@ impl Words {
             .store(start.wrapping_sub(base), Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
         self.size.store(size, Ordering::Release);
-        Ok(Mapping { start, size })
+        Ok(Mapping {
+            start,
+            size,
+            words: self,
+        })
     }
 
     /// Whether an address lies where the pool's objects do.
@@ -87,10 +91,12 @@ impl Words {
 pub(crate) struct Mapping {
     start: usize,
     size: usize,
+    words: &'static Words,
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.words.size.store(0, Ordering::Release);
         let start = NonNull::new(ptr::with_exposed_provenance_mut(self.start));
         if let Some(start) = start {
             // SAFETY: our own mapping; nobody has a reference into a pool that is closed.

@@ -203,6 +203,29 @@ attacks! {
         .unwrap();
     } because "carried out of a transaction or forgotten"
 
+    fn what_a_moved_enum_held_where_a_number_was(root) {
+        #[derive(PSafe)]
+        #[repr(C, u8)]
+        enum Either {
+            Handle(PCell<Option<Handle>, P>),
+            Number(PCell<u64, P>),
+        }
+        let _ = &root;
+        P::transaction(|j| {
+            let mut both = PVec::<Either, P>::new();
+            both.push(Either::Number(PCell::new(0, j)), j);
+            both.push(Either::Handle(PCell::new(Some(Pbox::new(7, j)), j)), j);
+            if let Either::Number(number) = &both[0] {
+                number.set(1, j);
+            }
+            both.swap(0, 1);
+            if let Either::Handle(handle) = &both[0] {
+                TYPED_POCKET.set(handle.replace(None, j));
+            }
+        })
+        .unwrap();
+    } because "carried out of a transaction or forgotten"
+
     fn a_reader_of_what_is_rolled_back(root) {
         let pocket: Mutex<Option<PRef<'_, Object>>> = Mutex::new(None);
         let captured = AssertUnwindSafe(&pocket);

@@ -337,4 +337,41 @@ on_each_engine! {
         let root = P::open::<Ring>(&place.path, 0).unwrap();
         assert_eq!(root.head.get(), 4);
     }
+
+    fn a_typed_transaction_is_no_part_of_an_untyped_one(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let outer: durum::Result<()> = root.pool().transaction(|_| {
+            let inner = P::transaction(|j| root.set(1, j));
+            assert!(matches!(inner, Err(durum::Error::TypedInside { .. })), "{inner:?}");
+            Ok(())
+        });
+        outer.unwrap();
+        assert_eq!(root.get(), 0);
+        P::transaction(|j| root.set(2, j)).unwrap();
+        assert_eq!(root.get(), 2);
+    }
+
+    fn what_was_rolled_back_is_not_promoted(engine) {
+        durum::pool!(P);
+        #[derive(Debug)]
+        struct Refused<T>(Option<T>);
+        impl<T> From<durum::Error> for Refused<T> {
+            fn from(_: durum::Error) -> Self {
+                Self(None)
+            }
+        }
+        let place = Place::new();
+        let _root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let local: Result<(), Refused<VWeak<u64, P, Local>>> = P::try_transaction(|j| Err(Refused(Some(Prc::new(9, j).demote()))));
+        let shared: Result<(), Refused<VWeak<u64, P>>> = P::try_transaction(|j| Err(Refused(Some(Parc::new(9, j).demote()))));
+        let (local, shared) = (local.unwrap_err().0.unwrap(), shared.unwrap_err().0.unwrap());
+        P::transaction(|j| {
+            let others = [Pbox::new([1u64, 0, 0xdead], j), Pbox::new([1u64, 0, 0xdead], j)];
+            assert!(local.promote(j).is_none() && shared.promote(j).is_none());
+            drop(others);
+        })
+        .unwrap();
+    }
 }

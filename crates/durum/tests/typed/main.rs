@@ -46,18 +46,28 @@ macro_rules! on_each_engine {
             #[allow(unused_imports)]
             use super::*;
 
-            $(#[$attribute])*
-            #[test]
-            fn shadow() {
-                let $engine = durum::Engine::Shadow;
-                $body
+            mod shadow {
+                #[allow(unused_imports)]
+                use super::*;
+
+                $(#[$attribute])*
+                #[test]
+                fn run() {
+                    let $engine = durum::Engine::Shadow;
+                    $body
+                }
             }
 
-            $(#[$attribute])*
-            #[test]
-            fn hybrid() {
-                let $engine = durum::Engine::Hybrid;
-                $body
+            mod hybrid {
+                #[allow(unused_imports)]
+                use super::*;
+
+                $(#[$attribute])*
+                #[test]
+                fn run() {
+                    let $engine = durum::Engine::Hybrid;
+                    $body
+                }
             }
         }
     )* };
