@@ -58,6 +58,33 @@ const PRIMITIVES: [&str; 12] = [
     "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64", "bool", "char",
 ];
 
+/// Types of durum. What is stored under such a name has more to it than its fields: a `PString` holds UTF-8.
+const RESERVED: [&str; 13] = [
+    "Pbox",
+    "Prc",
+    "Parc",
+    "PWeak",
+    "PCell",
+    "PRefCell",
+    "PMutex",
+    "PVec",
+    "PString",
+    "PHashMap",
+    "PBTreeMap",
+    "LogFree",
+    "Option",
+];
+
+/// Whether a name, or one with generic arguments behind it, would be taken for that of a type of durum.
+pub fn is_reserved(name: &str) -> bool {
+    let parts = |char: char| !(char.is_alphanumeric() || char == '_');
+    let first = name.split(parts).next().unwrap_or(name);
+    let is_spelled = ["counted ", "root ", "weak ", "durum "]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    is_spelled || name.starts_with(['(', '[']) || RESERVED.contains(&first)
+}
+
 /// The rules of docs/format/types.md, which would otherwise be found broken at the first use of the type only.
 fn check_name(literal: &LitStr) -> syn::Result<()> {
     let name = literal.value();
@@ -72,6 +99,12 @@ fn check_name(literal: &LitStr) -> syn::Result<()> {
         return Err(Error::new_spanned(
             literal,
             "this is the name of a primitive; choose another one",
+        ));
+    }
+    if is_reserved(&name) {
+        return Err(Error::new_spanned(
+            literal,
+            "durum describes types of its own by this name; choose another one",
         ));
     }
     Ok(())
@@ -108,6 +141,12 @@ mod tests {
         assert!(errors_of(parse_quote!(#[durum(name = "")])).contains("1 to 255 bytes"));
         assert!(errors_of(parse_quote!(#[durum(name = "a\"b")])).contains("1 to 255 bytes"));
         assert!(errors_of(parse_quote!(#[durum(name = "u64")])).contains("primitive"));
+        for reserved in ["PString", "PVec<u64>", "counted u64", "root u64", "[u64;3]"] {
+            assert!(errors_of(parse_quote!(#[durum(name = #reserved)])).contains("of its own"));
+        }
+        assert!(
+            !is_reserved("PStringLike") && !is_reserved("mine::PString") && !is_reserved("roots")
+        );
         assert!(errors_of(parse_quote!(#[durum(name = "a", name = "b")])).contains("twice"));
         assert!(errors_of(parse_quote!(#[durum(pool = 5)])).contains("expected"));
     }

@@ -6,7 +6,7 @@ use syn::Error;
 
 use crate::item::{self, Field, Item, generated_at, unraw};
 use crate::repr::Repr;
-use crate::{layout, owners, threads};
+use crate::{attributes, layout, owners, threads};
 
 /// All that makes a type `PSafe`.
 ///
@@ -16,6 +16,7 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let mut errors = Vec::new();
     let item = Item::parse(input, &mut errors)?;
     refuse_lifetimes(&item, &mut errors);
+    refuse_reserved_name(&item, &mut errors);
     let repr = match Repr::of(&item) {
         Ok(repr) => repr,
         Err(error) => {
@@ -50,6 +51,16 @@ fn refuse_lifetimes(item: &Item, errors: &mut Vec<Error>) {
             ),
         )
     }));
+}
+
+/// The identifier is the name in the store, unless another one is given.
+fn refuse_reserved_name(item: &Item, errors: &mut Vec<Error>) {
+    if item.attributes.name.is_none() && attributes::is_reserved(&unraw(&item.ident)) {
+        errors.push(Error::new_spanned(
+            &item.ident,
+            "durum has a type of this name, for which this one would be taken in the store: add #[durum(name = \"...\")]",
+        ));
+    }
 }
 
 fn psafe(item: &Item, repr: &Repr) -> TokenStream {
