@@ -114,7 +114,7 @@ impl Counts {
         if let Some(at) = self.find(address) {
             return at;
         }
-        self.forget_last_idle();
+        self.forget_idle();
         let at = self.entries.len();
         self.entries.push(Entry {
             address,
@@ -142,20 +142,35 @@ impl Counts {
         at
     }
 
-    /// Takes out the last entry, if nothing is left to do about it: who walks along counted pointers leaves none behind.
-    fn forget_last_idle(&mut self) {
-        let Some(entry) = self.entries.last() else {
+    /// Takes out one of the last two entries, if nothing is left to do about it: who walks along counted pointers, from a reference to the next, leaves none behind.
+    fn forget_idle(&mut self) {
+        let len = self.entries.len();
+        let is_idle = |entry: &Entry| {
+            let is_touched = entry.is_fresh || entry.is_pinned || entry.is_locked || entry.is_dead;
+            entry.strong == 0 && entry.weak == 0 && !is_touched
+        };
+        // Both became pending one after the other, and nothing since.
+        let first = len.saturating_sub(2);
+        let pending = self.pending.len().checked_sub(len - first);
+        let in_order = pending.is_some_and(|from| {
+            let numbers = first as u32..len as u32;
+            self.pending[from..].iter().copied().eq(numbers)
+        });
+        if !in_order {
+            return;
+        }
+        let Some(at) = (first..len).find(|at| is_idle(&self.entries[*at])) else {
             return;
         };
-        let is_idle = entry.strong == 0
-            && entry.weak == 0
-            && !(entry.is_fresh || entry.is_pinned || entry.is_locked || entry.is_dead);
-        let at = (self.entries.len() - 1) as u32;
-        if is_idle && self.pending.last() == Some(&at) {
-            self.index.remove(&entry.address);
-            self.pending.pop();
-            self.entries.pop();
+        let idle = self.entries.swap_remove(at);
+        self.pending.pop();
+        if !self.index.is_empty() {
+            self.index.remove(&idle.address);
+            if let Some(moved) = self.entries.get(at) {
+                self.index.insert(moved.address, at as u32);
+            }
         }
+        self.last = 0;
     }
 
     /// References have come or gone.

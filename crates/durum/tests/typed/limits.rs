@@ -374,4 +374,45 @@ on_each_engine! {
         })
         .unwrap();
     }
+
+    fn a_walk_along_counted_pointers_leaves_nothing_to_do(engine) {
+        durum::pool!(P);
+        #[derive(PSafe)]
+        #[repr(C)]
+        struct Step {
+            number: u64,
+            next: Option<Prc<Step, P>>,
+        }
+        let place = Place::new();
+        let root = P::open::<PRefCell<Option<Prc<Step, P>>, P>>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            for number in 0..100 {
+                let next = root.borrow_mut(j).take();
+                *root.borrow_mut(j) = Some(Prc::new(Step { number, next }, j));
+            }
+        })
+        .unwrap();
+        let before = durum::thread_counters();
+        let kept = P::transaction(|j| {
+            let mut at = root.borrow().pclone(j);
+            let mut steps = 0;
+            let mut kept = None;
+            while let Some(step) = at {
+                steps += 1;
+                if step.number == 50 {
+                    // One that is cloned and kept does count.
+                    kept = Some(step.pclone(j));
+                }
+                at = step.next.pclone(j);
+            }
+            assert_eq!(kept.as_ref().unwrap().strong_count(j), 2);
+            *root.borrow_mut(j) = kept;
+            steps
+        });
+        assert_eq!(kept.unwrap(), 100);
+        assert!((durum::thread_counters() - before).fences > 0);
+        root.close().unwrap();
+        // The root object and the steps 0 to 50.
+        assert_eq!(nothing_is_lost(&place), 52);
+    }
 }
