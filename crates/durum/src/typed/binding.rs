@@ -315,9 +315,11 @@ impl Binding {
     }
 
     /// Unties the pool: no transaction begins any more, and the pool closes when the last one has ended.
-    pub(crate) fn close(&self) {
+    ///
+    /// `open` is the reference of who closes it: given up under the lock, as all are, so that nobody opens another pool before this one is closed.
+    pub(crate) fn close(&self, open: Arc<Open>) {
         let mut state = self.lock();
-        let mut given_back = vec![state.open.take()];
+        let mut given_back = vec![Some(open), state.open.take()];
         self.serial.store(0, Ordering::Release);
         self.generation.fetch_add(1, Ordering::SeqCst);
         if can_fence_all() {
@@ -403,8 +405,9 @@ impl Seat {
             .set(self.binding.generation.load(Ordering::SeqCst));
         // SAFETY: under the lock.
         let old = unsafe { std::mem::replace(&mut *self.member.kept.get(), state.open.clone()) };
-        drop(state);
+        // As in `give_back`.
         drop(old);
+        drop(state);
     }
 
     /// The transaction has ended.

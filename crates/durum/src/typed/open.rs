@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::offset_of;
+use std::mem::{ManuallyDrop, offset_of};
 use std::ops::{BitOr, Deref};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::Path;
@@ -174,7 +174,8 @@ unsafe impl<T: PSafe> Described for RootObject<T> {
 
 /// The root of an open pool, to read; its cells can be changed in transactions. The pool closes when it is dropped and no transaction runs any more.
 pub struct RootGuard<T: PSafe, P: PoolType> {
-    open: Arc<Open>,
+    /// Given up by `drop`.
+    open: ManuallyDrop<Arc<Open>>,
     value: *const T,
     _pool: PhantomData<(*mut T, P)>,
 }
@@ -193,7 +194,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         let open = P::binding().open(P::ID, |words| Self::make(path, options, words))?;
         // From here on dropping it closes the pool.
         let mut guard = Self {
-            open,
+            open: ManuallyDrop::new(open),
             value: ptr::null(),
             _pool: PhantomData,
         };
@@ -236,7 +237,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
 
     /// The root, made if the pool is new; what a crash left in the limbo is dropped.
     fn find_root(&self) -> Result<*const T> {
-        let open = &*self.open;
+        let open = &**self.open;
         let address = journal::run(|j| {
             let object = open.pool.root::<RootObject<T>>()?;
             let address = object.expose_provenance();
@@ -318,7 +319,8 @@ impl<T: PSafe, P: PoolType> Drop for RootGuard<T, P> {
         if !self.value.is_null() {
             self.empty_limbo();
         }
-        P::binding().close();
+        // SAFETY: the guard is gone after this.
+        P::binding().close(unsafe { ManuallyDrop::take(&mut self.open) });
     }
 }
 

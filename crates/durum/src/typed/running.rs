@@ -296,17 +296,18 @@ impl Running {
         if !self.holds(address) {
             return;
         }
-        // Without an account it is not prepared for a type of the same size that has handles.
+        // Without an account it is not prepared for a type of the same size that has handles. A longer length would be another's tag.
+        let fits = len < 1 << 15;
         let tag = address as u64 | (len as u64) << 48 | u64::from(T::OWNERS) << 63;
         let slot = &self.recent[(address >> 4) % RECENT];
-        if slot.get() == (tag, self.id.get()) {
+        if fits && slot.get() == (tag, self.id.get()) {
             return;
         }
         self.announce(address, len);
         if T::OWNERS {
             self.open_account::<T>(address, len);
         }
-        if len < 1 << 15 {
+        if fits {
             slot.set((tag, self.id.get()));
         }
     }

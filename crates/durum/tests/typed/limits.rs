@@ -415,4 +415,32 @@ on_each_engine! {
         // The root object and the steps 0 to 50.
         assert_eq!(nothing_is_lost(&place), 52);
     }
+
+    fn a_large_object_is_not_taken_for_its_first_field(engine) {
+        durum::pool!(P);
+        #[derive(PSafe)]
+        #[repr(C)]
+        struct Large {
+            first: PCell<u64, P>,
+            rest: [u8; 1 << 16],
+        }
+        let place = Place::new();
+        let root = P::open::<PRefCell<Option<Pbox<Large, P>>, P>>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            let first = PCell::new(0, j);
+            *root.borrow_mut(j) = Some(Pbox::new(Large { first, rest: [0; 1 << 16] }, j));
+        })
+        .unwrap();
+        let aborted: durum::Result<()> = P::try_transaction(|j| {
+            let mut large = root.borrow_mut(j);
+            let large = large.as_mut().unwrap();
+            large.first.set(1, j);
+            large.rest[1000] = 1;
+            Err(durum::Error::Aborted)
+        });
+        assert!(aborted.is_err());
+        let large = root.borrow();
+        let large = large.as_ref().unwrap();
+        assert_eq!((large.first.get(), large.rest[1000]), (0, 0));
+    }
 }
