@@ -2,7 +2,7 @@
 //!
 //! A program makes, shares, moves and drops objects, commits and aborts; beside it goes a model. Each image is recovered, checked (every pointer leads to an
 //! object, no object is lost), opened, and has to be what the model was after the last transaction that returned, or after the next one.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 use std::path::Path;
 
@@ -286,6 +286,67 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usi
             report.points, report.images
         ),
         Err(failure) => panic!("{failure}"),
+    }
+}
+
+durum::pool!(L);
+
+/// Entries count when `filled` says so, which is published after them.
+#[derive(PSafe, Root)]
+#[repr(C)]
+struct Ring {
+    entries: [LogFree<u64, L>; 12],
+    apart: [u64; 16],
+    filled: LogFree<u64, L>,
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn published_words_are_durable_in_their_order() {
+    for (engine, base) in [
+        (Engine::Shadow, 0x2c00_0000_0000),
+        (Engine::Hybrid, 0x2e00_0000_0000),
+    ] {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = dir.path().join("store");
+        let options = options(engine, Domain::Dax, base);
+        let ring = L::open::<Ring>(&path, options.clone()).unwrap();
+        let recorder = Recorder::start(&path, RecorderOptions::default());
+        for (number, entry) in ring.entries.iter().enumerate() {
+            let number = number as u64;
+            let result = L::try_transaction(|j| {
+                // SAFETY: an entry that the ring does not count may be anything.
+                unsafe {
+                    entry.publish(100 + number, j)?;
+                    ring.filled.publish(number + 1, j)
+                }
+            });
+            result.unwrap();
+            record::note("filled", number + 1);
+        }
+        let trace = recorder.stop();
+        drop(ring);
+        let plan = Plan::new(Rules::Lines, base);
+        let recover = |_: &Path| Ok(());
+        let report = explore_with_recovery(&trace, &plan, recover, |image, point| {
+            let options = options.clone().create(false);
+            std::thread::scope(|scope| {
+                let judged = scope.spawn(|| {
+                    let ring = L::open::<Ring>(image, options).map_err(|e| e.to_string())?;
+                    let filled = ring.filled.get();
+                    let told = point.last_note("filled").unwrap_or(0);
+                    let counted = ring.entries.iter().zip(100..).take(filled as usize);
+                    let is_whole = counted.clone().all(|(entry, value)| entry.get() == value);
+                    (filled >= told && is_whole)
+                        .then_some(())
+                        .ok_or_else(|| format!("{filled} filled of {told} told, whole: {is_whole}"))
+                });
+                judged
+                    .join()
+                    .unwrap_or_else(|_| Err("the client panicked".into()))
+            })
+        });
+        assert!(report.unwrap_or_else(|failure| panic!("{failure}")).images > 50);
     }
 }
 
