@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use durum_persist::count::{self, Counters};
 
@@ -133,6 +133,22 @@ impl Meter {
         (sample, result)
     }
 
+    /// Runs `ops` operations and times every one. The time is elapsed time whatever the clock.
+    ///
+    /// # Errors
+    /// The first that an operation returned; it is the last one.
+    pub fn measure_lone(
+        &mut self,
+        ops: usize,
+        mut operation: impl FnMut(usize) -> Result<()>,
+    ) -> Result<Sample> {
+        self.measure_elapsed(ops, || {
+            let begin = Instant::now();
+            let latencies = time_each(ops, &mut operation)?;
+            Ok((begin.elapsed(), latencies))
+        })
+    }
+
     /// Runs `ops` operations in each worker, and times every one. Several workers have a thread each and begin together; a lone one
     /// runs on this thread. The time is elapsed time whatever the clock, since what such operations do is wait; for the same reason they
     /// do not count for [`Meter::processor_share`].
@@ -143,46 +159,58 @@ impl Meter {
     where
         W: FnMut(usize) -> Result<()> + Send,
     {
+        if let [lone] = &mut workers[..] {
+            return self.measure_lone(ops, lone);
+        }
         let total = ops * workers.len();
+        self.measure_elapsed(total, || {
+            let gate = Barrier::new(workers.len() + 1);
+            thread::scope(|scope| {
+                let mut threads = Vec::with_capacity(workers.len());
+                for worker in &mut workers {
+                    let gate = &gate;
+                    threads.push(scope.spawn(move || {
+                        gate.wait();
+                        time_each(ops, worker)
+                    }));
+                }
+                let begin = Instant::now();
+                gate.wait();
+                let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+                let elapsed = begin.elapsed();
+                let mut all = Vec::with_capacity(total);
+                for result in results {
+                    match result {
+                        Ok(latencies) => all.append(&mut latencies?),
+                        Err(panic) => std::panic::resume_unwind(panic),
+                    }
+                }
+                Ok((elapsed, all))
+            })
+        })
+    }
+
+    /// A sample of `total` operations of all threads, which `run` times.
+    fn measure_elapsed(
+        &mut self,
+        total: usize,
+        run: impl FnOnce() -> Result<(Duration, Vec<u64>)>,
+    ) -> Result<Sample> {
         let counts = count::all_counters();
         let background = count::background_counters();
         let syncs_outside = syncs::count();
-        let (elapsed_ns, latencies) = match &mut workers[..] {
-            [lone] => {
-                let begin = Instant::now();
-                let latencies = time_each(ops, lone)?;
-                (begin.elapsed().as_nanos(), latencies)
-            }
-            several => {
-                let gate = Barrier::new(several.len() + 1);
-                thread::scope(|scope| {
-                    let mut threads = Vec::with_capacity(several.len());
-                    for worker in several {
-                        let gate = &gate;
-                        threads.push(scope.spawn(move || {
-                            gate.wait();
-                            time_each(ops, worker)
-                        }));
-                    }
-                    let begin = Instant::now();
-                    gate.wait();
-                    let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-                    let elapsed = begin.elapsed().as_nanos();
-                    let mut all = Vec::with_capacity(total);
-                    for result in results {
-                        match result {
-                            Ok(latencies) => all.append(&mut latencies?),
-                            Err(panic) => std::panic::resume_unwind(panic),
-                        }
-                    }
-                    Ok((elapsed, all))
-                })?
-            }
-        };
+        if let Some(marks) = &mut self.marks {
+            marks.begin();
+        }
+        let (elapsed, latencies) = run()?;
         let counts = count::all_counters() - counts;
         let background = count::background_counters() - background;
+        if let Some(marks) = &mut self.marks {
+            let lines = counts.write_backs + counts.streamed_lines;
+            marks.end(total as u64, counts.fences, lines);
+        }
         Ok(Sample {
-            ns: elapsed_ns as f64 / total as f64,
+            ns: elapsed.as_nanos() as f64 / total as f64,
             latencies,
             ..Sample::counted(counts, background, syncs::count() - syncs_outside, total)
         })

@@ -29,6 +29,18 @@ pub fn memory() -> Vec<Box<dyn Side>> {
     ]
 }
 
+/// The sides of the suite of latencies, the peer first.
+pub fn latency() -> Vec<Box<dyn Side>> {
+    vec![
+        #[cfg(feature = "peers")]
+        Box::new(pmdk::Pmdk),
+        Box::new(durum::Durum::hybrid()),
+        Box::new(durum::Durum::shadow()),
+        Box::new(durum::Durum::shadow_held()),
+        Box::new(plain::Plain::<true>),
+    ]
+}
+
 /// The sides of the suite of the typed interface, the peer first.
 pub fn typed() -> Vec<Box<dyn Side>> {
     let (typed_hybrid, typed_shadow) = typed::sides();

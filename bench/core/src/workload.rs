@@ -11,6 +11,7 @@ use crate::side::Side;
 use crate::sides;
 
 mod cells;
+mod commits;
 mod list;
 mod map;
 mod puts;
@@ -81,6 +82,13 @@ pub const SUITES: &[Suite] = &[
         table: by_engine::format,
     },
     Suite {
+        name: "latency",
+        place: Place::Memory,
+        sides: sides::latency,
+        workloads: latency,
+        table: by_side::format,
+    },
+    Suite {
         name: "typed",
         place: Place::Memory,
         sides: sides::typed,
@@ -108,6 +116,13 @@ fn core(scale: &Scale) -> Vec<Box<dyn Workload>> {
         Box::new(list::ListWorkload::new(scale)),
         Box::new(tree::TreeWorkload::new(scale)),
         Box::new(map::MapWorkload::new(scale)),
+    ]
+}
+
+fn latency(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    vec![
+        Box::new(commits::CommitsWorkload::new(scale, 1)),
+        Box::new(commits::CommitsWorkload::new(scale, 8)),
     ]
 }
 

@@ -489,6 +489,12 @@ impl Store {
         self.inner.journal().give_all_pages_back(&self.inner)
     }
 
+    /// From now on commits of Shadow pools leave home updates until the log is full. For a benchmark of what they take.
+    #[doc(hidden)]
+    pub fn hold_home_updates(&self) {
+        self.inner.journal().hold_home_updates();
+    }
+
     /// Private pages that count for [`StoreOptions::private_max`], and how many were given back so far. For tests.
     #[doc(hidden)]
     pub fn private_pages(&self) -> (usize, u64) {

@@ -6,7 +6,7 @@ use crate::run::{Column, Measured};
 use crate::side::Role;
 
 const BEFORE: [&str; 5] = ["row", "side", "per second", "\u{b5}s", "min-max"];
-const BEHIND: [&str; 6] = ["syncs", "p50", "p99", "p99.9", "max", "scaling"];
+const BEHIND: [&str; 7] = ["syncs", "p50", "p99", "p99.9", "p99.99", "max", "scaling"];
 
 /// One line for each row and side. Columns such as `/overwrite` are this side's time as a multiple of that side's; the last ones
 /// are syncs per operation, microseconds, and the rate as a multiple of the rate with one thread.
@@ -51,7 +51,7 @@ fn line(row: &str, column: &Column, measured: &Measured, references: &[&str]) ->
             .map_or(String::new(), |ratio| short(ratio.median))
     }));
     cells.push(short(column.median(|sample| sample.syncs)));
-    let percentiles = column.percentiles([0.5, 0.99, 0.999, 1.0]);
+    let percentiles = column.percentiles([0.5, 0.99, 0.999, 0.9999, 1.0]);
     cells.extend(percentiles.map(|ns| ns.map_or(String::new(), micros)));
     cells.push(column.scaling().map_or(String::new(), short));
     cells

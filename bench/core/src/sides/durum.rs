@@ -34,6 +34,7 @@ pub struct Durum {
     engine: Engine,
     style: Style,
     domain: &'static str,
+    updates_home: bool,
 }
 
 impl Durum {
@@ -44,6 +45,7 @@ impl Durum {
             engine: Engine::Hybrid,
             style: Style::Deferred,
             domain: "dram",
+            updates_home: true,
         }
     }
 
@@ -54,6 +56,16 @@ impl Durum {
             engine: Engine::Shadow,
             style: Style::InPlace,
             domain: "dram",
+            updates_home: true,
+        }
+    }
+
+    /// The Shadow engine without its home updates, of which the others' difference to it tells what they take.
+    pub fn shadow_held() -> Durum {
+        Durum {
+            name: "shadow_held",
+            updates_home: false,
+            ..Self::shadow()
         }
     }
 
@@ -83,6 +95,9 @@ impl Durum {
         let pool = store
             .create_pool("bench", PoolOptions::new().engine(self.engine))
             .map_err(said())?;
+        if !self.updates_home {
+            store.hold_home_updates();
+        }
         Ok(Arc::new(TempPool {
             pool,
             _store: store,

@@ -92,7 +92,7 @@ impl Session for SwapSession<'_> {
 }
 
 /// Depends on every integer and its place.
-fn checksum(values: &[u64]) -> u64 {
+pub(super) fn checksum(values: &[u64]) -> u64 {
     values.iter().zip(1u64..).fold(0, |sum, (value, place)| {
         sum.wrapping_add(inputs::random::mix(value ^ place << 32))
     })

@@ -29,6 +29,8 @@ pub(super) struct Checkpoint {
     writing_to: Option<u64>,
     /// Nothing is applied any more: memory may be gone.
     stopped: bool,
+    /// Commits leave home alone, as long as the log has room.
+    is_held: bool,
 }
 
 impl Checkpoint {
@@ -40,6 +42,7 @@ impl Checkpoint {
             batch_max,
             writing_to: None,
             stopped: false,
+            is_held: false,
         }
     }
 
@@ -50,7 +53,7 @@ impl Checkpoint {
     #[inline(always)]
     pub(super) fn write_back(&mut self, bytes: usize) {
         if let Home::Mapped(home) = &mut self.home
-            && !self.stopped
+            && !(self.stopped | self.is_held)
             && !home.is_written()
         {
             // ORDER: durable with the caller's fence, before their records count as home.
@@ -61,7 +64,7 @@ impl Checkpoint {
     /// The second part: applies twice as much as the commit logs.
     #[inline(always)]
     pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) {
-        if !self.stopped && self.home.is_mapped() {
+        if !(self.stopped | self.is_held) && self.home.is_mapped() {
             self.apply(journal, 2 * bytes);
         }
     }
@@ -150,6 +153,11 @@ impl Checkpoint {
             self.apply(journal, usize::MAX);
         }
         self.writing_to.is_some()
+    }
+
+    /// What commits do for home is left until it has to be done: to measure what it takes.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
     }
 
     pub(super) fn stop(&mut self) {

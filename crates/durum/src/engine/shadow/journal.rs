@@ -412,6 +412,10 @@ impl Journal {
         self.checkpoint.lock()
     }
 
+    pub(crate) fn hold_home_updates(&self) {
+        self.lock_checkpoint().hold();
+    }
+
     /// Gives log space back that large transactions took.
     fn trim(&self, store: &StoreInner) {
         let watermark = self.watermark();
