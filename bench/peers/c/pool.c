@@ -19,7 +19,10 @@ int pool_create(struct pool *pool, const char *path, size_t size) {
     pool->path = strdup(path);
     if (pool->path == NULL)
         return -1;
-    pool->pop = pmemobj_create(path, POBJ_LAYOUT_NAME(durum_bench), size, 0600);
+    // As the other sides: pages are there before the first operation.
+    int prefault = 1;
+    if (pmemobj_ctl_set(NULL, "prefault.at_create", &prefault) == 0)
+        pool->pop = pmemobj_create(path, POBJ_LAYOUT_NAME(durum_bench), size, 0600);
     if (pool->pop == NULL) {
         free(pool->path);
         return -1;

@@ -62,6 +62,11 @@ impl Budget {
         self.now.pages.load(Ordering::Relaxed)
     }
 
+    /// Pages that may come before some are given back, with half of the limit left for others.
+    pub(crate) fn room(&self) -> usize {
+        (self.max / 2).saturating_sub(self.pages())
+    }
+
     pub(crate) fn max(&self) -> usize {
         self.max
     }

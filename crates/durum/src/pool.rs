@@ -344,7 +344,7 @@ impl PoolInner {
 impl Drop for PoolInner {
     fn drop(&mut self) {
         if !crate::fault::forked() && self.check_usable().is_ok() {
-            self.give_back_unused(0);
+            self.give_back_unused(0, 0);
         }
         if self.kind == EngineKind::Shadow && !crate::fault::forked() {
             self.store.journal().stop_threads();
@@ -557,6 +557,22 @@ impl Pool {
     #[doc(hidden)]
     pub fn ensure_described(&self, description: &crate::described::Description) -> Result<u64> {
         self.inner.store.ensure_described(description)
+    }
+
+    /// Makes room: afterwards at least `bytes` of the pool are free ([`Usage::free_bytes`]), so that transactions that allocate as much need not wait while it
+    /// grows. Pages of the puddles that this adds are there already, within [`StoreOptions::private_max`](crate::StoreOptions::private_max).
+    ///
+    /// The room stays as long as the pool is open, also where objects are freed. Nothing is allocated: what is not used by then goes when the pool is closed. In pieces, so that an
+    /// object which is larger than a puddle (2 MiB at first, up to [`PoolOptions::growth_max`]) may need more.
+    ///
+    /// # Errors
+    /// `StorageFull`: the file system has no such room, and nothing was made. Others where puddles cannot be made: those that could be stay. `DamagedHeap`, `Poisoned`.
+    pub fn reserve(&self, bytes: u64) -> Result<()> {
+        if crate::fault::forked() {
+            return Err(Error::Forked);
+        }
+        self.inner.check_usable()?;
+        self.inner.make_room(bytes)
     }
 
     /// How much room the pool has, and in which pieces.

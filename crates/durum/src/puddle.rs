@@ -17,7 +17,7 @@ use crate::alloc::PuddleHeap;
 use crate::budget::{Budget, Copies};
 use crate::engine::FreedAt;
 use crate::error::{Error, Result};
-use crate::pages::Tracking;
+use crate::pages::{PAGE, Tracking};
 use crate::pool::PoolInner;
 use crate::space::Space;
 
@@ -290,6 +290,29 @@ impl Puddle {
             && let Err(error) = self.use_large_pages()
         {
             tracing::debug!(%error, "a fresh puddle keeps small pages");
+        }
+    }
+
+    /// Has the private pages of a fresh puddle made now instead of at the first stores; as many as there is room for under the limit of the store's.
+    pub(crate) fn populate(&self) {
+        let room = self
+            .copies
+            .as_ref()
+            .map_or(0, |copies| copies.budget().room());
+        if self.home.is_some() && self.size / PAGE <= room {
+            // SAFETY: our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
+            let _ = unsafe {
+                rustix::mm::madvise(
+                    self.address as *mut _,
+                    self.size,
+                    Advice::LinuxPopulateWrite,
+                )
+            };
+            if let Some(copies) = &self.copies {
+                (0..self.size)
+                    .step_by(PAGE)
+                    .for_each(|offset| copies.note(offset));
+            }
         }
     }
 

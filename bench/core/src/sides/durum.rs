@@ -7,6 +7,7 @@ use std::sync::Arc;
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
 
 use crate::error::{Error, Result};
+use crate::sides::arena::ARENA_SIZE;
 use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, Side};
 use crate::structures::{list, map, tree};
 
@@ -95,6 +96,9 @@ impl Durum {
         let pool = store
             .create_pool("bench", PoolOptions::new().engine(self.engine))
             .map_err(said())?;
+        if self.domain == "dram" {
+            pool.reserve(ARENA_SIZE as u64).map_err(said())?;
+        }
         if !self.updates_home {
             store.hold_home_updates();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use durum_format::puddle::{self, PuddleKind};
@@ -29,6 +29,8 @@ pub(crate) struct PoolHeap {
     has_empty: AtomicBool,
     /// Held while the pool grows or shrinks, so that it does so once.
     resize: Mutex<()>,
+    /// Bytes that the program wants to find free, also where that is more than is kept otherwise.
+    wanted: AtomicU64,
 }
 
 /// The slabs that one thread owns in one pool.
@@ -315,8 +317,49 @@ impl PoolInner {
         }
     }
 
+    /// Grows until at least `bytes` are free, and keeps that many.
+    pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
+        let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        let known = puddles.clone();
+        drop(puddles);
+        let mut free = 0;
+        for puddle in &known {
+            free += self.heap_of(puddle)?.free_bytes() as u64;
+        }
+        let _once = self
+            .heap
+            .resize
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if free < bytes {
+            self.check_space(bytes - free)?;
+        }
+        self.heap.wanted.fetch_max(bytes, Ordering::Relaxed);
+        while free < bytes {
+            let puddle = self.grow(1)?;
+            puddle.populate();
+            free += self.load_heap(&puddle)?.free_bytes() as u64;
+        }
+        Ok(())
+    }
+
+    /// Refuses to grow by more than the file system has, before it is filled up for nothing.
+    fn check_space(&self, bytes: u64) -> Result<()> {
+        let path = &self.store.info.path;
+        let space = rustix::fs::statvfs(path)
+            .map_err(|error| Error::system("asking about a file system", error))?;
+        if bytes > space.f_bavail.saturating_mul(space.f_frsize) {
+            let path = path.clone();
+            return Err(Error::Store(durum_service::Error::StorageFull {
+                path,
+                bytes,
+            }));
+        }
+        Ok(())
+    }
+
     /// Adds a puddle that holds at least `granules` in one piece.
-    fn grow(&self, granules: usize) -> Result<()> {
+    fn grow(&self, granules: usize) -> Result<Arc<Puddle>> {
         let total: u64 = self
             .puddles
             .read()
@@ -355,24 +398,25 @@ impl PoolInner {
         self.puddles
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(puddle);
-        Ok(())
+            .push(puddle.clone());
+        Ok(puddle)
     }
 
-    /// Gives unused puddles back to the file system, after extents of `puddle` were given back. What [`PoolOptions::spare_max`] says is
+    /// Gives unused puddles back to the file system, after extents of `puddle` were given back. What [`PoolOptions::spare_max`] and `make_room` say is
     /// kept: a pool that shrinks and grows again should not have to ask for files, and for pages, each time.
     ///
     /// [`PoolOptions::spare_max`]: crate::PoolOptions::spare_max
     pub(super) fn shrink(&self, puddle: &Puddle) {
         // After a failure the logs still name what they would restore: nothing may go before the next opener has replayed them.
         if puddle.heap.get().is_some_and(PuddleHeap::is_unused) && self.poison.check().is_ok() {
-            self.give_back_unused(self.spare_max);
+            let wanted = self.heap.wanted.load(Ordering::Relaxed);
+            self.give_back_unused(self.spare_max, wanted);
         }
     }
 
     /// Gives unused puddles back, the largest first, until at most `spare_max` bytes of them are left, or as many as the used ones have;
-    /// with 0, all of them.
-    pub(crate) fn give_back_unused(&self, spare_max: u64) {
+    /// with 0, all of them. But none that is needed for `wanted` bytes to be free.
+    pub(crate) fn give_back_unused(&self, spare_max: u64, wanted: u64) {
         let _once = self
             .heap
             .resize
@@ -397,12 +441,18 @@ impl PoolInner {
             _ => spare_max.max(total(&used)),
         };
         let mut bytes = total(&unused);
+        let mut unused_free: u64 = unused.iter().map(free_bytes).sum();
         for puddle in unused {
             if bytes <= kept {
                 break;
             }
+            let others = unused_free - free_bytes(&puddle);
+            if others < wanted {
+                continue;
+            }
             if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {
                 bytes -= puddle.size as u64;
+                unused_free = others;
                 self.give_back(&puddle);
             }
         }
@@ -459,6 +509,12 @@ impl PoolInner {
             extent::object_extent(size as u64, align as u64).ok_or_else(refused)?;
         Ok((data_offset as usize, granules as usize))
     }
+}
+
+/// Bytes of a puddle that no extent covers, as far as is known.
+fn free_bytes(puddle: &Arc<Puddle>) -> u64 {
+    let heap = puddle.heap.get();
+    heap.map_or(0, |heap| heap.free_bytes() as u64)
 }
 
 /// Writes the header of a slab that is not published yet; its bitmap follows with the commit that publishes it.

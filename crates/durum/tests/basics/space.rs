@@ -29,6 +29,51 @@ fn space_of_an_aborted_allocation_goes_back() {
     assert_eq!(pool.usage().unwrap(), before);
 }
 
+/// What was asked for stays while objects come and go, and goes when the pool is closed.
+#[test]
+fn reserved_room_is_there_until_the_pool_is_closed() {
+    const ROOM: u64 = 20 << 20;
+    let mut fixture = Fixture::with(StoreOptions::new(), pool_options().spare_max(0));
+    let handle = fixture.pool().clone();
+    let pool = &handle;
+    fixture.root();
+    pool.reserve(ROOM).unwrap();
+    let reserved = pool.usage().unwrap();
+    assert!(reserved.free_bytes as u64 >= ROOM, "{reserved:?}");
+    pool.reserve(ROOM / 2).unwrap();
+    assert_eq!(pool.usage().unwrap(), reserved, "there is as much already");
+    for _ in 0..3 {
+        let before = pool.usage().unwrap();
+        let blocks: Vec<*mut u8> = (0..ROOM / 100_000 / 2)
+            .map(|_| {
+                let block = pool.transaction(|tx| tx.alloc_bytes(pool, 0, 100_000, 8));
+                block.unwrap()
+            })
+            .collect();
+        assert_eq!(pool.usage().unwrap().puddles, before.puddles);
+        for block in blocks {
+            pool.transaction(|tx| unsafe { tx.free(block) }).unwrap();
+        }
+        let after = pool.usage().unwrap();
+        assert!(after.free_bytes as u64 >= ROOM, "{after:?}");
+    }
+    drop(handle);
+    fixture.reopen(StoreOptions::new());
+    assert_eq!(fixture.pool().usage().unwrap().puddles, 1);
+}
+
+#[test]
+fn more_room_than_the_file_system_has_is_refused_at_once() {
+    let fixture = Fixture::with(StoreOptions::new(), pool_options());
+    let pool = fixture.pool();
+    let root = fixture.root() as *mut Root;
+    let before = pool.usage().unwrap();
+    let refused = pool.reserve(u64::MAX).unwrap_err();
+    assert!(refused.to_string().contains("no room"), "{refused}");
+    assert_eq!(pool.usage().unwrap(), before);
+    push(pool, root, 1);
+}
+
 /// A removed file takes room as long as something holds it open or mapped.
 #[test]
 fn nothing_holds_on_to_puddles_that_were_given_back() {
