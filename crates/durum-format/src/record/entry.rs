@@ -145,13 +145,12 @@ fn range_head(kind: u64, target: u64, len: usize) -> [u64; 2] {
     [(target & ADDRESS_MASK | kind).to_le(), second.to_le()]
 }
 
-/// Appends an entry that copies the first `len` bytes of `part`, fewer than 16, to `target`.
+/// Appends an entry that copies the lowest `len` bytes of `part`, fewer than 8, to `target`.
 #[inline]
-pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: [u64; 2]) {
-    debug_assert!(len > 0 && len < 16);
-    out.reserve(4);
-    out.extend_from_slice(&range_head(KIND_COPY, target, len));
-    out.extend_from_slice(&part[..len.div_ceil(8)]);
+pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: u64) {
+    debug_assert!(len > 0 && len < 8);
+    let [first, second] = range_head(KIND_COPY, target, len);
+    out.extend_from_slice(&[first, second, part.to_le()]);
 }
 
 /// Appends entries that copy `data` to `target`.

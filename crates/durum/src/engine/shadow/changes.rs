@@ -51,26 +51,44 @@ fn push_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
 /// Appends the bytes that `mask` selects, of words that are announced in part.
 #[inline]
 fn push_parts(record: &mut Vec<u64>, line: &AnnouncedLine<'_>, mask: u64) {
-    for (first, ones) in runs(mask) {
-        let mut part = [0; 2];
-        let of_run = (!0 >> (64 - ones)) << first;
-        // SAFETY: a run of announced bytes, of fewer than two words.
-        unsafe {
-            let source = (line.address as *const u8).add(first);
-            source.copy_to_nonoverlapping(part.as_mut_ptr().cast(), ones);
-        }
-        if line.saved & of_run == of_run {
-            let mut before = [0; 2];
-            // SAFETY: these bytes of `old` were saved.
+    for (from, len) in runs(mask) {
+        let mut first = from;
+        // No entry of more than one word, so that its bytes fit a register.
+        while first < from + len {
+            let ones = (8 - first % 8).min(from + len - first);
+            let of_part = (!0 >> (64 - ones)) << first;
+            // SAFETY: announced bytes of one word, fewer than eight; those of `old` were saved where it is read.
             unsafe {
-                let old = line.old.as_ptr().cast::<u8>().add(first);
-                old.copy_to_nonoverlapping(before.as_mut_ptr().cast(), ones);
+                let now = bytes_of_word((line.address as *const u8).add(first), ones);
+                let is_known = line.saved & of_part == of_part;
+                if !is_known
+                    || now != bytes_of_word(line.old.as_ptr().cast::<u8>().add(first), ones)
+                {
+                    push_part(record, (line.address + first) as u64, ones, now);
+                }
             }
-            if part == before {
-                continue;
-            }
+            first += ones;
         }
-        push_part(record, (line.address + first) as u64, ones, part);
+    }
+}
+
+/// The `len` bytes at `source`, at least 1 and at most 7, the lowest first. Two loads that overlap, instead of a call.
+///
+/// # Safety
+/// They are readable.
+#[inline(always)]
+unsafe fn bytes_of_word(source: *const u8, len: usize) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let four =
+            |at: usize| u64::from(u32::from_le(source.add(at).cast::<u32>().read_unaligned()));
+        let two =
+            |at: usize| u64::from(u16::from_le(source.add(at).cast::<u16>().read_unaligned()));
+        match len {
+            4.. => four(0) | four(len - 4) << (8 * (len - 4)),
+            2.. => two(0) | two(len - 2) << (8 * (len - 2)),
+            _ => u64::from(source.read()),
+        }
     }
 }
 
