@@ -112,10 +112,11 @@ impl Gate {
     /// # Errors
     /// `System`: the gate is open.
     pub(crate) fn close(self: &Arc<Self>) -> Result<Closed> {
-        match self.close_until(None)? {
-            Some(closed) => Ok(closed),
-            // Without a deadline it is closed in the end.
-            None => Err(Error::NoTransaction),
+        // Without a deadline it is closed in the end.
+        loop {
+            if let Some(closed) = self.close_until(None)? {
+                return Ok(closed);
+            }
         }
     }
 
