@@ -83,6 +83,7 @@ fn psafe(item: &Item, repr: &Repr) -> TokenStream {
             type Threads = #threads #arguments;
             const OWNERS: ::core::primitive::bool = false #(|| #fields::OWNERS)*;
             const POINTERS: ::core::primitive::bool = false #(|| #fields::POINTERS)*;
+            const WORDS: ::core::primitive::bool = false #(|| #fields::WORDS)*;
             const POOL: ::durum::typed::__private::PoolId =
                 ::durum::typed::__private::PoolId::ANY #(.and(#fields::POOL))*;
             #handle

@@ -103,6 +103,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PCell<T, P> {
     type Threads = PCell_serves_one_thread__use_PMutex<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL.and(P::ID);
 
     #[inline]

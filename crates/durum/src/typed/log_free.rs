@@ -99,6 +99,7 @@ unsafe impl<T: PSafe + Copy, P: PoolType> PSafe for LogFree<T, P> {
     type Threads = LogFree_serves_one_thread__use_PMutex<T::Threads>;
     const OWNERS: bool = false;
     const POINTERS: bool = T::POINTERS;
+    const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 
     fn owners(&self) -> i64 {

@@ -223,6 +223,9 @@ impl<T: PSafe> DerefMut for PMutexGuard<'_, T> {
         if !self.is_open.get() {
             self.running.open_to_changes(self.value.get());
             self.is_open.set(true);
+        } else if T::WORDS && self.running.holds(self.value.get().addr()) {
+            let address = self.value.get().addr();
+            self.running.forget_words::<T>(address, size_of::<T>());
         }
         // SAFETY: as in `deref`, and announced.
         unsafe { &mut *self.value.get() }
@@ -263,6 +266,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PMutex<T, P> {
     type Threads = InTurn<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const WORDS: bool = true;
     const POOL: PoolId = T::POOL.and(P::ID);
 
     #[inline]

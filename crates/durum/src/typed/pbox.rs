@@ -146,6 +146,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for Pbox<T, P> {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const WORDS: bool = false;
     const POOL: PoolId = P::ID;
     const HANDLE: bool = true;
 

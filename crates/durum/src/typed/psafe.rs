@@ -35,6 +35,8 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     const OWNERS: bool;
     /// Whether a value holds pointers inline.
     const POINTERS: bool;
+    /// Whether a value holds cells inline that have a word for borrowing or locking (`words`).
+    const WORDS: bool;
     /// The pool that its pointers lead into.
     const POOL: PoolId;
     /// Whether a value is one word that is never zero, a handle.
@@ -103,6 +105,7 @@ macro_rules! plain {
             type Threads = ();
             const OWNERS: bool = false;
             const POINTERS: bool = false;
+            const WORDS: bool = false;
             const POOL: PoolId = PoolId::ANY;
 
             #[inline(always)]
@@ -149,6 +152,7 @@ unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
     type Threads = ();
     const OWNERS: bool = false;
     const POINTERS: bool = false;
+    const WORDS: bool = false;
     const POOL: PoolId = PoolId::ANY;
 
     #[inline(always)]
@@ -168,6 +172,7 @@ unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL;
 
     #[inline]
@@ -230,6 +235,7 @@ unsafe impl<T: PSafe> PSafe for Option<T> {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL;
 
     #[inline(always)]
@@ -275,6 +281,7 @@ macro_rules! tuples {
             type Threads = PhantomData<($($name::Threads,)+)>;
             const OWNERS: bool = $($name::OWNERS)||+;
             const POINTERS: bool = $($name::POINTERS)||+;
+            const WORDS: bool = $($name::WORDS)||+;
             const POOL: PoolId = PoolId::ANY $(.and($name::POOL))+;
 
             #[inline]

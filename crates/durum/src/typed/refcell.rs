@@ -66,8 +66,8 @@ pub enum BorrowError {
 
 /// Whether somebody reads the cell with this word.
 pub(super) fn has_readers(word: &AtomicU64) -> bool {
-    let word = word.load(Ordering::Relaxed);
-    word != 0 && word & WRITER == 0
+    // More readers than that there are not: another kind of cell has taken the place.
+    (1..=u64::from(u32::MAX)).contains(&word.load(Ordering::Relaxed))
 }
 
 impl<T: PSafe, P: PoolType> PRefCell<T, P> {
@@ -238,6 +238,9 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
         if !self.is_open.get() {
             open(self.running, self.word, self.value);
             self.is_open.set(true);
+        } else if T::WORDS && self.running.holds(self.value.get().addr()) {
+            let address = self.value.get().addr();
+            self.running.forget_words::<T>(address, size_of::<T>());
         }
         // SAFETY: the only borrower, of memory that is announced.
         unsafe { &mut *self.value.get() }
@@ -285,6 +288,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PRefCell<T, P> {
     type Threads = PRefCell_serves_one_thread__use_PMutex<T::Threads>;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
+    const WORDS: bool = true;
     const POOL: PoolId = T::POOL.and(P::ID);
 
     #[inline]

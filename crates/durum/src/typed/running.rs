@@ -296,6 +296,7 @@ impl Running {
         if !self.holds(address) {
             return;
         }
+        self.forget_words::<T>(address, len);
         // Without an account it is not prepared for a type of the same size that has handles. A longer length would be another's tag.
         let fits = len < 1 << 15;
         let tag = address as u64 | (len as u64) << 48 | u64::from(T::OWNERS) << 63;
@@ -316,6 +317,7 @@ impl Running {
     pub(crate) fn open_row_to_changes<T: PSafe>(&self, start: *const T, len: usize) {
         let (address, bytes) = (start.addr(), len * size_of::<T>());
         if self.holds(address) {
+            self.forget_words::<T>(address, bytes);
             self.announce(address, bytes);
             if T::OWNERS {
                 self.open_account::<T>(address, bytes);
@@ -373,6 +375,31 @@ impl Running {
         value
     }
 
+    /// A place of `len` bytes with `T`s, or about to have them, is this transaction's alone: no guard lives of the cells in it. What is left of guards that were
+    /// forgotten, and of other cells that lay there, says nothing about the cells that lie there now.
+    #[inline]
+    pub(crate) fn forget_words<T: PSafe>(&self, address: usize, len: usize) {
+        if !T::WORDS {
+            return;
+        }
+        for at in (address..address + len).step_by(size_of::<u64>()) {
+            // SAFETY: in the space of the open pool.
+            let word = unsafe { self.binding().words.at(at) };
+            if word.load(Ordering::Relaxed) != 0 {
+                self.forget_word(word);
+            }
+        }
+    }
+
+    #[cold]
+    fn forget_word(&self, word: &AtomicU64) {
+        // Unlocked at the end, it would be somebody else's by then.
+        self.locked
+            .borrow_mut()
+            .retain(|locked| !ptr::eq(locked.as_ptr(), word));
+        word.store(0, Ordering::Relaxed);
+    }
+
     /// Stores a value in memory of the pool where none is, and which is announced or fresh.
     ///
     /// # Safety
@@ -382,6 +409,7 @@ impl Running {
         if T::OWNERS {
             self.gain(-value.owners());
         }
+        self.forget_words::<T>(address, size_of::<T>());
         // SAFETY: as the caller promises.
         unsafe { ptr::with_exposed_provenance_mut::<T>(address).write(value) };
     }

@@ -418,6 +418,7 @@ macro_rules! handles {
             type Threads = K::Threads<T::Threads>;
             const OWNERS: bool = true;
             const POINTERS: bool = true;
+            const WORDS: bool = false;
             const POOL: PoolId = P::ID;
             const HANDLE: bool = true;
 

@@ -3,6 +3,7 @@
 mod attacks;
 mod collections;
 mod counted;
+mod forgotten;
 mod garbage;
 mod limits;
 mod remains;

@@ -177,7 +177,7 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         let new = Table::allocate(groups, running);
         old.close_accounts(running);
         for (place, hash) in old.places().zip(hashes) {
-            new.move_here(hash, place);
+            new.move_here(hash, place, running);
         }
         match old.start() {
             // One owner more in the hands of whoever has the map.

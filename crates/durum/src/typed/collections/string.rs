@@ -125,6 +125,7 @@ unsafe impl<P: PoolType> PSafe for PString<P> {
     type Threads = ();
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 
     #[inline]

@@ -110,6 +110,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         let buffer = running.allocate::<Row<T>>(bytes, align_of::<T>());
         let used = self.len * size_of::<T>();
         Self::close_accounts(running, self.buffer, self.len);
+        running.forget_words::<T>(buffer, used);
         let target = ptr::with_exposed_provenance_mut::<u8>(buffer);
         // SAFETY: just allocated, and longer than what is moved there.
         unsafe {
@@ -133,6 +134,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         if bytes > 0 {
             Self::close_accounts(running, self.buffer, self.len);
             running.announce(self.address(from), bytes);
+            running.forget_words::<T>(self.address(from), bytes);
         }
     }
 
@@ -467,6 +469,7 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for PVec<T, P> {
     type Threads = PhantomData<T::Threads>;
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 
     #[inline]

@@ -164,6 +164,8 @@ impl<K: PSafe, V: PSafe> Place<K, V> {
         if K::OWNERS || V::OWNERS {
             running.close_accounts(self.address, size_of::<Slot<K, V>>());
         }
+        running.forget_words::<K>(target.key().addr(), size_of::<K>());
+        running.forget_words::<V>(target.value().addr(), size_of::<V>());
         let source = ptr::with_exposed_provenance::<Slot<K, V>>(self.address);
         // SAFETY: an entry, and a slot without one.
         unsafe {

@@ -44,6 +44,7 @@ unsafe impl<K: PSafe, V: PSafe, P: PoolType> PSafe for PBTreeMap<K, V, P> {
     type Threads = PhantomData<(K::Threads, V::Threads)>;
     const OWNERS: bool = true;
     const POINTERS: bool = true;
+    const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 
     #[inline]

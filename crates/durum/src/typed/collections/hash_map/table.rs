@@ -334,9 +334,11 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 
     /// Moves an entry here from another table, where the caller forgets it. This one is fresh, and not full.
-    pub(super) fn move_here(self, hash: u64, from: Place<K, V>) {
+    pub(super) fn move_here(self, hash: u64, from: Place<K, V>, running: &Running) {
         let place = self.vacancy(hash, |_| ());
         self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
+        running.forget_words::<K>(place.key().addr(), size_of::<K>());
+        running.forget_words::<V>(place.value().addr(), size_of::<V>());
         let (source, target) = (from.address(), place.address());
         // SAFETY: an entry, and a slot without one.
         unsafe {
