@@ -39,9 +39,9 @@ mod service;
 mod space;
 
 pub use check::{
-    CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageObject, GarbageOptions,
-    GarbageReference, Leaks, PoolCheck, PoolGarbage, RepairReport, Severity, check, find_garbage,
-    repair,
+    CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,
+    GarbageOptions, GarbageReference, Leaks, PoolCheck, PoolGarbage, RepairReport, Severity, check,
+    find_garbage, repair,
 };
 pub use clone::{CloneOptions, CloneReport, clone_store};
 pub use durum_format::Uuid;

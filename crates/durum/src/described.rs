@@ -60,6 +60,7 @@ impl Description {
         let mut walk = Walk::default();
         let layout = T::layout(&mut walk);
         let name = T::name().unwrap_or(Cow::Borrowed("value"));
+        keep_notes(std::mem::take(&mut walk.notes));
         let descriptor = walk.finish(&name, layout).unwrap_or_else(|error| {
             panic!(
                 "the description of {} is not usable: {error}",
@@ -92,6 +93,30 @@ impl Description {
     pub(crate) fn is_registered_with(&self, store_key: u64) -> bool {
         self.registered_with.load(Ordering::Relaxed) == store_key
     }
+}
+
+/// Something about a type, for whom it concerns.
+pub(crate) type Note = &'static (dyn Any + Sync);
+
+/// What was noted about the types that the process has described, in order, each once.
+static NOTES: RwLock<Vec<Note>> = RwLock::new(Vec::new());
+
+fn keep_notes(notes: Vec<Note>) {
+    if notes.is_empty() {
+        return;
+    }
+    let mut kept = NOTES.write().unwrap_or_else(PoisonError::into_inner);
+    for note in notes {
+        if !kept.iter().any(|other| std::ptr::addr_eq(*other, note)) {
+            kept.push(note);
+        }
+    }
+}
+
+/// The notes but the first `seen`.
+pub(crate) fn notes_since(seen: usize) -> Vec<Note> {
+    let kept = NOTES.read().unwrap_or_else(PoisonError::into_inner);
+    kept.get(seen..).unwrap_or_default().to_vec()
 }
 
 /// Descriptions that a thread has used before, found without a lock.
@@ -140,7 +165,7 @@ fn description_of<T: Described>(id: TypeId) -> &'static Description {
 #[derive(Default)]
 pub struct Walk {
     declarations: Declarations,
-    notes: Vec<&'static (dyn Any + Sync)>,
+    notes: Vec<Note>,
     begun: HashMap<String, TypeId>,
     error: Option<String>,
 }
@@ -173,16 +198,9 @@ impl Walk {
         }
     }
 
-    /// Remembers something about the types that it goes over, for who began the walk.
-    pub(crate) fn note(&mut self, note: &'static (dyn Any + Sync)) {
+    /// Remembers something about the types that it goes over: [`notes_since`] tells it.
+    pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);
-    }
-
-    /// What was noted about `T` and the types that it reaches.
-    pub(crate) fn notes_of<T: Described>() -> Vec<&'static (dyn Any + Sync)> {
-        let mut walk = Self::default();
-        walk.declare::<T>();
-        walk.notes
     }
 
     /// Declares `T` under its name, if it has one.

@@ -5,14 +5,14 @@
 //! component after the other, those first to which no other garbage leads: after each of them what is left of the garbage points to objects that
 //! are there, counts are right, and the next collection finds the rest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use durum_service::{
-    Embedded, GarbageGroup, GarbageObject, GarbageOptions, OpenOptions, PoolGarbage, ProgressFn,
-    RecoveryReport, Service, find_garbage,
+    Embedded, GarbageGroup, GarbageLimbo, GarbageObject, GarbageOptions, OpenOptions, PoolGarbage,
+    ProgressFn, RecoveryReport, Service, find_garbage,
 };
 
 use crate::error::{Error, Result};
@@ -181,18 +181,20 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
 }
 
 /// The open pools of a group.
-struct Sweep {
+struct Sweep<'g> {
     pools: Vec<Pool>,
+    limbos: &'g [GarbageLimbo],
     objects_max: usize,
 }
 
-impl Sweep {
-    fn of(store: &Store, group: &GarbageGroup, options: &GcOptions) -> Result<Self> {
+impl<'g> Sweep<'g> {
+    fn of(store: &Store, group: &'g GarbageGroup, options: &GcOptions) -> Result<Self> {
         let names = group.pools.iter();
         Ok(Self {
             pools: names
                 .map(|name| store.open_pool(name, PoolOptions::new()))
                 .collect::<Result<_>>()?,
+            limbos: &group.limbos,
             objects_max: options.objects_max,
         })
     }
@@ -207,7 +209,7 @@ impl Sweep {
             Some(_) if objects.len() > self.objects_max => {
                 Err(Error::TransactionTooLarge { bytes: 0, max: 0 })
             }
-            _ => pool.transaction(|tx| free_at_once(tx, objects)),
+            _ => pool.transaction(|tx| free_at_once(tx, objects, self.limbos)),
         };
         match (result, cut) {
             (Err(Error::TransactionTooLarge { .. }), Some(cut)) => {
@@ -231,7 +233,8 @@ fn cut(objects: &[GarbageObject]) -> Option<usize> {
     }
 }
 
-fn free_at_once(tx: &Tx, objects: &[GarbageObject]) -> Result<()> {
+fn free_at_once(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> Result<()> {
+    lead_past(tx, objects, limbos)?;
     // Pointers that go with these objects, by what they lead to.
     let mut gone: HashMap<u64, Tally> = HashMap::new();
     for reference in objects.iter().flat_map(|object| &object.references) {
@@ -272,6 +275,27 @@ fn free_at_once(tx: &Tx, objects: &[GarbageObject]) -> Result<()> {
                 strong: old.strong.saturating_sub(gone.strong),
                 weak: old.weak.saturating_sub(gone.weak),
             });
+        }
+    }
+    Ok(())
+}
+
+/// Has limbos begin with the first reference that is not freed with these objects, nor was before: a reference leads to the next one, which is freed later or at once.
+fn lead_past(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> Result<()> {
+    if limbos.is_empty() {
+        return Ok(());
+    }
+    let freed: HashSet<u64> = objects.iter().map(|object| object.address).collect();
+    for limbo in limbos {
+        let references = &limbo.references;
+        let Some(last) = references.iter().rposition(|at| freed.contains(at)) else {
+            continue;
+        };
+        let head = std::ptr::with_exposed_provenance_mut::<u64>(limbo.head as usize);
+        // SAFETY: a pointer in an object of an open pool, which nobody else uses.
+        unsafe {
+            tx.add(head)?;
+            head.write(references.get(last + 1).copied().unwrap_or(0));
         }
     }
     Ok(())

@@ -3,6 +3,8 @@
 //! *Live* is what the roots lead to through strong pointers; weak ones keep only what is not counted. A counted object that is not live goes,
 //! but where live objects have weak pointers to it, it stays as a *husk*, as if its last strong pointer had been dropped: strong count 0, value
 //! zero, and a weak count for those. What live objects count of pointers that go with the garbage is to be taken off.
+//!
+//! References in a limbo are garbage, too: somebody has dropped them, and what hindered counting them off is over when nobody uses the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -71,6 +73,17 @@ pub struct GarbageGroup {
     /// The objects, in order of `component`. None leads to one before it, except within a component: so what is freed first is not missed by what
     /// is freed later.
     pub objects: Vec<GarbageObject>,
+    /// The limbos of the pools.
+    pub limbos: Vec<GarbageLimbo>,
+}
+
+/// References in a limbo, all of which are garbage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GarbageLimbo {
+    /// Address of the pointer to the first one: of those that are freed it has to be led past.
+    pub head: u64,
+    /// Their addresses, in order, in which they are among the group's objects, too.
+    pub references: Vec<u64>,
 }
 
 /// An object that is garbage.
@@ -177,12 +190,19 @@ fn find(
             name: name.clone(),
         });
     }
-    let graph = Graph::build(reader, all, &mut report)?;
+    let mut graph = Graph::build(reader, all, &mut report)?;
     counted::check(&graph, &mut report);
     if !report.is_sound() || all.is_partial {
         return Err(damaged(reader.path(), &report));
     }
     let is_chosen = |pool: Option<Uuid>| pool.is_some_and(|pool| chosen.contains_key(&pool));
+    let objects = &all.objects;
+    graph
+        .limbos
+        .retain(|limbo| is_chosen(all.pool_of(&objects[limbo.holder])));
+    for limbo in &graph.limbos {
+        graph.edges[limbo.holder].retain(|edge| edge.target != limbo.first);
+    }
     let live = graph.reach(|_, object| !is_chosen(all.pool_of(object)));
     // Also in pools that were not chosen: pointers may lead from one pool to another.
     if let Some((pool, reason)) = reach::doubts(&graph, &live).into_iter().next()
@@ -264,6 +284,20 @@ fn list(
         }
         let group = groups.of_pool(pool);
         found.entry(group).or_default().objects.push(item);
+    }
+    for limbo in &graph.limbos {
+        let holder = &all.objects[limbo.holder];
+        let Some(pool) = all.pool_of(holder) else {
+            continue;
+        };
+        let references = graph.lost_references(limbo.first).into_iter();
+        let group = found.entry(groups.of_pool(pool)).or_default();
+        group.limbos.push(GarbageLimbo {
+            head: holder.address + limbo.offset,
+            references: references
+                .map(|index| all.objects[index as usize].address)
+                .collect(),
+        });
     }
     for summary in graph.reader.pools() {
         if let Some(group) = found.get_mut(&groups.of_pool(summary.uuid)) {

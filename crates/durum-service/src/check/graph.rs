@@ -20,6 +20,14 @@ pub(super) struct Edge {
     pub(super) is_at_start: bool,
 }
 
+/// Where a limbo begins: a pointer at an offset of an object, and the reference that it leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimboAt {
+    pub(super) holder: usize,
+    pub(super) offset: u64,
+    pub(super) first: u32,
+}
+
 /// Objects by index, in order of address, and what their pointers lead to.
 pub(super) struct Graph<'a> {
     pub(super) reader: &'a ReadOnlyStore,
@@ -29,6 +37,8 @@ pub(super) struct Graph<'a> {
     pub(super) edges: Vec<Vec<Edge>>,
     /// The counts of those objects that have them.
     pub(super) counted: HashMap<u32, Tally>,
+    /// Pointers to lost references from objects that are none: where limbos begin.
+    pub(super) limbos: Vec<LimboAt>,
     /// Objects whose pointers are not known, with the reason.
     pub(super) opaque: BTreeMap<usize, &'static str>,
     /// Type ids that objects have and the store does not know, with the number of objects.
@@ -49,6 +59,7 @@ impl<'a> Graph<'a> {
             types: Registry::new(),
             edges: Vec::with_capacity(all.objects.len()),
             counted: HashMap::new(),
+            limbos: Vec::new(),
             opaque: BTreeMap::new(),
             unregistered: BTreeMap::new(),
             dangling: 0,
@@ -87,8 +98,20 @@ impl<'a> Graph<'a> {
         report: &mut CheckReport,
     ) -> Result<Vec<Edge>> {
         let mut edges = Vec::new();
+        let holds_limbo = !self.is_lost(object);
         for (pointer, address) in self.pointers(index, object, report)? {
-            match self.all.at(address) {
+            let target = self.all.at(address);
+            if holds_limbo
+                && let Some(first) = target
+                && self.is_lost(&self.all.objects[first])
+            {
+                self.limbos.push(LimboAt {
+                    holder: index,
+                    offset: pointer.offset,
+                    first: first as u32,
+                });
+            }
+            match target {
                 Some(target) => edges.push(Edge {
                     target: target as u32,
                     is_weak: pointer.strength == Strength::Weak,
@@ -209,6 +232,12 @@ impl<'a> Graph<'a> {
         report.add(severity, &puddle.file, Some(offset), text);
     }
 
+    /// Whether an object is a reference in a limbo.
+    fn is_lost(&self, object: &LiveObject) -> bool {
+        let descriptor = self.types.by_id(object.type_id);
+        descriptor.is_some_and(|descriptor| matches!(Role::of(descriptor), Role::Lost { .. }))
+    }
+
     /// The name of an object's type, if that is known and has one.
     pub(super) fn type_name(&self, object: &LiveObject) -> Option<&str> {
         self.types.by_id(object.type_id)?.name()
@@ -217,6 +246,22 @@ impl<'a> Graph<'a> {
     /// Whether a pointer keeps what it leads to: all do, except for weak ones to counted objects.
     pub(super) fn keeps(&self, edge: &Edge) -> bool {
         !(edge.is_weak && edge.is_at_start && self.counted.contains_key(&edge.target))
+    }
+
+    /// The references of a limbo, in order.
+    pub(super) fn lost_references(&self, first: u32) -> Vec<u32> {
+        let mut found = vec![first];
+        // Round in a circle it goes only where data is damaged.
+        while let Some(last) = found.last()
+            && let Some(next) = self.edges[*last as usize]
+                .iter()
+                .map(|edge| edge.target)
+                .find(|next| self.is_lost(&self.all.objects[*next as usize]))
+            && found.len() < self.all.objects.len()
+        {
+            found.push(next);
+        }
+        found
     }
 
     /// Which objects live: the roots lead to them, or those that `is_root` adds. An object without a value lives as long as a weak pointer leads to it.

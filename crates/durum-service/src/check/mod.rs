@@ -37,8 +37,8 @@ use crate::registry::{self, REGISTRY_FILE};
 use self::structure::Objects;
 
 pub use self::garbage::{
-    Garbage, GarbageGroup, GarbageObject, GarbageOptions, GarbageReference, PoolGarbage,
-    find_garbage,
+    Garbage, GarbageGroup, GarbageLimbo, GarbageObject, GarbageOptions, GarbageReference,
+    PoolGarbage, find_garbage,
 };
 pub use self::repair::{RepairReport, repair};
 

@@ -301,17 +301,13 @@ fn limbo_types() -> [Descriptor; 2] {
 }
 
 #[test]
-fn a_reference_in_the_limbo_is_strong_or_weak_as_it_says() {
+fn a_reference_in_the_limbo_is_strong_or_weak_as_it_says_and_garbage() {
     let directory = scratch();
     // A node that leads to itself, or one without a value.
-    for (number, (is_weak, to_itself, lost, weak)) in [
-        (0_u64, true, 0, 0),
-        (0, false, 0, 0),
-        (1, true, 1, 1),
-        (1, false, 0, 0),
-    ]
-    .into_iter()
-    .enumerate()
+    for (number, (is_weak, to_itself, lost)) in
+        [(0_u64, true, 0), (0, false, 0), (1, true, 1), (1, false, 0)]
+            .into_iter()
+            .enumerate()
     {
         let path = directory.path().join(number.to_string());
         let store = create(&path);
@@ -332,22 +328,27 @@ fn a_reference_in_the_limbo_is_strong_or_weak_as_it_says() {
         put(puddle, node - puddle.address, &object);
         let record = bytes(&[0, node, node_type.id(), is_weak]);
         let record = place_object(puddle, 4, lost_type.id(), &record);
-        place_object(puddle, 0, root_type.id(), &bytes(&[record]));
+        let root_object = place_object(puddle, 0, root_type.id(), &bytes(&[record]));
         store.close_pool(pool.uuid).unwrap();
         store.close().unwrap();
         let report = check(&path, &Default::default()).unwrap();
         assert_eq!(report.findings.len(), lost, "{:?}", report.findings);
         let garbage = find(&path);
-        let found: Vec<_> = garbage
-            .groups
+        let [group] = &garbage.groups[..] else {
+            panic!("{garbage:?}");
+        };
+        let found: Vec<_> = group
+            .objects
             .iter()
-            .flat_map(|group| &group.objects)
+            .map(|found| (found.address, found.weak))
             .collect();
-        assert_eq!(found.len(), lost);
-        assert!(
-            found
-                .iter()
-                .all(|object| object.weak == weak && object.address == node)
+        assert_eq!(found, [(record, 0), (node, 0)]);
+        let [limbo] = &group.limbos[..] else {
+            panic!("{group:?}");
+        };
+        assert_eq!(
+            (limbo.head, &limbo.references[..]),
+            (root_object, &[record][..])
         );
     }
 }

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::counts::Glue;
+use super::counts::GlueTable;
 use super::journal::{self, Journal};
 use super::limbo::Limbo;
 use super::open::{OpenOptions, RootGuard};
@@ -191,8 +191,7 @@ pub struct Open {
     /// Address of the `Base`, at the start of the root object.
     pub(crate) root: AtomicUsize,
     pub(crate) limbo: Limbo,
-    /// What to do with counted objects, by type id.
-    pub(crate) glue: Vec<(u64, &'static Glue)>,
+    pub(crate) glue: GlueTable,
     pub(crate) finds_deadlocks: bool,
     pub(crate) _words: Mapping,
     pub(crate) identity: Mutex<Option<Identity>>,

@@ -14,16 +14,19 @@
 //! locked  known  pins       number
 //! ```
 
+use std::any::Any;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
+use super::binding::Binding;
 use super::limbo;
 use super::running::Running;
 use super::stats;
-use crate::described::Description;
+use crate::described::{Description, notes_since};
 use crate::error::Result;
 
 pub(super) const LOCKED: u64 = 1 << 63;
@@ -36,11 +39,41 @@ pub(super) const NUMBER: u64 = PIN - 1;
 /// What is known of the type of a counted object when only its address is at hand.
 #[derive(Debug)]
 pub struct Glue {
+    /// Of the pool type that its pointers name: dropping the value drops these.
+    pub(super) binding: fn() -> &'static Binding,
     pub(super) describe: fn() -> &'static Description,
     /// Drops the value in the object at an address.
     pub(super) drop_value: unsafe fn(&Running, usize),
     /// Where the value lies in the object, and its length.
     pub(super) value: (usize, usize),
+}
+
+/// What is known of the types of counted objects in an open pool, by type id. A reference in the limbo says of its object no more than that id.
+#[derive(Debug, Default)]
+pub(crate) struct GlueTable(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    glue: FxHashMap<u64, &'static Glue>,
+    /// So many of the process's notes are in it, or of other pool types.
+    seen: usize,
+}
+
+impl GlueTable {
+    /// Of a type that the program has used by now, reachable from the root or not.
+    pub(super) fn find(&self, binding: &'static Binding, type_id: u64) -> Option<&'static Glue> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = notes_since(known.seen);
+        known.seen += notes.len();
+        for note in notes {
+            if let Some(glue) = (note as &dyn Any).downcast_ref::<Glue>()
+                && std::ptr::eq((glue.binding)(), binding)
+            {
+                known.glue.insert((glue.describe)().id(), glue);
+            }
+        }
+        known.glue.get(&type_id).copied()
+    }
 }
 
 /// The counts of an object, at its start.

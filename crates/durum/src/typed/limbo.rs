@@ -1,7 +1,8 @@
 //! The limbo: references that a transaction dropped but could not count off.
 //!
 //! When the last reference to an object goes while another transaction has the object pinned, or is about to commit its counts, the reference moves to a list of the
-//! pool, in the same transaction. A later one drops it from there: any that commits something about counts, or the next opening.
+//! pool, in the same transaction. A later one drops it from there: any that commits something about counts, or the next opening. Of an object's type that takes what the program
+//! knows when it has used the type; where it never does, `durum gc` drops the reference.
 
 use std::borrow::Cow;
 use std::mem::offset_of;
@@ -159,23 +160,20 @@ pub(super) fn drop_some(running: &Running) {
         running.counts.borrow_mut().has_limbo = true;
     }
     let mut link = head(running);
-    for _ in 0..SOME {
+    let mut left = SOME;
+    while left > 0 {
         let at = read(link);
         if at == 0 {
             return;
         }
         // SAFETY: a reference of the list.
         let lost = unsafe { ptr::with_exposed_provenance::<Lost>(at).read() };
-        let glue = running
-            .open()
-            .glue
-            .iter()
-            .find(|(id, _)| *id == lost.type_id);
+        let glue = running.open().glue.find(running.binding(), lost.type_id);
         // SAFETY: the reference keeps the object in the pool.
         let word = unsafe { running.binding().words.at(lost.object) };
         let is_hindered = word.load(Ordering::Acquire) & !(counts::NUMBER | counts::KNOWN) != 0;
         match glue {
-            Some((_, glue)) if !is_hindered => {
+            Some(glue) if !is_hindered => {
                 write(running, link, lost.next);
                 running.free(at);
                 running.counts.borrow_mut().limbo_change -= 1;
@@ -184,6 +182,8 @@ pub(super) fn drop_some(running: &Running) {
             }
             _ => link = at + offset_of!(Lost, next),
         }
+        // Those that wait for a type which the program may never use must not keep it from the others.
+        left -= usize::from(glue.is_some());
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use durum_format::types::{Field, Primitive, Type};
 
 use super::binding::{Open, PoolType};
-use super::counts::Glue;
+use super::counts::GlueTable;
 use super::journal;
 use super::limbo::{self, Limbo, Lost};
 use super::psafe::{PSafe, Root, name_of};
@@ -216,19 +216,13 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         }?;
         let info = store.info();
         let mapping = words.reserve(info.base as usize, info.space_size as usize)?;
-        let mut glue: Vec<(u64, &'static Glue)> = Vec::new();
-        for note in Walk::notes_of::<RootObject<T>>() {
-            if let Some(known) = (note as &dyn std::any::Any).downcast_ref::<Glue>() {
-                glue.push(((known.describe)().id(), known));
-            }
-        }
         Ok(Open {
             pool,
             store,
             serial: next_key(),
             root: AtomicUsize::new(0),
             limbo: Limbo::default(),
-            glue,
+            glue: GlueTable::default(),
             finds_deadlocks: options.find_deadlocks,
             _words: mapping,
             identity: Mutex::new(None),

@@ -104,13 +104,14 @@ unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Sync for VWeak<T, P, Sh
 
 /// What a counted pointer points to.
 #[repr(C)]
-struct Object<T> {
+struct Object<T, P> {
     tally: Tally,
     value: T,
+    _pool: PhantomData<P>,
 }
 
 // SAFETY: measured.
-unsafe impl<T: PSafe> Described for Object<T> {
+unsafe impl<T: PSafe, P: PoolType> Described for Object<T, P> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("counted {}", name_of::<T>())))
     }
@@ -129,8 +130,9 @@ unsafe impl<T: PSafe> Described for Object<T> {
     }
 }
 
-impl<T: PSafe> Object<T> {
+impl<T: PSafe, P: PoolType> Object<T, P> {
     const GLUE: Glue = Glue {
+        binding: P::binding,
         describe: <Self as Described>::description,
         drop_value: Self::drop_value,
         value: (offset_of!(Self, value), size_of::<T>()),
@@ -151,12 +153,12 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     pub fn new(value: T, j: &Journal<P>) -> Self {
         const { T::POOL.assert_fits(P::ID) };
         let running = j.running();
-        let (size, align) = (size_of::<Object<T>>(), align_of::<Object<T>>());
-        let address = running.allocate::<Object<T>>(size, align);
+        let (size, align) = (size_of::<Object<T, P>>(), align_of::<Object<T, P>>());
+        let address = running.allocate::<Object<T, P>>(size, align);
         // SAFETY: just allocated for such an object.
         unsafe {
             ptr::with_exposed_provenance_mut::<Tally>(address).write(Tally { strong: 0, weak: 0 });
-            running.put_in(address + offset_of!(Object<T>, value), value);
+            running.put_in(address + offset_of!(Object<T, P>, value), value);
             // What was kept about something else that once lay there.
             running
                 .binding()
@@ -164,7 +166,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
                 .at(address)
                 .store(0, Ordering::Relaxed);
         }
-        Counts::add_fresh(running, address, &Object::<T>::GLUE, K::SHARED);
+        Counts::add_fresh(running, address, &Object::<T, P>::GLUE, K::SHARED);
         running.gain(1);
         Self::from_address(address)
     }
@@ -173,7 +175,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     #[inline]
     pub fn pclone(&self, j: &Journal<P>) -> Self {
         let (running, address) = (j.running(), self.address.get());
-        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 1, 0);
+        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 1, 0);
         running.gain(1);
         Self::from_address(address)
     }
@@ -182,7 +184,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     #[inline]
     pub fn downgrade(&self, j: &Journal<P>) -> PWeak<T, P, K> {
         let (running, address) = (j.running(), self.address.get());
-        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 0, 1);
+        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
         running.gain(1);
         PWeak {
             address: self.address,
@@ -217,7 +219,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
 
     /// The value's address, where C code finds it.
     pub fn as_ptr(&self) -> *const T {
-        ptr::with_exposed_provenance(self.address.get() + offset_of!(Object<T>, value))
+        ptr::with_exposed_provenance(self.address.get() + offset_of!(Object<T, P>, value))
     }
 
     #[inline(always)]
@@ -296,7 +298,7 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
 ) -> Option<Counted<T, P, K>> {
     // SAFETY: in the space of the open pool, as somebody had a pointer to an object there.
     let word = unsafe { running.binding().words.at(address) };
-    let glue = &Object::<T>::GLUE;
+    let glue = &Object::<T, P>::GLUE;
     let is_new_pin = K::SHARED && !Counts::has_pinned(running, address);
     if is_new_pin {
         let mut pause = Pause::default();
@@ -339,7 +341,7 @@ impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
     #[inline]
     pub fn pclone(&self, j: &Journal<P>) -> Self {
         let (running, address) = (j.running(), self.address.get());
-        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 0, 1);
+        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
         running.gain(1);
         PWeak {
             address: self.address,
@@ -377,7 +379,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Drop for Counted<T, P, K> {
     fn drop(&mut self) {
         let (running, address) = (running::<P>(), self.address.get());
         running.gain(-1);
-        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, -1, 0);
+        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, -1, 0);
     }
 }
 
@@ -386,7 +388,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Drop for PWeak<T, P, K> {
     fn drop(&mut self) {
         let (running, address) = (running::<P>(), self.address.get());
         running.gain(-1);
-        Counts::add(running, address, &Object::<T>::GLUE, K::SHARED, 0, -1);
+        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 0, -1);
     }
 }
 
@@ -409,7 +411,7 @@ macro_rules! handles {
             }
 
             fn layout(walk: &mut Walk) -> Type<String> {
-                walk.$pointer::<Object<T>>()
+                walk.$pointer::<Object<T, P>>()
             }
         }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Barrier;
 
 use durum::gc::{GcOptions, GcReport, collect};
 use durum::typed::*;
@@ -401,5 +403,112 @@ on_each_engine! {
         .unwrap();
         root.close().unwrap();
         nothing_is_wrong(&place.path);
+    }
+}
+
+/// Holds itself: no root has to reach it.
+#[derive(PSafe)]
+#[repr(C)]
+struct Loop<P: PoolType> {
+    itself: PMutex<Option<Parc<Loop<P>, P>>, P>,
+    text: PString<P>,
+}
+
+impl<P: PoolType> Loop<P> {
+    fn new(j: &Journal<P>) -> Parc<Self, P> {
+        let text = PString::new("lost", j);
+        let itself = PMutex::new(None, j);
+        Parc::new(Loop { itself, text }, j)
+    }
+}
+
+/// A store that was cut off while the last references to so many [`Loop`]s were in its limbo.
+fn with_lost_references<P: PoolType>(engine: durum::Engine, count: usize) -> Place {
+    let (place, image) = (Place::new(), Place::new());
+    let root = P::open_no_root(&place.path, options(engine)).unwrap();
+    let make = || {
+        P::transaction(|j| {
+            let node = Loop::<P>::new(j);
+            *node.itself.lock(j) = Some(node.pclone(j));
+            node.demote()
+        })
+        .unwrap()
+    };
+    let nodes: Vec<_> = (0..count).map(|_| make()).collect();
+    let (promoted, dropped) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            P::transaction(|j| {
+                let _nodes: Vec<_> = nodes.iter().map(|node| node.promote(j).unwrap()).collect();
+                promoted.wait();
+                dropped.wait();
+            })
+            .unwrap();
+        });
+        promoted.wait();
+        P::transaction(|j| {
+            for node in &nodes {
+                *node.promote(j).unwrap().itself.lock(j) = None;
+            }
+        })
+        .unwrap();
+        let copied = Command::new("cp")
+            .arg("-r")
+            .arg(&place.path)
+            .arg(&image.path)
+            .status();
+        assert!(copied.unwrap().success());
+        dropped.wait();
+    });
+    root.close().unwrap();
+    assert_eq!(objects(&place.path), 1);
+    image
+}
+
+/// The objects in the pool, which are all right.
+fn objects(path: &Path) -> u64 {
+    let (report, lost) = leaks(path);
+    assert_eq!((lost, &report.findings), (0, &Vec::new()));
+    report.pools[0].objects
+}
+
+on_each_engine! {
+    fn a_lost_reference_waits_until_its_type_is_used(engine) {
+        durum::pool!(P);
+        durum::pool!(Q);
+        let image = with_lost_references::<P>(engine, 1);
+        // The root does not reach the type, and of `Q` it has not been used.
+        Q::open_no_root(&image.path, 0).unwrap().close().unwrap();
+        assert_eq!(objects(&image.path), 4);
+        let root = Q::open_no_root(&image.path, 0).unwrap();
+        Q::transaction(|j| drop(Loop::<Q>::new(j))).unwrap();
+        root.close().unwrap();
+        assert_eq!(objects(&image.path), 1);
+    }
+
+    fn a_lost_reference_to_a_type_that_was_used_is_dropped_when_the_pool_is_opened(engine) {
+        durum::pool!(P);
+        let image = with_lost_references::<P>(engine, 1);
+        P::open_no_root(&image.path, 0).unwrap().close().unwrap();
+        assert_eq!(objects(&image.path), 1);
+    }
+
+    fn a_lost_reference_is_garbage(engine) {
+        durum::pool!(P);
+        for objects_max in [usize::MAX, 1] {
+            let image = with_lost_references::<P>(engine, 3);
+            let mut options = GcOptions::new();
+            options.objects_max = objects_max;
+            // Three references, the objects, and their texts.
+            let report = collect(&image.path, &options).unwrap();
+            assert_eq!(report.objects(), 9);
+            assert_eq!(report.transactions, if objects_max == 1 { 9 } else { 1 });
+            assert_eq!(clean(&image.path).objects(), 0);
+            assert_eq!(objects(&image.path), 1);
+            let root = P::open_no_root(&image.path, 0).unwrap();
+            P::transaction(|j| drop(Loop::<P>::new(j))).unwrap();
+            root.close().unwrap();
+            assert_eq!(objects(&image.path), 1);
+        }
     }
 }
