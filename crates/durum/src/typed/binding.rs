@@ -16,7 +16,7 @@
 
 use std::cell::UnsafeCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::counts::GlueTable;
@@ -189,7 +189,7 @@ pub struct Open {
     /// Different for each opening in this process.
     pub(crate) serial: u64,
     /// Address of the `Base`, at the start of the root object.
-    pub(crate) root: AtomicUsize,
+    pub(crate) root: usize,
     pub(crate) limbo: Limbo,
     pub(crate) glue: GlueTable,
     pub(crate) finds_deadlocks: bool,

@@ -8,7 +8,6 @@ use std::ops::{BitOr, Deref};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use durum_format::types::{Field, Primitive, Type};
@@ -198,7 +197,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
             value: ptr::null(),
             _pool: PhantomData,
         };
-        guard.value = guard.find_root()?;
+        guard.value = guard.find_value()?;
         Ok(guard)
     }
 
@@ -216,12 +215,16 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         }?;
         let info = store.info();
         let mapping = words.reserve(info.base as usize, info.space_size as usize)?;
+        // Whoever finds the pool open may need both at once.
+        let root = pool.root::<RootObject<T>>()?.expose_provenance();
+        let limbo = Limbo::default();
+        limbo.set_len(limbo::count(root));
         Ok(Open {
             pool,
             store,
             serial: next_key(),
-            root: AtomicUsize::new(0),
-            limbo: Limbo::default(),
+            root,
+            limbo,
             glue: GlueTable::default(),
             finds_deadlocks: options.find_deadlocks,
             _words: mapping,
@@ -229,32 +232,29 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         })
     }
 
-    /// The root, made if the pool is new; what a crash left in the limbo is dropped.
-    fn find_root(&self) -> Result<*const T> {
-        let open = &**self.open;
-        let address = journal::run(|j| {
-            let object = open.pool.root::<RootObject<T>>()?;
-            let address = object.expose_provenance();
-            open.root.store(address, Ordering::Relaxed);
-            // SAFETY: the root object, which no other thread knows yet.
-            let is_made = unsafe { (*object).base.is_made };
-            if is_made == 0 {
-                let value = T::init(j);
+    /// The root's value, made if the pool is new; what a crash left in the limbo is dropped.
+    fn find_value(&self) -> Result<*const T> {
+        let object = ptr::with_exposed_provenance_mut::<RootObject<T>>(self.open.root);
+        let value = self.open.root + offset_of!(RootObject<T>, value);
+        journal::run(|j| {
+            // SAFETY: a word of the root object, of which other threads know its limbo only.
+            let is_made = unsafe { &raw mut (*object).base.is_made };
+            // SAFETY: as above.
+            if unsafe { is_made.read() } == 0 {
+                let made = T::init(j);
                 let running = j.running();
-                running.announce(address, size_of::<RootObject<T>>());
+                running.announce(is_made.addr(), size_of::<u64>());
+                running.announce(value, size_of::<T>());
                 // SAFETY: the root object was zero, and is announced.
                 unsafe {
-                    running.put_in(address + offset_of!(RootObject<T>, value), value);
-                    (*object).base.is_made = 1;
+                    running.put_in(value, made);
+                    is_made.write(1);
                 }
             }
-            Ok::<_, Error>(address)
+            Ok::<_, Error>(())
         })?;
-        open.limbo.set_len(limbo::count(address));
         self.empty_limbo();
-        Ok(ptr::with_exposed_provenance(
-            address + offset_of!(RootObject<T>, value),
-        ))
+        Ok(ptr::with_exposed_provenance(value))
     }
 }
 
