@@ -416,6 +416,27 @@ impl Pool {
     /// # Errors
     /// As for [`Pool::root`].
     pub fn root_bytes(&self, type_id: u64, size: usize, align: usize) -> Result<*mut u8> {
+        self.root_made_in(type_id, size, align, || {
+            Transaction::begin(self, Durability::Durable)
+        })
+    }
+
+    /// [`Pool::root`], made in a transaction of its own also where one on another store is running.
+    pub(crate) fn root_beside<T: Described>(&self) -> Result<*mut T> {
+        let type_id = self.inner.store.ensure_type::<T>()?;
+        let begin = || Transaction::begin_beside(self);
+        Ok(self
+            .root_made_in(type_id, size_of::<T>(), align_of::<T>(), begin)?
+            .cast())
+    }
+
+    fn root_made_in<'p>(
+        &'p self,
+        type_id: u64,
+        size: usize,
+        align: usize,
+        begin: impl FnOnce() -> Result<Transaction<'p>>,
+    ) -> Result<*mut u8> {
         if crate::fault::forked() {
             return Err(Error::Forked);
         }
@@ -427,7 +448,7 @@ impl Pool {
             }
         }
         // The transaction before the lock: a section, which keeps transactions out, may ask for the root, too.
-        let transaction = Transaction::begin(self, Durability::Durable)?;
+        let transaction = begin()?;
         let _once = self.inner.lock_root();
         let made = match existing() {
             Ok(None) => {

@@ -52,7 +52,8 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
     /// Opens the pool in the store directory `path` and ties it to this type, until the [`RootGuard`] and every transaction are gone.
     ///
     /// `options` say whether it is made if it is not there: a number or [`Flags`](super::Flags) as in the paper (`0`: it must exist), or
-    /// [`OpenOptions`]. The root of a new pool is what [`Root::init`] gives; it is durable when this returns.
+    /// [`OpenOptions`]. The root of a new pool is what [`Root::init`] gives; it is durable when this returns. Within a transaction on another pool, too: opening
+    /// is no part of that one, and a pool that was made stays if that one aborts.
     ///
     /// # Errors
     /// `PoolTypeInUse`: a pool is open under this type. `RootType`: the pool was made with another root. Those of [`Store::open`], [`Store::create`] and

@@ -216,7 +216,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         let info = store.info();
         let mapping = words.reserve(info.base as usize, info.space_size as usize)?;
         // Whoever finds the pool open may need both at once.
-        let root = pool.root::<RootObject<T>>()?.expose_provenance();
+        let root = pool.root_beside::<RootObject<T>>()?.expose_provenance();
         let limbo = Limbo::default();
         limbo.set_len(limbo::count(root));
         Ok(Open {

@@ -88,6 +88,26 @@ on_each_engine! {
         assert_eq!((p.get(), q.get()), (0, 2));
     }
 
+    fn a_pool_is_made_within_a_transaction_on_another_one(engine) {
+        durum::pool!(P);
+        durum::pool!(Q);
+        let (place, other) = (Place::new(), Place::new());
+        let p = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
+        let aborted: Result<(), durum::Error> = P::try_transaction(|j| {
+            p.set(1, j);
+            let q_options = options(engine).store(durum::StoreOptions::new().base(0x3000_0000_0000));
+            let q = Q::open::<PCell<u64, Q>>(&other.path, q_options)?;
+            Q::transaction(|j| q.set(q.get() + 2, j))?;
+            p.set(p.get() + q.get(), j);
+            assert_eq!(p.get(), 3);
+            q.close()?;
+            Err(durum::Error::Aborted)
+        });
+        assert!(matches!(aborted, Err(durum::Error::Aborted)), "{aborted:?}");
+        let q = Q::open::<PCell<u64, Q>>(&other.path, 0).unwrap();
+        assert_eq!((p.get(), q.get()), (0, 2));
+    }
+
     fn a_pool_type_has_one_pool_at_a_time(engine) {
         durum::pool!(P);
         let (place, other) = (Place::new(), Place::new());
