@@ -45,6 +45,12 @@ pub(crate) fn running<'a, P: PoolType>() -> &'a Running {
     }
 }
 
+/// The same for a collection that may be empty: that needs no transaction, and has nothing to change in one.
+#[inline(always)]
+pub(crate) fn running_unless<'a, P: PoolType>(is_empty: bool) -> Option<&'a Running> {
+    (!is_empty).then(running::<P>)
+}
+
 /// The running transaction's journal, for std's traits, whose methods get none.
 ///
 /// # Panics

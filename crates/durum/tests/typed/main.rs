@@ -3,6 +3,7 @@
 mod attacks;
 mod collections;
 mod counted;
+mod empty;
 mod forgotten;
 mod garbage;
 mod limits;

@@ -35,7 +35,7 @@ pub use self::iter::{
 use self::node::{Node, Place, drop_node};
 use self::path::Path;
 use crate::typed::binding::PoolType;
-use crate::typed::journal::{Journal, running};
+use crate::typed::journal::{Journal, running, running_unless};
 use crate::typed::psafe::PSafe;
 use crate::typed::running::Work;
 
@@ -154,7 +154,9 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
 
     /// Keeps the entries for which `keep` is true. Values can be changed by [`PBTreeMap::iter_mut`] before: here that would announce all of them.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
-        let running = running::<P>();
+        let Some(running) = running_unless::<P>(self.len == 0) else {
+            return;
+        };
         let mut path = Path::first(self.root());
         while path.go_to_entry_behind() {
             let place = path.entry();

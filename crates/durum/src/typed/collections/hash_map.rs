@@ -31,7 +31,7 @@ use self::hasher::{fresh_seed, hash_of};
 pub use self::iter::{IntoIter, Iter, IterMut, Keys, Values, ValuesMut};
 use self::table::{Place, Table, drop_table};
 use crate::typed::binding::PoolType;
-use crate::typed::journal::{Journal, running};
+use crate::typed::journal::{Journal, running, running_unless};
 use crate::typed::psafe::PSafe;
 use crate::typed::running::{Running, Work};
 
@@ -314,7 +314,9 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
 
     /// Keeps the entries for which `keep` is true. Values can be changed by [`PHashMap::iter_mut`] before: here that would announce all of them.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
-        let running = running::<P>();
+        let Some(running) = running_unless::<P>(self.len == 0) else {
+            return;
+        };
         for place in self.table().places() {
             // SAFETY: an entry; the references end before it is taken out.
             let (key, value) = unsafe { (&*place.key(), &*place.value()) };

@@ -17,7 +17,7 @@ use durum_format::types::{Field, Primitive, Type};
 pub use self::iter::IterMut;
 use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
-use crate::typed::journal::{self, Journal, running};
+use crate::typed::journal::{self, Journal, running, running_unless};
 use crate::typed::pbox;
 use crate::typed::pool_id::PoolId;
 use crate::typed::psafe::{PClone, PSafe, Root, Row, name_of};
@@ -214,18 +214,21 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     /// If there is none at `at`.
     #[track_caller]
     pub fn remove(&mut self, at: usize) -> T {
-        let (running, len) = (running::<P>(), self.len);
+        let len = self.len;
         assert!(at < len, "removal at {at} of a vector of {len} elements");
+        if Self::IS_EMPTY_TYPE {
+            self.len -= 1;
+            // SAFETY: an element, of which nothing is stored.
+            return unsafe { self.start().read() };
+        }
+        let running = running::<P>();
         if at + 1 < len || T::POINTERS {
             self.prepare(running, at, len);
         }
         // SAFETY: an element, whose place is taken by the next one.
         unsafe {
             let place = self.start().add(at);
-            let value = match Self::IS_EMPTY_TYPE {
-                true => place.read(),
-                false => running.take_out(self.address(at)),
-            };
+            let value = running.take_out(self.address(at));
             place.copy_from(place.add(1), len - at - 1);
             self.len -= 1;
             self.wipe(self.len, len);
@@ -267,7 +270,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// Drops the elements from `len` on.
     pub fn truncate(&mut self, len: usize) {
-        if len >= self.len {
+        if len >= self.len || Self::IS_EMPTY_TYPE {
+            self.len = self.len.min(len);
             return;
         }
         let (running, holds_any) = (running::<P>(), needs_drop::<T>() || T::POINTERS);
@@ -369,9 +373,11 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// The elements, to be changed. Each is announced when the iterator comes to it.
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
+        // Elements without a size are no memory to change.
+        let nothing_changes = Self::IS_EMPTY_TYPE || self.len == 0;
         IterMut {
             elements: self.slice_mut().iter_mut(),
-            running: running::<P>(),
+            running: running_unless::<P>(nothing_changes),
         }
     }
 }

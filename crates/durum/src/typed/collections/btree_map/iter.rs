@@ -10,7 +10,7 @@ use super::node::Place;
 use super::path::Path;
 use super::{PBTreeMap, search};
 use crate::typed::binding::PoolType;
-use crate::typed::journal::running;
+use crate::typed::journal::running_unless;
 use crate::typed::psafe::PSafe;
 use crate::typed::running::Running;
 
@@ -117,7 +117,8 @@ pub struct Range<'a, K: PSafe, V: PSafe> {
 /// Some entries of a [`PBTreeMap`] in order. Each value is announced when it is given.
 pub struct RangeMut<'a, K: PSafe, V: PSafe> {
     span: Span<K, V>,
-    running: &'a Running,
+    /// None where there is nothing to announce.
+    running: Option<&'a Running>,
     _map: PhantomData<&'a mut (K, V)>,
 }
 
@@ -197,14 +198,15 @@ impl<'a, K: PSafe, V: PSafe> RangeMut<'a, K, V> {
     {
         Self {
             span: Span::of_range(map, range),
-            running: running::<P>(),
+            running: running_unless::<P>(map.len == 0),
             _map: PhantomData,
         }
     }
 
-    fn entry(&self, place: Place<K, V>) -> (&'a K, &'a mut V) {
+    fn entry(&self, place: Place<K, V>) -> Option<(&'a K, &'a mut V)> {
+        let running = self.running?;
         // SAFETY: an entry, borrowed as the map is; no other item is of the same one.
-        unsafe { (&*place.key(), place.value_to_change(self.running)) }
+        Some(unsafe { (&*place.key(), place.value_to_change(running)) })
     }
 }
 
@@ -225,7 +227,7 @@ impl<'a, K: PSafe, V: PSafe> IterMut<'a, K, V> {
     pub(super) fn new<P: PoolType>(map: &'a mut PBTreeMap<K, V, P>) -> Self {
         let entries = RangeMut {
             span: Span::all(map),
-            running: running::<P>(),
+            running: running_unless::<P>(map.len == 0),
             _map: PhantomData,
         };
         Self {
@@ -256,14 +258,14 @@ impl<'a, K: PSafe, V: PSafe> Iterator for RangeMut<'a, K, V> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let place = self.span.next()?;
-        Some(self.entry(place))
+        self.entry(place)
     }
 }
 
 impl<K: PSafe, V: PSafe> DoubleEndedIterator for RangeMut<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let place = self.span.next_back()?;
-        Some(self.entry(place))
+        self.entry(place)
     }
 }
 

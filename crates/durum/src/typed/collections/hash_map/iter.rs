@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::PHashMap;
 use super::table::{Place, Places};
 use crate::typed::binding::PoolType;
-use crate::typed::journal::running;
+use crate::typed::journal::{running, running_unless};
 use crate::typed::psafe::PSafe;
 use crate::typed::running::Running;
 
@@ -51,7 +51,8 @@ pub struct Iter<'a, K: PSafe, V: PSafe> {
 /// The entries of a [`PHashMap`], in no order. Each value is announced when it is given.
 pub struct IterMut<'a, K: PSafe, V: PSafe> {
     walk: Walk<K, V>,
-    running: &'a Running,
+    /// None where there is nothing to announce.
+    running: Option<&'a Running>,
     _map: PhantomData<&'a mut (K, V)>,
 }
 
@@ -83,7 +84,7 @@ impl<'a, K: PSafe, V: PSafe> IterMut<'a, K, V> {
     pub(super) fn new<P: PoolType>(map: &'a mut PHashMap<K, V, P>) -> Self {
         Self {
             walk: Walk::new(map),
-            running: running::<P>(),
+            running: running_unless::<P>(map.len == 0),
             _map: PhantomData,
         }
     }
@@ -127,9 +128,9 @@ impl<'a, K: PSafe, V: PSafe> Iterator for IterMut<'a, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let place = self.walk.next()?;
+        let (place, running) = (self.walk.next()?, self.running?);
         // SAFETY: an entry, borrowed as the map is; no other item is of the same one.
-        Some(unsafe { (&*place.key(), place.value_to_change(self.running)) })
+        Some(unsafe { (&*place.key(), place.value_to_change(running)) })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

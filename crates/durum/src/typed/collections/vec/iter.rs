@@ -9,16 +9,27 @@ use crate::typed::running::Running;
 #[derive(Debug)]
 pub struct IterMut<'a, T: PSafe> {
     pub(super) elements: slice::IterMut<'a, T>,
-    pub(super) running: &'a Running,
+    /// None where there is nothing to announce.
+    pub(super) running: Option<&'a Running>,
+}
+
+impl<'a, T: PSafe> IterMut<'a, T> {
+    #[inline]
+    fn opened(&self, element: *mut T) -> &'a mut T {
+        if let Some(running) = self.running {
+            running.open_to_changes(element);
+        }
+        // SAFETY: borrowed as the vector is, and given once.
+        unsafe { &mut *element }
+    }
 }
 
 impl<'a, T: PSafe> Iterator for IterMut<'a, T> {
     type Item = &'a mut T;
 
     fn next(&mut self) -> Option<&'a mut T> {
-        let element = self.elements.next()?;
-        self.running.open_to_changes(element);
-        Some(element)
+        let element: *mut T = self.elements.next()?;
+        Some(self.opened(element))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -28,9 +39,8 @@ impl<'a, T: PSafe> Iterator for IterMut<'a, T> {
 
 impl<T: PSafe> DoubleEndedIterator for IterMut<'_, T> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let element = self.elements.next_back()?;
-        self.running.open_to_changes(element);
-        Some(element)
+        let element: *mut T = self.elements.next_back()?;
+        Some(self.opened(element))
     }
 }
 
