@@ -124,9 +124,10 @@ impl<T: PSafe, P: PoolType> Deref for Pbox<T, P> {
 impl<T: PSafe, P: PoolType> DerefMut for Pbox<T, P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        running::<P>().open_to_changes(self.as_ptr());
+        let value = ptr::with_exposed_provenance_mut(self.address.get());
+        running::<P>().open_to_changes(value);
         // SAFETY: as in `deref`; a `&mut` to the pointer exists in a transaction only, and there is no other.
-        unsafe { &mut *ptr::with_exposed_provenance_mut(self.address.get()) }
+        unsafe { &mut *value }
     }
 }
 

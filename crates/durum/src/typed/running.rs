@@ -290,9 +290,12 @@ impl Running {
 
     /// Prepares a value for being changed through `&mut` until the transaction ends: its old contents come back if that does not commit, and
     /// handles that are moved in and out are counted. A value that is not in the pool is nobody's concern.
+    ///
+    /// No reference to the value is to be made before this: counting reads it, and would end the right of a `&mut` to be used.
     #[inline]
-    pub(crate) fn open_to_changes<T: PSafe>(&self, value: *const T) {
-        let (address, len) = (value.addr(), size_of::<T>());
+    pub(crate) fn open_to_changes<T: PSafe>(&self, value: *mut T) {
+        // Exposed, because counting reads by address: of the pointers that it may then stand for this one is the last, and stays good.
+        let (address, len) = (value.expose_provenance(), size_of::<T>());
         if !self.holds(address) {
             return;
         }
@@ -314,8 +317,8 @@ impl Running {
     }
 
     /// The same for values in a row.
-    pub(crate) fn open_row_to_changes<T: PSafe>(&self, start: *const T, len: usize) {
-        let (address, bytes) = (start.addr(), len * size_of::<T>());
+    pub(crate) fn open_row_to_changes<T: PSafe>(&self, start: *mut T, len: usize) {
+        let (address, bytes) = (start.expose_provenance(), len * size_of::<T>());
         if self.holds(address) {
             self.forget_words::<T>(address, bytes);
             self.announce(address, bytes);

@@ -336,9 +336,10 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     /// The element or the elements at `at`, to be changed, if they are there.
     pub fn get_mut<I: SliceIndex<[T]>>(&mut self, at: I) -> Option<&mut I::Output> {
         let (start, len) = (self.buffer, self.len);
-        let found = self.slice_mut().get_mut(at)?;
+        let found: *mut I::Output = self.slice_mut().get_mut(at)?;
         Self::open_to_changes(found, start, len);
-        Some(found)
+        // SAFETY: borrowed as the vector is.
+        Some(unsafe { &mut *found })
     }
 
     /// The elements, not announced.
@@ -347,10 +348,14 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
     }
 
-    /// Announces an element or several in a row, of the vector of `all_len` that begins at `all`.
+    /// Announces an element or several in a row, of the vector of `all_len` that begins at `all`. References to them are made afterwards ([`Running::open_to_changes`]).
     #[inline]
-    fn open_to_changes<E: ?Sized>(elements: &mut E, all: usize, all_len: usize) {
-        let (first, bytes) = (ptr::from_mut(elements).cast::<T>(), size_of_val(elements));
+    fn open_to_changes<E: ?Sized>(elements: *mut E, all: usize, all_len: usize) {
+        // As the accounts that end here are read by address, too.
+        let first = elements.cast::<T>();
+        first.expose_provenance();
+        // SAFETY: elements of the vector.
+        let bytes = size_of_val(unsafe { &*elements });
         match bytes.checked_div(size_of::<T>()) {
             None | Some(0) => {}
             Some(1) => running::<P>().open_to_changes(first),
@@ -422,9 +427,10 @@ impl<T: PSafe, P: PoolType> DerefMut for PVec<T, P> {
     /// All elements, to be changed: announced as a whole.
     fn deref_mut(&mut self) -> &mut [T] {
         let (start, len) = (self.buffer, self.len);
-        let all = self.slice_mut();
+        let all: *mut [T] = self.slice_mut();
         Self::open_to_changes(all, start, len);
-        all
+        // SAFETY: borrowed as the vector is.
+        unsafe { &mut *all }
     }
 }
 
@@ -442,9 +448,10 @@ impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> IndexMut<I> for PVec<T, P> {
     #[inline]
     fn index_mut(&mut self, at: I) -> &mut I::Output {
         let (start, len) = (self.buffer, self.len);
-        let found = &mut self.slice_mut()[at];
+        let found: *mut I::Output = &mut self.slice_mut()[at];
         Self::open_to_changes(found, start, len);
-        found
+        // SAFETY: borrowed as the vector is.
+        unsafe { &mut *found }
     }
 }
 
