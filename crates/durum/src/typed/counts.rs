@@ -280,7 +280,7 @@ impl Counts {
         if running.counts.borrow().entries.is_empty() && !has_limbo {
             return Ok(());
         }
-        running.counts.borrow_mut().lock_pending(running);
+        running.counts.borrow_mut().lock_pending(running.binding());
         if has_limbo {
             limbo::drop_some(running);
         }
@@ -294,39 +294,25 @@ impl Counts {
         }
     }
 
-    /// Locks the objects whose counts change: all of them, or none while it waits, so that nobody waits for who waits.
-    fn lock_pending(&mut self, running: &Running) {
-        let words = &running.binding().words;
-        let mut pause = Pause::default();
-        'all: loop {
-            for at in 0..self.pending.len() {
-                let entry = &mut self.entries[self.pending[at] as usize];
-                let changes = entry.strong != 0 || entry.weak != 0 || entry.is_fresh;
-                if !entry.is_shared || !changes || entry.is_locked {
-                    continue;
-                }
-                // SAFETY: an object of the open pool.
-                let word = unsafe { words.at(entry.address) };
-                if !try_lock(word) {
-                    self.unlock_all(running);
-                    pause.wait();
-                    continue 'all;
-                }
-                entry.is_locked = true;
+    /// Locks the objects whose counts change, in the order of their addresses: who waits for one has none that is before it, so nobody waits in a circle.
+    fn lock_pending(&mut self, binding: &Binding) {
+        let Self {
+            entries, pending, ..
+        } = self;
+        pending.sort_unstable_by_key(|at| entries[*at as usize].address);
+        for at in pending {
+            let entry = &mut entries[*at as usize];
+            let changes = entry.strong != 0 || entry.weak != 0 || entry.is_fresh;
+            if !entry.is_shared || !changes {
+                continue;
             }
-            return;
-        }
-    }
-
-    fn unlock_all(&mut self, running: &Running) {
-        for entry in &mut self.entries {
-            if entry.is_locked {
-                entry.is_locked = false;
-                // SAFETY: an object of the open pool.
-                let word = unsafe { running.binding().words.at(entry.address) };
-                // ORDER (of threads): the counts are seen by whoever locks or pins the object next.
-                word.fetch_and(!LOCKED, Ordering::Release);
+            // SAFETY: an object of the open pool.
+            let word = unsafe { binding.words.at(entry.address) };
+            let mut pause = Pause::default();
+            while !try_lock(word) {
+                pause.wait();
             }
+            entry.is_locked = true;
         }
     }
 
@@ -496,5 +482,47 @@ impl Pause {
             64..128 => std::thread::yield_now(),
             _ => std::thread::sleep(Duration::from_micros(20)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::described::Described;
+
+    #[test]
+    fn objects_are_locked_in_order_and_none_is_given_back_to_wait_for_another() {
+        static BINDING: Binding = Binding::new("P");
+        const BASE: usize = 0x2000_0000_0000;
+        let _mapping = BINDING.words.reserve(BASE, 1 << 20).unwrap();
+        static GLUE: Glue = Glue {
+            binding: || &BINDING,
+            describe: u64::description,
+            drop_value: |_, _| (),
+            value: (16, 8),
+        };
+        // SAFETY: words of the space that was reserved.
+        let word = |at: usize| unsafe { BINDING.words.at(BASE + 64 * at) };
+        let is_locked = |at: usize| word(at).load(Ordering::Relaxed) & LOCKED != 0;
+        let mut counts = Counts::default();
+        for at in [5, 1, 7, 2, 4, 6, 3] {
+            let entry = counts.entry(BASE + 64 * at, &GLUE, true);
+            counts.entries[entry].strong = 1;
+            counts.pending.push(entry as u32);
+        }
+        assert!(try_lock(word(4)));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| counts.lock_pending(&BINDING));
+            while !(1..4).all(is_locked) {
+                std::thread::yield_now();
+            }
+            for _ in 0..1000 {
+                assert!((1..=4).all(is_locked) && !(5..=7).any(is_locked));
+                std::thread::yield_now();
+            }
+            word(4).fetch_and(!LOCKED, Ordering::Release);
+            waiting.join().unwrap();
+        });
+        assert!((1..=7).all(is_locked));
     }
 }
