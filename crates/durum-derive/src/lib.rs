@@ -78,7 +78,7 @@ pub fn psafe(input: TokenStream) -> TokenStream {
     expand(input, psafe::expand)
 }
 
-/// Makes a type a root that begins with the `Default` of each field; for an enum, with the unit variant that is marked `#[default]`.
+/// Makes a type a root of which each field begins as a root of its type does; for an enum, with the unit variant that is marked `#[default]`.
 ///
 /// ```
 /// # use durum::typed::*;
@@ -95,7 +95,8 @@ pub fn psafe(input: TokenStream) -> TokenStream {
 /// ```
 ///
 /// The type can be the root of pools of one type: the one that `#[durum(pool = P)]` says, else its parameter with the bound `PoolType`, else the one
-/// that its first pointer or cell names. If none of them names a pool, it can be the root of any. Type parameters must have a `Default`.
+/// that its first pointer or cell names. If none of them names a pool, it can be the root of any in which its fields can.
+/// Type parameters must be `Root`.
 #[proc_macro_derive(Root, attributes(durum, default))]
 pub fn root(input: TokenStream) -> TokenStream {
     expand(input, root::expand)

@@ -1,8 +1,8 @@
 //! `#[derive(Root)]`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use syn::Error;
+use syn::{Error, parse_quote};
 
 use crate::item::{self, Body, Item, Variant};
 use crate::pool::Pool;
@@ -14,36 +14,50 @@ use crate::pool::Pool;
 pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let mut errors = Vec::new();
     let item = Item::parse(input, &mut errors)?;
-    let pool = Pool::of(&item).map_err(|error| errors.push(error));
-    let value = value(&item).map_err(|error| errors.push(error));
+    let named = Pool::of(&item).unwrap_or_else(|error| {
+        errors.push(error);
+        Pool::Every
+    });
+    let journal = item.fresh("__journal");
+    let (pool, mut generics) =
+        named.implementation(&item, |pool| quote!(::durum::typed::__private::Root<#pool>));
+    let value = value(&item, &pool, &journal).unwrap_or_else(|error| {
+        errors.push(error);
+        TokenStream::new()
+    });
     item::all(errors)?;
-    let (Ok(pool), Ok(value)) = (pool, value) else {
-        unreachable!("what failed has left an error")
-    };
 
     let ty = item.ty();
-    let (pool, generics) = pool.implementation(&item, |_| {
-        quote!(::durum::typed::__private::PSafe + ::durum::typed::__private::Default)
-    });
+    if let (Pool::Every | Pool::Unsaid(_), Body::Struct(fields)) = (&named, &item.body) {
+        // A field may be a root in one pool only, which its type does not show here.
+        let condition = generics.make_where_clause();
+        condition
+            .predicates
+            .extend(fields.iter().map(|field| -> syn::WherePredicate {
+                let ty = &field.ty;
+                parse_quote!(#ty: ::durum::typed::__private::Root<#pool>)
+            }));
+    }
     let (parameters, _, condition) = generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
         impl #parameters ::durum::typed::__private::Root<#pool> for #ty #condition {
-            fn init(_: &::durum::typed::__private::Journal<#pool>) -> #ty {
+            #[allow(unused_variables)]
+            fn init(#journal: &::durum::typed::__private::Journal<#pool>) -> #ty {
                 #value
             }
         }
     })
 }
 
-fn value(item: &Item) -> syn::Result<TokenStream> {
+fn value(item: &Item, pool: &TokenStream, journal: &Ident) -> syn::Result<TokenStream> {
     let ident = &item.ident;
     match &item.body {
         Body::Struct(fields) => {
             let members = fields.iter().map(|field| &field.member);
             let types = fields.iter().map(|field| &field.ty);
             Ok(quote! {
-                #ident { #(#members: <#types as ::durum::typed::__private::Default>::default(),)* }
+                #ident { #(#members: <#types as ::durum::typed::__private::Root<#pool>>::init(#journal),)* }
             })
         }
         Body::Enum(variants) => {
@@ -81,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_begins_with_its_default() {
+    fn every_field_begins_as_a_root_would() {
         let code = expand(quote!(
             struct A {
                 b: u64,
@@ -93,7 +107,7 @@ mod tests {
         assert_eq!(file.items.len(), 1);
         let code = code.to_string();
         assert!(code.contains("Root < P > for A"));
-        assert_eq!(code.matches(":: default ()").count(), 2);
+        assert_eq!(code.matches(":: init (__journal)").count(), 2);
     }
 
     #[test]
@@ -104,6 +118,7 @@ mod tests {
         .unwrap()
         .to_string();
         assert!(code.contains("Root < __AnyPool_ > for A < __AnyPool >"));
+        assert!(code.contains("__AnyPool : :: durum :: typed :: __private :: Root < __AnyPool_ >"));
     }
 
     #[test]

@@ -125,9 +125,9 @@ impl<T: PSafe + Default, P: PoolType> Default for PCell<T, P> {
     }
 }
 
-impl<T: PSafe + Default, P: PoolType> Root<P> for PCell<T, P> {
-    fn init(_: &Journal<P>) -> Self {
-        Self::default()
+impl<T: Root<P>, P: PoolType> Root<P> for PCell<T, P> {
+    fn init(j: &Journal<P>) -> Self {
+        Self::with(T::init(j))
     }
 }
 

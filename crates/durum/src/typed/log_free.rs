@@ -11,7 +11,7 @@ use durum_format::types::{Field, Type};
 use super::binding::PoolType;
 use super::journal::Journal;
 use super::pool_id::PoolId;
-use super::psafe::{PSafe, name_of};
+use super::psafe::{PSafe, Root, name_of};
 use crate::described::{Described, Walk};
 use crate::error::Result;
 
@@ -117,6 +117,12 @@ impl<T: PSafe + Copy + Default, P: PoolType> Default for LogFree<T, P> {
             value: UnsafeCell::new(T::default()),
             _pool: PhantomData,
         }
+    }
+}
+
+impl<T: Root<P> + Copy, P: PoolType> Root<P> for LogFree<T, P> {
+    fn init(j: &Journal<P>) -> Self {
+        Self::new(T::init(j), j)
     }
 }
 

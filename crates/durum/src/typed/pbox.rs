@@ -16,7 +16,7 @@ use durum_format::types::Type;
 use super::binding::PoolType;
 use super::journal::{Journal, running};
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, name_of};
+use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::{Running, Work};
 use crate::described::{Described, Walk};
 
@@ -159,6 +159,12 @@ unsafe impl<T: PSafe, P: PoolType> PSafe for Pbox<T, P> {
 
 impl<T: PSafe, P: PoolType> UnwindSafe for Pbox<T, P> {}
 impl<T: PSafe, P: PoolType> RefUnwindSafe for Pbox<T, P> {}
+
+impl<T: Root<P>, P: PoolType> Root<P> for Pbox<T, P> {
+    fn init(j: &Journal<P>) -> Self {
+        Self::new(T::init(j), j)
+    }
+}
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for Pbox<T, P> {
     /// A new object with a copy of the value.

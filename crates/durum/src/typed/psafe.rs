@@ -46,11 +46,11 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     fn owners(&self) -> i64;
 }
 
-/// What a pool's root can be made of when the pool is new. Derive it, where every field has a `Default`.
+/// What a pool's root, or a part of it, can be made of when the pool is new. Derive it, where every field is `Root`: numbers, options, cells, collections and pointers are.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the root of pool `{P}`",
+    message = "`{Self}` cannot be the root of pool `{P}`, nor a part of it",
     label = "not `Root`",
-    note = "derive `PSafe` and `Root`, or implement `Root` to say what a new pool begins with"
+    note = "derive `PSafe` and `Root`; or implement `Root` to say what a new pool begins with, as `fn init(_: &Journal<P>) -> Self {{ Self::default() }}` does"
 )]
 pub trait Root<P: PoolType>: PSafe {
     /// The root of a pool that is new.
@@ -158,6 +158,12 @@ unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
     #[inline(always)]
     fn owners(&self) -> i64 {
         0
+    }
+}
+
+impl<T: 'static + UnwindSafe + RefUnwindSafe, P: PoolType> Root<P> for PhantomData<T> {
+    fn init(_: &Journal<P>) -> Self {
+        PhantomData
     }
 }
 

@@ -310,9 +310,9 @@ impl<T: PSafe + Default, P: PoolType> Default for PRefCell<T, P> {
     }
 }
 
-impl<T: PSafe + Default, P: PoolType> Root<P> for PRefCell<T, P> {
-    fn init(_: &Journal<P>) -> Self {
-        Self::default()
+impl<T: Root<P>, P: PoolType> Root<P> for PRefCell<T, P> {
+    fn init(j: &Journal<P>) -> Self {
+        Self::with(T::init(j))
     }
 }
 

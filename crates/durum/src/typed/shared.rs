@@ -18,7 +18,7 @@ use super::counts::{Counts, Glue, KNOWN, LOCKED, NUMBER, PIN, Pause, Tally};
 use super::journal::{Journal, running};
 use super::pbox;
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, name_of};
+use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::{Running, give_up};
 use crate::described::{Described, Walk};
 
@@ -444,6 +444,12 @@ macro_rules! handles {
 handles! {
     Counted: pointer_to, "";
     PWeak: weak_to, "weak ";
+}
+
+impl<T: Root<P>, P: PoolType, K: Counting> Root<P> for Counted<T, P, K> {
+    fn init(j: &Journal<P>) -> Self {
+        Self::new(T::init(j), j)
+    }
 }
 
 impl<T: PSafe, P: PoolType, K: Counting> UnwindSafe for VWeak<T, P, K> {}

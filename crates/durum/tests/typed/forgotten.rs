@@ -154,7 +154,7 @@ on_each_engine! {
 
     fn a_cell_in_the_place_of_a_locked_mutex_is_not_unlocked_for_it(engine) {
         durum::pool!(P);
-        #[derive(Default, PSafe)]
+        #[derive(PSafe, Root)]
         #[repr(C, u64)]
         enum Either {
             #[default]

@@ -108,6 +108,55 @@ on_each_engine! {
         assert_eq!((p.get(), q.get()), (0, 2));
     }
 
+    fn roots_are_made_of_roots(engine) {
+        durum::pool!(P);
+        /// No pool is named here.
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        pub struct Top {
+            parts: [PartOfTwo<u8>; 2],
+            any: Any,
+        }
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        struct PartOfTwo<T: PSafe> {
+            made: PRefCell<Made, P>,
+            boxed: Pbox<Made, P>,
+            shared: PMutex<Prc<PCell<T, P>, P>, P>,
+            word: LogFree<u32, P>,
+        }
+        #[derive(Clone, Copy, Debug, PartialEq, PSafe, Root)]
+        #[repr(u8)]
+        #[expect(dead_code, reason = "what a root does not begin with")]
+        enum Any {
+            One,
+            #[default]
+            Two,
+        }
+        #[derive(Debug, PSafe, PartialEq)]
+        #[repr(C)]
+        struct Made {
+            text: PString<P>,
+        }
+        impl Root<P> for Made {
+            fn init(j: &Journal<P>) -> Self {
+                let text = PString::new("made", j);
+                Self { text }
+            }
+        }
+        let place = Place::new();
+        drop(P::open::<Top>(&place.path, options(engine)).unwrap());
+        let root = P::open::<Top>(&place.path, 0).unwrap();
+        assert_eq!(root.any, Any::Two);
+        P::transaction(|j| {
+            for part in &root.parts {
+                assert_eq!((part.made.borrow().text.as_str(), part.boxed.text.as_str()), ("made", "made"));
+                assert_eq!((part.shared.lock(j).get(), part.word.get()), (0, 0));
+            }
+        })
+        .unwrap();
+    }
+
     fn a_pool_type_has_one_pool_at_a_time(engine) {
         durum::pool!(P);
         let (place, other) = (Place::new(), Place::new());

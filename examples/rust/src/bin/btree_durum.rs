@@ -18,7 +18,7 @@ durum::pool!(P);
 /// Entries or children of a node, at most. Below the top it has at least half as many.
 const FANOUT: usize = 8;
 
-#[derive(Default, PSafe)]
+#[derive(Default, PSafe, Root)]
 #[repr(C)]
 struct Node {
     length: usize,
@@ -28,7 +28,7 @@ struct Node {
     items: [Item; FANOUT],
 }
 
-#[derive(Default, PSafe)]
+#[derive(Default, PSafe, Root)]
 #[repr(C, u8)]
 enum Item {
     #[default]
@@ -37,7 +37,7 @@ enum Item {
     Node(Pbox<Node, P>),
 }
 
-#[derive(Default, PSafe)]
+#[derive(Default, PSafe, Root)]
 #[repr(C)]
 struct Tree {
     top: Node,

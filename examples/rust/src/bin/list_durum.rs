@@ -26,7 +26,7 @@ struct Node {
     next: Link,
 }
 
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct List {
     head: Link,

@@ -25,7 +25,7 @@ struct Entry {
 }
 
 /// Entries in chains, which are as short as one entry on average.
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct Map {
     chains: PVec<Link, P>,

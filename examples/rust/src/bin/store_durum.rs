@@ -23,7 +23,7 @@ struct Pair {
 }
 
 /// Pairs in buckets, each with two on average.
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct Store {
     buckets: PVec<PVec<Pair, P>, P>,

@@ -28,7 +28,7 @@ struct Node {
     greater: Link,
 }
 
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct Tree {
     top: Link,

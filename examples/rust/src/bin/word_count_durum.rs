@@ -34,7 +34,7 @@ struct Entry {
 }
 
 /// Words in chains, which are as short as one entry on average.
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct Counts {
     chains: PVec<Link, P>,
@@ -43,7 +43,7 @@ struct Counts {
 }
 
 /// Chunks in the order in which they came.
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct Queue {
     incoming: PVec<PString<P>, P>,
@@ -51,7 +51,7 @@ struct Queue {
     outgoing: PVec<PString<P>, P>,
 }
 
-#[derive(Default, PSafe)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 struct Lane {
     queue: PMutex<Queue, P>,
