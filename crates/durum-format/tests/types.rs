@@ -540,6 +540,48 @@ fn pointers_are_found_in_arrays_cases_and_tails() {
 }
 
 #[test]
+fn a_place_of_an_array_without_an_element_has_no_pointers() {
+    let mut declared = Declarations::new();
+    let case = |discriminant, name: &str, fields| Case {
+        discriminant,
+        name: name.into(),
+        fields,
+    };
+    let either = Type::Variants(Variants {
+        name: "Either".into(),
+        size: 16,
+        align: 8,
+        tag_offset: 0,
+        tag_width: 8,
+        cases: vec![
+            case(1, "One", vec![Field::new("to", 8, Type::pointer("Either"))]),
+            case(
+                2,
+                "Two",
+                vec![Field::new("number", 8, Type::Primitive(Primitive::U64))],
+            ),
+        ],
+    });
+    declared.declare(either.clone()).unwrap();
+    let row = either.array(Count::Tail);
+    declared.declare_as("row", row).unwrap();
+    let row = declared.resolve("row").unwrap();
+    let mut bytes = [0; 64];
+    (bytes[0], bytes[32]) = (1, 1);
+    let found: Vec<u64> = row.pointers(&bytes).unwrap().map(|at| at.offset).collect();
+    assert_eq!(found, [8, 40]);
+    bytes[63] = 1;
+    let refused = row.pointers(&bytes).err().unwrap();
+    assert_eq!(
+        refused,
+        ValueError::Case {
+            offset: 48,
+            found: 0
+        }
+    );
+}
+
+#[test]
 fn bytes_that_do_not_fit_their_type_are_an_error() {
     let table = resolve(&table(), "Table");
     let bytes = table_bytes();

@@ -237,6 +237,11 @@ pub(super) fn slice(bytes: &[u8], offset: u64, len: u64) -> Result<&[u8], ValueE
         })
 }
 
+/// Whether nothing is stored in a place of an array: a collection that has no element there keeps it zero, whether or not zero is a value of the elements' type.
+fn is_vacant(bytes: &[u8], offset: u64, stride: u64) -> bool {
+    slice(bytes, offset, stride).is_ok_and(|place| place.iter().all(|byte| *byte == 0))
+}
+
 impl Descriptor {
     /// The pointers in an object of this type, in the order of their offsets (of their fields, where cases differ). An
     /// object that is longer than its type, which then has no tail, is a row of such objects.
@@ -343,7 +348,11 @@ fn walk(
             } => {
                 let start = base + offset;
                 for index in 0..count_elements(*count, base, start, *stride, bytes)? {
-                    walk(steps, start + index * stride, bytes, visit)?;
+                    let at = start + index * stride;
+                    match walk(steps, at, bytes, visit) {
+                        Err(ValueError::Case { .. }) if is_vacant(bytes, at, *stride) => {}
+                        result => result?,
+                    }
                 }
             }
             Step::Switch {

@@ -511,4 +511,43 @@ on_each_engine! {
             assert_eq!(objects(&image.path), 1);
         }
     }
+
+    fn what_holds_no_element_is_not_looked_at(engine) {
+        durum::pool!(P);
+        /// Zero is none of them.
+        #[derive(PSafe)]
+        #[repr(C, u8)]
+        enum Either {
+            Text(PString<P>) = 1,
+            Number(u64) = 2,
+        }
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        struct Root {
+            row: PRefCell<PVec<Either, P>, P>,
+            hashed: PRefCell<PHashMap<u64, Either, P>, P>,
+            ordered: PRefCell<PBTreeMap<u64, (Either, u8), P>, P>,
+        }
+        let place = Place::new();
+        let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            let mut row = root.row.borrow_mut(j);
+            row.reserve(10, j);
+            for number in 0..5 {
+                let either = || match number % 2 {
+                    0 => Either::Number(number),
+                    _ => Either::Text(PString::new("text", j)),
+                };
+                row.push(either(), j);
+                root.hashed.borrow_mut(j).insert(number, either(), j);
+                root.ordered.borrow_mut(j).insert(number, (either(), 1), j);
+            }
+            row.pop();
+        })
+        .unwrap();
+        root.close().unwrap();
+        // The root, three collections and their texts.
+        assert_eq!(objects(&place.path), 10);
+        nothing_is_wrong(&place.path);
+    }
 }
