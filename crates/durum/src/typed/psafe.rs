@@ -203,7 +203,9 @@ impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
     }
 }
 
-/// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described:
+/// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described. In place of an `Option<PVec<_>>` use an empty vector, which allocates nothing, or
+/// `Option<Pbox<PVec<_>>>`; in place of others an enum of your own with `derive(PSafe)` and `repr(C, u8)`.
+///
 ///
 /// ```compile_fail
 /// # use durum::typed::*;
@@ -220,7 +222,8 @@ unsafe impl<T: PSafe> Described for Option<T> {
         const {
             assert!(
                 T::HANDLE || !T::POINTERS,
-                "an `Option` in a pool can hold a handle, or a value without pointers; for others derive `PSafe` for an enum of your own, whose layout is fixed"
+                "an `Option` in a pool holds a handle, or a value without pointers, because the layout of others is not fixed. For a collection use an empty one, which allocates nothing; \
+                 for others `Option<Pbox<_>>`, or an enum of your own with `derive(PSafe)` and `repr(C, u8)`"
             );
         }
         // Another type than the value's own: a `None` is no value of that. And another one for each type of values, down to the last field.

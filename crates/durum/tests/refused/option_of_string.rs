@@ -1,0 +1,8 @@
+use durum::typed::*;
+durum::pool!(P);
+
+fn main() {
+    //~ For a collection use an empty one, which allocates nothing
+    //~ for others `Option<Pbox<_>>`, or an enum of your own
+    let _ = P::open::<PRefCell<Option<PString<P>>, P>>("store", 0);
+}
