@@ -96,15 +96,32 @@ struct Entry {
     is_shared: bool,
     /// Allocated in this transaction.
     is_fresh: bool,
-    /// The value was dropped.
-    is_dead: bool,
-    is_freed: bool,
-    is_pinned: bool,
-    is_locked: bool,
+    state: State,
+    /// What of its word is this transaction's: `LOCKED`, `PIN`.
+    held: u64,
     /// In `Counts::pending`.
     is_pending: bool,
-    /// Its word before the object was freed.
-    word: u64,
+}
+
+/// What the transaction has made of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// As it was.
+    Kept,
+    /// The value was dropped.
+    Dropped,
+    /// Freed, with its word as it was before.
+    Freed { word: u64 },
+}
+
+impl Entry {
+    fn is_locked(&self) -> bool {
+        self.held & LOCKED != 0
+    }
+
+    fn own_pin(&self) -> u64 {
+        self.held & PIN
+    }
 }
 
 /// So many are looked through one by one.
@@ -156,12 +173,9 @@ impl Counts {
             weak: 0,
             is_shared,
             is_fresh: false,
-            is_dead: false,
-            is_freed: false,
-            is_pinned: false,
-            is_locked: false,
+            state: State::Kept,
+            held: 0,
             is_pending: false,
-            word: 0,
         });
         if at >= FEW && self.index.is_empty() {
             let addresses = self.entries.iter().enumerate();
@@ -179,7 +193,7 @@ impl Counts {
     fn forget_idle(&mut self) {
         let len = self.entries.len();
         let is_idle = |entry: &Entry| {
-            let is_touched = entry.is_fresh || entry.is_pinned || entry.is_locked || entry.is_dead;
+            let is_touched = entry.is_fresh || entry.held != 0 || entry.state != State::Kept;
             entry.strong == 0 && entry.weak == 0 && !is_touched
         };
         // Both became pending one after the other, and nothing since.
@@ -257,7 +271,7 @@ impl Counts {
     pub(super) fn has_pinned(running: &Running, address: usize) -> bool {
         let mut counts = running.counts.borrow_mut();
         match counts.find(address) {
-            Some(at) => counts.entries[at].is_pinned,
+            Some(at) => counts.entries[at].own_pin() != 0,
             None => false,
         }
     }
@@ -267,7 +281,7 @@ impl Counts {
         running.note_counted();
         let mut counts = running.counts.borrow_mut();
         let at = counts.entry(address, glue, true);
-        counts.entries[at].is_pinned = true;
+        counts.entries[at].held |= PIN;
     }
 
     /// Drops what was put off, and applies the sums. The transaction has the objects locked until its end.
@@ -312,7 +326,7 @@ impl Counts {
             while !try_lock(word) {
                 pause.wait();
             }
-            entry.is_locked = true;
+            entry.held |= LOCKED;
         }
     }
 
@@ -322,20 +336,20 @@ impl Counts {
         let entry = &mut guard.entries[at];
         let (strong, weak) = (entry.strong, entry.weak);
         (entry.strong, entry.weak, entry.is_pending) = (0, 0, false);
-        if strong == 0 && weak == 0 && (!entry.is_fresh || entry.is_dead) {
+        if strong == 0 && weak == 0 && (!entry.is_fresh || entry.state != State::Kept) {
             return Ok(());
         }
         let (address, glue) = (entry.address, entry.glue);
         // SAFETY: an object of the open pool.
         let word = unsafe { running.binding().words.at(address) };
-        if entry.is_shared && !entry.is_locked {
+        if entry.is_shared && !entry.is_locked() {
             if !try_lock(word) {
                 // A reference that was dropped with what held it, and another transaction is about to commit a change of the counts. To wait could be to wait in a circle.
                 debug_assert!(strong <= 0 && weak <= 0);
                 drop(guard);
                 return limbo::put(running, address, glue, -strong, -weak);
             }
-            entry.is_locked = true;
+            entry.held |= LOCKED;
         }
         // SAFETY: the counts are at the start of the object, and this thread is alone with them: they are locked, or the object is not shared.
         let old = unsafe { tally(address).read() };
@@ -343,9 +357,8 @@ impl Counts {
             strong: old.strong.wrapping_add_signed(strong),
             weak: old.weak.wrapping_add_signed(weak),
         };
-        let was_alive = (old.strong > 0 || entry.is_fresh) && !entry.is_dead;
-        let own_pins = if entry.is_pinned { PIN } else { 0 };
-        let is_pinned = entry.is_shared && word.load(Ordering::Acquire) & PINS != own_pins;
+        let was_alive = (old.strong > 0 || entry.is_fresh) && entry.state == State::Kept;
+        let is_pinned = entry.is_shared && word.load(Ordering::Acquire) & PINS != entry.own_pin();
         let mut dies = new.strong == 0 && was_alive;
         // Whoever pins it may be about to look at the counts: they stay until a later transaction.
         let (mut keeps_strong, mut keeps_weak) = (0, 0);
@@ -354,11 +367,13 @@ impl Counts {
         } else if is_pinned && new.strong == 0 && new.weak == 0 {
             (new.weak, keeps_weak) = (1, 1);
         }
-        entry.is_dead |= dies;
+        if dies {
+            entry.state = State::Dropped;
+        }
         let is_free = new.strong == 0 && new.weak == 0;
         if is_free {
-            entry.is_freed = true;
-            entry.word = word.swap(0, Ordering::AcqRel);
+            let word = word.swap(0, Ordering::AcqRel);
+            entry.state = State::Freed { word };
         }
         drop(guard);
         if dies {
@@ -398,15 +413,15 @@ impl Counts {
     pub(crate) fn before_rollback(&mut self, running: &Running) {
         let words = &running.binding().words;
         for entry in &mut self.entries {
-            if entry.is_freed {
-                entry.is_freed = false;
+            if let State::Freed { word } = entry.state {
+                entry.state = State::Dropped;
                 // SAFETY: an object of the open pool.
-                unsafe { words.at(entry.address) }.store(entry.word, Ordering::Release);
+                unsafe { words.at(entry.address) }.store(word, Ordering::Release);
             }
             if entry.is_fresh {
                 // SAFETY: an object of the open pool.
                 let word = unsafe { words.at(entry.address) };
-                let own_pins = if entry.is_pinned { PIN } else { 0 };
+                let own_pins = entry.own_pin();
                 let mut pause = Pause::default();
                 // Others pin it for a moment only, to find that it has no references. Taken from under them it would be unpinned as something else.
                 let without_others = |old: u64| (old & PINS == own_pins).then_some(0);
@@ -416,7 +431,7 @@ impl Counts {
                 {
                     pause.wait();
                 }
-                (entry.is_fresh, entry.is_locked, entry.is_pinned) = (false, false, false);
+                (entry.is_fresh, entry.held) = (false, 0);
             }
         }
     }
@@ -437,12 +452,11 @@ impl Counts {
         }
         let words = &running.binding().words;
         for entry in &self.entries {
-            let own =
-                if entry.is_locked { LOCKED } else { 0 } + if entry.is_pinned { PIN } else { 0 };
-            if own != 0 && !entry.is_freed {
+            let is_freed = matches!(entry.state, State::Freed { .. });
+            if entry.held != 0 && !is_freed {
                 // SAFETY: an object of the open pool.
                 // ORDER (of threads): the counts are seen by whoever locks or pins the object next.
-                unsafe { words.at(entry.address) }.fetch_sub(own, Ordering::Release);
+                unsafe { words.at(entry.address) }.fetch_sub(entry.held, Ordering::Release);
             }
         }
         self.entries.clear();
