@@ -26,6 +26,7 @@ use super::binding::Binding;
 use super::limbo;
 use super::running::Running;
 use super::stats;
+use super::words::Word;
 use crate::described::{Description, notes_since};
 use crate::error::Result;
 
@@ -35,6 +36,14 @@ pub(super) const KNOWN: u64 = 1 << 62;
 pub(super) const PIN: u64 = 1 << 48;
 const PINS: u64 = KNOWN - PIN;
 pub(super) const NUMBER: u64 = PIN - 1;
+
+/// The word of a counted object.
+#[repr(transparent)]
+#[derive(Debug)]
+pub(super) struct CountWord(pub(super) AtomicU64);
+
+// SAFETY: transparent, and 0 is what nobody knows.
+unsafe impl Word for CountWord {}
 
 /// What is known of the type of a counted object when only its address is at hand.
 #[derive(Debug)]
@@ -321,7 +330,7 @@ impl Counts {
                 continue;
             }
             // SAFETY: an object of the open pool.
-            let word = unsafe { binding.words.at(entry.address) };
+            let word = unsafe { binding.words.at::<CountWord>(entry.address) };
             let mut pause = Pause::default();
             while !try_lock(word) {
                 pause.wait();
@@ -341,7 +350,7 @@ impl Counts {
         }
         let (address, glue) = (entry.address, entry.glue);
         // SAFETY: an object of the open pool.
-        let word = unsafe { running.binding().words.at(address) };
+        let word = unsafe { running.binding().words.at::<CountWord>(address) };
         if entry.is_shared && !entry.is_locked() {
             if !try_lock(word) {
                 // A reference that was dropped with what held it, and another transaction is about to commit a change of the counts. To wait could be to wait in a circle.
@@ -358,7 +367,7 @@ impl Counts {
             weak: old.weak.wrapping_add_signed(weak),
         };
         let was_alive = (old.strong > 0 || entry.is_fresh) && entry.state == State::Kept;
-        let is_pinned = entry.is_shared && word.load(Ordering::Acquire) & PINS != entry.own_pin();
+        let is_pinned = entry.is_shared && word.0.load(Ordering::Acquire) & PINS != entry.own_pin();
         let mut dies = new.strong == 0 && was_alive;
         // Whoever pins it may be about to look at the counts: they stay until a later transaction.
         let (mut keeps_strong, mut keeps_weak) = (0, 0);
@@ -372,7 +381,7 @@ impl Counts {
         }
         let is_free = new.strong == 0 && new.weak == 0;
         if is_free {
-            let word = word.swap(0, Ordering::AcqRel);
+            let word = word.0.swap(0, Ordering::AcqRel);
             entry.state = State::Freed { word };
         }
         drop(guard);
@@ -416,11 +425,13 @@ impl Counts {
             if let State::Freed { word } = entry.state {
                 entry.state = State::Dropped;
                 // SAFETY: an object of the open pool.
-                unsafe { words.at(entry.address) }.store(word, Ordering::Release);
+                unsafe { words.at::<CountWord>(entry.address) }
+                    .0
+                    .store(word, Ordering::Release);
             }
             if entry.is_fresh {
                 // SAFETY: an object of the open pool.
-                let word = unsafe { words.at(entry.address) };
+                let word = unsafe { &words.at::<CountWord>(entry.address).0 };
                 let own_pins = entry.own_pin();
                 let mut pause = Pause::default();
                 // Others pin it for a moment only, to find that it has no references. Taken from under them it would be unpinned as something else.
@@ -456,7 +467,9 @@ impl Counts {
             if entry.held != 0 && !is_freed {
                 // SAFETY: an object of the open pool.
                 // ORDER (of threads): the counts are seen by whoever locks or pins the object next.
-                unsafe { words.at(entry.address) }.fetch_sub(entry.held, Ordering::Release);
+                unsafe { words.at::<CountWord>(entry.address) }
+                    .0
+                    .fetch_sub(entry.held, Ordering::Release);
             }
         }
         self.entries.clear();
@@ -472,10 +485,11 @@ pub(super) fn tally(address: usize) -> *mut Tally {
 }
 
 /// Locks a counted object's word, unless it is locked.
-pub(super) fn try_lock(word: &AtomicU64) -> bool {
+pub(super) fn try_lock(word: &CountWord) -> bool {
     let locked = |old: u64| (old & LOCKED == 0).then_some(old | LOCKED | KNOWN);
     // ORDER (of threads): the counts are read after this.
-    word.fetch_update(Ordering::Acquire, Ordering::Relaxed, locked)
+    word.0
+        .fetch_update(Ordering::Acquire, Ordering::Relaxed, locked)
         .is_ok()
 }
 
@@ -516,8 +530,8 @@ mod tests {
             value: (16, 8),
         };
         // SAFETY: words of the space that was reserved.
-        let word = |at: usize| unsafe { BINDING.words.at(BASE + 64 * at) };
-        let is_locked = |at: usize| word(at).load(Ordering::Relaxed) & LOCKED != 0;
+        let word = |at: usize| unsafe { BINDING.words.at::<CountWord>(BASE + 64 * at) };
+        let is_locked = |at: usize| word(at).0.load(Ordering::Relaxed) & LOCKED != 0;
         let mut counts = Counts::default();
         for at in [5, 1, 7, 2, 4, 6, 3] {
             let entry = counts.entry(BASE + 64 * at, &GLUE, true);
@@ -534,7 +548,7 @@ mod tests {
                 assert!((1..=4).all(is_locked) && !(5..=7).any(is_locked));
                 std::thread::yield_now();
             }
-            word(4).fetch_and(!LOCKED, Ordering::Release);
+            word(4).0.fetch_and(!LOCKED, Ordering::Release);
             waiting.join().unwrap();
         });
         assert!((1..=7).all(is_locked));

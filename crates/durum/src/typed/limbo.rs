@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use durum_format::types::{Field, Primitive, Type};
 
-use super::counts::{self, Counts, Glue, Pause};
+use super::counts::{self, CountWord, Counts, Glue, Pause};
 use super::open::Base;
 use super::running::Running;
 use crate::described::{Described, Walk};
@@ -170,8 +170,8 @@ pub(super) fn drop_some(running: &Running) {
         let lost = unsafe { ptr::with_exposed_provenance::<Lost>(at).read() };
         let glue = running.open().glue.find(running.binding(), lost.type_id);
         // SAFETY: the reference keeps the object in the pool.
-        let word = unsafe { running.binding().words.at(lost.object) };
-        let is_hindered = word.load(Ordering::Acquire) & !(counts::NUMBER | counts::KNOWN) != 0;
+        let word = unsafe { running.binding().words.at::<CountWord>(lost.object) };
+        let is_hindered = word.0.load(Ordering::Acquire) & !(counts::NUMBER | counts::KNOWN) != 0;
         match glue {
             Some(glue) if !is_hindered => {
                 write(running, link, lost.next);

@@ -29,6 +29,7 @@ use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::Running;
 use super::stats;
+use super::words::Word;
 use crate::described::{Described, Walk};
 
 const FREE: u32 = 0;
@@ -42,7 +43,7 @@ const GUARDED: u32 = 1;
 /// A thread that has locked it keeps it until its transaction ends, so nobody sees what is not committed. No lock survives a crash.
 #[repr(C)]
 pub struct PMutex<T: PSafe, P: PoolType> {
-    word: AtomicU64,
+    word: LockWord,
     value: UnsafeCell<T>,
     _pool: PhantomData<(*mut (), P)>,
 }
@@ -55,31 +56,41 @@ pub struct InTurn<T>(PhantomData<Mutex<T>>);
 /// The value of a [`PMutex`]. It is announced to the transaction when it is written to for the first time. The mutex stays locked
 /// when it is dropped, but the same transaction can `lock` it again.
 pub struct PMutexGuard<'a, T: PSafe> {
-    word: &'a AtomicU64,
+    word: &'a LockWord,
     value: &'a UnsafeCell<T>,
     running: &'a Running,
     is_open: Cell<bool>,
 }
 
-/// The half that threads wait on.
-fn gate(word: &AtomicU64) -> &AtomicU32 {
-    // SAFETY: the lower half of a 64-bit atomic, which is used by halves only.
-    unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>() }
-}
+/// The word of a [`PMutex`].
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub(super) struct LockWord(AtomicU64);
 
-/// The half that says whose it is.
-fn owner(word: &AtomicU64) -> &AtomicU32 {
-    // SAFETY: the upper half, as above.
-    unsafe { &*std::ptr::from_ref(word).cast::<AtomicU32>().add(1) }
-}
+// SAFETY: transparent, and 0 is free.
+unsafe impl Word for LockWord {}
 
-/// Unlocks a mutex that this thread has locked, when its transaction is over.
-pub(super) fn unlock(word: &AtomicU64) {
-    owner(word).store(0, Ordering::Relaxed);
-    // ORDER (of threads): what the transaction did is seen by who locks it next.
-    if gate(word).swap(FREE, Ordering::Release) == AWAITED {
-        // Failing, it would have been for want of a waiter.
-        let _ = futex::wake(gate(word), futex::Flags::PRIVATE, 1);
+impl LockWord {
+    /// The half that threads wait on.
+    fn gate(&self) -> &AtomicU32 {
+        // SAFETY: the lower half of a 64-bit atomic, which is used by halves only.
+        unsafe { &*std::ptr::from_ref(self).cast::<AtomicU32>() }
+    }
+
+    /// The half that says whose it is.
+    fn owner(&self) -> &AtomicU32 {
+        // SAFETY: the upper half, as above.
+        unsafe { &*std::ptr::from_ref(self).cast::<AtomicU32>().add(1) }
+    }
+
+    /// Unlocks a mutex that this thread has locked, when its transaction is over.
+    pub(super) fn unlock(&self) {
+        self.owner().store(0, Ordering::Relaxed);
+        // ORDER (of threads): what the transaction did is seen by who locks it next.
+        if self.gate().swap(FREE, Ordering::Release) == AWAITED {
+            // Failing, it would have been for want of a waiter.
+            let _ = futex::wake(self.gate(), futex::Flags::PRIVATE, 1);
+        }
     }
 }
 
@@ -93,7 +104,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
     fn with(value: T) -> Self {
         const { T::POOL.assert_fits(P::ID) };
         Self {
-            word: AtomicU64::new(0),
+            word: LockWord::default(),
             value: UnsafeCell::new(value),
             _pool: PhantomData,
         }
@@ -111,7 +122,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
         let (word, running) = (P::binding().words.of(&self.word), j.running());
         let mine = running.number() << 1;
         // Only this thread writes its number there.
-        let owned = owner(word).load(Ordering::Relaxed);
+        let owned = word.owner().load(Ordering::Relaxed);
         assert!(
             owned != mine | GUARDED,
             "a mutex is locked again while a guard of the same transaction lives"
@@ -119,13 +130,14 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
         // One that is not in the pool is nobody else's, and nothing will unlock it.
         if owned != mine && running.holds(std::ptr::from_ref(&self.word).addr()) {
             let taken =
-                gate(word).compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+                word.gate()
+                    .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_err() {
                 wait::<T>(word, running);
             }
             running.note_locked(word);
         }
-        owner(word).store(mine | GUARDED, Ordering::Relaxed);
+        word.owner().store(mine | GUARDED, Ordering::Relaxed);
         PMutexGuard {
             word,
             value: &self.value,
@@ -142,16 +154,16 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
 
 /// Waits for a mutex, and locks it.
 #[cold]
-fn wait<T: PSafe>(word: &AtomicU64, running: &Running) {
+fn wait<T: PSafe>(word: &LockWord, running: &Running) {
     stats::count_contended();
     let _waiting = running
         .open()
         .finds_deadlocks
         .then(|| Waiting::begin(word, running.number(), name_of::<T>()));
     // ORDER (of threads): what the last owner did is seen.
-    while gate(word).swap(AWAITED, Ordering::Acquire) != FREE {
+    while word.gate().swap(AWAITED, Ordering::Acquire) != FREE {
         // Woken, interrupted, or changed before it slept: look again.
-        let _ = futex::wait(gate(word), futex::Flags::PRIVATE, AWAITED, None);
+        let _ = futex::wait(word.gate(), futex::Flags::PRIVATE, AWAITED, None);
     }
 }
 
@@ -163,7 +175,7 @@ struct Waiting(u32);
 impl Waiting {
     /// # Panics
     /// If the owner of the mutex waits for this thread, directly or through others.
-    fn begin(word: &AtomicU64, number: u32, name: String) -> Self {
+    fn begin(word: &LockWord, number: u32, name: String) -> Self {
         let mut known = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = known.get_or_insert_default();
         waiting.insert(
@@ -171,12 +183,12 @@ impl Waiting {
             (std::ptr::from_ref(word).expose_provenance(), name.clone()),
         );
         let mut chain = vec![name];
-        let mut at = owner(word).load(Ordering::Relaxed) >> 1;
+        let mut at = word.owner().load(Ordering::Relaxed) >> 1;
         while let Some((next, name)) = waiting.get(&at) {
             chain.push(name.clone());
             // SAFETY: a thread waits there, so the pool is open.
-            let next: &AtomicU64 = unsafe { &*std::ptr::with_exposed_provenance(*next) };
-            at = owner(next).load(Ordering::Relaxed) >> 1;
+            let next: &LockWord = unsafe { &*std::ptr::with_exposed_provenance(*next) };
+            at = next.owner().load(Ordering::Relaxed) >> 1;
             if at == number {
                 waiting.remove(&number);
                 drop(known);
@@ -237,7 +249,7 @@ impl<T: PSafe> Drop for PMutexGuard<'_, T> {
     fn drop(&mut self) {
         // The mutex is still this thread's, and nobody else writes here while it is.
         let mine = self.running.number() << 1;
-        owner(self.word).store(mine, Ordering::Relaxed);
+        self.word.owner().store(mine, Ordering::Relaxed);
     }
 }
 

@@ -19,15 +19,24 @@ use super::journal::Journal;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::{Running, give_up};
+use super::words::Word;
 use crate::described::{Described, Walk};
 
 /// Borrowed by a writer.
 const WRITER: u64 = 1 << 63;
 
+/// The word of a [`PRefCell`].
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub(super) struct BorrowWord(AtomicU64);
+
+// SAFETY: transparent, and 0 is that nobody borrows.
+unsafe impl Word for BorrowWord {}
+
 /// A value in the pool that is borrowed as the one in a `RefCell` is (Corundum Table 1). Of one thread at a time.
 #[repr(C)]
 pub struct PRefCell<T: PSafe, P: PoolType> {
-    word: AtomicU64,
+    word: BorrowWord,
     value: UnsafeCell<T>,
     _pool: PhantomData<(*mut (), P)>,
 }
@@ -40,14 +49,14 @@ pub struct PRefCell_serves_one_thread__use_PMutex<T>(PhantomData<Cell<T>>);
 
 /// The value of a [`PRefCell`], borrowed to read.
 pub struct PRef<'a, T: PSafe> {
-    word: &'a AtomicU64,
+    word: &'a BorrowWord,
     value: &'a T,
     _one_thread: PhantomData<*mut ()>,
 }
 
 /// The value of a [`PRefCell`], borrowed to write. It is announced to the transaction when it is written to for the first time.
 pub struct PRefMut<'a, T: PSafe> {
-    word: &'a AtomicU64,
+    word: &'a BorrowWord,
     value: &'a UnsafeCell<T>,
     running: &'a Running,
     is_open: Cell<bool>,
@@ -64,10 +73,23 @@ pub enum BorrowError {
     Read,
 }
 
-/// Whether somebody reads the cell with this word.
-pub(super) fn has_readers(word: &AtomicU64) -> bool {
-    // More readers than that there are not: another kind of cell has taken the place.
-    (1..=u64::from(u32::MAX)).contains(&word.load(Ordering::Relaxed))
+impl BorrowWord {
+    // One thread at a time: plain loads and stores.
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn store(&self, word: u64) {
+        self.0.store(word, Ordering::Relaxed);
+    }
+
+    /// Whether somebody reads the cell.
+    pub(super) fn has_readers(&self) -> bool {
+        // More readers than that there are not: another kind of cell has taken the place.
+        (1..=u64::from(u32::MAX)).contains(&self.load())
+    }
 }
 
 impl<T: PSafe, P: PoolType> PRefCell<T, P> {
@@ -80,14 +102,14 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     fn with(value: T) -> Self {
         const { T::POOL.assert_fits(P::ID) };
         Self {
-            word: AtomicU64::new(0),
+            word: BorrowWord::default(),
             value: UnsafeCell::new(value),
             _pool: PhantomData,
         }
     }
 
     #[inline(always)]
-    fn word(&self) -> &AtomicU64 {
+    fn word(&self) -> &BorrowWord {
         P::binding().words.of(&self.word)
     }
 
@@ -120,8 +142,7 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     #[inline]
     pub fn try_borrow(&self) -> Result<PRef<'_, T>, BorrowError> {
         let word = self.word();
-        // One thread at a time: plain loads and stores.
-        let mut readers = word.load(Ordering::Relaxed);
+        let mut readers = word.load();
         if readers & WRITER != 0 {
             if Self::is_written(readers) {
                 return Err(BorrowError::Written);
@@ -131,7 +152,7 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
         if readers == u64::from(u32::MAX) {
             give_up("a cell is borrowed more than four thousand million times");
         }
-        word.store(readers + 1, Ordering::Relaxed);
+        word.store(readers + 1);
         Ok(PRef {
             word,
             // SAFETY: nobody writes while there are readers.
@@ -160,7 +181,7 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     #[inline]
     pub fn try_borrow_mut<'a>(&'a self, j: &'a Journal<P>) -> Result<PRefMut<'a, T>, BorrowError> {
         let (word, running) = (self.word(), j.running());
-        let old = word.load(Ordering::Relaxed);
+        let old = word.load();
         if old != 0 {
             if old & WRITER == 0 {
                 return Err(BorrowError::Read);
@@ -169,7 +190,7 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
                 return Err(BorrowError::Written);
             }
         }
-        word.store(WRITER | running.id(), Ordering::Relaxed);
+        word.store(WRITER | running.id());
         Ok(PRefMut {
             word,
             value: &self.value,
@@ -217,8 +238,8 @@ impl<T: PSafe> Deref for PRef<'_, T> {
 impl<T: PSafe> Drop for PRef<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        let readers = self.word.load(Ordering::Relaxed);
-        self.word.store(readers - 1, Ordering::Relaxed);
+        let readers = self.word.load();
+        self.word.store(readers - 1);
     }
 }
 
@@ -249,7 +270,7 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
 
 /// The value is about to be written to.
 #[inline]
-pub(super) fn open<T: PSafe>(running: &Running, word: &AtomicU64, value: &UnsafeCell<T>) {
+pub(super) fn open<T: PSafe>(running: &Running, word: &BorrowWord, value: &UnsafeCell<T>) {
     running.open_to_changes(value.get());
     if running.holds(value.get().addr()) {
         running.note_written(word);
@@ -259,7 +280,7 @@ pub(super) fn open<T: PSafe>(running: &Running, word: &AtomicU64, value: &Unsafe
 impl<T: PSafe> Drop for PRefMut<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.word.store(0, Ordering::Relaxed);
+        self.word.store(0);
     }
 }
 

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::accounts::{Account, Accounts};
 use super::binding::{Binding, Open, PoolType, Seat};
 use super::counts::Counts;
-use super::mutex;
+use super::mutex::LockWord;
 use super::psafe::PSafe;
-use super::refcell;
+use super::refcell::BorrowWord;
 use crate::described::Described;
 use crate::error::{Error, Result};
 use crate::tx::{Announce, BeforeReuse, Transaction, Tx};
@@ -88,9 +88,9 @@ pub struct Running {
     recent: [Cell<(u64, u64)>; RECENT],
     works: RefCell<Vec<Work>>,
     /// Words of the cells that were borrowed to be written to.
-    written: RefCell<Vec<NonNull<AtomicU64>>>,
+    written: RefCell<Vec<NonNull<BorrowWord>>>,
     /// Words of the mutexes that are locked until the end.
-    locked: RefCell<Vec<NonNull<AtomicU64>>>,
+    locked: RefCell<Vec<NonNull<LockWord>>>,
     pub(crate) counts: RefCell<Counts>,
     set_current: unsafe fn(*const Running),
 }
@@ -387,7 +387,7 @@ impl Running {
         }
         for at in (address..address + len).step_by(size_of::<u64>()) {
             // SAFETY: in the space of the open pool.
-            let word = unsafe { self.binding().words.at(at) };
+            let word: &AtomicU64 = unsafe { self.binding().words.at(at) };
             if word.load(Ordering::Relaxed) != 0 {
                 self.forget_word(word);
             }
@@ -399,7 +399,7 @@ impl Running {
         // Unlocked at the end, it would be somebody else's by then.
         self.locked
             .borrow_mut()
-            .retain(|locked| !ptr::eq(locked.as_ptr(), word));
+            .retain(|locked| !ptr::addr_eq(locked.as_ptr(), word));
         word.store(0, Ordering::Relaxed);
     }
 
@@ -450,14 +450,14 @@ impl Running {
 
     /// A cell was borrowed to be written to for the first time.
     #[inline]
-    pub(crate) fn note_written(&self, word: &AtomicU64) {
+    pub(super) fn note_written(&self, word: &BorrowWord) {
         self.is_used.set(true);
         self.written.borrow_mut().push(NonNull::from(word));
     }
 
     /// A mutex was locked, until the transaction ends.
     #[inline]
-    pub(crate) fn note_locked(&self, word: &AtomicU64) {
+    pub(super) fn note_locked(&self, word: &LockWord) {
         self.is_used.set(true);
         self.locked.borrow_mut().push(NonNull::from(word));
     }
@@ -494,7 +494,7 @@ impl Running {
     fn check_readers(&self) {
         for word in &*self.written.borrow() {
             // SAFETY: words of the open pool.
-            if refcell::has_readers(unsafe { word.as_ref() }) {
+            if unsafe { word.as_ref() }.has_readers() {
                 give_up("a transaction is rolled back while what it changed is borrowed");
             }
         }
@@ -590,7 +590,7 @@ impl Running {
         self.counts.borrow_mut().end(self, committed);
         for word in self.locked.borrow_mut().drain(..) {
             // SAFETY: words of the open pool, which this thread has locked.
-            mutex::unlock(unsafe { word.as_ref() });
+            unsafe { word.as_ref() }.unlock();
         }
     }
 }

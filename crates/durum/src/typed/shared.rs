@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use durum_format::types::{Field, Primitive, Type};
 
 use super::binding::PoolType;
-use super::counts::{Counts, Glue, KNOWN, LOCKED, NUMBER, PIN, Pause, Tally};
+use super::counts::{CountWord, Counts, Glue, KNOWN, LOCKED, NUMBER, PIN, Pause, Tally};
 use super::journal::{Journal, running};
 use super::pbox;
 use super::pool_id::PoolId;
@@ -163,7 +163,8 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
             running
                 .binding()
                 .words
-                .at(address)
+                .at::<CountWord>(address)
+                .0
                 .store(0, Ordering::Relaxed);
         }
         Counts::add_fresh(running, address, &Object::<T, P>::GLUE, K::SHARED);
@@ -197,7 +198,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     pub fn demote(&self) -> VWeak<T, P, K> {
         let binding = P::binding();
         // SAFETY: an object of the open pool.
-        let word = unsafe { binding.words.at(self.address.get()) };
+        let word = unsafe { binding.words.at::<CountWord>(self.address.get()) };
         VWeak {
             address: self.address.get(),
             number: number_of(word),
@@ -243,20 +244,23 @@ fn this_thread() -> usize {
 
 /// The number that an object is known by; drawn at the first question.
 #[inline]
-fn number_of(word: &AtomicU64) -> u64 {
-    match word.load(Ordering::Relaxed) & NUMBER {
+fn number_of(word: &CountWord) -> u64 {
+    match word.0.load(Ordering::Relaxed) & NUMBER {
         0 => draw_number(word),
         number => number,
     }
 }
 
 #[cold]
-fn draw_number(word: &AtomicU64) -> u64 {
+fn draw_number(word: &CountWord) -> u64 {
     /// 2^48 objects are enough for any process.
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed) & NUMBER;
     let with_number = |old: u64| (old & NUMBER == 0).then_some(old | KNOWN | number);
-    match word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, with_number) {
+    match word
+        .0
+        .fetch_update(Ordering::AcqRel, Ordering::Relaxed, with_number)
+    {
         Ok(_) => number,
         // Somebody else was faster.
         Err(old) => old & NUMBER,
@@ -265,10 +269,10 @@ fn draw_number(word: &AtomicU64) -> u64 {
 
 /// Pins an object that is not locked; waits while it is. `None` if its word is not what is expected.
 #[inline]
-fn pin(word: &AtomicU64, expected: Option<u64>) -> Option<()> {
+fn pin(word: &CountWord, expected: Option<u64>) -> Option<()> {
     let mut pause = Pause::default();
     loop {
-        let old = word.load(Ordering::Acquire);
+        let old = word.0.load(Ordering::Acquire);
         if expected.is_some_and(|number| old & (KNOWN | NUMBER) != KNOWN | number) {
             return None;
         }
@@ -281,6 +285,7 @@ fn pin(word: &AtomicU64, expected: Option<u64>) -> Option<()> {
             give_up("more than 16,000 transactions use one object at the same time");
         }
         if word
+            .0
             .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
@@ -297,7 +302,7 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
     number: Option<u64>,
 ) -> Option<Counted<T, P, K>> {
     // SAFETY: in the space of the open pool, as somebody had a pointer to an object there.
-    let word = unsafe { running.binding().words.at(address) };
+    let word = unsafe { running.binding().words.at::<CountWord>(address) };
     let glue = &Object::<T, P>::GLUE;
     let is_new_pin = K::SHARED && !Counts::has_pinned(running, address);
     if is_new_pin {
@@ -305,20 +310,20 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
         loop {
             pin(word, number)?;
             let strong = Counts::strong(running, address);
-            if word.load(Ordering::Acquire) & LOCKED == 0 {
+            if word.0.load(Ordering::Acquire) & LOCKED == 0 {
                 if strong > 0 {
                     break;
                 }
-                word.fetch_sub(PIN, Ordering::Release);
+                word.0.fetch_sub(PIN, Ordering::Release);
                 return None;
             }
             // What was seen may be about to be committed, or not. Who has it locked may wait for the pin.
-            word.fetch_sub(PIN, Ordering::Release);
+            word.0.fetch_sub(PIN, Ordering::Release);
             pause.wait();
         }
         Counts::note_pinned(running, address, glue);
     } else if number
-        .is_some_and(|number| word.load(Ordering::Relaxed) & (KNOWN | NUMBER) != KNOWN | number)
+        .is_some_and(|number| word.0.load(Ordering::Relaxed) & (KNOWN | NUMBER) != KNOWN | number)
     {
         return None;
     }

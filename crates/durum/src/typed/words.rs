@@ -12,6 +12,15 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::error::{Error, Result};
 
+/// A kind of words. What its bits say is told where the type is.
+///
+/// # Safety
+/// Transparent over an `AtomicU64`, in which 0 says that there is nothing to know.
+pub(crate) unsafe trait Word {}
+
+// SAFETY: itself.
+unsafe impl Word for AtomicU64 {}
+
 /// Where the words of an open pool are; all zero while none is open.
 #[derive(Debug)]
 pub(crate) struct Words {
@@ -65,7 +74,7 @@ impl Words {
 
     /// What is kept about a cell whose own word is this; itself, if it is not in the pool.
     #[inline(always)]
-    pub(crate) fn of<'a>(&self, word: &'a AtomicU64) -> &'a AtomicU64 {
+    pub(crate) fn of<'a, W: Word>(&self, word: &'a W) -> &'a W {
         let address = ptr::from_ref(word).addr();
         match self.hold(address) {
             // SAFETY: whoever has a reference into the pool keeps it open, and the words with it.
@@ -77,9 +86,9 @@ impl Words {
     /// What is kept about the word at an address in the pool.
     ///
     /// # Safety
-    /// [`Words::hold`] said so, and the pool stays open as long as the reference is used.
+    /// [`Words::hold`] said so, a word of this kind lies there, and the pool stays open as long as the reference is used.
     #[inline(always)]
-    pub(crate) unsafe fn at<'a>(&self, address: usize) -> &'a AtomicU64 {
+    pub(crate) unsafe fn at<'a, W: Word>(&self, address: usize) -> &'a W {
         let address = address.wrapping_add(self.distance.load(Ordering::Relaxed));
         // SAFETY: as far behind the start of the mapping as the word is behind the start of the pool's space, and as well aligned.
         unsafe { &*ptr::with_exposed_provenance(address) }
