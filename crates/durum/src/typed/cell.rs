@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::offset_of;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
 
 use durum_format::types::{Field, Type};
 
 use super::binding::PoolType;
+use super::cells::cell;
 use super::journal::Journal;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
@@ -85,51 +87,7 @@ impl<T: PSafe, P: PoolType> PCell<T, P> {
     }
 }
 
-// SAFETY: measured.
-unsafe impl<T: PSafe, P: PoolType> Described for PCell<T, P> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("PCell<{}>", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        let fields = vec![Field::new("value", 0, T::layout(walk))];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
-    }
-}
-
-// SAFETY: as the value; one thread.
-unsafe impl<T: PSafe, P: PoolType> PSafe for PCell<T, P> {
-    type Threads = PCell_serves_one_thread__use_PMutex<T::Threads>;
-    const OWNERS: bool = T::OWNERS;
-    const POINTERS: bool = T::POINTERS;
-    const WORDS: bool = T::WORDS;
-    const POOL: PoolId = T::POOL.and(P::ID);
-
-    #[inline]
-    fn owners(&self) -> i64 {
-        if !T::OWNERS {
-            return 0;
-        }
-        // SAFETY: one thread, and nobody changes the value meanwhile.
-        unsafe { (*self.value.get()).owners() }
-    }
-}
-
-impl<T: PSafe, P: PoolType> UnwindSafe for PCell<T, P> {}
-impl<T: PSafe, P: PoolType> RefUnwindSafe for PCell<T, P> {}
-
-impl<T: PSafe + Default, P: PoolType> Default for PCell<T, P> {
-    fn default() -> Self {
-        Self::with(T::default())
-    }
-}
-
-impl<T: Root<P>, P: PoolType> Root<P> for PCell<T, P> {
-    fn init(j: &Journal<P>) -> Self {
-        Self::with(T::init(j))
-    }
-}
+cell! { PCell<T> { Threads: PCell_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
 
 impl<T: PSafe + Copy, P: PoolType> PClone<P> for PCell<T, P> {
     fn pclone(&self, _: &Journal<P>) -> Self {

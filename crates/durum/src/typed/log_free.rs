@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::offset_of;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use durum_format::types::{Field, Type};
 
 use super::binding::PoolType;
+use super::cells::cell;
 use super::journal::Journal;
 use super::pool_id::PoolId;
 use super::psafe::{PSafe, Root, name_of};
@@ -39,6 +41,10 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
 
     /// A word with this value, not in the pool yet.
     pub fn new(value: T, _: &Journal<P>) -> Self {
+        Self::with(value)
+    }
+
+    fn with(value: T) -> Self {
         const { Self::IS_WORD };
         Self {
             value: UnsafeCell::new(value),
@@ -81,50 +87,7 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     }
 }
 
-// SAFETY: measured.
-unsafe impl<T: PSafe + Copy, P: PoolType> Described for LogFree<T, P> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("LogFree<{}>", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        let fields = vec![Field::new("value", 0, T::layout(walk))];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
-    }
-}
-
-// SAFETY: as the value; one thread.
-unsafe impl<T: PSafe + Copy, P: PoolType> PSafe for LogFree<T, P> {
-    type Threads = LogFree_serves_one_thread__use_PMutex<T::Threads>;
-    const OWNERS: bool = false;
-    const POINTERS: bool = T::POINTERS;
-    const WORDS: bool = false;
-    const POOL: PoolId = P::ID;
-
-    fn owners(&self) -> i64 {
-        0
-    }
-}
-
-impl<T: PSafe + Copy, P: PoolType> UnwindSafe for LogFree<T, P> {}
-impl<T: PSafe + Copy, P: PoolType> RefUnwindSafe for LogFree<T, P> {}
-
-impl<T: PSafe + Copy + Default, P: PoolType> Default for LogFree<T, P> {
-    fn default() -> Self {
-        const { Self::IS_WORD };
-        Self {
-            value: UnsafeCell::new(T::default()),
-            _pool: PhantomData,
-        }
-    }
-}
-
-impl<T: Root<P> + Copy, P: PoolType> Root<P> for LogFree<T, P> {
-    fn init(j: &Journal<P>) -> Self {
-        Self::new(T::init(j), j)
-    }
-}
+cell! { LogFree<T: Copy> { Threads: LogFree_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
 
 impl<T: PSafe + Copy + fmt::Debug, P: PoolType> fmt::Debug for LogFree<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@
 mod accounts;
 mod binding;
 mod cell;
+mod cells;
 mod collections;
 mod counts;
 mod journal;

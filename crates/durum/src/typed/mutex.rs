@@ -24,6 +24,7 @@ use durum_format::types::{Field, Type};
 use rustix::thread::futex;
 
 use super::binding::PoolType;
+use super::cells::cell;
 use super::journal::Journal;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
@@ -253,58 +254,7 @@ impl<T: PSafe> Drop for PMutexGuard<'_, T> {
     }
 }
 
-// SAFETY: measured.
-unsafe impl<T: PSafe, P: PoolType> Described for PMutex<T, P> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("PMutex<{}>", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        let fields = vec![
-            Field::new(
-                "word",
-                offset_of!(Self, word) as u64,
-                Type::Volatile { size: 8, align: 8 },
-            ),
-            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
-        ];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
-    }
-}
-
-// SAFETY: as the value; threads take turns.
-unsafe impl<T: PSafe, P: PoolType> PSafe for PMutex<T, P> {
-    type Threads = InTurn<T::Threads>;
-    const OWNERS: bool = T::OWNERS;
-    const POINTERS: bool = T::POINTERS;
-    const WORDS: bool = true;
-    const POOL: PoolId = T::POOL.and(P::ID);
-
-    #[inline]
-    fn owners(&self) -> i64 {
-        if !T::OWNERS {
-            return 0;
-        }
-        // SAFETY: asked by who is alone with what the mutex lies in.
-        unsafe { (*self.value.get()).owners() }
-    }
-}
-
-impl<T: PSafe, P: PoolType> UnwindSafe for PMutex<T, P> {}
-impl<T: PSafe, P: PoolType> RefUnwindSafe for PMutex<T, P> {}
-
-impl<T: PSafe + Default, P: PoolType> Default for PMutex<T, P> {
-    fn default() -> Self {
-        Self::with(T::default())
-    }
-}
-
-impl<T: Root<P>, P: PoolType> Root<P> for PMutex<T, P> {
-    fn init(j: &Journal<P>) -> Self {
-        Self::with(T::init(j))
-    }
-}
+cell! { PMutex<T> { Threads: InTurn, WORDS: true, word } }
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PMutex<T, P> {
     /// A mutex with a copy of the value, which is locked for that.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use durum_format::types::{Field, Type};
 
 use super::binding::PoolType;
+use super::cells::cell;
 use super::journal::Journal;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
@@ -284,58 +285,7 @@ impl<T: PSafe> Drop for PRefMut<'_, T> {
     }
 }
 
-// SAFETY: measured.
-unsafe impl<T: PSafe, P: PoolType> Described for PRefCell<T, P> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("PRefCell<{}>", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        let fields = vec![
-            Field::new(
-                "word",
-                offset_of!(Self, word) as u64,
-                Type::Volatile { size: 8, align: 8 },
-            ),
-            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
-        ];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
-    }
-}
-
-// SAFETY: as the value; one thread.
-unsafe impl<T: PSafe, P: PoolType> PSafe for PRefCell<T, P> {
-    type Threads = PRefCell_serves_one_thread__use_PMutex<T::Threads>;
-    const OWNERS: bool = T::OWNERS;
-    const POINTERS: bool = T::POINTERS;
-    const WORDS: bool = true;
-    const POOL: PoolId = T::POOL.and(P::ID);
-
-    #[inline]
-    fn owners(&self) -> i64 {
-        if !T::OWNERS {
-            return 0;
-        }
-        // SAFETY: asked at moments when nobody writes: the handles that a `&mut` sees are counted by whoever made it.
-        unsafe { (*self.value.get()).owners() }
-    }
-}
-
-impl<T: PSafe, P: PoolType> UnwindSafe for PRefCell<T, P> {}
-impl<T: PSafe, P: PoolType> RefUnwindSafe for PRefCell<T, P> {}
-
-impl<T: PSafe + Default, P: PoolType> Default for PRefCell<T, P> {
-    fn default() -> Self {
-        Self::with(T::default())
-    }
-}
-
-impl<T: Root<P>, P: PoolType> Root<P> for PRefCell<T, P> {
-    fn init(j: &Journal<P>) -> Self {
-        Self::with(T::init(j))
-    }
-}
+cell! { PRefCell<T> { Threads: PRefCell_serves_one_thread__use_PMutex, WORDS: true, word } }
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PRefCell<T, P> {
     /// A cell with a copy of the value.
