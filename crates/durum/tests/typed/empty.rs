@@ -13,10 +13,11 @@ fn a_vector_behaves_as_in_std() {
     vector.truncate(0);
     vector.clear();
     vector.sort();
+    assert_eq!(vector.drain(..).count(), 0);
     assert!(vector.pop().is_none() && vector.get_mut(0).is_none());
     assert!(vector.first_mut().is_none() && vector.last_mut().is_none());
     vector[..].reverse();
-    assert!(vector == [] && vector.capacity() == 0);
+    assert!(vector.is_empty() && vector.capacity() == 0);
 }
 
 #[test]

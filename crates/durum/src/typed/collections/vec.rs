@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{needs_drop, offset_of};
-use std::ops::{Deref, DerefMut, Index, IndexMut};
+use std::ops::{Bound, Deref, DerefMut, Index, IndexMut, RangeBounds};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::slice::{self, SliceIndex};
 use std::{cmp, ptr};
@@ -307,6 +307,78 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             at += 1;
         }
         self.truncate(kept);
+    }
+
+    /// Takes the elements in a range out; those behind it move on. All at once, also those that the iterator is not asked for.
+    ///
+    /// # Panics
+    /// If the range begins behind its end, or ends behind the last element.
+    #[track_caller]
+    pub fn drain(&mut self, range: impl RangeBounds<usize>) -> std::vec::IntoIter<T> {
+        let old = self.len;
+        let from = match range.start_bound() {
+            Bound::Included(at) => *at,
+            Bound::Excluded(at) => at.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(at) => at.saturating_add(1),
+            Bound::Excluded(at) => *at,
+            Bound::Unbounded => old,
+        };
+        assert!(
+            from <= to && to <= old,
+            "drain of {from}..{to} of a vector of {old} elements"
+        );
+        if from == to || Self::IS_EMPTY_TYPE {
+            self.len -= to - from;
+            // SAFETY: elements of which nothing is stored.
+            let taken = (from..to).map(|_| unsafe { self.start().read() });
+            return taken.collect::<Vec<T>>().into_iter();
+        }
+        let running = running::<P>();
+        self.prepare(running, from, old);
+        // SAFETY: elements, whose places are taken by those behind them.
+        let taken = (from..to).map(|at| unsafe { running.take_out(self.address(at)) });
+        let taken: Vec<T> = taken.collect();
+        // SAFETY: announced; as many elements lie there.
+        unsafe {
+            self.start()
+                .add(from)
+                .copy_from(self.start().add(to), old - to);
+        }
+        self.len -= to - from;
+        self.wipe(self.len, old);
+        taken.into_iter()
+    }
+
+    /// Moves the elements from `at` on to a vector of their own.
+    ///
+    /// # Panics
+    /// If `at` is greater than the length; as [`PVec::reserve`].
+    #[track_caller]
+    pub fn split_off(&mut self, at: usize, j: &Journal<P>) -> Self {
+        let (running, old) = (j.running(), self.len);
+        assert!(at <= old, "split at {at} of a vector of {old} elements");
+        let mut tail = Self::new();
+        if at == old || Self::IS_EMPTY_TYPE {
+            (self.len, tail.len) = (at, old - at);
+            return tail;
+        }
+        tail.reserve_exact(old - at, j);
+        match T::POINTERS {
+            true => self.prepare(running, at, old),
+            false => Self::close_accounts(running, self.buffer, old),
+        }
+        running.forget_words::<T>(tail.buffer, (old - at) * size_of::<T>());
+        // SAFETY: as many elements, and fresh room for them.
+        unsafe {
+            tail.start()
+                .copy_from_nonoverlapping(self.start().add(at), old - at);
+        }
+        (self.len, tail.len) = (at, old - at);
+        self.wipe(at, old);
+        tail
     }
 
     /// Appends what an iterator gives.

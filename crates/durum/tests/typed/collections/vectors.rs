@@ -26,6 +26,8 @@ enum Op {
     Sort,
     Reverse,
     Reserve(usize),
+    Drain(usize, usize),
+    SplitOff(usize),
     Copy,
 }
 
@@ -51,6 +53,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         3 => Just(Op::Reverse),
         1 => at().prop_map(Op::Reserve),
         1 => Just(Op::Copy),
+        3 => (at(), at()).prop_map(|(from, to)| Op::Drain(from, to)),
+        3 => at().prop_map(Op::SplitOff),
     ]
 }
 
@@ -80,6 +84,17 @@ fn apply<P: PoolType, T: Sample<P>>(vec: &mut PVec<T, P>, op: &Op, j: &Journal<P
         Op::Reverse => vec.reverse(),
         Op::Reserve(n) => vec.reserve(*n, j),
         Op::Copy => *vec = vec.pclone(j),
+        Op::Drain(from, to) => {
+            let (from, to) = (from % (len + 1), to % (len + 1));
+            let mut drained = vec.drain(from.min(to)..from.max(to));
+            return drained.next_back().map(|last| last.number());
+        }
+        Op::SplitOff(at) => {
+            // The tail comes before the rest.
+            let mut tail = vec.split_off(at % (len + 1), j);
+            std::mem::swap(vec, &mut tail);
+            vec.extend(tail.drain(..), j);
+        }
         _ => {}
     }
     None
@@ -104,6 +119,11 @@ fn apply_to_model(vec: &mut Vec<u64>, op: &Op) -> Option<u64> {
         Op::ReverseRow(from, row) => vec.get_mut(*from..from + row)?.reverse(),
         Op::Sort => vec.sort(),
         Op::Reverse => vec.reverse(),
+        Op::Drain(from, to) => {
+            let (from, to) = (from % (len + 1), to % (len + 1));
+            return vec.drain(from.min(to)..from.max(to)).next_back();
+        }
+        Op::SplitOff(at) => vec.rotate_left(at % (len + 1)),
         _ => {}
     }
     None
@@ -170,7 +190,7 @@ on_each_engine! {
             vec.insert(3, (), j);
             assert_eq!((vec.pop(), vec.remove(0), vec.swap_remove(2)), (Some(()), (), ()));
             vec.iter_mut().for_each(|nothing| *nothing = ());
-            vec.truncate(5);
+            assert_eq!((vec.drain(1..2).len(), vec.split_off(5, j).len()), (1, 2));
         })
         .unwrap();
         assert_eq!(root.borrow().len(), 5);
