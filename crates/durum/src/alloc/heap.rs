@@ -1,6 +1,5 @@
 //! The volatile side of one puddle's heap: its buddy, its slabs, and what in it may be freed.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +8,7 @@ use durum_format::extent::slab::SLAB_ALIGN;
 use durum_format::extent::{self, ExtentKind, HeapBytes};
 use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, PuddleHeader};
+use rustc_hash::FxHashMap;
 
 use super::buddy::Buddy;
 use super::slab::{Class, Slab};
@@ -33,9 +33,9 @@ struct ObjectExtent {
 struct Inner {
     buddy: Buddy,
     /// Object extents by their first position, allocated or reserved.
-    objects: HashMap<u32, ObjectExtent>,
+    objects: FxHashMap<u32, ObjectExtent>,
     /// By address of the extent.
-    slabs: HashMap<usize, Arc<Slab>>,
+    slabs: FxHashMap<usize, Arc<Slab>>,
     /// Being given back: nothing is placed here any more.
     closed: bool,
 }
@@ -107,8 +107,8 @@ impl PuddleHeap {
         let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
         let mut inner = Inner {
             buddy: Buddy::new(total),
-            objects: HashMap::new(),
-            slabs: HashMap::new(),
+            objects: FxHashMap::default(),
+            slabs: FxHashMap::default(),
             closed: false,
         };
         let pages: Box<[AtomicPtr<Slab>]> = (0..puddle.size / SLAB_ALIGN as usize)
