@@ -36,7 +36,7 @@ pub fn latency() -> Vec<Box<dyn Side>> {
         Box::new(pmdk::Pmdk),
         Box::new(durum::Durum::hybrid()),
         Box::new(durum::Durum::shadow()),
-        Box::new(durum::Durum::shadow_held()),
+        Box::new(durum::Durum::shadow_no_home()),
         Box::new(plain::Plain::<true>),
     ]
 }

@@ -343,10 +343,14 @@ impl PoolInner {
 
 impl Drop for PoolInner {
     fn drop(&mut self) {
-        if !crate::fault::forked() && self.check_usable().is_ok() {
+        if crate::fault::forked() {
+            // Nothing of it is mapped here, and a thread that is not there may hold the locks.
+            return;
+        }
+        if self.check_usable().is_ok() {
             self.give_back_unused(0, 0);
         }
-        if self.kind == EngineKind::Shadow && !crate::fault::forked() {
+        if self.kind == EngineKind::Shadow {
             self.store.journal().stop_threads();
         }
         let _ = self.settle();
@@ -366,7 +370,6 @@ impl Drop for PoolInner {
             .extend(puddles);
         // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
         if self.poison.check().is_ok()
-            && !crate::fault::forked()
             && let Err(error) = self.store.service.close_pool(self.uuid)
         {
             // The next opener finds the grant and recovers, which changes nothing in a drained pool.

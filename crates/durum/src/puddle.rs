@@ -14,7 +14,7 @@ use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::alloc::PuddleHeap;
-use crate::budget::{Budget, Copies};
+use crate::budget::{Budget, Copies, LARGE_PAGE};
 use crate::engine::FreedAt;
 use crate::error::{Error, Result};
 use crate::pages::{PAGE, Tracking};
@@ -299,20 +299,19 @@ impl Puddle {
             .copies
             .as_ref()
             .map_or(0, |copies| copies.budget().room());
-        if self.home.is_some() && self.size / PAGE <= room {
-            // SAFETY: our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
-            let _ = unsafe {
-                rustix::mm::madvise(
-                    self.address as *mut _,
-                    self.size,
-                    Advice::LinuxPopulateWrite,
-                )
-            };
-            if let Some(copies) = &self.copies {
-                (0..self.size)
+        if self.home.is_none() || self.size / PAGE > room {
+            return;
+        }
+        for start in (self.address..self.address + self.size).step_by(LARGE_PAGE) {
+            self.while_mapped(|| {
+                // SAFETY: our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
+                let _ = unsafe {
+                    rustix::mm::madvise(start as *mut _, LARGE_PAGE, Advice::LinuxPopulateWrite)
+                };
+                (start..start + LARGE_PAGE)
                     .step_by(PAGE)
-                    .for_each(|offset| copies.note(offset));
-            }
+                    .for_each(|page| self.note_copy(page));
+            });
         }
     }
 

@@ -1,5 +1,8 @@
 //! Old contents of memory, kept until a transaction has ended.
 
+/// Bytes of memory that stay for the next transaction.
+const KEPT: usize = 1 << 20;
+
 /// Ranges and what they held.
 #[derive(Debug, Default)]
 pub(crate) struct Saved {
@@ -34,5 +37,25 @@ impl Saved {
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
         self.bytes.clear();
+        if self.bytes.capacity() > KEPT {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_transaction_leaves_little_memory_behind() {
+        let mut saved = Saved::default();
+        for len in [100, 3 * KEPT] {
+            let bytes = vec![7u8; len];
+            // SAFETY: a vector of this test.
+            unsafe { saved.save(bytes.as_ptr().addr(), len) };
+            saved.clear();
+            assert!(saved.is_empty() && saved.bytes.capacity() <= KEPT);
+        }
     }
 }

@@ -489,10 +489,12 @@ impl Store {
         self.inner.journal().give_all_pages_back(&self.inner)
     }
 
-    /// From now on commits of Shadow pools leave home updates until the log is full. For a benchmark of what they take.
+    /// From now on commits of Shadow pools bring nothing home, and go on as if they did: what they have changed is lost in the end. For a benchmark of what
+    /// home updates take.
+    #[cfg(feature = "skip-home-updates")]
     #[doc(hidden)]
-    pub fn hold_home_updates(&self) {
-        self.inner.journal().hold_home_updates();
+    pub fn skip_home_updates(&self) {
+        self.inner.journal().skip_home_updates();
     }
 
     /// Private pages that count for [`StoreOptions::private_max`], and how many were given back so far. For tests.

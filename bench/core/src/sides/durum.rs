@@ -7,8 +7,8 @@ use std::sync::Arc;
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
 
 use crate::error::{Error, Result};
-use crate::sides::arena::ARENA_SIZE;
 use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, Side};
+use crate::sides::arena::ARENA_SIZE;
 use crate::structures::{list, map, tree};
 
 mod cells;
@@ -61,10 +61,10 @@ impl Durum {
         }
     }
 
-    /// The Shadow engine without its home updates, of which the others' difference to it tells what they take.
-    pub fn shadow_held() -> Durum {
+    /// The Shadow engine without its home updates: what it takes more with them, they take.
+    pub fn shadow_no_home() -> Durum {
         Durum {
-            name: "shadow_held",
+            name: "shadow_no_home",
             updates_home: false,
             ..Self::shadow()
         }
@@ -100,7 +100,7 @@ impl Durum {
             pool.reserve(ARENA_SIZE as u64).map_err(said())?;
         }
         if !self.updates_home {
-            store.hold_home_updates();
+            store.skip_home_updates();
         }
         Ok(Arc::new(TempPool {
             pool,

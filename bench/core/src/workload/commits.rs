@@ -9,10 +9,10 @@ use crate::inputs::{self, Scale};
 use crate::measure::{Meter, Sample};
 use crate::side::{Side, Swap};
 
-/// Transactions of a part that are timed. So few that an engine which leaves home updates until it has to make them does not make any meanwhile.
-const TIMED: usize = 12_000;
-/// Those before, which touch every page.
-const WARM_UP: usize = 2_000;
+/// Transactions that are timed.
+const TIMED: usize = 50_000;
+/// Those before, which touch every page and have the log go round.
+const WARM_UP: usize = 10_000;
 
 /// Swaps of random pairs of integers.
 pub(super) struct CommitsWorkload {

@@ -317,28 +317,50 @@ impl PoolInner {
         }
     }
 
-    /// Grows until at least `bytes` are free, and keeps that many.
+    /// Grows until at least `bytes` are free, and keeps that many. After an error the pool is as large as before.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
-        let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
-        let known = puddles.clone();
-        drop(puddles);
+        let mut made = Vec::new();
+        {
+            let _once = self
+                .heap
+                .resize
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = self.grow_to(bytes, &mut made) {
+                for puddle in made {
+                    if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {
+                        self.give_back(&puddle);
+                    }
+                }
+                return Err(error);
+            }
+            self.heap.wanted.fetch_max(bytes, Ordering::Relaxed);
+        }
+        // Others need not wait for that.
+        made.iter().for_each(|puddle| puddle.populate());
+        Ok(())
+    }
+
+    /// Adds puddles to `made` until at least `bytes` are free. Under the lock of `resize`.
+    fn grow_to(&self, bytes: u64, made: &mut Vec<Arc<Puddle>>) -> Result<()> {
+        let known = self
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let mut free = 0;
         for puddle in &known {
-            free += self.heap_of(puddle)?.free_bytes() as u64;
+            free += self.load_heap(puddle)?.allocatable_bytes() as u64;
         }
-        let _once = self
-            .heap
-            .resize
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         if free < bytes {
             self.check_space(bytes - free)?;
         }
-        self.heap.wanted.fetch_max(bytes, Ordering::Relaxed);
         while free < bytes {
-            let puddle = self.grow(1)?;
-            puddle.populate();
-            free += self.load_heap(&puddle)?.free_bytes() as u64;
+            let most = self.growth_max.max(UNIT) / UNIT * UNIT;
+            let size = puddle::size_for_heap(bytes - free).map_or(most, |size| size.min(most));
+            let puddle = self.add_puddle(size, UNIT)?;
+            free += self.load_heap(&puddle)?.allocatable_bytes() as u64;
+            made.push(puddle);
         }
         Ok(())
     }
@@ -348,7 +370,8 @@ impl PoolInner {
         let path = &self.store.info.path;
         let space = rustix::fs::statvfs(path)
             .map_err(|error| Error::system("asking about a file system", error))?;
-        if bytes > space.f_bavail.saturating_mul(space.f_frsize) {
+        // A file system without blocks is one without a limit.
+        if space.f_blocks > 0 && bytes > space.f_bavail.saturating_mul(space.f_frsize) {
             let path = path.clone();
             return Err(Error::Store(durum_service::Error::StorageFull {
                 path,
@@ -359,7 +382,7 @@ impl PoolInner {
     }
 
     /// Adds a puddle that holds at least `granules` in one piece.
-    fn grow(&self, granules: usize) -> Result<Arc<Puddle>> {
+    fn grow(&self, granules: usize) -> Result<()> {
         let total: u64 = self
             .puddles
             .read()
@@ -374,14 +397,18 @@ impl PoolInner {
         };
         let needed = needed.unwrap_or(u64::MAX);
         let doubled = total.clamp(UNIT, self.growth_max.max(UNIT)) / UNIT * UNIT;
-        let mut size = doubled.max(needed);
+        self.add_puddle(doubled.max(needed), needed)?;
+        Ok(())
+    }
+
+    /// Adds a puddle of `size` bytes; on a nearly full disk a smaller one, but not below `needed`.
+    fn add_puddle(&self, mut size: u64, needed: u64) -> Result<Arc<Puddle>> {
         let grant = loop {
             match self.store.service.create_puddle(
                 PuddleOwner::Pool(self.uuid),
                 PuddleKind::Data,
                 size,
             ) {
-                // A nearly full disk: a smaller puddle may still serve.
                 Err(durum_service::Error::StorageFull { .. }) if size > needed => {
                     size = (size / 2 / UNIT * UNIT).max(needed)
                 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::support::pool_options;
+use durum::persist::inject::{self, Operation};
 use durum::{Domain, Error, Pool, StoreOptions};
 
 use crate::fixture::*;
@@ -72,6 +73,58 @@ fn more_room_than_the_file_system_has_is_refused_at_once() {
     assert!(refused.to_string().contains("no room"), "{refused}");
     assert_eq!(pool.usage().unwrap(), before);
     push(pool, root, 1);
+}
+
+/// Whatever fails half way: the pool is as large as before, and goes on.
+#[test]
+fn room_that_cannot_be_had_whole_is_given_back() {
+    let fixture = Fixture::with(StoreOptions::new(), pool_options().growth_max(2 << 20));
+    let pool = fixture.pool();
+    let root = fixture.root() as *mut Root;
+    push(pool, root, 0);
+    let before = pool.usage().unwrap();
+    for successes in 0..12 {
+        let fault = inject::fail_after(Operation::Grow, successes, fixture.dir.path());
+        let refused = pool.reserve(40 << 20).unwrap_err();
+        drop(fault);
+        assert!(refused.to_string().contains("no room"), "{refused}");
+        assert_eq!(pool.usage().unwrap(), before, "after {successes}");
+        push(pool, root, successes);
+    }
+    pool.reserve(40 << 20).unwrap();
+    assert!(pool.usage().unwrap().free_bytes >= 40 << 20);
+}
+
+#[test]
+fn threads_that_want_the_same_room_get_it_once() {
+    const ROOM: usize = 30 << 20;
+    let fixture = Fixture::with(StoreOptions::new(), pool_options());
+    let pool = fixture.pool();
+    fixture.root();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| pool.reserve(ROOM as u64).unwrap());
+        }
+    });
+    let usage = pool.usage().unwrap();
+    assert!(
+        (ROOM..ROOM + (4 << 20)).contains(&usage.free_bytes),
+        "{usage:?}"
+    );
+}
+
+/// What is kept for the root is no room for others.
+#[test]
+fn the_place_of_a_root_does_not_count_as_room() {
+    let options = pool_options().root_puddle_size(32 << 20);
+    let fixture = Fixture::with(StoreOptions::new(), options);
+    let pool = fixture.pool();
+    pool.reserve(8 << 20).unwrap();
+    let reserved = pool.usage().unwrap();
+    assert!(reserved.bytes > 40 << 20, "{reserved:?}");
+    pool.transaction(|tx| tx.alloc_bytes(pool, 0, 1 << 20, 8))
+        .unwrap();
+    assert_eq!(pool.usage().unwrap().bytes, reserved.bytes);
 }
 
 /// A removed file takes room as long as something holds it open or mapped.

@@ -29,8 +29,8 @@ pub(super) struct Checkpoint {
     writing_to: Option<u64>,
     /// Nothing is applied any more: memory may be gone.
     stopped: bool,
-    /// Commits leave home alone, as long as the log has room.
-    is_held: bool,
+    /// Records count as home without having been brought there.
+    skips_home: bool,
 }
 
 impl Checkpoint {
@@ -42,7 +42,7 @@ impl Checkpoint {
             batch_max,
             writing_to: None,
             stopped: false,
-            is_held: false,
+            skips_home: false,
         }
     }
 
@@ -53,7 +53,7 @@ impl Checkpoint {
     #[inline(always)]
     pub(super) fn write_back(&mut self, bytes: usize) {
         if let Home::Mapped(home) = &mut self.home
-            && !(self.stopped | self.is_held)
+            && !self.stopped
             && !home.is_written()
         {
             // ORDER: durable with the caller's fence, before their records count as home.
@@ -64,7 +64,7 @@ impl Checkpoint {
     /// The second part: applies twice as much as the commit logs.
     #[inline(always)]
     pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) {
-        if !(self.stopped | self.is_held) && self.home.is_mapped() {
+        if !self.stopped && self.home.is_mapped() {
             self.apply(journal, 2 * bytes);
         }
     }
@@ -155,9 +155,10 @@ impl Checkpoint {
         self.writing_to.is_some()
     }
 
-    /// What commits do for home is left until it has to be done: to measure what it takes.
-    pub(super) fn hold(&mut self) {
-        self.is_held = true;
+    /// From now on nothing is brought home, and counts as if it were.
+    #[cfg(feature = "skip-home-updates")]
+    pub(super) fn skip_home(&mut self) {
+        self.skips_home = true;
     }
 
     pub(super) fn stop(&mut self) {
@@ -184,7 +185,9 @@ impl Checkpoint {
                 return;
             };
             let size = (HEADER_WORDS + record.len()) * 8;
-            guarded(|| self.home.apply(record));
+            if !self.skips_home {
+                guarded(|| self.home.apply(record));
+            }
             self.applied += 1;
             journal.was_applied(self.applied);
             self.batch_bytes += size;

@@ -50,6 +50,8 @@ impl Checkpointer {
         if let Some(thread) = thread {
             thread.stop();
         }
+        // It may have ended without the step that it was woken for. Whoever logs next wakes another one when that is due.
+        self.behind.store(0, Ordering::Relaxed);
     }
 }
 
@@ -87,5 +89,21 @@ impl Journal {
     /// Ends the thread; the next batch starts another one.
     pub(super) fn stop_checkpointer(&self) {
         self.checkpointer.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that is woken and stopped at once makes no step.
+    #[test]
+    fn what_a_thread_has_left_does_not_keep_the_next_one_asleep() {
+        let checkpointer = Checkpointer::new(true);
+        checkpointer
+            .behind
+            .store(FILE_BATCH_BYTES + 5, Ordering::Relaxed);
+        checkpointer.stop();
+        assert!(checkpointer.behind.load(Ordering::Relaxed) < FILE_BATCH_BYTES);
     }
 }

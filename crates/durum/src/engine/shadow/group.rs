@@ -14,7 +14,7 @@ use crossbeam_utils::CachePadded;
 use durum_format::record::HEADER_WORDS;
 use rustix::thread::futex;
 
-use super::journal::Journal;
+use super::journal::{Journal, UNPUBLISHED_MAX};
 use super::writer::{COMMIT_FENCE, Writer};
 use crate::error::{Error, Result};
 use crate::media::Barrier;
@@ -179,7 +179,15 @@ impl Group {
         let began = Instant::now();
         let mut failed = Vec::new();
         let mut barrier = Barrier::default();
+        let mut synced = Ok(());
         for (ticket, record) in (first..).zip(records) {
+            // Stamps are only free again when what they were given to is published; nobody else can do that.
+            if writer.unpublished() > UNPUBLISHED_MAX {
+                synced = make_durable(&mut writer, &mut barrier, journal);
+                if synced.is_err() {
+                    break;
+                }
+            }
             // Each record may build on what waits in the queue. Without that it must not be written.
             let appended = journal
                 .queue
@@ -195,13 +203,7 @@ impl Group {
                 failed.push((ticket, *error));
             }
         }
-        let synced = writer
-            .write_out(&mut barrier)
-            // ORDER: the records are durable before any of their commits returns.
-            .and_then(|()| barrier.fence(true, COMMIT_FENCE));
-        if synced.is_ok() {
-            writer.publish(journal);
-        }
+        let synced = synced.and_then(|()| make_durable(&mut writer, &mut barrier, journal));
         journal.queue.appended_is_decided(synced.is_err());
         std::mem::forget(leading);
         let mut state = self.lock();
@@ -221,6 +223,15 @@ impl Group {
         self.is_decided(&mut state, group, last);
         state
     }
+}
+
+/// Makes durable, and known, what was appended.
+fn make_durable(writer: &mut Writer, barrier: &mut Barrier, journal: &Journal) -> Result<()> {
+    writer.write_out(barrier)?;
+    // ORDER: the records are durable before any of their commits returns.
+    barrier.fence(true, COMMIT_FENCE)?;
+    writer.publish(journal);
+    Ok(())
 }
 
 /// Tells those who wait, if a panic comes in between.
@@ -245,5 +256,40 @@ impl Drop for Leading<'_> {
         self.group.is_decided(&mut state, self.number, last);
         // Those of the next group are decided, too.
         self.group.wake(self.number + 1, u32::MAX >> 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Announce, Domain, Error, PoolOptions, Store, StoreOptions};
+
+    /// Transactions of nearly the largest size in one group: together they have more records than there are stamps at a time, which in tests are few.
+    #[test]
+    fn a_group_may_have_more_records_than_there_are_stamps() {
+        const BYTES: usize = 8 << 20;
+        let dir = tempfile::tempdir().unwrap();
+        let options = StoreOptions::new().domain(Domain::File);
+        let store = Store::create(dir.path().join("store"), options).unwrap();
+        let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4u8 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    let alloc = pool.transaction(|tx| tx.alloc_bytes(pool, 0, BYTES, 8));
+                    let object = alloc.unwrap();
+                    for round in 0..3 {
+                        let changed = pool.transaction(|tx| {
+                            // SAFETY: an object that only this thread knows.
+                            unsafe {
+                                tx.add_bytes(object, BYTES, Announce::Backup)?;
+                                object.write_bytes(thread * 4 + round, BYTES);
+                            }
+                            Ok::<_, Error>(())
+                        });
+                        changed.unwrap();
+                    }
+                });
+            }
+        });
     }
 }

@@ -18,6 +18,8 @@ pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the recor
 
 /// From this many bytes on a record goes to the log by non-temporal stores.
 const STREAM_MIN: usize = 1024;
+/// A longer record's memory is not kept for the next one, in words.
+const RECORD_KEPT: usize = 1 << 17;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
 /// The end of a segment is left unused if less than this fits.
@@ -66,6 +68,11 @@ impl Writer {
         }
     }
 
+    /// Records that were written and are not known to be durable.
+    pub(super) fn unpublished(&self) -> usize {
+        self.written.len()
+    }
+
     /// Whether nothing has been put into the record.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -77,6 +84,9 @@ impl Writer {
         self.direct.clear();
         // A leader of a group may have left an empty one.
         self.record.truncate(HEADER_WORDS);
+        if self.record.capacity() > RECORD_KEPT {
+            self.record.shrink_to(HEADER_WORDS);
+        }
         if self.record.len() < HEADER_WORDS {
             self.record.resize(HEADER_WORDS, 0);
         }
