@@ -176,6 +176,14 @@ static void logs_memory_and_threads_can_be_chosen(void) {
     CHECK(thread_count() == before);
 }
 
+static void room_is_made_ahead(void) {
+    fixture f = fixture_new();
+    CHECK_CODE(durum_pool_reserve(NULL, 1), DURUM_E_ARGUMENT);
+    CHECK_CODE(durum_pool_reserve(f.pool, 4 << 20), DURUM_OK);
+    CHECK_CODE(durum_pool_reserve(f.pool, UINT64_MAX), DURUM_E_STORAGE_FULL);
+    fixture_close(&f);
+}
+
 static void pools_are_made_opened_and_removed(void) {
     fixture f = fixture_new();
     CHECK_NULL(durum_pool_create(f.store, "pool", NULL), DURUM_E_POOL_EXISTS);
@@ -273,6 +281,7 @@ const test store_tests[] = {
     {"a_null_handle_alone_is_an_argument_error", a_null_handle_alone_is_an_argument_error},
     {"the_domain_is_told_and_can_be_chosen", the_domain_is_told_and_can_be_chosen},
     {"logs_memory_and_threads_can_be_chosen", logs_memory_and_threads_can_be_chosen},
+    {"room_is_made_ahead", room_is_made_ahead},
     {"pools_are_made_opened_and_removed", pools_are_made_opened_and_removed},
     {"a_pool_outlives_its_stores_handle", a_pool_outlives_its_stores_handle},
     {"an_engine_that_is_not_there_is_refused", an_engine_that_is_not_there_is_refused},

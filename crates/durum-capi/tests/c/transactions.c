@@ -253,9 +253,6 @@ static void a_buffered_transaction_is_durable_after_a_sync(void) {
         CHECK_CODE(durum_store_close(store), DURUM_OK);
     }
     CHECK_CODE(durum_pool_sync(NULL), DURUM_E_ARGUMENT);
-    CHECK_CODE(durum_pool_reserve(pool, 4 << 20), DURUM_OK);
-    CHECK_CODE(durum_pool_reserve(pool, UINT64_MAX), DURUM_E_STORAGE_FULL);
-    CHECK_CODE(durum_pool_reserve(NULL, 1), DURUM_E_ARGUMENT);
 }
 
 static void a_section_finds_what_changed(void) {
