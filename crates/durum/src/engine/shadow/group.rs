@@ -1,8 +1,8 @@
 //! Group commit on the `file` domain: threads that commit at the same time share a sync.
 //!
 //! The first one to come leads: it appends the records of all who wait to the one log, writes them with one system call and
-//! syncs once. Whoever comes meanwhile waits for the next group. A leader that had company in the last two groups waits
-//! a little for the same company, up to half a sync; a lone thread never waits.
+//! syncs once. Whoever comes meanwhile waits for the next group. A leader waits a little, up to half a sync, for all who were in the
+//! last groups or came meanwhile: else threads would fall into two groups that take turns. A lone thread never waits.
 //!
 //! Members sleep on a word of their group and go on without the lock when they are woken: with a condition variable all of them would meet at the lock.
 
@@ -36,8 +36,8 @@ struct State {
     is_led: bool,
     /// The one log of the store.
     writer: Option<Box<Writer>>,
-    /// Sizes of the last two groups, and how long the last sync took.
-    sizes: [usize; 2],
+    /// For each of the last two groups, who was in it or came meanwhile; and how long the last sync took.
+    companies: [usize; 2],
     sync_time: Duration,
 }
 
@@ -128,7 +128,7 @@ impl Group {
     }
 
     fn wait_for_company<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let expected = state.sizes[0].min(state.sizes[1]);
+        let expected = state.companies[0].min(state.companies[1]);
         if expected < 2 {
             return state;
         }
@@ -218,7 +218,7 @@ impl Group {
         }
         state.failed.append(&mut failed);
         state.writer = Some(writer);
-        state.sizes = [count, state.sizes[0]];
+        state.companies = [count + state.waiting.len(), state.companies[0]];
         state.sync_time = began.elapsed();
         self.is_decided(&mut state, group, last);
         state
