@@ -502,7 +502,7 @@ int durum_pool_sync(struct durum_pool *pool);
 // Makes room: afterwards at least `bytes` of the pool are free, so that transactions that allocate as much need not wait while it grows. The
 // room stays as long as the pool is open; what is not used by then goes when it is closed.
 //
-// DURUM_E_STORAGE_FULL the file system has no such room, and nothing was made; DURUM_E_IO, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_STORAGE_FULL the file system has no such room, and the pool is as large as before; DURUM_E_IO, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
 // DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_pool_reserve(struct durum_pool *pool,

@@ -176,7 +176,7 @@ pub unsafe extern "C" fn durum_pool_sync(pool: *mut PoolHandle) -> c_int {
 /// Makes room: afterwards at least `bytes` of the pool are free, so that transactions that allocate as much need not wait while it grows. The
 /// room stays as long as the pool is open; what is not used by then goes when it is closed.
 ///
-/// DURUM_E_STORAGE_FULL the file system has no such room, and nothing was made; DURUM_E_IO, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_STORAGE_FULL the file system has no such room, and the pool is as large as before; DURUM_E_IO, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
 /// DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]
 #[must_use]

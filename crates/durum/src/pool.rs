@@ -586,11 +586,11 @@ impl Pool {
     /// Makes room: afterwards at least `bytes` of the pool are free ([`Usage::free_bytes`]), so that transactions that allocate as much need not wait while it
     /// grows. Pages of the puddles that this adds are there already, within [`StoreOptions::private_max`](crate::StoreOptions::private_max).
     ///
-    /// The room stays as long as the pool is open, also where objects are freed. Nothing is allocated: what is not used by then goes when the pool is closed. In pieces, so that an
-    /// object which is larger than a puddle (2 MiB at first, up to [`PoolOptions::growth_max`]) may need more.
+    /// The room stays as long as the pool is open, also where objects are freed. Nothing is allocated: what is not used by then goes when the pool is closed. The room
+    /// comes in pieces of up to [`PoolOptions::growth_max`]; an object that fits none of them makes the pool grow all the same.
     ///
     /// # Errors
-    /// `StorageFull`: the file system has no such room, and nothing was made. Others where puddles cannot be made: those that could be stay. `DamagedHeap`, `Poisoned`.
+    /// `StorageFull` and others where puddles cannot be made; `DamagedHeap`, `Poisoned`. The pool is as large as before then.
     pub fn reserve(&self, bytes: u64) -> Result<()> {
         if crate::fault::forked() {
             return Err(Error::Forked);

@@ -293,7 +293,7 @@ impl Puddle {
         }
     }
 
-    /// Has the private pages of a fresh puddle made now instead of at the first stores; as many as there is room for under the limit of the store's.
+    /// Has the private pages of a fresh puddle made now instead of at the first stores; all of them, or none where the store's limit leaves too little room.
     pub(crate) fn populate(&self) {
         let room = self
             .copies

@@ -458,17 +458,17 @@ impl PuddleHeap {
         self.lock().buddy.histogram()
     }
 
-    /// Those of them in which an object may be placed now.
+    /// Bytes that no extent covers.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.free_granules.load(Ordering::Relaxed) * GRANULE_SIZE
+    }
+
+    /// Those of [`PuddleHeap::free_bytes`] in which an object may be placed now.
     pub(super) fn allocatable_bytes(&self) -> usize {
         match self.awaits_root.load(Ordering::Relaxed) {
             true => 0,
             false => self.free_bytes(),
         }
-    }
-
-    /// Bytes that no extent covers.
-    pub(crate) fn free_bytes(&self) -> usize {
-        self.free_granules.load(Ordering::Relaxed) * GRANULE_SIZE
     }
 }
 
