@@ -16,4 +16,7 @@ say "-- the client's tests on Hybrid"
 # Others run on both engines anyway.
 by_engine=(basics crash faults fresh kills loss memory pools sections stats)
 DURUM_TEST_ENGINE=hybrid "${limit[@]}" cargo test --quiet -p durum "${by_engine[@]/#/--test=}" --no-fail-fast || failed=1
+# Twin has no logs that could go on from puddle to puddle.
+say "-- the client's tests on Twin"
+DURUM_TEST_ENGINE=twin "${limit[@]}" cargo test --quiet -p durum "${by_engine[@]/#/--test=}" --no-fail-fast -- --skip canaries --skip chaining || failed=1
 exit "$failed"

@@ -18,6 +18,8 @@ pub const VERSION: u32 = 1;
 pub const ENCODED_SIZE: usize = 128;
 /// Bytes at the start of a puddle that nobody but its maker writes: no log entry may target them.
 pub const IMMUTABLE_SIZE: u64 = 1024;
+/// Where the root puddle of a Twin pool has the pool's [`TwinState`]: the only word of the first kilobyte that changes.
+pub const TWIN_STATE_OFFSET: u64 = 960;
 /// Where in the puddle the extent bitmap begins.
 pub const BITMAP_OFFSET: u64 = 1024;
 /// Bytes of extent bitmap for each [`UNIT`].
@@ -40,6 +42,8 @@ pub enum PuddleKind {
     LogSpace = 3,
     /// Redo records of a client.
     Records = 4,
+    /// Objects of a pool in two copies, main and back, one behind the other.
+    Twin = 5,
 }
 
 impl PuddleKind {
@@ -49,6 +53,45 @@ impl PuddleKind {
             2 => Some(Self::Log),
             3 => Some(Self::LogSpace),
             4 => Some(Self::Records),
+            5 => Some(Self::Twin),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds objects of a pool. The others belong to a client.
+    pub const fn holds_objects(self) -> bool {
+        matches!(self, Self::Data | Self::Twin)
+    }
+
+    /// How often the file holds what is mapped at the puddle's address.
+    pub const fn copies(self) -> u64 {
+        match self {
+            Self::Twin => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Which copies of a Twin pool are whole: the state of Romulus (SPAA'18, §4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum TwinState {
+    // Never renumber: the numbers are on the media.
+    /// Both, and they are the same wherever there are objects.
+    Idle = 0,
+    /// The back copies: a transaction is changing main.
+    Changing = 1,
+    /// The main copies: a transaction is durable there, and is being copied to back.
+    Copying = 2,
+}
+
+impl TwinState {
+    /// The state of a number on the media.
+    pub const fn from_media(number: u64) -> Option<Self> {
+        match number {
+            0 => Some(Self::Idle),
+            1 => Some(Self::Changing),
+            2 => Some(Self::Copying),
             _ => None,
         }
     }
@@ -149,6 +192,11 @@ impl PuddleHeader {
         self.address.saturating_add(heap_offset(self.size))
     }
 
+    /// Bytes of the puddle's file.
+    pub fn file_size(&self) -> u64 {
+        self.size.saturating_mul(self.kind.copies())
+    }
+
     /// Whether `[address, address + len)` lies in the part of the puddle that log entries may write.
     pub fn admits(&self, address: u64, len: u64) -> bool {
         let Some(end) = address.checked_add(len) else {
@@ -196,12 +244,12 @@ impl PuddleHeader {
                 "a multiple of 2 MiB that ends below 2^47",
             );
         }
-        if self.is_root && self.kind != PuddleKind::Data {
+        if self.is_root && !self.kind.holds_objects() {
             return field(
                 "flags",
                 64,
                 u64::from(FLAG_ROOT),
-                "no root flag on a puddle that holds no data",
+                "no root flag on a puddle that holds no objects",
             );
         }
         Ok(())
@@ -275,42 +323,58 @@ pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
         expected: expected.into(),
     };
     let kind = media.kind.get();
-    let kind = PuddleKind::from_u32(kind)
-        .ok_or_else(|| field("kind", 12, kind, "1 (data), 2 (log) or 3 (log space)"))?;
+    let kind = PuddleKind::from_u32(kind).ok_or_else(|| {
+        field(
+            "kind",
+            12,
+            kind,
+            "1 (data), 2 (log), 3 (log space), 4 (records) or 5 (twin)",
+        )
+    })?;
     let flags = media.flags.get();
     if flags & !FLAG_ROOT != 0 {
         return Err(field("flags", 64, flags, "no bits but bit 0 (root puddle)"));
     }
-    let reserved_end = bytes.len().min(IMMUTABLE_SIZE as usize);
-    check_zero(
-        STRUCTURE,
-        72,
-        bytes.get(72..reserved_end).unwrap_or_default(),
-    )?;
+    let is_root = flags & FLAG_ROOT != 0;
+    let mut reserved = vec![72..IMMUTABLE_SIZE as usize];
+    if kind == PuddleKind::Twin && is_root {
+        let state = TWIN_STATE_OFFSET as usize;
+        reserved = vec![72..state, state + 8..IMMUTABLE_SIZE as usize];
+    }
+    for part in reserved {
+        let given = part.start..part.end.min(bytes.len());
+        check_zero(
+            STRUCTURE,
+            part.start as u64,
+            bytes.get(given).unwrap_or_default(),
+        )?;
+    }
     let header = PuddleHeader {
         kind,
         uuid: Uuid(media.uuid),
         owner: Uuid(media.owner),
         address: media.address.get(),
         size: media.size.get(),
-        is_root: flags & FLAG_ROOT != 0,
+        is_root,
     };
     header.validate()?;
     // A longer file is refused as well: the tail would hold bytes that nothing accounts for.
-    if file_len < header.size {
+    let expected = header.file_size();
+    if file_len < expected {
         return Err(FormatError::Truncated {
             structure: "puddle file",
-            needed: header.size,
+            needed: expected,
             found: file_len,
         });
     }
-    if file_len > header.size {
+    if file_len > expected {
         return Err(FormatError::Field {
             structure: STRUCTURE,
             field: "size",
             offset: 56,
             found: header.size,
-            expected: format!("{file_len:#x}, the size of the file").into(),
+            expected: format!("a size that goes with the file, which has {file_len:#x} bytes")
+                .into(),
         });
     }
     Ok(header)

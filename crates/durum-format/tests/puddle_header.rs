@@ -185,3 +185,40 @@ proptest! {
         prop_assert_eq!(parse(&encode(&header), header.size).unwrap(), header);
     }
 }
+
+#[test]
+fn a_twin_puddle_has_two_copies_and_its_root_a_state() {
+    let header = PuddleHeader {
+        kind: PuddleKind::Twin,
+        ..header()
+    };
+    assert_eq!(header.file_size(), 4 * UNIT);
+    let mut bytes = encode(&header).to_vec();
+    bytes.resize(1024, 0);
+    for state in [0, 1, 2, 0xff] {
+        // Which states there are is recovery's affair.
+        bytes[960] = state;
+        assert_eq!(parse(&bytes, 4 * UNIT).unwrap(), header);
+    }
+    for at in [959, 968] {
+        let mut changed = bytes.clone();
+        changed[at] = 1;
+        let error = parse(&changed, 4 * UNIT).unwrap_err();
+        assert!(matches!(error, FormatError::Reserved { offset, .. } if offset == at as u64));
+    }
+    let other = encode(&PuddleHeader {
+        is_root: false,
+        ..header
+    });
+    bytes[..other.len()].copy_from_slice(&other);
+    assert!(
+        parse(&bytes, 4 * UNIT).is_err(),
+        "only the root has a state"
+    );
+    bytes[960] = 0;
+    parse(&bytes, 4 * UNIT).unwrap();
+    assert!(matches!(
+        parse(&bytes, 2 * UNIT),
+        Err(FormatError::Truncated { found, .. }) if found == 2 * UNIT
+    ));
+}

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use durum_format::catalog::{
     self as format, Catalog, ClientRecord, Grant, GrantMode, QuarantineRecord, TypeRecord,
 };
-use durum_format::puddle::PuddleKind;
 use durum_format::store::StoreHeader;
 use durum_format::{FormatError, Uuid};
 use durum_persist::Site;
@@ -89,7 +88,7 @@ fn refusal(store: &Path, source: FormatError) -> Error {
 pub(crate) fn to_catalog(identity: &StoreHeader, contents: &Contents) -> Catalog {
     let mut members: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
     for (uuid, record) in &contents.puddles {
-        if record.kind == PuddleKind::Data {
+        if record.kind.holds_objects() {
             members.entry(record.owner).or_default().push(*uuid);
         }
     }

@@ -420,7 +420,12 @@ impl Copier<'_> {
             let length = (CHUNK_BYTES - offset % CHUNK_BYTES).min(rest.len());
             let (chunk, _) = rest.split_at(length);
             if chunk.iter().any(|byte| *byte != 0) {
-                to.write_all_at(chunk, offset as u64).map_err(failed)?;
+                // The source is clean: the main copy is whole, and all copies are to be the same.
+                for copy in 0..header.kind.copies() {
+                    let start = copy * header.size;
+                    to.write_all_at(chunk, start + offset as u64)
+                        .map_err(failed)?;
+                }
             }
             offset += length;
         }

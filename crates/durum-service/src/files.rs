@@ -74,7 +74,7 @@ pub(crate) fn header_of(uuid: Uuid, record: &PuddleRecord) -> PuddleHeader {
 pub(crate) fn create(store: &Path, header: &PuddleHeader) -> Result<MediaFile> {
     let path = puddle_path(store, header.uuid);
     let file = MediaFile::create_new(&path)
-        .map_err(|error| grown("creating a puddle", &path, header.size, error))?;
+        .map_err(|error| grown("creating a puddle", &path, header.file_size(), error))?;
     let made = fill(&file, header).and_then(|()| {
         // ORDER: the name is durable before the registry names the puddle; else a crash leaves a registered
         // puddle without a file.
@@ -85,13 +85,13 @@ pub(crate) fn create(store: &Path, header: &PuddleHeader) -> Result<MediaFile> {
         Err(error) => {
             // Should this fail as well, the file is an orphan and goes at the next open.
             let _ = file::remove(&path, REMOVAL);
-            Err(grown("making a puddle", &path, header.size, error))
+            Err(grown("making a puddle", &path, header.file_size(), error))
         }
     }
 }
 
 fn fill(file: &MediaFile, header: &PuddleHeader) -> io::Result<()> {
-    file.allocate(header.size, CREATION)?;
+    file.allocate(header.file_size(), CREATION)?;
     file.write_all_at(&puddle::encode(header), 0)?;
     // ORDER: header and length are durable before the registry names the puddle; else a crash leaves a
     // registered puddle that no opener accepts.
@@ -222,7 +222,7 @@ pub(crate) fn remove(store: &Path, uuid: Uuid) -> Result<()> {
 /// What a puddle holds, in words.
 pub(crate) fn kind_name(kind: PuddleKind) -> &'static str {
     match kind {
-        PuddleKind::Data => "a data puddle",
+        PuddleKind::Data | PuddleKind::Twin => "a data puddle",
         PuddleKind::Log => "a log puddle",
         PuddleKind::LogSpace => "a log space puddle",
         PuddleKind::Records => "a puddle of redo records",

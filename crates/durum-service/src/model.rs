@@ -41,6 +41,14 @@ impl EngineKind {
             .find(|engine| engine.name() == name)
     }
 
+    /// What the puddles of a pool with this engine hold.
+    pub fn puddle_kind(self) -> PuddleKind {
+        match self {
+            EngineKind::Twin => PuddleKind::Twin,
+            EngineKind::Hybrid | EngineKind::Shadow => PuddleKind::Data,
+        }
+    }
+
     /// The name used in commands, in the catalog and in messages.
     pub fn name(self) -> &'static str {
         match self {

@@ -51,7 +51,7 @@ pub trait Service: Send + Sync {
     /// `PoolMissing`; `PoolOpen` when this handle has it open.
     fn remove_pool(&self, name: &str) -> Result<()>;
 
-    /// Adds a puddle to an open pool, or makes a log or log space puddle of this client.
+    /// Adds a puddle to an open pool, of its [engine's kind](crate::EngineKind::puddle_kind), or makes a log or log space puddle of this client.
     ///
     /// `size` is a multiple of the unit (2 MiB). The file is allocated, zero behind its header, and durable
     /// on return, as is its registration.

@@ -13,7 +13,7 @@ use crate::alloc::{PoolHeap, PuddleHeap};
 use crate::announced::Announced;
 use crate::checker::Checker;
 use crate::described::Described;
-use crate::engine::{self, Alone, Engine};
+use crate::engine::{self, Alone, Copies, Engine};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::pages::PageTracking;
@@ -125,6 +125,8 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     /// What [`Engine::keeps_lines`] says, without a call.
     pub(crate) keeps_lines: bool,
+    /// Where its puddles have two copies.
+    pub(crate) copies: Option<Copies>,
     pub(crate) store: Arc<StoreInner>,
     pub(crate) poison: Arc<Poison>,
     survive: bool,
@@ -162,6 +164,7 @@ impl PoolInner {
             kind: grant.engine,
             engine,
             keeps_lines: engine.keeps_lines(),
+            copies: (grant.engine == EngineKind::Twin).then(Copies::default),
             store,
             poison,
             survive: options.survive_media_errors,
@@ -184,17 +187,21 @@ impl PoolInner {
         Ok(pool)
     }
 
+    /// A handle to this pool, unless it is being closed.
+    pub(crate) fn this(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
+    }
+
     pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
+        let second_range = self.store.info.space_size as usize;
         let owner = Owner {
             store_key: self.store.key,
             pool_key: self.key,
             pool: self.this.clone(),
             poison: self.poison.clone(),
             survive: self.survive,
-            home: match self.kind {
-                EngineKind::Shadow => Some(self.store.info.space_size as usize),
-                _ => None,
-            },
+            home: (self.kind == EngineKind::Shadow).then_some(second_range),
+            back: (self.kind == EngineKind::Twin).then_some(second_range),
             budget: (self.kind == EngineKind::Shadow).then(|| self.store.budget.clone()),
         };
         Puddle::map(
@@ -309,9 +316,9 @@ impl PoolInner {
     /// soon. For threads that have a [`Writer`](crate::engine::Writer), if the pool is one of Shadow.
     #[inline]
     pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
-        match self.keeps_lines {
-            true => self.store.journal().try_alone(),
-            false => None,
+        match self.kind {
+            EngineKind::Shadow => self.store.journal().try_alone(),
+            _ => None,
         }
     }
 
@@ -348,6 +355,7 @@ impl Drop for PoolInner {
             return;
         }
         if self.check_usable().is_ok() {
+            self.load_empty_heaps();
             self.give_back_unused(0, 0);
         }
         if self.kind == EngineKind::Shadow {

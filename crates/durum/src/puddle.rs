@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use durum_format::Uuid;
-use durum_format::puddle::{PuddleKind, heap_offset};
+use durum_format::puddle::heap_offset;
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
 use durum_service::PuddleGrant;
@@ -75,6 +75,8 @@ pub(crate) struct Puddle {
     pub(crate) private: bool,
     /// What to add to an address to get its home, where programs work in private pages (Shadow, but not on `file`).
     home: Option<usize>,
+    /// What to add to an address to get its back copy (Twin).
+    back: Option<usize>,
     /// Which store and pool it belongs to; 0 where it belongs to no pool.
     pub(crate) store_key: u64,
     pub(crate) pool_key: u64,
@@ -108,6 +110,7 @@ fn map_file(
     file: &MediaFile,
     address: usize,
     size: usize,
+    offset: u64,
     flags: MapFlags,
     domain: Domain,
 ) -> Result<()> {
@@ -121,7 +124,7 @@ fn map_file(
                 protection,
                 flags | MapFlags::FIXED,
                 file.as_fd(),
-                0,
+                offset,
             )
         }
     };
@@ -149,6 +152,8 @@ pub(crate) struct Owner {
     pub(crate) survive: bool,
     /// What to add to an address to get its home, where programs are to work in private pages.
     pub(crate) home: Option<usize>,
+    /// What to add to an address to get its back copy, where there are two copies.
+    pub(crate) back: Option<usize>,
     /// What its private pages count for, where they can be given back.
     pub(crate) budget: Option<Arc<Budget>>,
 }
@@ -199,11 +204,16 @@ impl Puddle {
             &grant.file,
             address + home.unwrap_or(0),
             size,
+            0,
             flags,
             domain,
         )?;
         if home.is_some() {
-            map_file(&grant.file, address, size, PRIVATE, domain)?;
+            map_file(&grant.file, address, size, 0, PRIVATE, domain)?;
+        }
+        if let Some(back) = owner.back {
+            let offset = size as u64;
+            map_file(&grant.file, address + back, size, offset, flags, domain)?;
         }
         if !private {
             // SAFETY: the mapping stays until `unmap`, which says so.
@@ -213,8 +223,12 @@ impl Puddle {
                     size,
                     &grant.file,
                     0,
-                    grant.kind == PuddleKind::Data && home.is_none(),
+                    grant.kind.holds_objects() && home.is_none(),
                 );
+                if let Some(back) = owner.back {
+                    let start = (address + back) as *const u8;
+                    durum_persist::record::mapped(start, size, &grant.file, size as u64, false);
+                }
             }
         }
         let puddle = Arc::new(Self {
@@ -226,6 +240,7 @@ impl Puddle {
             file: RwLock::new(private.then_some(grant.file)),
             private,
             home,
+            back: owner.back,
             store_key: owner.store_key,
             pool_key: owner.pool_key,
             pool: owner.pool,
@@ -254,6 +269,7 @@ impl Puddle {
         [
             Some(self.address),
             self.home.map(|home| self.address + home),
+            self.back.map(|back| self.address + back),
         ]
         .into_iter()
         .flatten()
@@ -263,6 +279,12 @@ impl Puddle {
     #[inline]
     pub(crate) fn home_offset(&self) -> usize {
         self.home.unwrap_or(0)
+    }
+
+    /// What to add to an address to get its back copy; 0 where there is none.
+    #[inline]
+    pub(crate) fn back_offset(&self) -> usize {
+        self.back.unwrap_or(0)
     }
 
     fn enter(&self, puddle: *mut Puddle) {
@@ -277,14 +299,14 @@ impl Puddle {
     /// these have nothing to be copied from but zeros, so they can be large ones.
     pub(crate) fn prepare_fresh(&self) {
         if !self.private {
-            // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
-            let _ = unsafe {
-                rustix::mm::madvise(
-                    (self.address + self.home_offset()) as *mut _,
-                    self.size,
-                    Advice::LinuxPopulateWrite,
-                )
-            };
+            let media = self.address + self.home_offset();
+            for start in [Some(media), self.back.map(|back| self.address + back)] {
+                let Some(start) = start else { continue };
+                // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
+                let _ = unsafe {
+                    rustix::mm::madvise(start as *mut _, self.size, Advice::LinuxPopulateWrite)
+                };
+            }
         }
         if (self.private || self.home.is_some())
             && let Err(error) = self.use_large_pages()
@@ -348,6 +370,9 @@ impl Puddle {
         if !self.private {
             let media = self.address + self.home_offset();
             durum_persist::record::unmapped(media as *const u8, self.size);
+            if let Some(back) = self.back {
+                durum_persist::record::unmapped((self.address + back) as *const u8, self.size);
+            }
         }
         for start in self.mappings() {
             // SAFETY: replaces our own mapping by reserved, inaccessible memory. Failing leaves the old mapping, which
@@ -438,7 +463,7 @@ impl Puddle {
     pub(crate) fn poison_at(&self, address: usize) {
         let offset = match self.contains(address, 1) {
             true => address - self.address,
-            false => address - self.address - self.home_offset(),
+            false => address - self.address - self.home_offset() - self.back_offset(),
         } as u64;
         let _ =
             self.failed

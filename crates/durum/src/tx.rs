@@ -20,6 +20,7 @@ use durum_persist::{count, record};
 use crate::announced::LARGE;
 use crate::budget::Budget;
 use crate::described::Described;
+use crate::engine::Turn;
 use crate::error::{Error, Result, Step};
 use crate::fault::forked;
 use crate::gate::Member;
@@ -378,6 +379,9 @@ impl Tx {
         let Some(pool) = state.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
+        if pool.copies.is_some() {
+            pool.engine.before_store(state)?;
+        }
         if len >= LARGE || !pool.keeps_lines {
             return pool.engine.announce(state, puddle, address, len, announce);
         }
@@ -707,6 +711,14 @@ impl Tx {
         self.state.borrow_mut().forget_pools();
     }
 
+    /// Waits until this transaction may change a pool with two copies, which one at a time may.
+    #[inline(never)]
+    fn take_turn(&self, pool: &Arc<PoolInner>) {
+        self.state.borrow_mut().turn = Turn::take(pool);
+        // The turn ends with what the transaction has touched.
+        self.touched.set(true);
+    }
+
     /// The outermost level begins on this pool.
     #[inline(always)]
     fn begin_on(&self, pool: &Arc<PoolInner>, durability: Durability) {
@@ -715,6 +727,9 @@ impl Tx {
         }
         self.home.set(pool);
         self.durability.set(durability);
+        if pool.copies.is_some() {
+            self.take_turn(pool);
+        }
         // A constant: the next transaction need not wait until it is known what this one stored.
         self.depth.set(1);
     }

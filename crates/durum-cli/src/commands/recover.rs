@@ -37,7 +37,7 @@ fn damaged_puddle(store: &ReadOnlyStore) -> Option<durum_service::Error> {
     let data = store
         .puddles()
         .into_iter()
-        .filter(|puddle| puddle.kind == PuddleKind::Data);
+        .filter(|puddle| puddle.kind.holds_objects());
     data.filter_map(|puddle| store.puddle(puddle.uuid).err())
         .next()
 }

@@ -60,7 +60,7 @@ impl<'a> PoolView<'a> {
         let all = store.puddles();
         let members = all
             .iter()
-            .filter(|puddle| puddle.owner == summary.uuid && puddle.kind == PuddleKind::Data);
+            .filter(|puddle| puddle.owner == summary.uuid && puddle.kind.holds_objects());
         let puddles = members
             .map(|puddle| store.puddle(puddle.uuid))
             .collect::<Result<Vec<_>, _>>()?;

@@ -67,7 +67,7 @@ impl Contents {
 fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Result<(), String> {
     let mut puddles = store.puddles().into_iter();
     let puddle = puddles
-        .rfind(|puddle| puddle.kind == PuddleKind::Data && puddle.address <= address)
+        .rfind(|puddle| puddle.kind.holds_objects() && puddle.address <= address)
         .filter(|puddle| puddle.size - (address - puddle.address) >= len)
         .ok_or("they do not lie in one data puddle")?;
     let view = store

@@ -110,7 +110,7 @@ impl Catalog {
             for uuid in &pool.puddles {
                 let fits = puddles
                     .get(uuid)
-                    .is_some_and(|p| p.kind == PuddleKind::Data && p.owner == pool.uuid);
+                    .is_some_and(|p| p.kind.holds_objects() && p.owner == pool.uuid);
                 if !fits || !taken.insert(*uuid) {
                     refuse(format!(
                         "pool {name:?}: puddle {uuid} does not hold data of this pool, or stands there twice"
@@ -141,7 +141,7 @@ impl Catalog {
             for grant in &client.grants {
                 let exists = puddles
                     .get(&grant.puddle)
-                    .is_some_and(|p| p.kind == PuddleKind::Data);
+                    .is_some_and(|p| p.kind.holds_objects());
                 if !exists || !granted.insert(grant.puddle) {
                     refuse(format!(
                         "client {uuid}: a grant for {}, which holds no data or is named twice",
@@ -152,11 +152,7 @@ impl Catalog {
         }
         let mut kept = HashSet::new();
         for log in &self.quarantine {
-            let logs = |uuid: &Uuid| {
-                puddles
-                    .get(uuid)
-                    .is_some_and(|p| p.kind != PuddleKind::Data)
-            };
+            let logs = |uuid: &Uuid| puddles.get(uuid).is_some_and(|p| !p.kind.holds_objects());
             for uuid in log.continuations.iter().chain([&log.puddle]) {
                 if !logs(uuid) || !kept.insert(*uuid) {
                     refuse(format!(
@@ -183,7 +179,7 @@ impl Catalog {
             .collect();
         for puddle in &self.puddles {
             let known = match puddle.kind {
-                PuddleKind::Data => listed.contains(&puddle.uuid),
+                PuddleKind::Data | PuddleKind::Twin => listed.contains(&puddle.uuid),
                 PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
                     clients.contains(&puddle.owner) || quarantined.contains(&puddle.uuid)
                 }

@@ -4,7 +4,7 @@ use super::object::{Extent, Object};
 use super::walk::{WINDOW, read_extent, words_of};
 use super::{EXTENT_HEADER_SIZE, ExtentKind, HeapBytes, HeapError};
 use crate::consts::GRANULE;
-use crate::puddle::{BITMAP_OFFSET, PuddleHeader, PuddleKind};
+use crate::puddle::{BITMAP_OFFSET, PuddleHeader};
 
 /// What lies at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn locate<B: HeapBytes + ?Sized>(
     header: &PuddleHeader,
     address: u64,
 ) -> Result<Option<Location>, HeapError<B::Error>> {
-    if header.validate().is_err() || header.kind != PuddleKind::Data {
+    if header.validate().is_err() || !header.kind.holds_objects() {
         return Err(HeapError::NotData);
     }
     if address < header.heap_address() || address >= header.end() {

@@ -7,7 +7,7 @@ use super::object::{Extent, ExtentObjects, Object, Slab};
 use super::slab::{SLAB_ALIGN, SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
 use super::{ExtentKind, HeapBytes, HeapError, SlabHeader, parse};
 use crate::consts::GRANULE;
-use crate::puddle::{self, BITMAP_OFFSET, PuddleHeader, PuddleKind};
+use crate::puddle::{self, BITMAP_OFFSET, PuddleHeader};
 
 /// Bitmap words read at a time.
 pub(super) const WINDOW: usize = 64;
@@ -94,7 +94,7 @@ impl<B: HeapBytes + ?Sized> Iterator for Extents<'_, B> {
         if self.done {
             return None;
         }
-        if self.header.validate().is_err() || self.header.kind != PuddleKind::Data {
+        if self.header.validate().is_err() || !self.header.kind.holds_objects() {
             self.done = true;
             return Some(Err(HeapError::NotData));
         }

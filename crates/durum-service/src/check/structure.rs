@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use durum_format::Uuid;
 use durum_format::extent::{self, HeapError};
-use durum_format::puddle::PuddleKind;
 
 use super::{CheckOptions, CheckReport, Severity};
 use crate::error::{Error, ErrorKind, Result};
@@ -75,7 +74,7 @@ pub(super) fn check(
     for (done, puddle) in (1..).zip(registered) {
         let file = files::puddle_path(reader.path(), puddle.uuid);
         match reader.puddle_unguarded(puddle.uuid) {
-            Ok(view) if puddle.kind == PuddleKind::Data => {
+            Ok(view) if puddle.kind.holds_objects() => {
                 check_heap(view, puddle.owner, &mut all, report)?;
             }
             // Logs were read with the plans for recovery.

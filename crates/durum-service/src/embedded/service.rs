@@ -44,7 +44,7 @@ impl Service for Embedded {
                 engine: spec.engine,
                 root_puddle: puddle.uuid,
             };
-            let kind = PuddleKind::Data;
+            let kind = spec.engine.puddle_kind();
             let root =
                 self.add_puddle(open, pool, kind, spec.root_puddle_size, true, |puddle| {
                     (
@@ -170,16 +170,23 @@ impl Service for Embedded {
                     reason,
                 })
             };
-            let owner = match (owner, kind) {
-                (PuddleOwner::Pool(pool), PuddleKind::Data) if self.has_open(open, pool) => pool,
-                (PuddleOwner::Pool(pool), PuddleKind::Data) => return Err(not_open(pool)),
-                (PuddleOwner::Pool(_), _) => {
-                    return refused("a pool owns data puddles; logs belong to the client");
+            let owner = match owner {
+                PuddleOwner::Pool(pool) => {
+                    let record = open.contents.pools.get(&pool);
+                    let Some(record) = record.filter(|_| self.has_open(open, pool)) else {
+                        return Err(not_open(pool));
+                    };
+                    if record.engine.puddle_kind() != kind {
+                        return refused(
+                            "a pool owns puddles of its engine's kind; logs belong to the client",
+                        );
+                    }
+                    pool
                 }
-                (PuddleOwner::Client, PuddleKind::Data) => {
+                PuddleOwner::Client if kind.holds_objects() => {
                     return refused("a client owns logs and log spaces; data belongs to a pool");
                 }
-                (PuddleOwner::Client, _) => self.client,
+                PuddleOwner::Client => self.client,
             };
             self.add_puddle(open, owner, kind, size, false, |_| (Vec::new(), Vec::new()))
         })

@@ -1,6 +1,7 @@
 //! Brings home locations into the state that recovery's plans ask for.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -8,13 +9,14 @@ use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
 use super::plan::ClientPlan;
-use super::write::WriteKind;
+use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::registry::contents::Contents;
 
 const LOGS: Site = Site("logs that are replayed");
 const HOME: Site = Site("recovered data");
+const ENDING: Site = Site("end of recovery");
 
 /// Makes all writes of a plan, and makes them durable; the logs, and what it relies on, before. Applying them again gives the same bytes.
 ///
@@ -36,13 +38,32 @@ pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Res
         sync(&file, HOME)?;
         files.insert(*puddle, file);
     }
-    for write in &plan.writes {
-        let file = match files.get(&write.puddle) {
-            Some(file) => file,
-            None => {
-                let file = open(store, contents, write.puddle)?;
-                files.entry(write.puddle).or_insert(file)
-            }
+    make(store, contents, &plan.writes, &mut files)?;
+    for file in files.values() {
+        // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
+        // leaves a transaction half undone or half done, and no log to tell. And both copies of a Twin pool before it is idle.
+        sync(file, HOME)?;
+    }
+    files.clear();
+    make(store, contents, &plan.endings, &mut files)?;
+    for file in files.values() {
+        // ORDER: as above, before the registry forgets that the pool was in use.
+        sync(file, ENDING)?;
+    }
+    Ok(())
+}
+
+/// Makes writes; those to files that are not in `files` put them there.
+fn make(
+    store: &Path,
+    contents: &Contents,
+    writes: &[HomeWrite],
+    files: &mut BTreeMap<Uuid, MediaFile>,
+) -> Result<()> {
+    for write in writes {
+        let file = &*match files.entry(write.puddle) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(open(store, contents, write.puddle)?),
         };
         let failed = |operation| {
             move |source| Error::Io {
@@ -65,11 +86,6 @@ pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Res
                     .map_err(failed("recovering a bitmap"))?;
             }
         }
-    }
-    for file in files.values() {
-        // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
-        // leaves a transaction half undone or half done, and no log to tell.
-        sync(file, HOME)?;
     }
     Ok(())
 }

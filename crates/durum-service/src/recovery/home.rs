@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
-use durum_format::puddle::{PuddleHeader, PuddleKind};
+use durum_format::puddle::PuddleHeader;
 use durum_persist::file::MediaFile;
 
 use super::plan::Obstacle;
@@ -45,7 +45,7 @@ impl<'a> Home<'a> {
         let granted = contents
             .puddles
             .iter()
-            .filter(|(_, record)| record.kind == PuddleKind::Data && pools.contains(&record.owner))
+            .filter(|(_, record)| record.kind.holds_objects() && pools.contains(&record.owner))
             .map(|(uuid, record)| (record.address, files::header_of(*uuid, record)))
             .collect();
         Home {

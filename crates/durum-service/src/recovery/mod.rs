@@ -12,6 +12,7 @@ mod home;
 mod logs;
 pub(crate) mod plan;
 mod records;
+mod twin;
 mod write;
 
 pub(crate) use self::plan::{ClientPlan, plan_client};

@@ -11,6 +11,7 @@ use durum_format::{Fault, Uuid};
 use super::home::Home;
 use super::logs::LogPuddles;
 use super::records;
+use super::twin;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
@@ -54,6 +55,10 @@ pub(crate) struct ClientPlan {
     pub(crate) writes: Vec<HomeWrite>,
     /// Data puddles with bytes that no write brings again: they went home with a record.
     pub(crate) relied_on: BTreeSet<Uuid>,
+    /// Writes that follow when all others are durable.
+    pub(crate) endings: Vec<HomeWrite>,
+    /// What happens to each Twin pool of which one copy is not whole.
+    pub(crate) twins: Vec<Verdict>,
     /// The logs that must not be replayed.
     pub(crate) invalid: Vec<InvalidLog>,
     /// Log and log space puddles that a valid log or log space is made of: they may go when the writes are durable.
@@ -78,7 +83,8 @@ impl RecoveryReport {
     /// Adds what the plan for a client does.
     pub(crate) fn count(&mut self, plan: &ClientPlan) {
         let verdicts = |verdict| {
-            let matching = plan.verdicts.iter().filter(|found| **found == verdict);
+            let all = plan.verdicts.iter().chain(&plan.twins);
+            let matching = all.filter(|found| **found == verdict);
             matching.count() as u64
         };
         self.log_spaces += plan.log_spaces;
@@ -136,6 +142,7 @@ pub(crate) fn plan_client(
     let read = read_logs(&logs, &listed.logs, &mut plan);
     let mut home = Home::new(store, contents, client);
     records::plan_records(store, contents, client, &mut home, &mut plan)?;
+    twin::plan_twins(store, contents, client, &mut plan)?;
     let total = listed.logs.len() as u64;
     for (done, log) in (1..).zip(&read.logs) {
         decide_log(&logs, log, &read.reached, &mut home, &mut plan)?;

@@ -315,7 +315,10 @@ impl Contents {
         let mut space = crate::space::Space::new(base, size, base);
         for (uuid, record) in &self.puddles {
             let owned = match record.kind {
-                PuddleKind::Data => self.pools.contains_key(&record.owner),
+                PuddleKind::Data | PuddleKind::Twin => self
+                    .pools
+                    .get(&record.owner)
+                    .is_some_and(|pool| pool.engine.puddle_kind() == record.kind),
                 PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
                     self.clients.contains(&record.owner) || self.is_quarantined_file(*uuid)
                 }

@@ -145,6 +145,7 @@ pub(super) fn decode_puddle(bytes: &[u8]) -> Result<PuddleRecord, Refusal> {
         2 => PuddleKind::Log,
         3 => PuddleKind::LogSpace,
         4 => PuddleKind::Records,
+        5 => PuddleKind::Twin,
         other => {
             return refuse(format!(
                 "puddle kind {other}, which this build does not know"

@@ -5,13 +5,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use durum_format::puddle::{self, PuddleKind};
+use durum_format::puddle;
 use durum_format::{GRANULE, UNIT, extent};
 use durum_service::PuddleOwner;
 
 use super::heap::{LARGE_GRANULES, PuddleHeap};
 use super::slab::{Class, Slab};
 use crate::error::{Error, Result};
+use crate::fault::guarded;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 
@@ -406,7 +407,7 @@ impl PoolInner {
         let grant = loop {
             match self.store.service.create_puddle(
                 PuddleOwner::Pool(self.uuid),
-                PuddleKind::Data,
+                self.kind.puddle_kind(),
                 size,
             ) {
                 Err(durum_service::Error::StorageFull { .. }) if size > needed => {
@@ -481,6 +482,26 @@ impl PoolInner {
                 bytes -= puddle.size as u64;
                 unused_free = others;
                 self.give_back(&puddle);
+            }
+        }
+    }
+
+    /// Loads the heaps of puddles that hold nothing, such as a crash leaves when a transaction was rolled back that the pool had grown for: only of loaded
+    /// heaps it is known that they are unused.
+    pub(crate) fn load_empty_heaps(&self) {
+        let puddles = self
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for puddle in puddles.iter().filter(|puddle| puddle.heap.get().is_none()) {
+            let bitmap = puddle.at(puddle::BITMAP_OFFSET as usize).cast::<u64>();
+            let mut words = 0..puddle::bitmap_words(puddle.size as u64) as usize;
+            // SAFETY: the bitmap of a mapped puddle; nobody allocates in a pool that is being closed.
+            let is_empty = guarded(|| words.all(|word| unsafe { bitmap.add(word).read() } == 0));
+            if is_empty && puddle.check_failed().is_ok() {
+                // Where that fails the puddle stays, which is no loss but of room.
+                let _ = self.load_heap(puddle);
             }
         }
     }

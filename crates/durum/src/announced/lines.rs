@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use durum_persist::wide;
+use durum_persist::{line, wide};
 
 pub(super) const LINE: usize = 64;
 
@@ -43,6 +43,17 @@ pub(crate) struct AnnouncedLine<'a> {
     /// Bit n: byte n of `old` is what it was before. The others of `old` are nothing.
     pub(crate) saved: u64,
     pub(crate) old: &'a [MaybeUninit<u64>; 8],
+}
+
+impl AnnouncedLine<'_> {
+    /// Brings back what was kept, in a line of a mapped puddle that this thread has announced.
+    pub(crate) fn restore(&self) {
+        for (first, ones) in runs(self.saved) {
+            let old = self.old.as_ptr().cast::<u8>();
+            // SAFETY: bytes that this transaction announced, in a mapped puddle; `old` has 64 bytes.
+            unsafe { line::copy((self.address + first) as *mut u8, old.add(first), ones) };
+        }
+    }
 }
 
 /// Lines by number (address divided by 64), each once, in the order in which they came.

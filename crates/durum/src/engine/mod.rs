@@ -2,6 +2,7 @@
 
 mod hybrid;
 mod shadow;
+mod twin;
 
 use durum_service::EngineKind;
 
@@ -11,15 +12,25 @@ use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
 
 pub(crate) use shadow::{Alone, FreedAt, Journal, Section, Writer};
+pub(crate) use twin::{Copies, Turn};
 
 /// The sites of all engines.
-pub(crate) const SITES: &[&[durum_persist::Site]] =
-    &[hybrid::SITES, hybrid::PRIVATE_SITES, shadow::SITES];
+pub(crate) const SITES: &[&[durum_persist::Site]] = &[
+    hybrid::SITES,
+    hybrid::PRIVATE_SITES,
+    shadow::SITES,
+    twin::SITES,
+];
 
 /// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
 ///
 /// The transaction tells it each range before the program stores there, and leaves it the order of everything that reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
+    /// Called once the transaction has a pool and is about to announce in it, before anything that was there changes. For pools with [`Copies`].
+    fn before_store(&self, _tx: &mut TxState) -> Step {
+        Ok(())
+    }
+
     /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for ranges that are [kept by line](Engine::keeps_lines).
     fn announce(
         &self,
@@ -59,6 +70,7 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
 pub(crate) fn engine(kind: EngineKind) -> Option<&'static dyn Engine> {
     match kind {
         EngineKind::Hybrid => Some(&hybrid::Hybrid),
+        EngineKind::Twin => Some(&twin::Twin),
         EngineKind::Shadow => Some(&shadow::Shadow),
         _ => None,
     }

@@ -39,7 +39,7 @@ use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
 use super::Engine;
-use crate::announced::{Announced, AnnouncedLine, runs};
+use crate::announced::Announced;
 use crate::error::{Result, Step};
 use crate::fault::{Guard, guarded, media_failed};
 use crate::media::Barrier;
@@ -144,7 +144,7 @@ impl Engine for Shadow {
             });
             for line in tx.announced.lines() {
                 home::note(line.address);
-                restore(&line);
+                line.restore();
             }
         });
         if let Some(section) = &mut tx.section {
@@ -345,14 +345,6 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
     }
     for (index, piece) in bytes.chunks(COPY_PIECE).enumerate() {
         push_copy(record, (target + index * COPY_PIECE) as u64, piece);
-    }
-}
-
-fn restore(line: &AnnouncedLine<'_>) {
-    for (first, ones) in runs(line.saved) {
-        let old = line.old.as_ptr().cast::<u8>();
-        // SAFETY: bytes that this transaction announced, in a mapped puddle; `old` has 64 bytes.
-        unsafe { line::copy((line.address + first) as *mut u8, old.add(first), ones) };
     }
 }
 

@@ -99,6 +99,7 @@ impl StoreInner {
             poison: self.poison.clone(),
             survive: false,
             home: None,
+            back: None,
             budget: None,
         };
         Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)

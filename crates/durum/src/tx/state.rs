@@ -5,11 +5,12 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use durum_persist::line;
+use durum_service::EngineKind;
 
 use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
-use crate::engine::{self, Engine, Section, Writer};
+use crate::engine::{self, Engine, Section, Turn, Writer};
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
 use crate::log::LogWriter;
@@ -71,6 +72,8 @@ pub(crate) struct TxState {
     pub(crate) writer: Option<Writer>,
     /// The transaction is a section: changes that nobody announces are found.
     pub(crate) section: Option<Section>,
+    /// The right to change its pool, where that has two copies.
+    pub(crate) turn: Option<Turn>,
     pub(crate) barrier: Barrier,
     /// Old contents of announced ranges, where they are not kept in the log (`file` domain).
     pub(crate) backups: Saved,
@@ -108,6 +111,7 @@ impl TxState {
             log: None,
             writer: None,
             section: None,
+            turn: None,
             barrier: Barrier::default(),
             backups: Saved::default(),
             backed: Announced::default(),
@@ -310,6 +314,9 @@ impl TxState {
         if self.is_empty() {
             self.forget_pools();
         }
+        if pool.copies.is_some() {
+            self.have_turn(pool)?;
+        }
         if let Some(first) = self.pools.first()
             && !(first.engine.commits_with_others() && first.kind == pool.kind)
         {
@@ -328,9 +335,26 @@ impl TxState {
         Ok(())
     }
 
+    /// Waits for the turn of a pool with two copies on which the transaction did not begin.
+    fn have_turn(&mut self, pool: &Arc<PoolInner>) -> Result<()> {
+        match &self.turn {
+            Some(turn) if turn.pool().key == pool.key => Ok(()),
+            Some(turn) => Err(Error::MixedEngines {
+                first: turn.pool().name.clone(),
+                first_engine: turn.pool().kind.name(),
+                second: pool.name.clone(),
+                second_engine: pool.kind.name(),
+            }),
+            None => {
+                self.turn = Turn::take(pool);
+                Ok(())
+            }
+        }
+    }
+
     /// The thread is about to change what all transactions of the pool share, so that no other may take itself to be alone.
     pub(super) fn have_part_in(&mut self, pool: &PoolInner) {
-        if pool.keeps_lines {
+        if pool.kind == EngineKind::Shadow {
             let journal = pool.store.journal();
             self.writer.get_or_insert_with(|| Writer::new(journal));
         }
@@ -369,7 +393,8 @@ impl TxState {
             && self.volatile.is_empty()
             && self.kept.is_empty()
             && self.log.is_none()
-            && self.section.is_none();
+            && self.section.is_none()
+            && self.turn.is_none();
         if !is_plain {
             self.clear_more();
         }
@@ -393,6 +418,10 @@ impl TxState {
             && let Some(pool) = self.pools.first()
         {
             section.end(pool);
+        }
+        if self.turn.take().is_some() {
+            // The next transaction has to say first that it is about to change the pool.
+            self.recent = 0..0;
         }
         if !self.set_bytes.is_empty() {
             self.sets.clear();

@@ -47,6 +47,10 @@ const RUNS: &[&Workload] = &[
 fn is_of_another_engine(run: &Workload) -> bool {
     match engine() {
         Engine::Hybrid => is_long(run),
+        Engine::Twin => {
+            let logs = [raw_log::PROTOCOLS.name, chaining::FULL.name];
+            is_long(run) || logs.contains(&run.name) || !run.is_possible()
+        }
         _ => run.name == raw_log::PROTOCOLS.name,
     }
 }
@@ -59,8 +63,9 @@ fn is_long(run: &Workload) -> bool {
 /// Whether the engine that the tests run on has this site.
 fn is_of_this_engine(site: &str) -> bool {
     match engine() {
-        Engine::Hybrid => !site.starts_with("shadow"),
-        _ => !["hybrid", "raw log", "log", "persist"]
+        Engine::Hybrid => !["shadow", "twin"].iter().any(|name| site.starts_with(name)),
+        Engine::Twin => site.starts_with("twin"),
+        _ => !["hybrid", "twin", "raw log", "log", "persist"]
             .iter()
             .any(|name| site.starts_with(name)),
     }

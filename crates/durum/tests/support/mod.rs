@@ -54,6 +54,11 @@ pub fn engine() -> durum::Engine {
     }
 }
 
+/// Whether that engine keeps logs on the media.
+pub fn has_logs() -> bool {
+    engine() != durum::Engine::Twin
+}
+
 /// Options for a pool of that engine.
 pub fn pool_options() -> durum::PoolOptions {
     durum::PoolOptions::new().engine(engine())

@@ -1,0 +1,475 @@
+//! Twin: changes in place, while a second copy stays whole (Romulus, SPAA'18, §4).
+//!
+//! ```text
+//! state: changing | main | state: copying | back, state: idle      4 fences
+//! ```
+//!
+//! `|` is a fence. The program works in the main copies. Before the first store of a transaction the state says that only the back copies are whole; once
+//! all that was announced is durable in main, it says that these are, and the transaction is durable. Then the lines that differ are copied to back. A crash
+//! leaves at least one copy whole, and the state tells which: recovery makes the other one the same (`durum-service`, `recovery/twin.rs`).
+//!
+//! There is no log on the media, and what an allocation changes is announced like anything else, so it costs no fence of its own. One transaction of a pool
+//! runs at a time: the whole pool has one state.
+//!
+//! On `file`, stores stay private to the process until they are written back, so that the state is changed by the commit. Four syncs if all that changed is in
+//! one puddle file.
+
+mod turn;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use durum_format::puddle::{TWIN_STATE_OFFSET, TwinState};
+use durum_persist::{Site, line};
+
+use super::Engine;
+use crate::announced::Announced;
+use crate::error::{Error, Result, Step};
+use crate::fault::{guarded, media_failed};
+use crate::media::Barrier;
+use crate::pool::PoolInner;
+use crate::puddle::Puddle;
+use crate::space::puddle_at;
+use crate::tx::{Announce, TxState};
+
+pub(crate) use turn::Turn;
+
+const CHANGING_WRITE: Site = Site("twin: write back the state, changing");
+const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
+const MAIN_WRITE: Site = Site("twin.commit: write back main");
+const MAIN_FENCE: Site = Site("twin.commit: fence after main");
+const COPYING_WRITE: Site = Site("twin.commit: write back the state, copying");
+const COPYING_FENCE: Site = Site("twin.commit: fence after the state, copying");
+const BACK_WRITE: Site = Site("twin.commit: write back the back copy");
+const BACK_FENCE: Site = Site("twin.commit: fence after the back copy");
+const ABORT_WRITE: Site = Site("twin.abort: write back what is restored");
+const ABORT_FENCE: Site = Site("twin.abort: fence after what is restored");
+const PERSIST_WRITE: Site = Site("twin.persist: write back main");
+const PERSIST_FENCE: Site = Site("twin.persist: fence after main");
+const PERSIST_BACK_WRITE: Site = Site("twin.persist: write back the back copy");
+const PERSIST_BACK_FENCE: Site = Site("twin.persist: fence after the back copy");
+
+/// The sites of this engine.
+pub(crate) const SITES: &[Site] = &[
+    CHANGING_WRITE,
+    CHANGING_FENCE,
+    MAIN_WRITE,
+    MAIN_FENCE,
+    COPYING_WRITE,
+    COPYING_FENCE,
+    BACK_WRITE,
+    BACK_FENCE,
+    ABORT_WRITE,
+    ABORT_FENCE,
+    PERSIST_WRITE,
+    PERSIST_FENCE,
+    PERSIST_BACK_WRITE,
+    PERSIST_BACK_FENCE,
+];
+
+/// What the engine keeps of an open pool.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    /// Whose transaction may change the pool.
+    turns: turn::Turns,
+    root: OnceLock<Arc<Puddle>>,
+    /// The media say that main is being changed. Changed by the thread whose turn it is.
+    is_changing: AtomicBool,
+}
+
+impl Copies {
+    /// The puddle that has the state.
+    fn root(&self, pool: &PoolInner) -> Result<&Arc<Puddle>> {
+        match self.root.get() {
+            Some(root) => Ok(root),
+            None => {
+                let found = pool.root_puddle()?;
+                Ok(self.root.get_or_init(|| found))
+            }
+        }
+    }
+
+    /// Stores the state, which is durable after a write-back and a fence.
+    fn set_state(&self, pool: &PoolInner, state: TwinState) -> Result<&Arc<Puddle>> {
+        let root = self.root(pool)?;
+        let word = root.at(TWIN_STATE_OFFSET as usize).cast::<u64>();
+        // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it is.
+        guarded(|| unsafe { line::store_u64(word.as_ptr(), state as u64) });
+        Ok(root)
+    }
+
+    /// Makes the media say that main is about to change, if they do not yet.
+    fn begin(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
+        if self.is_changing.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let root = self.set_state(pool, TwinState::Changing)?;
+        // What has been tried counts: an abort has to take it back.
+        self.is_changing.store(true, Ordering::Relaxed);
+        // ORDER: durable before the first store to main, which may reach the media at any time: from then on a crash needs the back copy. The back copy is
+        // whole: the last transaction has fenced it.
+        barrier.write_back(
+            root,
+            root.address + TWIN_STATE_OFFSET as usize,
+            8,
+            CHANGING_WRITE,
+        )?;
+        barrier.fence(root.private, CHANGING_FENCE)
+    }
+
+    /// Says that both copies are whole. Not durable: should a crash find an older state, recovery compares two copies that are the same.
+    fn end(&self, pool: &PoolInner) {
+        // The root was found when the state was changed first.
+        let _ = self.set_state(pool, TwinState::Idle);
+        self.is_changing.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The engine without state: what it keeps of a pool is in the pool's [`Copies`].
+#[derive(Debug)]
+pub(super) struct Twin;
+
+impl Twin {
+    /// The transaction's pool and its copies: a transaction has one pool of this engine.
+    fn copies(tx: &TxState) -> Result<(&PoolInner, &Copies)> {
+        let pool = tx.pools.first().ok_or(Error::NoTransaction)?;
+        let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+        Ok((pool, copies))
+    }
+}
+
+impl Engine for Twin {
+    fn before_store(&self, tx: &mut TxState) -> Step {
+        let TxState { pools, barrier, .. } = tx;
+        let pool = pools.first().ok_or(Error::NoTransaction)?;
+        if !pool.store.private
+            && let Some(copies) = &pool.copies
+        {
+            copies.begin(pool, barrier)?;
+        }
+        Ok(())
+    }
+
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        _announce: Announce,
+    ) -> Step {
+        // Smaller ranges are kept by line.
+        if !tx.announced.covers(address, len) {
+            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+            guarded(|| unsafe { tx.backups.save(address, len) });
+            tx.announced.insert(address, len);
+        }
+        puddle.check_failed()?;
+        Ok(())
+    }
+
+    fn commit(&self, tx: &mut TxState) -> Step {
+        let is_deferred = !(tx.bits.is_empty() && tx.bitmaps.is_empty() && tx.sets.is_empty());
+        if tx.announced.is_empty() && !is_deferred {
+            return Ok(());
+        }
+        check_media(tx)?;
+        {
+            let TxState { pools, barrier, .. } = &mut *tx;
+            let pool = pools.first().ok_or(Error::NoTransaction)?;
+            let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+            copies.begin(pool, barrier)?;
+        }
+        if is_deferred {
+            make_deferred(tx);
+        }
+        let TxState {
+            pools,
+            announced,
+            barrier,
+            ..
+        } = &mut *tx;
+        let pool = pools.first().ok_or(Error::NoTransaction)?;
+        let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+        let private = pool.store.private;
+        write_back_main(announced, barrier, private, MAIN_WRITE)?;
+        // ORDER: main is durable before the state says that it is whole.
+        barrier.fence(private, MAIN_FENCE)?;
+        if media_failed() {
+            pool.check_media()?;
+        }
+        let root = copies.set_state(pool, TwinState::Copying)?;
+        barrier.write_back(
+            root,
+            root.address + TWIN_STATE_OFFSET as usize,
+            8,
+            COPYING_WRITE,
+        )?;
+        // ORDER: the state is durable before the back copy changes, which a crash would go back to until then. From here on the transaction is durable.
+        barrier.fence(private, COPYING_FENCE)?;
+        // Should anything fail now, the store is poisoned, and what the caller is told of the outcome is that nobody knows it.
+        copy_to_back(
+            announced,
+            pool.store.info.space_size as usize,
+            barrier,
+            private,
+        )?;
+        // ORDER: the back copy is durable before main changes again.
+        barrier.fence(private, BACK_FENCE)?;
+        if media_failed() {
+            pool.check_media()?;
+        }
+        copies.end(pool);
+        Ok(())
+    }
+
+    fn abort(&self, tx: &mut TxState) {
+        guarded(|| {
+            // What was saved last goes back first.
+            tx.backups.restore(|target, saved| {
+                // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
+                unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
+            });
+            tx.announced.lines().for_each(|line| line.restore());
+        });
+        let Ok((pool, copies)) = Self::copies(tx) else {
+            return;
+        };
+        if !copies.is_changing.load(Ordering::Relaxed) || pool.check_usable().is_err() {
+            // After a failure the state stays as it is: the next opener brings main back from the other copy.
+            return;
+        }
+        let TxState {
+            pools,
+            announced,
+            barrier,
+            ..
+        } = tx;
+        let private = pools[0].store.private;
+        let restored = write_back_main(announced, barrier, private, ABORT_WRITE)
+            // ORDER: main is as it was, durably, before the state says that it is whole.
+            .and_then(|()| barrier.fence(private, ABORT_FENCE));
+        let pool = &pools[0];
+        if restored.is_ok()
+            && pool.check_usable().is_ok()
+            && let Some(copies) = &pool.copies
+        {
+            copies.end(pool);
+        }
+    }
+
+    fn persist(
+        &self,
+        tx: &mut TxState,
+        pool: &PoolInner,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+    ) -> Result<()> {
+        // Two who copy the same line to back would put something old there.
+        let turn = tx.turn.as_ref();
+        let _turn = match turn.is_some_and(|turn| turn.pool().key == pool.key) {
+            true => None,
+            false => pool.this().as_ref().and_then(Turn::take),
+        };
+        // What the transaction that runs has announced becomes durable with it, or not at all.
+        let mut gaps = Announced::default();
+        tx.announced
+            .for_each_gap(address, len, |gap| gaps.insert(gap.start, gap.len()));
+        let (barrier, private) = (&mut tx.barrier, puddle.private);
+        // The state stays as it is. Recovery brings these bytes from one copy to the other as they are there; after the second fence they are the same in both.
+        let mut result = Ok(());
+        gaps.for_each(false, |address, len| {
+            if result.is_ok() {
+                // ORDER: durable with the fence below.
+                result = guarded(|| barrier.write_back(puddle, address, len, PERSIST_WRITE));
+            }
+        });
+        result?;
+        // ORDER: main is durable before back changes: recovery may copy from either.
+        barrier.fence(private, PERSIST_FENCE)?;
+        puddle.check_failed()?;
+        let distance = pool.store.info.space_size as usize;
+        let mut result = Ok(());
+        gaps.for_each(false, |address, len| {
+            // SAFETY: both copies are mapped, and the caller of `persist` promised that nobody changes the range.
+            guarded(|| unsafe {
+                line::copy((address + distance) as *mut u8, address as *const u8, len);
+            });
+            if result.is_ok() {
+                // ORDER: durable with the fence below.
+                result =
+                    write_back_copy(barrier, address, len, distance, private, PERSIST_BACK_WRITE);
+            }
+        });
+        result?;
+        // ORDER: durable on return; that is what the caller asked for.
+        barrier.fence(private, PERSIST_BACK_FENCE)?;
+        puddle.check_failed()
+    }
+
+    fn commits_with_others(&self) -> bool {
+        false
+    }
+
+    fn keeps_lines(&self) -> bool {
+        true
+    }
+}
+
+/// The error of a page that failed, if any.
+fn check_media(tx: &TxState) -> Step {
+    if media_failed() {
+        tx.pools.iter().try_for_each(|pool| pool.check_media())?;
+    }
+    Ok(())
+}
+
+/// Makes the stores that were to happen at the commit, announced like all others: what fails later is taken back with them.
+fn make_deferred(tx: &mut TxState) {
+    let TxState {
+        announced,
+        bitmaps,
+        bits,
+        sets,
+        set_bytes,
+        backups,
+        ..
+    } = tx;
+    let mut announce = |address: usize, len: usize| {
+        // SAFETY: ranges in mapped puddles that nobody else changes: this thread has the pool's turn, and the caller of `set` promised it.
+        match len < crate::announced::LARGE {
+            true => unsafe { announced.insert_saving(address, len) },
+            false => {
+                // SAFETY: as above.
+                unsafe { backups.save(address, len) };
+                announced.insert(address, len);
+            }
+        }
+    };
+    guarded(|| {
+        for bitmap in bitmaps.iter() {
+            announce(bitmap.address, bitmap.len * 8);
+            // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
+            unsafe {
+                let words = bitmap.words.as_ptr().cast();
+                line::copy(bitmap.address as *mut u8, words, bitmap.len * 8);
+            }
+        }
+        for change in bits.iter() {
+            announce(change.word, 8);
+            let word = change.word as *mut u64;
+            // SAFETY: a bitmap word in a puddle of this transaction; only the thread whose turn it is changes such words.
+            unsafe {
+                let old = word.read();
+                line::store_u64(
+                    word,
+                    match change.set {
+                        true => old | change.mask,
+                        false => old & !change.mask,
+                    },
+                );
+            }
+        }
+        for set in sets.iter() {
+            announce(set.target, set.len);
+            let source = &set_bytes[set.from..set.from + set.len];
+            // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
+            unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) };
+        }
+    });
+}
+
+/// The lines of main that hold announced bytes, each once, as ranges of whole lines.
+fn for_each_line_range(announced: &Announced, mut visit: impl FnMut(usize, usize)) {
+    announced.for_each(true, |address, len| {
+        let start = address / line::LINE * line::LINE;
+        let end = (address + len).next_multiple_of(line::LINE);
+        visit(start, end - start);
+    });
+}
+
+/// Writes back every line of main with an announced byte. Also where a line holds what it held before: what it held meanwhile may have reached the media.
+fn write_back_main(
+    announced: &Announced,
+    barrier: &mut Barrier,
+    private: bool,
+    site: Site,
+) -> Result<()> {
+    let mut result = Ok(());
+    guarded(|| {
+        for_each_line_range(announced, |address, len| match private {
+            // SAFETY: whole lines around announced ranges, inside mapped puddles.
+            // ORDER: durable with the caller's fence; the caller says why.
+            false => unsafe { line::write_back(address as *const u8, len, site) },
+            true => {
+                if result.is_ok() {
+                    result = write_file(barrier, address, len, site);
+                }
+            }
+        });
+    });
+    result
+}
+
+fn write_file(barrier: &mut Barrier, address: usize, len: usize, site: Site) -> Result<()> {
+    let Some(puddle) = puddle_at(address) else {
+        return Ok(());
+    };
+    // SAFETY: puddles live while their store is open.
+    barrier.write_back(unsafe { puddle.as_ref() }, address, len, site)
+}
+
+/// Copies the lines to back that differ there, and writes them back.
+fn copy_to_back(
+    announced: &Announced,
+    distance: usize,
+    barrier: &mut Barrier,
+    private: bool,
+) -> Result<()> {
+    let mut result = Ok(());
+    guarded(|| {
+        for_each_line_range(announced, |address, len| {
+            for start in (address..address + len).step_by(line::LINE) {
+                let (main, back) = (
+                    start as *const [u64; 8],
+                    (start + distance) as *mut [u64; 8],
+                );
+                // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
+                let differs = unsafe { main.read() != back.read() };
+                if !differs || result.is_err() {
+                    continue;
+                }
+                // SAFETY: as above.
+                unsafe { line::copy_words(back.cast(), main.cast(), 8) };
+                result = write_back_copy(barrier, start, line::LINE, distance, private, BACK_WRITE);
+            }
+        });
+    });
+    result
+}
+
+/// Writes back the back copy of a range of main.
+fn write_back_copy(
+    barrier: &mut Barrier,
+    address: usize,
+    len: usize,
+    distance: usize,
+    private: bool,
+    site: Site,
+) -> Result<()> {
+    let back = (address + distance) as *const u8;
+    if !private {
+        // SAFETY: the back copy of a range inside a mapped puddle.
+        // ORDER: durable with the caller's fence; the caller says why.
+        unsafe { line::write_back(back, len, site) };
+        return Ok(());
+    }
+    let Some(puddle) = puddle_at(address) else {
+        return Ok(());
+    };
+    // SAFETY: puddles live while their store is open; the copy is mapped behind it.
+    let (puddle, bytes) = unsafe { (puddle.as_ref(), std::slice::from_raw_parts(back, len)) };
+    let offset = puddle.size + (address - puddle.address);
+    barrier.write_bytes(puddle, offset as u64, bytes)
+}

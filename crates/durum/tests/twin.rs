@@ -1,0 +1,496 @@
+//! Twin: what its transactions cost, that both copies are the same afterwards, and what a pool with two copies refuses.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use durum::{
+    Announce, Domain, Durability, Engine, Error, Pool, PoolOptions, Store, StoreOptions, Tx,
+    thread_counters,
+};
+use tempfile::TempDir;
+
+mod support;
+
+const SIZE: usize = 2 << 20;
+
+#[repr(C)]
+struct Root {
+    words: [u64; 1024],
+    list: *mut Node,
+}
+durum::describe!(Root as "root" { words, list });
+
+#[repr(C)]
+struct Node {
+    value: u64,
+    next: *mut Node,
+}
+durum::describe!(Node as "node" { value, next });
+
+fn twin() -> PoolOptions {
+    PoolOptions::new().engine(Engine::Twin)
+}
+
+fn store(options: StoreOptions) -> (TempDir, Store, Pool, *mut Root) {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = Store::create(dir.path().join("store"), options).unwrap();
+    let pool = store.create_pool("pool", twin()).unwrap();
+    let root = pool.root().unwrap();
+    (dir, store, pool, root)
+}
+
+/// The files of the puddles of all pools; there is one pool.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let puddles = std::fs::read_dir(dir.join("store/puddles")).unwrap();
+    puddles
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| kind(path) == 5)
+        .collect()
+}
+
+/// What the header says that a puddle holds.
+fn kind(path: &Path) -> u8 {
+    let mut kind = [0];
+    File::open(path)
+        .unwrap()
+        .read_exact_at(&mut kind, 12)
+        .unwrap();
+    kind[0]
+}
+
+/// Whether the header says that it is the root puddle of its pool.
+fn is_root(path: &Path) -> bool {
+    let mut flags = [0];
+    File::open(path)
+        .unwrap()
+        .read_exact_at(&mut flags, 64)
+        .unwrap();
+    flags[0] & 1 == 1
+}
+
+/// Both copies behind the first kilobyte of a puddle's file.
+fn copies(path: &Path) -> (Vec<u8>, Vec<u8>) {
+    let bytes = std::fs::read(path).unwrap();
+    let (main, back) = bytes.split_at(bytes.len() / 2);
+    (main[1024..].to_vec(), back[1024..].to_vec())
+}
+
+fn push(pool: &Pool, root: *mut Root, value: u64) -> Result<(), Error> {
+    pool.transaction(|tx| push_in(tx, root, value))
+}
+
+fn push_in(tx: &Tx, root: *mut Root, value: u64) -> Result<(), Error> {
+    let node = tx.alloc::<Node>()?;
+    // SAFETY: the root is live, and the tests' transactions come one after the other.
+    unsafe {
+        let next = (*root).list;
+        *node = Node { value, next };
+        tx.set(&raw mut (*root).list, node)
+    }
+}
+
+fn listed(root: *mut Root) -> Vec<u64> {
+    // SAFETY: as above.
+    let first = unsafe { (*root).list };
+    let nodes = std::iter::successors(unsafe { first.as_ref() }, |node| unsafe {
+        node.next.as_ref()
+    });
+    nodes.map(|node| node.value).collect()
+}
+
+#[test]
+fn four_fences_whatever_a_transaction_does() {
+    let (_dir, _store, pool, root) = store(StoreOptions::new());
+    push(&pool, root, 0).unwrap();
+    let cost = |body: &mut dyn FnMut(&Tx)| {
+        let before = thread_counters();
+        pool.transaction(|tx| {
+            body(tx);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let cost = thread_counters() - before;
+        (cost.fences, cost.write_backs)
+    };
+    let nodes = std::cell::RefCell::new(Vec::new());
+    // SAFETY: the root is live, and nobody else is there.
+    unsafe {
+        assert_eq!(cost(&mut |_| ()), (0, 0));
+        for lines in [1usize, 2, 30, 128] {
+            let change = &mut |tx: &Tx| {
+                for line in 0..lines {
+                    let word = &raw mut (*root).words[line * 8];
+                    // Announced twice, and by parts: once for each copy all the same.
+                    tx.add(word).unwrap();
+                    tx.add(word).unwrap();
+                    *word += 1;
+                    tx.add(word.add(3)).unwrap();
+                    *word.add(3) += 1;
+                }
+            };
+            // The root is aligned to 16 bytes only, so that a word and the fourth after it may lie in two lines.
+            let touched: std::collections::BTreeSet<usize> = (0..lines)
+                .flat_map(|line| [line * 8, line * 8 + 3])
+                .map(|word| (&raw const (*root).words[word]).addr() / 64)
+                .collect();
+            let states = 2;
+            assert_eq!(
+                cost(change),
+                (4, 2 * touched.len() as u64 + states),
+                "{lines} lines"
+            );
+        }
+        let mut both = |tx: &Tx| {
+            for value in 0..100 {
+                push_in(tx, root, value).unwrap();
+                let node = tx.alloc_bytes(&pool, 0, 4000, 8).unwrap();
+                node.write_bytes(1, 4000);
+                nodes.borrow_mut().push(node);
+            }
+        };
+        assert_eq!(cost(&mut both).0, 4, "allocations cost no fence");
+        assert_eq!(
+            cost(&mut |tx| nodes
+                .borrow_mut()
+                .drain(..)
+                .for_each(|node| tx.free(node).unwrap()))
+            .0,
+            4
+        );
+        assert_eq!(
+            cost(&mut |tx| tx.set(&raw mut (*root).words[0], 7).unwrap()).0,
+            4
+        );
+        let all = &raw const (*root).words;
+        let (fences, write_backs) = cost(&mut |tx| {
+            tx.add(all).unwrap();
+            (*root).words[500] += 1;
+        });
+        // What was announced is written back in main, but only what differs is copied.
+        assert_eq!(
+            (fences, write_backs),
+            (4, (8192_u64).div_ceil(64) + 1 + 1 + 2)
+        );
+        let before = thread_counters();
+        pool.persist(&raw const (*root).words[0], 8).unwrap();
+        let cost = thread_counters() - before;
+        assert_eq!((cost.fences, cost.write_backs), (2, 2));
+    }
+}
+
+#[test]
+fn an_aborted_transaction_costs_two_fences() {
+    let (_dir, _store, pool, root) = store(StoreOptions::new());
+    let before = thread_counters();
+    let result = pool.transaction(|tx| unsafe {
+        tx.add(&raw const (*root).words[0])?;
+        (*root).words[0] = 1;
+        tx.abort::<()>()
+    });
+    assert!(matches!(result, Err(Error::Aborted)));
+    assert_eq!((thread_counters() - before).fences, 2);
+    assert_eq!(unsafe { (*root).words[0] }, 0);
+}
+
+#[test]
+fn four_syncs_on_a_file_system() {
+    let (_dir, _store, pool, root) = store(StoreOptions::new().domain(Domain::File));
+    push(&pool, root, 0).unwrap();
+    for value in 1..4 {
+        let before = thread_counters();
+        push(&pool, root, value).unwrap();
+        assert_eq!((thread_counters() - before).syncs, 4);
+    }
+    let before = thread_counters();
+    let aborted = pool.transaction(|tx| {
+        push_in(tx, root, 9)?;
+        tx.abort::<()>()
+    });
+    assert!(aborted.is_err());
+    assert_eq!((thread_counters() - before).syncs, 0, "nothing has leaked");
+}
+
+#[test]
+fn both_copies_are_the_same_after_each_transaction() {
+    for domain in [Domain::Dram, Domain::File] {
+        let (dir, store, pool, root) = store(StoreOptions::new().domain(domain));
+        let mut state = 7u64;
+        let mut random = move |below: usize| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        let mut blocks: Vec<*mut u8> = Vec::new();
+        for round in 0..60 {
+            let commits = random(4) > 0;
+            let kept = blocks.clone();
+            let result = pool.transaction(|tx| unsafe {
+                for _ in 0..1 + random(6) {
+                    match random(5) {
+                        0 => {
+                            let size = [24, 300, 5000][random(3)];
+                            let block = tx.alloc_bytes(&pool, 0, size, 8)?;
+                            block.write_bytes(round as u8, size);
+                            blocks.push(block);
+                        }
+                        1 if !blocks.is_empty() => {
+                            tx.free(blocks.swap_remove(random(blocks.len())))?
+                        }
+                        2 => {
+                            let word = &raw mut (*root).words[random(1024)];
+                            tx.set(word, random(100) as u64)?;
+                        }
+                        3 => {
+                            let bytes = (&raw mut (*root).words[random(512)]).cast::<u8>();
+                            let (at, len) = (random(64), 1 + random(1500));
+                            if tx.add_bytes(bytes.add(at), len, Announce::Backup).is_ok() {
+                                bytes.add(at).write_bytes(random(256) as u8, len);
+                            }
+                        }
+                        _ => {
+                            let word = &raw mut (*root).words[random(1024)];
+                            if tx.add(word).is_ok() {
+                                *word += 1;
+                            }
+                        }
+                    }
+                }
+                if commits { Ok(()) } else { tx.abort() }
+            });
+            if !commits {
+                assert!(matches!(result, Err(Error::Aborted)));
+                blocks = kept;
+                continue;
+            }
+            result.unwrap();
+            for file in files(dir.path()) {
+                // What a transaction that was aborted left in free places may differ.
+                let (main, back) = copies(&file);
+                let words = root.addr() % SIZE - 1024;
+                let root = words..words + 8192 + 8;
+                assert!(main[..3072] == back[..3072], "bitmaps");
+                assert!(main[root.clone()] == back[root], "round {round}");
+            }
+        }
+        drop((pool, store));
+        let report = durum::service::check(&dir.path().join("store"), &Default::default()).unwrap();
+        assert!(report.is_sound(), "{:?}", report.findings);
+    }
+}
+
+#[test]
+fn transactions_of_a_pool_come_one_after_the_other() {
+    let (_dir, _store, pool, root) = store(StoreOptions::new());
+    let is_inside = AtomicBool::new(false);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        let (pool, is_inside, root) = (&pool, &is_inside, root as usize);
+        let count = move || {
+            let root = root as *mut Root;
+            pool.transaction(|tx| unsafe {
+                assert!(!is_inside.swap(true, Ordering::SeqCst), "one at a time");
+                // No lock: the turn is one.
+                tx.add(&raw const (*root).words[0])?;
+                (*root).words[0] += 1;
+                is_inside.store(false, Ordering::SeqCst);
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        };
+        pool.transaction(|_| {
+            let done = sender.clone();
+            scope.spawn(move || {
+                count();
+                done.send(()).unwrap();
+            });
+            let early = receiver.recv_timeout(Duration::from_millis(50));
+            assert!(early.is_err(), "the other one waits for its turn");
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        receiver.recv().unwrap();
+        for _ in 0..4 {
+            scope.spawn(move || (0..500).for_each(|_| count()));
+        }
+    });
+    assert_eq!(unsafe { (*root).words[0] }, 2001);
+}
+
+#[test]
+fn a_transaction_has_one_pool_of_this_engine_and_no_other() {
+    let (_dir, store, pool, root) = store(StoreOptions::new());
+    let other = store.create_pool("other", twin()).unwrap();
+    let shadow = store
+        .create_pool("shadow", PoolOptions::new().engine(Engine::Shadow))
+        .unwrap();
+    let in_other = other.root::<Root>().unwrap();
+    let in_shadow = shadow.root::<Root>().unwrap();
+    let refused = |result: Result<(), Error>, pools: [&str; 2]| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, Error::MixedEngines { .. }), "{error}");
+        let text = error.to_string();
+        assert!(pools.iter().all(|pool| text.contains(pool)), "{text}");
+    };
+    // SAFETY: the roots are live, and nobody else is there.
+    unsafe {
+        refused(pool.transaction(|tx| tx.add(in_other)), ["pool", "other"]);
+        refused(
+            pool.transaction(|tx| {
+                tx.add(&raw const (*root).words[0])?;
+                tx.add(in_shadow)
+            }),
+            ["pool", "shadow"],
+        );
+        refused(
+            pool.transaction(|tx| {
+                tx.add(in_shadow)?;
+                tx.add(root)
+            }),
+            ["shadow", "pool"],
+        );
+        // Begun on one pool, it may use another one alone.
+        shadow
+            .transaction(|tx| {
+                tx.add(&raw const (*in_other).words[0])?;
+                (*in_other).words[0] = 5;
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        other
+            .transaction_with(Durability::Buffered, |tx| {
+                tx.set(&raw mut (*in_other).words[1], 6)
+            })
+            .unwrap();
+        assert_eq!((&(*in_other).words)[..2], [5, 6]);
+    }
+}
+
+#[test]
+fn a_puddle_born_in_a_transaction_that_is_rolled_back_is_returned() {
+    let (dir, _store, pool, root) = store(StoreOptions::new());
+    let options = twin().spare_max(0);
+    drop(pool);
+    let pool = _store.open_pool("pool", options).unwrap();
+    push(&pool, root, 1).unwrap();
+    let puddles = files(dir.path()).len();
+    let result = pool.transaction(|tx| {
+        for _ in 0..8 {
+            tx.alloc_bytes(&pool, 0, 1_200_000, 8)?;
+        }
+        assert!(files(dir.path()).len() > puddles);
+        tx.abort::<()>()
+    });
+    assert!(matches!(result, Err(Error::Aborted)));
+    assert_eq!(files(dir.path()).len(), puddles);
+    // And in one that a crash has cut off.
+    drop((pool, _store));
+    assert_killed(
+        support::start("grows_until_it_is_killed", dir.path())
+            .wait()
+            .unwrap(),
+    );
+    let grown = files(dir.path()).len();
+    assert!(grown > puddles);
+    let store = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();
+    assert_eq!(store.recovery().unwrap().rolled_back, 1);
+    drop(store.open_pool("pool", twin()).unwrap());
+    assert_eq!(files(dir.path()).len(), puddles);
+    let pool = store.open_pool("pool", twin()).unwrap();
+    assert_eq!(listed(pool.root().unwrap()), [1]);
+}
+
+#[track_caller]
+fn assert_killed(status: ExitStatus) {
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(status.signal(), Some(9), "{status}");
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn grows_until_it_is_killed() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let store = Store::open(dir.join("store"), StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", twin()).unwrap();
+    let root: *mut Root = pool.root().unwrap();
+    let _ = pool.transaction(|tx| {
+        push_in(tx, root, 2)?;
+        // SAFETY: the root is live, and nobody else is there.
+        unsafe {
+            tx.add(&raw const (*root).words)?;
+            (*root).words.fill(9);
+        }
+        for _ in 0..8 {
+            tx.alloc_bytes(&pool, 0, 1_200_000, 8)?;
+        }
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+            .unwrap();
+        Ok::<_, Error>(())
+    });
+}
+
+#[test]
+fn a_state_that_is_none_is_refused_and_nothing_is_written() {
+    let (dir, store, pool, root) = store(StoreOptions::new());
+    push(&pool, root, 1).unwrap();
+    drop((pool, store));
+    assert_killed(
+        support::start("grows_until_it_is_killed", dir.path())
+            .wait()
+            .unwrap(),
+    );
+    let path = files(dir.path()).into_iter().find(|path| is_root(path));
+    let path = path.expect("the root puddle");
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let mut state = [0; 8];
+    file.read_exact_at(&mut state, 960).unwrap();
+    assert_eq!(u64::from_le_bytes(state), 1, "changing");
+    file.write_all_at(&[77], 960).unwrap();
+    let before: Vec<_> = files(dir.path())
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    let error = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("0x4d") && text.contains("restore a copy"),
+        "{text}"
+    );
+    let after: Vec<_> = files(dir.path())
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    assert!(before == after);
+    file.write_all_at(&state, 960).unwrap();
+    let store = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", twin()).unwrap();
+    let root: *mut Root = pool.root().unwrap();
+    assert_eq!(listed(root), [1]);
+    assert!(unsafe { (*root).words.iter().all(|word| *word == 0) });
+}
+
+#[test]
+fn a_clone_has_both_copies() {
+    let (dir, store, pool, root) = store(StoreOptions::new());
+    (0..100).for_each(|value| push(&pool, root, value).unwrap());
+    drop((pool, store));
+    let clone = dir.path().join("clone");
+    durum::service::clone_store(&dir.path().join("store"), &clone, &Default::default()).unwrap();
+    for entry in std::fs::read_dir(clone.join("puddles")).unwrap() {
+        let (main, back) = copies(&entry.unwrap().path());
+        assert!(main == back);
+    }
+    let store = Store::open(&clone, StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", twin()).unwrap();
+    let root: *mut Root = pool.root().unwrap();
+    assert_eq!(listed(root).len(), 100);
+    push(&pool, root, 100).unwrap();
+}
