@@ -177,6 +177,22 @@ pub enum Error {
         /// The pool's name.
         pool: String,
     },
+    /// Readers were to read one of two copies, and the pool has not two, or is not open for that.
+    #[error(
+        "pool \"{pool}\": readers cannot read a copy of their own; make it with the Twin engine and open it with TwinMode::LeftRight"
+    )]
+    NoCopies {
+        /// The pool's name.
+        pool: String,
+    },
+    /// A transaction was to change a pool while its thread reads one of the pool's copies: it would wait for itself.
+    #[error(
+        "pool \"{pool}\": this thread is in `read_copy`, for whose end a change would have to wait; change the pool when it has returned"
+    )]
+    ReadsCopy {
+        /// The pool's name.
+        pool: String,
+    },
     /// The engine is not built into this version.
     #[error(
         "pool \"{pool}\": the {engine} engine is not available in this version; open it with one that has it"

@@ -65,6 +65,7 @@ pub use durum_persist::{self as persist, Site};
 pub use durum_service::{
     self as service, EngineKind as Engine, PoolSummary, Progress, RecoveryReport, Stage, StoreInfo,
 };
+pub use engine::{LrRef, TwinMode, View};
 pub use error::{Error, ErrorKind, Result};
 pub use pages::PageTracking;
 pub use pool::{Pool, PoolOptions, Usage};

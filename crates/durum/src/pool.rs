@@ -13,7 +13,7 @@ use crate::alloc::{PoolHeap, PuddleHeap};
 use crate::announced::Announced;
 use crate::checker::Checker;
 use crate::described::Described;
-use crate::engine::{self, Alone, Copies, Engine};
+use crate::engine::{self, Alone, Copies, Engine, TwinMode};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::pages::PageTracking;
@@ -40,6 +40,8 @@ pub struct PoolOptions {
     pub survive_media_errors: bool,
     /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
     pub page_tracking: PageTracking,
+    /// How a Twin pool copies and is read. Default: [`TwinMode::Log`].
+    pub twin_mode: TwinMode,
     /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
 }
@@ -53,6 +55,7 @@ impl Default for PoolOptions {
             spare_max: 64 << 20,
             survive_media_errors: false,
             page_tracking: PageTracking::Auto,
+            twin_mode: TwinMode::Log,
             check_stores: false,
         }
     }
@@ -103,6 +106,13 @@ impl PoolOptions {
     #[must_use]
     pub fn page_tracking(mut self, tracking: PageTracking) -> Self {
         self.page_tracking = tracking;
+        self
+    }
+
+    /// Sets [`PoolOptions::twin_mode`].
+    #[must_use]
+    pub fn twin_mode(mut self, mode: TwinMode) -> Self {
+        self.twin_mode = mode;
         self
     }
 
@@ -164,7 +174,7 @@ impl PoolInner {
             kind: grant.engine,
             engine,
             keeps_lines: engine.keeps_lines(),
-            copies: (grant.engine == EngineKind::Twin).then(Copies::default),
+            copies: (grant.engine == EngineKind::Twin).then(|| Copies::new(options.twin_mode)),
             store,
             poison,
             survive: options.survive_media_errors,

@@ -4,7 +4,7 @@ use super::object::{Extent, Object};
 use super::walk::{WINDOW, read_extent, words_of};
 use super::{EXTENT_HEADER_SIZE, ExtentKind, HeapBytes, HeapError};
 use crate::consts::GRANULE;
-use crate::puddle::{BITMAP_OFFSET, PuddleHeader};
+use crate::puddle::{self, BITMAP_OFFSET, PuddleHeader};
 
 /// What lies at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,28 @@ pub fn locate<B: HeapBytes + ?Sized>(
         }
     };
     Ok(Some(Location { extent, place }))
+}
+
+/// Where in the puddle the last extent ends; where the heap begins, if there is none. Costs what the unused part is long: 16 reads per MiB at most.
+///
+/// # Errors
+/// As for [`locate`].
+pub fn used_end<B: HeapBytes + ?Sized>(
+    bytes: &B,
+    header: &PuddleHeader,
+) -> Result<u64, HeapError<B::Error>> {
+    if header.validate().is_err() || !header.kind.holds_objects() {
+        return Err(HeapError::NotData);
+    }
+    Ok(
+        match last_bit_until(bytes, puddle::granules(header.size) - 1)? {
+            Some(granule) => {
+                let extent = read_extent(bytes, header, granule)?;
+                extent.offset() + extent.granules() * GRANULE
+            }
+            None => puddle::heap_offset(header.size),
+        },
+    )
 }
 
 /// The last set bit of the extent bitmap at or before `granule`.

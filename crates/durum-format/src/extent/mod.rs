@@ -10,7 +10,7 @@ pub mod slab;
 pub mod walk;
 
 pub use bytes::{HeapBytes, HeapError, OutOfBounds};
-pub use locate::{Location, Place, locate};
+pub use locate::{Location, Place, locate, used_end};
 pub use object::{Extent, ExtentObjects, Object};
 pub use slab::{SlabGeometry, SlabHeader, element_size, slab_geometry};
 pub use walk::{Extents, Objects, extents, objects};

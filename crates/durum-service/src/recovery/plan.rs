@@ -55,7 +55,7 @@ pub(crate) struct ClientPlan {
     pub(crate) writes: Vec<HomeWrite>,
     /// Data puddles with bytes that no write brings again: they went home with a record.
     pub(crate) relied_on: BTreeSet<Uuid>,
-    /// Writes that follow when all others are durable.
+    /// Writes that follow when all others are durable, and need not be.
     pub(crate) endings: Vec<HomeWrite>,
     /// What happens to each Twin pool of which one copy is not whole.
     pub(crate) twins: Vec<Verdict>,

@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use durum_format::extent::{self, HeapBytes};
+use durum_format::extent::{self, HeapBytes, HeapError};
 use durum_format::puddle::{
     BITMAP_OFFSET, PuddleHeader, TWIN_STATE_OFFSET, TwinState, bitmap_words, heap_offset,
 };
-use durum_format::{GRANULE, LINE, Uuid};
+use durum_format::{LINE, Uuid};
 use durum_persist::file::MediaFile;
 
 use super::plan::{ClientPlan, Verdict};
@@ -71,8 +71,13 @@ fn plan_pool(
             file: &file,
             start: to.start(&header),
         };
+        let used_end = match extent::used_end(&whole, &header) {
+            Err(HeapError::Read(error)) => return Err(error),
+            // Where its heap is damaged, all of it counts as used.
+            found => found.unwrap_or(header.size),
+        };
         let bitmap = BITMAP_OFFSET..BITMAP_OFFSET + bitmap_words(header.size) * 8;
-        let heap = heap_offset(header.size)..used_end(&whole, &header)?;
+        let heap = heap_offset(header.size)..used_end;
         for range in [bitmap, heap] {
             plan_range(*uuid, &whole, &other, range, &mut plan.writes)?;
         }
@@ -139,22 +144,6 @@ fn read_at(file: &MediaFile, offset: u64, buffer: &mut [u8]) -> Result<()> {
             offset: Some(offset),
             source,
         })
-}
-
-/// Where in the puddle the last extent of a copy ends. Where its heap is damaged, all of it counts as used.
-fn used_end(copy: &CopyView<'_>, header: &PuddleHeader) -> Result<u64> {
-    let mut bitmap = vec![0; bitmap_words(header.size) as usize * 8];
-    copy.read(BITMAP_OFFSET, &mut bitmap)?;
-    let Some(last) = bitmap.iter().rposition(|byte| *byte != 0) else {
-        return Ok(heap_offset(header.size));
-    };
-    let bit = 7 - u64::from(bitmap[last].leading_zeros());
-    let granule = last as u64 * 8 + bit;
-    let found = extent::locate(copy, header, header.heap_address() + granule * GRANULE);
-    Ok(match found {
-        Ok(Some(location)) => location.extent.offset() + location.extent.granules() * GRANULE,
-        _ => header.size,
-    })
 }
 
 /// Adds the writes that make a range of the other copy what it is in the whole one.

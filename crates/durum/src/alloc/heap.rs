@@ -1,5 +1,6 @@
 //! The volatile side of one puddle's heap: its buddy, its slabs, and what in it may be freed.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -96,6 +97,27 @@ fn header_of(puddle: &Puddle) -> PuddleHeader {
 }
 
 impl PuddleHeap {
+    /// The addresses of a puddle that transactions may have changed: its bitmap, and the heap up to the end of the last extent. Whole lines.
+    ///
+    /// # Errors
+    /// `DamagedHeap` where the last extent cannot be read, `Poisoned`.
+    pub(crate) fn used(puddle: &Puddle) -> Result<[Range<usize>; 2]> {
+        let size = puddle.size as u64;
+        let end = extent::used_end(&Mapped(puddle), &header_of(puddle));
+        puddle.check_failed()?;
+        let end = end.map_err(|error| Error::DamagedHeap {
+            file: puddle.path.clone(),
+            reason: error.to_string(),
+        })?;
+        let bitmap = puddle::BITMAP_OFFSET..puddle::BITMAP_OFFSET + puddle::bitmap_words(size) * 8;
+        let heap = puddle::heap_offset(size)..end;
+        let lines = |range: Range<u64>| {
+            let end = range.end.next_multiple_of(durum_format::LINE);
+            puddle.address + range.start as usize..puddle.address + end as usize
+        };
+        Ok([lines(bitmap), lines(heap)])
+    }
+
     /// Rebuilds the volatile side from the media: one read for each extent.
     ///
     /// Slabs with room are handed to `with_room`.

@@ -13,6 +13,7 @@ use crate::tx::{Announce, TxState};
 
 pub(crate) use shadow::{Alone, FreedAt, Journal, Section, Writer};
 pub(crate) use twin::{Copies, Turn};
+pub use twin::{LrRef, TwinMode, View};
 
 /// The sites of all engines.
 pub(crate) const SITES: &[&[durum_persist::Site]] = &[

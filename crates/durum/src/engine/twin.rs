@@ -14,15 +14,18 @@
 //! On `file`, stores stay private to the process until they are written back, so that the state is changed by the commit. Four syncs if all that changed is in
 //! one puddle file.
 
+mod left_right;
 mod turn;
+mod view;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use durum_format::puddle::{TWIN_STATE_OFFSET, TwinState};
 use durum_persist::{Site, line};
 
 use super::Engine;
+use crate::alloc::PuddleHeap;
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
@@ -32,7 +35,9 @@ use crate::puddle::Puddle;
 use crate::space::puddle_at;
 use crate::tx::{Announce, TxState};
 
+use left_right::LeftRight;
 pub(crate) use turn::Turn;
+pub use view::{LrRef, View};
 
 const CHANGING_WRITE: Site = Site("twin: write back the state, changing");
 const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
@@ -67,9 +72,26 @@ pub(crate) const SITES: &[Site] = &[
     PERSIST_BACK_FENCE,
 ];
 
+/// How a Twin pool is used while it is open. On the media all are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TwinMode {
+    /// A commit copies the lines that were announced, where they differ (RomulusLog, §4.7 of the paper).
+    #[default]
+    Log,
+    /// A commit copies all that is in use, where it differs: the cost of a commit grows with the pool (Romulus, §4.1). For comparisons, and for pools of some pages.
+    Basic,
+    /// As `Log`, and threads may read beside a transaction without waiting ([`Pool::read_copy`](crate::Pool::read_copy); RomulusLR, §5.3). A commit waits for readers of the
+    /// copy that it is about to change.
+    LeftRight,
+}
+
 /// What the engine keeps of an open pool.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Copies {
+    mode: TwinMode,
+    /// Where readers read beside a transaction.
+    left_right: Option<LeftRight>,
     /// Whose transaction may change the pool.
     turns: turn::Turns,
     root: OnceLock<Arc<Puddle>>,
@@ -78,6 +100,37 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
+    pub(crate) fn new(mode: TwinMode) -> Self {
+        Self {
+            mode,
+            left_right: (mode == TwinMode::LeftRight).then(LeftRight::default),
+            turns: turn::Turns::default(),
+            root: OnceLock::new(),
+            is_changing: AtomicBool::new(false),
+        }
+    }
+
+    /// Main is about to change in memory: sends readers to back, if there may be any, and waits until they have left main.
+    fn send_readers_to_back(&self, pool: &PoolInner) -> Result<()> {
+        if let Some(left_right) = &self.left_right {
+            if view::is_reading() {
+                // It would wait for itself.
+                return Err(Error::ReadsCopy {
+                    pool: pool.name.clone(),
+                });
+            }
+            left_right.send(false);
+        }
+        Ok(())
+    }
+
+    /// Main is whole and durable, and back is about to change.
+    fn send_readers_to_main(&self) {
+        if let Some(left_right) = &self.left_right {
+            left_right.send(true);
+        }
+    }
+
     /// The puddle that has the state.
     fn root(&self, pool: &PoolInner) -> Result<&Arc<Puddle>> {
         match self.root.get() {
@@ -103,6 +156,7 @@ impl Copies {
         if self.is_changing.load(Ordering::Relaxed) {
             return Ok(());
         }
+        self.send_readers_to_back(pool)?;
         let root = self.set_state(pool, TwinState::Changing)?;
         // What has been tried counts: an abort has to take it back.
         self.is_changing.store(true, Ordering::Relaxed);
@@ -142,10 +196,11 @@ impl Engine for Twin {
     fn before_store(&self, tx: &mut TxState) -> Step {
         let TxState { pools, barrier, .. } = tx;
         let pool = pools.first().ok_or(Error::NoTransaction)?;
-        if !pool.store.private
-            && let Some(copies) = &pool.copies
-        {
-            copies.begin(pool, barrier)?;
+        let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+        match pool.store.private {
+            // The media change when the transaction commits.
+            true => copies.send_readers_to_back(pool)?,
+            false => copies.begin(pool, barrier)?,
         }
         Ok(())
     }
@@ -207,13 +262,18 @@ impl Engine for Twin {
         )?;
         // ORDER: the state is durable before the back copy changes, which a crash would go back to until then. From here on the transaction is durable.
         barrier.fence(private, COPYING_FENCE)?;
+        copies.send_readers_to_main();
         // Should anything fail now, the store is poisoned, and what the caller is told of the outcome is that nobody knows it.
-        copy_to_back(
-            announced,
-            pool.store.info.space_size as usize,
+        let mut copier = Copier {
+            distance: pool.store.info.space_size as usize,
             barrier,
             private,
-        )?;
+        };
+        match copies.mode {
+            TwinMode::Log | TwinMode::LeftRight => copier.copy_announced(announced)?,
+            TwinMode::Basic => copier.copy_used(pool)?,
+        }
+        let Copier { barrier, .. } = copier;
         // ORDER: the back copy is durable before main changes again.
         barrier.fence(private, BACK_FENCE)?;
         if media_failed() {
@@ -420,33 +480,67 @@ fn write_file(barrier: &mut Barrier, address: usize, len: usize, site: Site) -> 
     barrier.write_back(unsafe { puddle.as_ref() }, address, len, site)
 }
 
-/// Copies the lines to back that differ there, and writes them back.
-fn copy_to_back(
-    announced: &Announced,
+/// Copies main to back where they differ, and writes that back.
+struct Copier<'a> {
+    /// From main to back.
     distance: usize,
-    barrier: &mut Barrier,
+    barrier: &'a mut Barrier,
     private: bool,
-) -> Result<()> {
-    let mut result = Ok(());
-    guarded(|| {
+}
+
+impl Copier<'_> {
+    /// The lines that hold announced bytes.
+    fn copy_announced(&mut self, announced: &Announced) -> Result<()> {
+        let mut result = Ok(());
         for_each_line_range(announced, |address, len| {
+            if result.is_ok() {
+                result = self.copy(address, len);
+            }
+        });
+        result
+    }
+
+    /// All that is in use.
+    fn copy_used(&mut self, pool: &PoolInner) -> Result<()> {
+        let puddles = pool
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for puddle in puddles {
+            for range in PuddleHeap::used(&puddle)? {
+                self.copy(range.start, range.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whole lines.
+    fn copy(&mut self, address: usize, len: usize) -> Result<()> {
+        guarded(|| {
             for start in (address..address + len).step_by(line::LINE) {
-                let (main, back) = (
-                    start as *const [u64; 8],
-                    (start + distance) as *mut [u64; 8],
-                );
+                let main = start as *const [u64; 8];
+                let back = (start + self.distance) as *mut [u64; 8];
                 // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
-                let differs = unsafe { main.read() != back.read() };
-                if !differs || result.is_err() {
+                if unsafe { main.read() == back.read() } {
                     continue;
                 }
                 // SAFETY: as above.
                 unsafe { line::copy_words(back.cast(), main.cast(), 8) };
-                result = write_back_copy(barrier, start, line::LINE, distance, private, BACK_WRITE);
+                let (distance, private) = (self.distance, self.private);
+                // ORDER: durable with the caller's fence, before main changes again.
+                write_back_copy(
+                    self.barrier,
+                    start,
+                    line::LINE,
+                    distance,
+                    private,
+                    BACK_WRITE,
+                )?;
             }
-        });
-    });
-    result
+            Ok(())
+        })
+    }
 }
 
 /// Writes back the back copy of a range of main.

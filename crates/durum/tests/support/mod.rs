@@ -49,8 +49,18 @@ pub fn directory() -> Option<std::path::PathBuf> {
 /// The engine that the tests run on: what `DURUM_TEST_ENGINE` says, or the default of a new pool.
 pub fn engine() -> durum::Engine {
     match std::env::var("DURUM_TEST_ENGINE") {
-        Ok(name) => durum::Engine::from_name(&name).expect("an engine"),
+        // The mode stands behind the engine's name.
+        Ok(name) => durum::Engine::from_name(name.split('-').next().unwrap()).expect("an engine"),
         Err(_) => durum::PoolOptions::new().engine,
+    }
+}
+
+/// How a Twin pool is used: `DURUM_TEST_ENGINE` may say `twin-basic` or `twin-lr`, too.
+pub fn twin_mode() -> durum::TwinMode {
+    match std::env::var("DURUM_TEST_ENGINE").as_deref() {
+        Ok("twin-basic") => durum::TwinMode::Basic,
+        Ok("twin-lr") => durum::TwinMode::LeftRight,
+        _ => durum::TwinMode::Log,
     }
 }
 
@@ -61,5 +71,7 @@ pub fn has_logs() -> bool {
 
 /// Options for a pool of that engine.
 pub fn pool_options() -> durum::PoolOptions {
-    durum::PoolOptions::new().engine(engine())
+    durum::PoolOptions::new()
+        .engine(engine())
+        .twin_mode(twin_mode())
 }

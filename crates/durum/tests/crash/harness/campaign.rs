@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::support::engine;
+use crate::support::{engine, twin_mode};
 use durum::{Domain, Engine, PageTracking, Pool, PoolOptions, Store, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace};
@@ -174,6 +174,7 @@ impl Campaign {
             .checkpoint_thread(false);
         let store = Store::create(path, options).expect("a store is made");
         let pool_options = PoolOptions::new()
+            .twin_mode(twin_mode())
             .engine(self.engine)
             .page_tracking(self.page_tracking)
             .root_puddle_size(self.root_puddle_size);
