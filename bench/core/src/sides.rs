@@ -24,6 +24,18 @@ pub fn memory() -> Vec<Box<dyn Side>> {
         Box::new(pmdk::Pmdk),
         Box::new(durum::Durum::hybrid()),
         Box::new(durum::Durum::shadow()),
+        Box::new(durum::Durum::twin()),
+        Box::new(plain::Plain::<true>),
+        Box::new(plain::Plain::<false>),
+    ]
+}
+
+/// The sides of the suite of the Twin engine, the peer first.
+pub fn twin() -> Vec<Box<dyn Side>> {
+    vec![
+        #[cfg(feature = "peers")]
+        Box::new(pmdk::Pmdk),
+        Box::new(durum::Durum::twin()),
         Box::new(plain::Plain::<true>),
         Box::new(plain::Plain::<false>),
     ]

@@ -82,6 +82,13 @@ pub const SUITES: &[Suite] = &[
         table: by_engine::format,
     },
     Suite {
+        name: "twin",
+        place: Place::Memory,
+        sides: sides::twin,
+        workloads: core,
+        table: by_engine::format,
+    },
+    Suite {
         name: "latency",
         place: Place::Memory,
         sides: sides::latency,

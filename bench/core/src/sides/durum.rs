@@ -61,6 +61,15 @@ impl Durum {
         }
     }
 
+    /// The Twin engine.
+    pub fn twin() -> Durum {
+        Durum {
+            name: "twin",
+            engine: Engine::Twin,
+            ..Self::shadow()
+        }
+    }
+
     /// The Shadow engine without its home updates: what it takes more with them, they take.
     pub fn shadow_no_home() -> Durum {
         Durum {
