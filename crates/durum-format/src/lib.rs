@@ -42,6 +42,7 @@ pub mod log_space;
 pub mod puddle;
 pub mod record;
 pub mod store;
+pub mod twin;
 pub mod types;
 mod uuid;
 

@@ -9,6 +9,7 @@ use crate::Uuid;
 use crate::consts::{ADDRESS_END, GRANULE, HEADER_PER_UNIT, UNIT};
 use crate::crc::crc32c;
 use crate::error::{FormatError, check_zero, prefix};
+use crate::twin;
 
 /// The first eight bytes of every puddle.
 pub const MAGIC: [u8; 8] = *b"DURUMPUD";
@@ -18,8 +19,6 @@ pub const VERSION: u32 = 1;
 pub const ENCODED_SIZE: usize = 128;
 /// Bytes at the start of a puddle that nobody but its maker writes: no log entry may target them.
 pub const IMMUTABLE_SIZE: u64 = 1024;
-/// Where the root puddle of a Twin pool has the pool's [`TwinState`]: the only word of the first kilobyte that changes.
-pub const TWIN_STATE_OFFSET: u64 = 960;
 /// Where in the puddle the extent bitmap begins.
 pub const BITMAP_OFFSET: u64 = 1024;
 /// Bytes of extent bitmap for each [`UNIT`].
@@ -68,31 +67,6 @@ impl PuddleKind {
         match self {
             Self::Twin => 2,
             _ => 1,
-        }
-    }
-}
-
-/// Which copies of a Twin pool are whole: the state of Romulus (SPAA'18, §4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum TwinState {
-    // Never renumber: the numbers are on the media.
-    /// Both, and they are the same wherever there are objects.
-    Idle = 0,
-    /// The back copies: a transaction is changing main.
-    Changing = 1,
-    /// The main copies: a transaction is durable there, and is being copied to back.
-    Copying = 2,
-}
-
-impl TwinState {
-    /// The state of a number on the media.
-    pub const fn from_media(number: u64) -> Option<Self> {
-        match number {
-            0 => Some(Self::Idle),
-            1 => Some(Self::Changing),
-            2 => Some(Self::Copying),
-            _ => None,
         }
     }
 }
@@ -338,7 +312,7 @@ pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
     let is_root = flags & FLAG_ROOT != 0;
     let mut reserved = vec![72..IMMUTABLE_SIZE as usize];
     if kind == PuddleKind::Twin && is_root {
-        let state = TWIN_STATE_OFFSET as usize;
+        let state = twin::STATE_OFFSET as usize;
         reserved = vec![72..state, state + 8..IMMUTABLE_SIZE as usize];
     }
     for part in reserved {

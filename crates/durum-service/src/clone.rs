@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::extent::{self, UNTYPED};
-use durum_format::puddle::{IMMUTABLE_SIZE, PuddleHeader};
+use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader, PuddleKind};
 use durum_format::store::StoreHeader;
+use durum_format::twin::SEAL_SIZE;
 use durum_format::types::{Descriptor, Registry as Types};
 use durum_persist::Site;
 use durum_persist::file;
@@ -361,6 +362,13 @@ impl Copier<'_> {
                     self.report.untyped_bytes += object.size;
                 }
                 None => *self.report.unknown_types.entry(object.type_id).or_default() += 1,
+            }
+        }
+        if step.header.kind == PuddleKind::Twin && step.header.is_root {
+            // Seals are about addresses, and both copies of a clone are whole.
+            let header = usize::try_from(puddle::header_size(record.size)).unwrap_or(usize::MAX);
+            if let Some(seals) = bytes.get_mut(header - 2 * SEAL_SIZE..header) {
+                seals.fill(0);
             }
         }
         self.report.puddles += 1;

@@ -244,13 +244,19 @@ impl PoolInner {
         self.store.check_logs()
     }
 
-    /// Brings every record home, so that none will be written to the pool's puddles any more. After an error they may not be unmapped.
+    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of them. After an error they may not be unmapped.
     pub(crate) fn drain(&self) -> Result<()> {
-        if self.kind != EngineKind::Shadow || crate::fault::forked() {
+        if crate::fault::forked() {
             return Ok(());
         }
-        self.poison.check()?;
-        self.store.journal().drain(&self.store)
+        match (&self.copies, self.kind) {
+            (Some(copies), _) => copies.forget_seal(self),
+            (None, EngineKind::Shadow) => {
+                self.poison.check()?;
+                self.store.journal().drain(&self.store)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The puddles are about to be unmapped, come what may.
@@ -372,6 +378,11 @@ impl Drop for PoolInner {
             self.store.journal().stop_threads();
         }
         let _ = self.settle();
+        if let Some(copies) = &self.copies
+            && self.poison.check().is_ok()
+        {
+            copies.close(self);
+        }
         let puddles = std::mem::take(
             self.puddles
                 .get_mut()

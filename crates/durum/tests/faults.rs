@@ -143,7 +143,7 @@ fn any_growth_can_fail_and_leaves_the_pool_usable() {
 fn a_failed_sync_poisons_the_pool_until_it_is_opened_again() {
     let syncs_of_a_commit = match support::engine() {
         durum::Engine::Hybrid => 3,
-        durum::Engine::Twin => 4,
+        durum::Engine::Twin => 2,
         _ => 1,
     };
     for syncs in 0..syncs_of_a_commit {

@@ -1,14 +1,13 @@
 //! Twin pools: the copy that is not whole becomes what the other one is (Romulus, SPAA'18, Algorithm 1).
 //!
-//! Which one that is says the state in the pool's root puddle. Both copies are read as far as the whole one has objects, and only
-//! what differs is written.
+//! Which one that is say the state and the seals in the pool's root puddle (docs/format/twin.md). Both copies are read as far as the whole one has objects, and
+//! only what differs is written.
 
 use std::path::Path;
 
 use durum_format::extent::{self, HeapBytes, HeapError};
-use durum_format::puddle::{
-    BITMAP_OFFSET, PuddleHeader, TWIN_STATE_OFFSET, TwinState, bitmap_words, heap_offset,
-};
+use durum_format::puddle::{BITMAP_OFFSET, PuddleHeader, bitmap_words, heap_offset};
+use durum_format::twin::{self, Seal, Stage, State};
 use durum_format::{LINE, Uuid};
 use durum_persist::file::MediaFile;
 
@@ -50,27 +49,31 @@ fn plan_pool(
     root: Uuid,
     plan: &mut ClientPlan,
 ) -> Result<()> {
-    let puddles = contents.puddles_of(pool);
-    let Some((_, root_record)) = puddles.iter().find(|(uuid, _)| *uuid == root) else {
+    let mut puddles = Vec::new();
+    for (uuid, record) in contents.puddles_of(pool) {
+        puddles.push(OpenPuddle {
+            header: files::header_of(uuid, &record),
+            file: files::open(store, uuid, &record, false)?,
+        });
+    }
+    let pool = OpenPool { puddles };
+    let Some(root) = pool
+        .puddles
+        .iter()
+        .find(|puddle| puddle.header.uuid == root)
+    else {
         return Ok(()); // The registry was validated.
     };
-    let root_file = files::open(store, root, root_record, false)?;
-    let (verdict, from, to) = match read_state(&root_file)? {
-        TwinState::Idle => return Ok(()),
-        TwinState::Changing => (Verdict::RollBack, Copy::Back, Copy::Main),
-        TwinState::Copying => (Verdict::RollForward, Copy::Main, Copy::Back),
+    let state = read_state(&root.file)?;
+    let Some(whole) = pool.whole_copy(root, state)? else {
+        return Ok(());
     };
-    for (uuid, record) in &puddles {
-        let header = files::header_of(*uuid, record);
-        let file = files::open(store, *uuid, record, false)?;
-        let whole = CopyView {
-            file: &file,
-            start: from.start(&header),
-        };
-        let other = CopyView {
-            file: &file,
-            start: to.start(&header),
-        };
+    let (verdict, other) = match whole {
+        Copy::Back => (Verdict::RollBack, Copy::Main),
+        Copy::Main => (Verdict::RollForward, Copy::Back),
+    };
+    for puddle in &pool.puddles {
+        let (header, whole, other) = (puddle.header, puddle.view(whole), puddle.view(other));
         let used_end = match extent::used_end(&whole, &header) {
             Err(HeapError::Read(error)) => return Err(error),
             // Where its heap is damaged, all of it counts as used.
@@ -79,29 +82,130 @@ fn plan_pool(
         let bitmap = BITMAP_OFFSET..BITMAP_OFFSET + bitmap_words(header.size) * 8;
         let heap = heap_offset(header.size)..used_end;
         for range in [bitmap, heap] {
-            plan_range(*uuid, &whole, &other, range, &mut plan.writes)?;
+            plan_range(header.uuid, &whole, &other, range, &mut plan.writes)?;
         }
     }
     // Only once the copies are durable may they be called the same.
+    let idle = State {
+        stage: Stage::Idle,
+        ..state
+    };
     plan.endings.push(HomeWrite {
-        puddle: root,
-        offset: TWIN_STATE_OFFSET,
-        kind: WriteKind::Copy((TwinState::Idle as u64).to_le_bytes().to_vec()),
+        puddle: root.header.uuid,
+        offset: twin::STATE_OFFSET,
+        kind: WriteKind::Copy(idle.to_word().to_le_bytes().to_vec()),
     });
-    plan.relied_on.insert(root);
+    // What tells which copy is whole, and that copy itself, may be in the page cache only.
+    let relied_on = pool.puddles.iter().map(|puddle| puddle.header.uuid);
+    plan.relied_on.extend(relied_on);
     plan.twins.push(verdict);
     Ok(())
 }
 
-fn read_state(root: &MediaFile) -> Result<TwinState> {
+struct OpenPuddle {
+    header: PuddleHeader,
+    file: MediaFile,
+}
+
+impl OpenPuddle {
+    fn view(&self, copy: Copy) -> CopyView<'_> {
+        CopyView {
+            file: &self.file,
+            start: copy.start(&self.header),
+        }
+    }
+}
+
+struct OpenPool {
+    puddles: Vec<OpenPuddle>,
+}
+
+impl OpenPool {
+    /// The copy that the other one has to follow; `None` where they are the same.
+    fn whole_copy(&self, root: &OpenPuddle, state: State) -> Result<Option<Copy>> {
+        let generation = state.generation;
+        match state.stage {
+            Stage::Idle => return Ok(None),
+            Stage::Copying => return Ok(Some(Copy::Main)),
+            Stage::Changing => {}
+        }
+        // The transaction has committed if all that it left is there.
+        if let Some(seal) = read_seal(root, generation)?
+            && self.holds(Copy::Main, &seal)?
+        {
+            return Ok(Some(Copy::Main));
+        }
+        if state.is_settled {
+            return Ok(Some(Copy::Back));
+        }
+        // The state and the last lines of back became durable together, or not. If not, this transaction has not begun to change main.
+        let before = generation.checked_sub(1);
+        let before = match before {
+            Some(before) => read_seal(root, before)?,
+            None => None,
+        };
+        if let Some(seal) = before {
+            if self.holds(Copy::Back, &seal)? {
+                return Ok(Some(Copy::Back));
+            }
+            if self.holds(Copy::Main, &seal)? {
+                return Ok(Some(Copy::Main));
+            }
+        }
+        Err(Error::Damaged {
+            file: root.file.path().to_owned(),
+            structure: "seal of a Twin pool",
+            offset: twin::seal_offset(root.header.size, generation.wrapping_sub(1)),
+            problem: format!(
+                "it fits neither copy, and transaction {generation} may have changed one"
+            ),
+            cure: "restore a copy of the store",
+        })
+    }
+
+    /// Whether a copy holds what a transaction left.
+    fn holds(&self, copy: Copy, seal: &Seal) -> Result<bool> {
+        let mut is_inside = true;
+        let mut bytes = Vec::new();
+        let matches = seal.matches(|crc| {
+            for range in &seal.ranges {
+                let (address, length) = (range.address(), range.length());
+                let puddle = self
+                    .puddles
+                    .iter()
+                    .find(|puddle| puddle.header.admits(address, length as u64));
+                let Some(puddle) = puddle else {
+                    is_inside = false;
+                    continue;
+                };
+                bytes.resize(length, 0);
+                puddle
+                    .view(copy)
+                    .read(address - puddle.header.address, &mut bytes)?;
+                crc.update(&bytes);
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(is_inside && matches)
+    }
+}
+
+fn read_seal(root: &OpenPuddle, generation: u64) -> Result<Option<Seal>> {
+    let mut place = [0; twin::SEAL_SIZE];
+    let offset = twin::seal_offset(root.header.size, generation);
+    read_at(&root.file, offset, &mut place)?;
+    Ok(Seal::parse(&place, generation))
+}
+
+fn read_state(root: &MediaFile) -> Result<State> {
     let mut word = [0; 8];
-    read_at(root, TWIN_STATE_OFFSET, &mut word)?;
-    let number = u64::from_le_bytes(word);
-    TwinState::from_media(number).ok_or_else(|| Error::Damaged {
+    read_at(root, twin::STATE_OFFSET, &mut word)?;
+    let word = u64::from_le_bytes(word);
+    State::from_word(word).ok_or_else(|| Error::Damaged {
         file: root.path().to_owned(),
         structure: "state of a Twin pool",
-        offset: TWIN_STATE_OFFSET,
-        problem: format!("{number:#x} is none of 0 (idle), 1 (changing) and 2 (copying)"),
+        offset: twin::STATE_OFFSET,
+        problem: format!("{word:#x} has no stage"),
         cure: "restore a copy of the store",
     })
 }

@@ -1,27 +1,28 @@
-//! Twin: changes in place, while a second copy stays whole (Romulus, SPAA'18, §4).
+//! Twin: changes in place, while a second copy stays whole (Romulus, SPAA'18, §4), at half of Romulus' fences.
 //!
 //! ```text
-//! state: changing | main | state: copying | back, state: idle      4 fences
+//! main, seal | back, state: the next one is changing |                  2 fences
+//! main | state: copying | back | ... state: changing |                  4, where the seal cannot name all that has changed
 //! ```
 //!
-//! `|` is a fence. The program works in the main copies. Before the first store of a transaction the state says that only the back copies are whole; once
-//! all that was announced is durable in main, it says that these are, and the transaction is durable. Then the lines that differ are copied to back. A crash
-//! leaves at least one copy whole, and the state tells which: recovery makes the other one the same (`durum-service`, `recovery/twin.rs`).
+//! `|` is a fence. The program works in the main copies. As long as the state says that main is being changed, a crash is undone from the back copies. The *seal* names
+//! the ranges that a transaction announced, with a checksum of what they hold: if main holds that, the transaction was durable, so seal and main need one fence together. Then
+//! the lines that differ are copied to back, and the state says that the next transaction may change main: in one fence as well, because the seal tells whether back is
+//! whole, too. If it is not, no transaction has begun to change main, which is whole then. So a transaction finds the state as it needs it, and the program has nothing to wait
+//! for before its first store. docs/format/twin.md tells the whole of it; recovery is `durum-service`, `recovery/twin.rs`.
 //!
 //! There is no log on the media, and what an allocation changes is announced like anything else, so it costs no fence of its own. One transaction of a pool
 //! runs at a time: the whole pool has one state.
 //!
-//! On `file`, stores stay private to the process until they are written back, so that the state is changed by the commit. Four syncs if all that changed is in
-//! one puddle file.
+//! On `file`, stores stay private to the process until the commit writes them. Two syncs, if all that has changed is in the root puddle.
 
+mod copies;
 mod left_right;
 mod turn;
 mod view;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::PoisonError;
 
-use durum_format::puddle::{TWIN_STATE_OFFSET, TwinState};
 use durum_persist::{Site, line};
 
 use super::Engine;
@@ -35,16 +36,14 @@ use crate::puddle::Puddle;
 use crate::space::puddle_at;
 use crate::tx::{Announce, TxState};
 
-use left_right::LeftRight;
+pub(crate) use copies::Copies;
 pub(crate) use turn::Turn;
 pub use view::{LrRef, View};
 
-const CHANGING_WRITE: Site = Site("twin: write back the state, changing");
-const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
 const MAIN_WRITE: Site = Site("twin.commit: write back main");
+const SEAL_WRITE: Site = Site("twin.commit: write back the seal");
+const SEAL_FENCE: Site = Site("twin.commit: fence after main and seal");
 const MAIN_FENCE: Site = Site("twin.commit: fence after main");
-const COPYING_WRITE: Site = Site("twin.commit: write back the state, copying");
-const COPYING_FENCE: Site = Site("twin.commit: fence after the state, copying");
 const BACK_WRITE: Site = Site("twin.commit: write back the back copy");
 const BACK_FENCE: Site = Site("twin.commit: fence after the back copy");
 const ABORT_WRITE: Site = Site("twin.abort: write back what is restored");
@@ -56,12 +55,10 @@ const PERSIST_BACK_FENCE: Site = Site("twin.persist: fence after the back copy")
 
 /// The sites of this engine.
 pub(crate) const SITES: &[Site] = &[
-    CHANGING_WRITE,
-    CHANGING_FENCE,
     MAIN_WRITE,
+    SEAL_WRITE,
+    SEAL_FENCE,
     MAIN_FENCE,
-    COPYING_WRITE,
-    COPYING_FENCE,
     BACK_WRITE,
     BACK_FENCE,
     ABORT_WRITE,
@@ -70,6 +67,10 @@ pub(crate) const SITES: &[Site] = &[
     PERSIST_FENCE,
     PERSIST_BACK_WRITE,
     PERSIST_BACK_FENCE,
+    copies::STATE_WRITE,
+    copies::CHANGING_FENCE,
+    copies::COPYING_FENCE,
+    copies::SETTLED_FENCE,
 ];
 
 /// How a Twin pool is used while it is open. On the media all are the same.
@@ -86,121 +87,19 @@ pub enum TwinMode {
     LeftRight,
 }
 
-/// What the engine keeps of an open pool.
-#[derive(Debug)]
-pub(crate) struct Copies {
-    mode: TwinMode,
-    /// Where readers read beside a transaction.
-    left_right: Option<LeftRight>,
-    /// Whose transaction may change the pool.
-    turns: turn::Turns,
-    root: OnceLock<Arc<Puddle>>,
-    /// The media say that main is being changed. Changed by the thread whose turn it is.
-    is_changing: AtomicBool,
-}
-
-impl Copies {
-    pub(crate) fn new(mode: TwinMode) -> Self {
-        Self {
-            mode,
-            left_right: (mode == TwinMode::LeftRight).then(LeftRight::default),
-            turns: turn::Turns::default(),
-            root: OnceLock::new(),
-            is_changing: AtomicBool::new(false),
-        }
-    }
-
-    /// Main is about to change in memory: sends readers to back, if there may be any, and waits until they have left main.
-    fn send_readers_to_back(&self, pool: &PoolInner) -> Result<()> {
-        if let Some(left_right) = &self.left_right {
-            if view::is_reading() {
-                // It would wait for itself.
-                return Err(Error::ReadsCopy {
-                    pool: pool.name.clone(),
-                });
-            }
-            left_right.send(false);
-        }
-        Ok(())
-    }
-
-    /// Main is whole and durable, and back is about to change.
-    fn send_readers_to_main(&self) {
-        if let Some(left_right) = &self.left_right {
-            left_right.send(true);
-        }
-    }
-
-    /// The puddle that has the state.
-    fn root(&self, pool: &PoolInner) -> Result<&Arc<Puddle>> {
-        match self.root.get() {
-            Some(root) => Ok(root),
-            None => {
-                let found = pool.root_puddle()?;
-                Ok(self.root.get_or_init(|| found))
-            }
-        }
-    }
-
-    /// Stores the state, which is durable after a write-back and a fence.
-    fn set_state(&self, pool: &PoolInner, state: TwinState) -> Result<&Arc<Puddle>> {
-        let root = self.root(pool)?;
-        let word = root.at(TWIN_STATE_OFFSET as usize).cast::<u64>();
-        // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it is.
-        guarded(|| unsafe { line::store_u64(word.as_ptr(), state as u64) });
-        Ok(root)
-    }
-
-    /// Makes the media say that main is about to change, if they do not yet.
-    fn begin(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
-        if self.is_changing.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.send_readers_to_back(pool)?;
-        let root = self.set_state(pool, TwinState::Changing)?;
-        // What has been tried counts: an abort has to take it back.
-        self.is_changing.store(true, Ordering::Relaxed);
-        // ORDER: durable before the first store to main, which may reach the media at any time: from then on a crash needs the back copy. The back copy is
-        // whole: the last transaction has fenced it.
-        barrier.write_back(
-            root,
-            root.address + TWIN_STATE_OFFSET as usize,
-            8,
-            CHANGING_WRITE,
-        )?;
-        barrier.fence(root.private, CHANGING_FENCE)
-    }
-
-    /// Says that both copies are whole. Not durable: should a crash find an older state, recovery compares two copies that are the same.
-    fn end(&self, pool: &PoolInner) {
-        // The root was found when the state was changed first.
-        let _ = self.set_state(pool, TwinState::Idle);
-        self.is_changing.store(false, Ordering::Relaxed);
-    }
-}
-
 /// The engine without state: what it keeps of a pool is in the pool's [`Copies`].
 #[derive(Debug)]
 pub(super) struct Twin;
-
-impl Twin {
-    /// The transaction's pool and its copies: a transaction has one pool of this engine.
-    fn copies(tx: &TxState) -> Result<(&PoolInner, &Copies)> {
-        let pool = tx.pools.first().ok_or(Error::NoTransaction)?;
-        let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
-        Ok((pool, copies))
-    }
-}
 
 impl Engine for Twin {
     fn before_store(&self, tx: &mut TxState) -> Step {
         let TxState { pools, barrier, .. } = tx;
         let pool = pools.first().ok_or(Error::NoTransaction)?;
         let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
-        match pool.store.private {
-            // The media change when the transaction commits.
-            true => copies.send_readers_to_back(pool)?,
-            false => copies.begin(pool, barrier)?,
+        copies.send_readers_to_back(pool)?;
+        // On `file` the media change when the transaction commits.
+        if !pool.store.private {
+            copies.begin(pool, barrier)?;
         }
         Ok(())
     }
@@ -233,6 +132,7 @@ impl Engine for Twin {
             let TxState { pools, barrier, .. } = &mut *tx;
             let pool = pools.first().ok_or(Error::NoTransaction)?;
             let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+            copies.send_readers_to_back(pool)?;
             copies.begin(pool, barrier)?;
         }
         if is_deferred {
@@ -248,20 +148,17 @@ impl Engine for Twin {
         let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
         let private = pool.store.private;
         write_back_main(announced, barrier, private, MAIN_WRITE)?;
-        // ORDER: main is durable before the state says that it is whole.
-        barrier.fence(private, MAIN_FENCE)?;
+        let is_sealed = copies.seal(pool, announced, barrier)?;
+        // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then; that the transaction is durable shows
+        // when both are. Without: main is durable before the state says so.
+        barrier.fence(private, if is_sealed { SEAL_FENCE } else { MAIN_FENCE })?;
         if media_failed() {
             pool.check_media()?;
         }
-        let root = copies.set_state(pool, TwinState::Copying)?;
-        barrier.write_back(
-            root,
-            root.address + TWIN_STATE_OFFSET as usize,
-            8,
-            COPYING_WRITE,
-        )?;
-        // ORDER: the state is durable before the back copy changes, which a crash would go back to until then. From here on the transaction is durable.
-        barrier.fence(private, COPYING_FENCE)?;
+        if !is_sealed {
+            copies.say_copying(pool, barrier)?;
+        }
+        // From here on the transaction is durable.
         copies.send_readers_to_main();
         // Should anything fail now, the store is poisoned, and what the caller is told of the outcome is that nobody knows it.
         let mut copier = Copier {
@@ -269,17 +166,17 @@ impl Engine for Twin {
             barrier,
             private,
         };
-        match copies.mode {
+        match copies.mode() {
             TwinMode::Log | TwinMode::LeftRight => copier.copy_announced(announced)?,
             TwinMode::Basic => copier.copy_used(pool)?,
         }
         let Copier { barrier, .. } = copier;
-        // ORDER: the back copy is durable before main changes again.
+        copies.go_on(pool, barrier, is_sealed)?;
+        // ORDER: the back copy is durable before main changes again, or before the caller changes without a transaction what the seal is about.
         barrier.fence(private, BACK_FENCE)?;
         if media_failed() {
             pool.check_media()?;
         }
-        copies.end(pool);
         Ok(())
     }
 
@@ -292,29 +189,31 @@ impl Engine for Twin {
             });
             tx.announced.lines().for_each(|line| line.restore());
         });
-        let Ok((pool, copies)) = Self::copies(tx) else {
-            return;
-        };
-        if !copies.is_changing.load(Ordering::Relaxed) || pool.check_usable().is_err() {
-            // After a failure the state stays as it is: the next opener brings main back from the other copy.
-            return;
-        }
         let TxState {
             pools,
             announced,
             barrier,
             ..
         } = tx;
-        let private = pools[0].store.private;
+        let Some(pool) = pools.first() else {
+            return;
+        };
+        let private = pool.store.private;
+        let is_changing = pool.copies.as_ref().is_some_and(Copies::is_changing);
+        let has_leaked = is_changing && !private && !announced.is_empty();
+        if !has_leaked || pool.check_usable().is_err() {
+            // After a failure all stays as it is: the next opener brings main back from the other copy.
+            return;
+        }
+        // ORDER: main is as it was, durably, before another transaction's seal says that main is whole. Nobody need know of it before.
         let restored = write_back_main(announced, barrier, private, ABORT_WRITE)
-            // ORDER: main is as it was, durably, before the state says that it is whole.
             .and_then(|()| barrier.fence(private, ABORT_FENCE));
-        let pool = &pools[0];
-        if restored.is_ok()
-            && pool.check_usable().is_ok()
-            && let Some(copies) = &pool.copies
-        {
-            copies.end(pool);
+        if restored.is_err() {
+            let (file, reason) = (
+                &pool.store.info.path,
+                "a transaction could not be rolled back",
+            );
+            pool.poison.set(file, 0, reason);
         }
     }
 
@@ -337,7 +236,11 @@ impl Engine for Twin {
         tx.announced
             .for_each_gap(address, len, |gap| gaps.insert(gap.start, gap.len()));
         let (barrier, private) = (&mut tx.barrier, puddle.private);
-        // The state stays as it is. Recovery brings these bytes from one copy to the other as they are there; after the second fence they are the same in both.
+        if let Some(copies) = &pool.copies {
+            // A seal may be about these bytes.
+            copies.settle(pool, barrier)?;
+        }
+        // Recovery brings these bytes from one copy to the other as they are there; after the second fence they are the same in both.
         let mut result = Ok(());
         gaps.for_each(false, |address, len| {
             if result.is_ok() {

@@ -64,10 +64,10 @@ fn each_failure(operation: Operation) {
             .record(|world| failed = run(world, operation, successes))
             .survives();
         if !failed {
-            // On Hybrid the log, the home places and the retirement; on Twin state, main, state and back; on Shadow the record.
+            // On Hybrid the log, the home places and the retirement; on Twin main and back; on Shadow the record.
             let steps = match engine() {
                 Engine::Hybrid => 3,
-                Engine::Twin => 4,
+                Engine::Twin => 2,
                 _ => 1,
             };
             assert!(successes >= steps, "each of {steps} steps can fail");

@@ -103,11 +103,11 @@ fn fences(workload: &Workload) -> usize {
         .count()
 }
 
-/// Shadow takes one and Twin four, whatever the transaction does.
+/// Shadow takes one and Twin two, whatever the transaction does.
 fn on_hybrid(fences: usize) -> usize {
     match engine() {
         Engine::Hybrid => fences,
-        Engine::Twin => 4,
+        Engine::Twin => 2,
         _ => 1,
     }
 }

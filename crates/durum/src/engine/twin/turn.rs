@@ -1,28 +1,47 @@
 //! Whose transaction may change a Twin pool: one at a time.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use crate::pool::PoolInner;
 
 /// The turns of a pool.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    is_taken: Mutex<bool>,
+    /// Whose it is.
+    holder: Mutex<Option<ThreadId>>,
     given_up: Condvar,
 }
 
 impl Turns {
-    fn take(&self) {
-        let taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self
-            .given_up
-            .wait_while(taken, |taken| *taken)
-            .unwrap_or_else(PoisonError::into_inner);
-        *taken = true;
+    fn lock(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_up(&self) {
-        *self.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    fn take(&self) {
+        let mut holder = self
+            .given_up
+            .wait_while(self.lock(), |holder| holder.is_some())
+            .unwrap_or_else(PoisonError::into_inner);
+        *holder = Some(thread::current().id());
+    }
+
+    /// Whether it was nobody's, and now is this thread's.
+    pub(super) fn try_take(&self) -> bool {
+        let mut holder = self.lock();
+        let is_free = holder.is_none();
+        if is_free {
+            *holder = Some(thread::current().id());
+        }
+        is_free
+    }
+
+    pub(super) fn is_mine(&self) -> bool {
+        *self.lock() == Some(thread::current().id())
+    }
+
+    pub(super) fn give_up(&self) {
+        *self.lock() = None;
         self.given_up.notify_one();
     }
 }

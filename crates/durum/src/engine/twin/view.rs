@@ -117,7 +117,7 @@ impl Copies {
     /// A reader comes, if the pool lets readers read beside a writer. `distance` is that between the copies.
     #[inline]
     fn view(&self, distance: usize) -> Option<View<'_>> {
-        let reading = self.left_right.as_ref()?.come();
+        let reading = self.reader_comes()?;
         VIEWS.set(VIEWS.get() + 1);
         Some(View {
             distance: match reading.is_main {

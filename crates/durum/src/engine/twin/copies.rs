@@ -1,0 +1,269 @@
+//! What the engine keeps of an open pool, and what the media say of its two copies: state and seal (docs/format/twin.md).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use durum_format::twin::{
+    SEAL_RANGE_MAX, SEAL_RANGES_MAX, SEAL_SIZE, STATE_OFFSET, Seal, SealRange, Stage, State,
+    seal_offset,
+};
+use durum_persist::{Site, line};
+
+use super::left_right::{LeftRight, Reading};
+use super::turn::Turns;
+use super::{SEAL_WRITE, TwinMode, view};
+use crate::announced::Announced;
+use crate::error::{Error, Result};
+use crate::fault::guarded;
+use crate::media::Barrier;
+use crate::pool::PoolInner;
+use crate::puddle::Puddle;
+
+pub(super) const STATE_WRITE: Site = Site("twin: write back the state");
+pub(super) const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
+pub(super) const COPYING_FENCE: Site = Site("twin: fence after the state, copying");
+pub(super) const SETTLED_FENCE: Site = Site("twin: fence after the state, settled");
+
+/// What the engine keeps of an open pool. But for turns and readers, it belongs to the thread whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    mode: TwinMode,
+    /// Where readers read beside a transaction.
+    left_right: Option<LeftRight>,
+    /// Whose transaction may change the pool.
+    pub(super) turns: Turns,
+    root: OnceLock<Arc<Puddle>>,
+    /// The number of the next transaction to commit; 0: the media have not been asked.
+    generation: AtomicU64,
+    /// The media say that it may be changing main.
+    is_changing: AtomicBool,
+    /// And that back is whole, so that they need no seal for that.
+    is_settled: AtomicBool,
+}
+
+impl Copies {
+    pub(crate) fn new(mode: TwinMode) -> Self {
+        Self {
+            mode,
+            left_right: (mode == TwinMode::LeftRight).then(LeftRight::default),
+            turns: Turns::default(),
+            root: OnceLock::new(),
+            generation: AtomicU64::new(0),
+            is_changing: AtomicBool::new(false),
+            is_settled: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn mode(&self) -> TwinMode {
+        self.mode
+    }
+
+    /// A reader comes, if the pool lets readers read beside a transaction.
+    #[inline]
+    pub(super) fn reader_comes(&self) -> Option<Reading<'_>> {
+        self.left_right.as_ref().map(LeftRight::come)
+    }
+
+    /// Main is about to change in memory: sends readers to back, if there may be any, and waits until they have left main.
+    pub(super) fn send_readers_to_back(&self, pool: &PoolInner) -> Result<()> {
+        if let Some(left_right) = &self.left_right {
+            if view::is_reading() {
+                // It would wait for itself.
+                return Err(Error::ReadsCopy {
+                    pool: pool.name.clone(),
+                });
+            }
+            left_right.send(false);
+        }
+        Ok(())
+    }
+
+    /// Main is whole and durable, and back is about to change.
+    pub(super) fn send_readers_to_main(&self) {
+        if let Some(left_right) = &self.left_right {
+            left_right.send(true);
+        }
+    }
+
+    /// Whether main may differ from back on the media.
+    pub(super) fn is_changing(&self) -> bool {
+        self.is_changing.load(Ordering::Relaxed)
+    }
+
+    /// The puddle that has the state.
+    fn root(&self, pool: &PoolInner) -> Result<&Arc<Puddle>> {
+        match self.root.get() {
+            Some(root) => Ok(root),
+            None => {
+                let found = pool.root_puddle()?;
+                Ok(self.root.get_or_init(|| found))
+            }
+        }
+    }
+
+    /// The number of the next transaction to commit.
+    fn generation(&self, root: &Puddle) -> Result<u64> {
+        match self.generation.load(Ordering::Relaxed) {
+            0 => {
+                let word = root.at(STATE_OFFSET as usize).cast::<u64>();
+                // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it is.
+                let word = guarded(|| unsafe { word.read() });
+                root.check_failed()?;
+                // Recovery has looked at it before, if the pool was not closed in order.
+                let last = State::from_word(u64::from_le(word)).map_or(0, |state| state.generation);
+                self.generation.store(last + 1, Ordering::Relaxed);
+                Ok(last + 1)
+            }
+            generation => Ok(generation),
+        }
+    }
+
+    /// Stores the state, and starts making it durable.
+    fn write_state(
+        &self,
+        root: &Puddle,
+        stage: Stage,
+        is_settled: bool,
+        barrier: &mut Barrier,
+    ) -> Result<()> {
+        let state = State {
+            generation: self.generation(root)?,
+            stage,
+            is_settled,
+        };
+        let word = root.at(STATE_OFFSET as usize).cast::<u64>();
+        // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it is.
+        guarded(|| unsafe { line::store_u64(word.as_ptr(), state.to_word().to_le()) });
+        // ORDER: durable with the caller's fence; the caller says why.
+        barrier.write_back(root, root.address + STATE_OFFSET as usize, 8, STATE_WRITE)
+    }
+
+    /// Makes the media say that main is about to change, if they do not yet.
+    pub(super) fn begin(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
+        if self.is_changing() {
+            return Ok(());
+        }
+        let root = self.root(pool)?;
+        self.write_state(root, Stage::Changing, true, barrier)?;
+        // ORDER: durable before the first store to main, which may reach the media at any time: from then on a crash needs the back copy, which is
+        // whole: both were the same, durably.
+        barrier.fence(root.private, CHANGING_FENCE)?;
+        self.is_settled.store(true, Ordering::Relaxed);
+        self.is_changing.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Stores the seal of the transaction, and starts making it durable. Whether all that has changed fits one.
+    pub(super) fn seal(
+        &self,
+        pool: &PoolInner,
+        announced: &Announced,
+        barrier: &mut Barrier,
+    ) -> Result<bool> {
+        let mut ranges = [SealRange::default(); SEAL_RANGES_MAX];
+        let mut count = 0;
+        announced.for_each(false, |address, len| {
+            for from in (0..len).step_by(SEAL_RANGE_MAX) {
+                let piece = (len - from).min(SEAL_RANGE_MAX);
+                if let Some(place) = ranges.get_mut(count)
+                    && let Some(range) = SealRange::new((address + from) as u64, piece)
+                {
+                    *place = range;
+                }
+                count += 1;
+            }
+        });
+        let Some(ranges) = ranges.get(..count) else {
+            return Ok(false);
+        };
+        let root = self.root(pool)?;
+        let generation = self.generation(root)?;
+        let mut place = [0; SEAL_SIZE];
+        let contents = |crc: &mut durum_format::crc::Crc| {
+            guarded(|| {
+                for range in ranges {
+                    let start = range.address() as *const u8;
+                    // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+                    crc.update(unsafe { std::slice::from_raw_parts(start, range.length()) });
+                }
+            });
+        };
+        let used = Seal::encode(generation, ranges, contents, &mut place);
+        let offset = seal_offset(root.size as u64, generation) as usize;
+        // SAFETY: the place lies in the puddle's header, behind all that others write there.
+        guarded(|| unsafe { line::copy(root.at(offset).as_ptr(), place.as_ptr(), used) });
+        // ORDER: durable with the caller's fence, before the back copy changes.
+        barrier.write_back(root, root.address + offset, used, SEAL_WRITE)?;
+        Ok(true)
+    }
+
+    /// Makes the media say that main is whole and back may not be.
+    pub(super) fn say_copying(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
+        let root = self.root(pool)?;
+        self.write_state(root, Stage::Copying, false, barrier)?;
+        // ORDER: durable before the back copy changes, which a crash would go back to until then.
+        barrier.fence(root.private, COPYING_FENCE)
+    }
+
+    /// Back is being made durable: the next transaction may change main when the caller's fence is through. Without a seal that has to wait until then.
+    pub(super) fn go_on(
+        &self,
+        pool: &PoolInner,
+        barrier: &mut Barrier,
+        is_sealed: bool,
+    ) -> Result<()> {
+        let root = self.root(pool)?;
+        let next = self.generation(root)? + 1;
+        self.generation.store(next, Ordering::Relaxed);
+        self.is_settled.store(false, Ordering::Relaxed);
+        self.is_changing.store(is_sealed, Ordering::Relaxed);
+        match is_sealed {
+            true => self.write_state(root, Stage::Changing, false, barrier),
+            false => Ok(()),
+        }
+    }
+
+    /// From here on no seal is asked whether back is whole. For a thread that has the pool's turn, or a pool that is being closed.
+    pub(super) fn settle(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
+        if !self.is_changing() || self.is_settled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let root = self.root(pool)?;
+        self.write_state(root, Stage::Changing, true, barrier)?;
+        // ORDER: durable before anything changes that the last seal is about, or goes away.
+        barrier.fence(root.private, SETTLED_FENCE)?;
+        self.is_settled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A puddle is about to go, and with it what a seal may be about.
+    ///
+    /// # Errors
+    /// Another transaction runs; the puddle has to stay then.
+    pub(crate) fn forget_seal(&self, pool: &PoolInner) -> Result<()> {
+        let mut barrier = Barrier::default();
+        if self.turns.is_mine() {
+            return self.settle(pool, &mut barrier);
+        }
+        match self.turns.try_take() {
+            true => {
+                let result = self.settle(pool, &mut barrier);
+                self.turns.give_up();
+                result
+            }
+            false => {
+                let busy = std::io::Error::from(std::io::ErrorKind::WouldBlock);
+                Err(Error::system("waiting for a transaction", busy))
+            }
+        }
+    }
+
+    /// The pool closes in order. Not durable: who opens it next finds two copies that are the same, whatever the state.
+    pub(crate) fn close(&self, pool: &PoolInner) {
+        if self.is_changing()
+            && let Ok(root) = self.root(pool)
+        {
+            let _ = self.write_state(root, Stage::Idle, false, &mut Barrier::default());
+        }
+    }
+}
