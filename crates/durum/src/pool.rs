@@ -250,7 +250,10 @@ impl PoolInner {
             return Ok(());
         }
         match (&self.copies, self.kind) {
-            (Some(copies), _) => copies.forget_seal(self),
+            (Some(copies), _) => {
+                self.poison.check()?;
+                copies.forget_seal(self)
+            }
             (None, EngineKind::Shadow) => {
                 self.poison.check()?;
                 self.store.journal().drain(&self.store)

@@ -252,6 +252,7 @@ impl Copies {
                 result
             }
             false => {
+                // Its commit may be about to have a seal of its own.
                 let busy = std::io::Error::from(std::io::ErrorKind::WouldBlock);
                 Err(Error::system("waiting for a transaction", busy))
             }
