@@ -609,6 +609,19 @@ impl Pool {
         pool.map(|inner| Pool { inner }).ok_or(refused)
     }
 
+    /// Whether `[address, address + len)` lies in the part of one of the pool's puddles that objects lie in. For programs that read pointers and lengths from a pool
+    /// whose contents may be damaged, before they follow them.
+    #[inline]
+    pub fn holds(&self, address: *const u8, len: usize) -> bool {
+        let address = address.addr();
+        let Some(puddle) = puddle_at(address) else {
+            return false;
+        };
+        // SAFETY: puddles live while their store is open, which the pool keeps open.
+        let puddle = unsafe { puddle.as_ref() };
+        puddle.pool_key == self.inner.key && puddle.holds(address, len)
+    }
+
     /// The id of a described type, registered with the pool's store. For types that were declared in another language.
     #[doc(hidden)]
     pub fn ensure_described(&self, description: &crate::described::Description) -> Result<u64> {

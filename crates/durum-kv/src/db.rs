@@ -1,0 +1,415 @@
+//! The database: opening, reading, and what it says of itself.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+
+use durum::{Domain, Pool, PoolOptions, Store};
+use durum_service::Error as StoreError;
+
+use crate::batch::{Change, WriteBatch};
+use crate::error::{Error, Result};
+use crate::iter::Iter;
+use crate::lock::ReadersWriter;
+use crate::media::{Database, LAYOUT, Media, Record};
+use crate::options::{Options, ReadOptions, WriteOptions};
+use crate::snapshot::{Pin, Pins, Snapshot};
+use crate::transaction::Transaction;
+use crate::tree::Tree;
+use crate::write::{Request, Work, Writer};
+
+/// The pool of a database that has a store of its own.
+pub const POOL: &str = "kv";
+
+/// Keys that opening and closing sweep in one transaction.
+const SWEPT_AT_ONCE: usize = 1000;
+
+/// The root, which stays where it is as long as the pool is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Root(pub(crate) *mut Database);
+
+// SAFETY: a place in the pool, changed by the thread that holds the writer's lock.
+unsafe impl Send for Root {}
+// SAFETY: as above.
+unsafe impl Sync for Root {}
+
+/// What all handles of a database share.
+pub(crate) struct Inner {
+    pub(crate) tree: ReadersWriter<Tree>,
+    /// The number of the last commit that readers see.
+    visible: AtomicU64,
+    pub(crate) pins: Pins,
+    pub(crate) writer: Mutex<Writer>,
+    /// The thread whose explicit transaction holds `writer`.
+    pub(crate) owner: Mutex<Option<ThreadId>>,
+    /// Changes that whoever writes next is to make.
+    pub(crate) queue: Mutex<Vec<Arc<Request>>>,
+    /// The length of `queue`.
+    pub(crate) waiting: AtomicUsize,
+    /// A commit takes a sync: readers go on meanwhile.
+    pub(crate) has_slow_commits: bool,
+    pub(crate) database: Root,
+    pub(crate) pool: Pool,
+    pub(crate) path: PathBuf,
+    _store: Store,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nobody reads by an old number any more. What this leaves, the next opener sweeps.
+        let _ = self.sweep_all();
+    }
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) fn visible(&self) -> u64 {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_visible(&self, sequence: u64) {
+        self.visible.store(sequence, Ordering::Release);
+    }
+
+    pub(crate) fn sweep_all(&self) -> Result<()> {
+        let mut waiting = usize::MAX;
+        loop {
+            let now = self.tree.read().stale_keys();
+            if now == 0 || now >= waiting {
+                return Ok(());
+            }
+            waiting = now;
+            self.sweep(1, SWEPT_AT_ONCE)?;
+        }
+    }
+
+    /// Has `see` look at the value of a key. The writer waits meanwhile.
+    #[inline]
+    pub(crate) fn look<R>(
+        &self,
+        key: &[u8],
+        options: &ReadOptions<'_>,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let tree = self.readable()?;
+        let sequence = match options.snapshot {
+            Some(snapshot) => self.sequence_of(snapshot)?,
+            None => self.visible(),
+        };
+        let Some(record) = tree.get(key, sequence)? else {
+            return Ok(None);
+        };
+        if options.verify_checksums {
+            // SAFETY: the record was found in the tree, and the writer is kept out.
+            unsafe { Record::verify(record)? };
+        }
+        // SAFETY: as above.
+        Ok(Some(see(unsafe { Record::value(record) })))
+    }
+
+    /// The tree, which cannot change meanwhile.
+    #[inline]
+    pub(crate) fn readable(&self) -> Result<crate::lock::Reading<'_, Tree>> {
+        let tree = self.tree.read();
+        match &tree.broken {
+            None => Ok(tree),
+            Some(reason) => Err(Error::Broken {
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    pub(crate) fn sequence_of(&self, snapshot: &Snapshot) -> Result<u64> {
+        match std::ptr::eq(&*snapshot.pin.db, self) {
+            true => Ok(snapshot.pin.sequence),
+            false => Err(Error::OtherSnapshot),
+        }
+    }
+}
+
+/// An open database: ordered keys with values, any bytes.
+///
+/// Handles are cheap to clone and may be used from any thread. The database closes with the last one, and with the last [`Snapshot`] and [`Iter`] of it. If the process
+/// dies before, every write that has returned is there at the next opening, except for buffered ones within their window.
+#[derive(Clone, Debug)]
+pub struct Db {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Db {
+    /// Opens the database in the store at `path`, a directory that belongs to it.
+    ///
+    /// # Errors
+    /// `Missing` and `Exists`, as the options say; `Comparator`; `NotAStore`; `Newer`; `Damaged`; those of durum: the store is open already, or has quarantined logs. Nothing
+    /// was changed then.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let path = path.as_ref();
+        let missing = || Error::Missing { path: path.into() };
+        let store = match Store::open(path, options.store.clone()) {
+            Ok(store) => store,
+            Err(durum::Error::Store(StoreError::StoreMissing { .. })) => {
+                if !options.create_if_missing {
+                    return Err(missing());
+                }
+                if path.read_dir().is_ok_and(|mut found| found.next().is_some())
+                    && !path.join("unfinished").exists()
+                {
+                    return Err(Error::NotAStore { path: path.into() });
+                }
+                Store::open_or_create(path, options.store.clone())?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Self::open_in(&store, POOL, options)
+    }
+
+    /// Opens the database in a pool of an open store. Other pools of the store may hold anything; this pool is the database's.
+    ///
+    /// # Errors
+    /// As for [`Db::open`].
+    pub fn open_in(store: &Store, pool: &str, options: Options) -> Result<Db> {
+        let path = store.info().path.clone();
+        // Puddles stay while the database is open: who reads by an old number may be looking at what has just been freed.
+        let pool_options = PoolOptions::new()
+            .engine(options.engine)
+            .spare_max(u64::MAX);
+        let (pool, was_there) = match store.open_pool(pool, pool_options.clone()) {
+            Ok(pool) => (pool, true),
+            Err(durum::Error::Store(StoreError::PoolMissing { .. })) => {
+                if !options.create_if_missing {
+                    return Err(Error::Missing { path });
+                }
+                (store.create_pool(pool, pool_options)?, false)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let database = pool.root::<Database>()?;
+        let media = Media::new(pool.clone())?;
+        // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
+        let layout = unsafe { (*database).layout };
+        match layout {
+            0 if was_there && !options.create_if_missing => return Err(Error::Missing { path }),
+            0 => Self::make(&media, database, &options)?,
+            LAYOUT if options.error_if_exists => return Err(Error::Exists { path }),
+            LAYOUT => {}
+            found => return Err(Error::Newer { path, found }),
+        }
+        // SAFETY: as above.
+        let (comparator, sequence) =
+            unsafe { ((*database).comparator, (*database).sequence_max) };
+        let stored = String::from_utf8_lossy(media.text(comparator)?).into_owned();
+        let keys = options.keys();
+        if stored != keys.name() {
+            let given = keys.name().to_owned();
+            return Err(Error::Comparator {
+                path,
+                stored,
+                given,
+            });
+        }
+        let tree = Tree::open(media, keys, database)?;
+        let inner = Inner {
+            tree: ReadersWriter::new(tree),
+            visible: AtomicU64::new(sequence),
+            pins: Pins::default(),
+            writer: Mutex::new(Writer {
+                sequence,
+                sequence_max: sequence,
+            }),
+            owner: Mutex::new(None),
+            queue: Mutex::new(Vec::new()),
+            waiting: AtomicUsize::new(0),
+            has_slow_commits: store.info().domain == Domain::File,
+            database: Root(database),
+            pool,
+            path,
+            _store: store.clone(),
+        };
+        inner.sweep_all()?;
+        let db = Db {
+            inner: Arc::new(inner),
+        };
+        if options.paranoid_checks {
+            db.verify()?;
+        }
+        Ok(db)
+    }
+
+    /// Writes the root of a new database.
+    fn make(media: &Media, database: *mut Database, options: &Options) -> Result<()> {
+        let name = options.keys().name().to_owned();
+        media.pool().transaction(|tx| {
+            let comparator = media.alloc_text(tx, name.as_bytes())?;
+            let first = Tree::make_first(tx)?;
+            // SAFETY: the root is live, and nobody else knows of the pool.
+            unsafe {
+                tx.add(database)?;
+                database.write(Database {
+                    layout: LAYOUT,
+                    first,
+                    comparator,
+                    sequence_max: 0,
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// `Damaged`, `Broken`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, &ReadOptions::new())
+    }
+
+    /// The value of a key, read as the options say.
+    ///
+    /// # Errors
+    /// `Damaged`, `Broken`; `OtherSnapshot`.
+    pub fn get_with(&self, key: &[u8], options: &ReadOptions<'_>) -> Result<Option<Vec<u8>>> {
+        self.inner.look(key, options, <[u8]>::to_vec)
+    }
+
+    /// Copies the value of a key to the end of `value`; whether there is one.
+    ///
+    /// # Errors
+    /// As for [`Db::get_with`].
+    pub fn get_into(
+        &self,
+        key: &[u8],
+        options: &ReadOptions<'_>,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let found = self
+            .inner
+            .look(key, options, |found| value.extend_from_slice(found))?;
+        Ok(found.is_some())
+    }
+
+    /// Gives a key a value. It is durable when this returns.
+    ///
+    /// # Errors
+    /// Those of durum, such as a full disk; `InTransaction`, `KeyTooLong`, `Broken`. Nothing has changed then, unless durum says that the outcome is unknown.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_with(key, value, &WriteOptions::new())
+    }
+
+    /// Gives a key a value, which is durable when the options say.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn put_with(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        let change = Change::Put(key, value);
+        self.inner.write(Work::One(change), options.durability)
+    }
+
+    /// Deletes a key, if it is there. That is durable when this returns.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        self.delete_with(key, &WriteOptions::new())
+    }
+
+    /// Deletes a key, if it is there, durably when the options say.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn delete_with(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
+        let change = Change::Delete(key);
+        self.inner.write(Work::One(change), options.durability)
+    }
+
+    /// Makes all changes of a batch: they are durable together when this returns, and no reader sees some of them.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_with(batch, &WriteOptions::new())
+    }
+
+    /// Makes all changes of a batch, durably when the options say.
+    ///
+    /// # Errors
+    /// As for [`Db::put`].
+    pub fn write_with(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.inner
+            .write(Work::Batches(&[batch]), options.durability)
+    }
+
+    /// Makes every buffered write durable that has returned before.
+    ///
+    /// # Errors
+    /// Those of durum.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.inner.pool.sync()?)
+    }
+
+    /// Begins a transaction: reads that see its own writes, and writes that are made together when it commits. Other writers wait until it has ended; readers do not.
+    ///
+    /// # Errors
+    /// `InTransaction` if this thread has one already.
+    pub fn transaction(&self) -> Result<Transaction<'_>> {
+        Transaction::begin(self)
+    }
+
+    /// The database as it is now, to be read later.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            pin: Pin::now(&self.inner),
+        }
+    }
+
+    /// All entries as they are now, in the order of keys. It stands at none until it is told where to begin.
+    pub fn iter(&self) -> Iter {
+        Iter::new(Pin::now(&self.inner), false)
+    }
+
+    /// Entries as the options say.
+    ///
+    /// # Errors
+    /// `OtherSnapshot`.
+    pub fn iter_with(&self, options: &ReadOptions<'_>) -> Result<Iter> {
+        let pin = match options.snapshot {
+            Some(snapshot) => Pin::at(&self.inner, self.inner.sequence_of(snapshot)?),
+            None => Pin::now(&self.inner),
+        };
+        Ok(Iter::new(pin, options.verify_checksums))
+    }
+
+    /// Reads every record and compares it with its checksum. How many there are.
+    ///
+    /// # Errors
+    /// `Damaged`: the first one that is not as it was written.
+    pub fn verify(&self) -> Result<u64> {
+        let mut count = 0;
+        let mut entries = Iter::new(Pin::now(&self.inner), true);
+        let mut is_there = entries.seek_to_first()?;
+        while is_there {
+            count += 1;
+            is_there = entries.next()?;
+        }
+        Ok(count)
+    }
+
+    /// The directory of its store.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// The pool that it lies in. Whoever changes anything there breaks the database.
+    pub fn pool(&self) -> &Pool {
+        &self.inner.pool
+    }
+}

@@ -1,0 +1,426 @@
+//! Which leaf a key belongs to: the upper levels of the tree, in plain memory, made anew when a database is opened.
+//!
+//! Two levels: chunks of up to [`CHUNK_MAX`] nodes, and a row of chunks. Both are searched by heads ([`Sorted`]). A million keys have some 25 thousand leaves, hence two hundred chunks.
+
+use std::sync::OnceLock;
+
+use crate::comparator::Keys;
+use crate::error::{Error, Result};
+use crate::media::{Leaf, Media, Record, SLOTS};
+use crate::sorted::Sorted;
+
+const CHUNK_MAX: usize = 128;
+
+/// A leaf, as it is known in memory.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) leaf: *mut Leaf,
+    /// No key of the leaf is smaller. Empty in the first node, where it is no bound.
+    pub(crate) low: Box<[u8]>,
+    /// Set when the leaf is first looked at. As long as it is not, nobody has changed the leaf.
+    entries: OnceLock<Box<Entries>>,
+}
+
+/// The records of a leaf in the order of their keys.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    order: Sorted,
+    pub(crate) records: Vec<*mut Record>,
+    /// Where each record stands in the leaf.
+    slots: Vec<u8>,
+    /// Bit i: slot i has a record.
+    used: u64,
+}
+
+impl Entries {
+    pub(crate) fn new() -> Self {
+        Self {
+            order: Sorted::with_capacity(SLOTS),
+            records: Vec::with_capacity(SLOTS),
+            slots: Vec::with_capacity(SLOTS),
+            used: 0,
+        }
+    }
+
+    /// Reads a leaf, all of whose keys have to lie between the bounds.
+    fn load(
+        media: &Media,
+        keys: &Keys,
+        leaf: *mut Leaf,
+        low: Option<&[u8]>,
+        high: Option<&[u8]>,
+    ) -> Result<Box<Self>> {
+        let mut found: Vec<(&[u8], *mut Record, u8)> = Vec::with_capacity(SLOTS);
+        for slot in 0..SLOTS {
+            // SAFETY: the leaf lies in the pool, and nobody changes it before it is known in memory.
+            let record = unsafe { (*leaf).slots[slot] };
+            if record.is_null() {
+                continue;
+            }
+            let record = media.record(record)?;
+            // SAFETY: just checked.
+            let key = unsafe { Record::key(record) };
+            let is_below = low.is_some_and(|low| keys.compare(key, low).is_lt());
+            let is_above = high.is_some_and(|high| keys.compare(key, high).is_ge());
+            if is_below || is_above {
+                let reason = "a key lies outside of the bounds of its leaf";
+                return Err(Error::damaged(record.addr(), reason));
+            }
+            found.push((key, record, slot as u8));
+        }
+        found.sort_unstable_by(|(a, ..), (b, ..)| keys.compare(a, b));
+        if let Some(pair) = found
+            .windows(2)
+            .find(|pair| keys.compare(pair[0].0, pair[1].0).is_eq())
+        {
+            let reason = "a leaf has two records of one key";
+            return Err(Error::damaged(pair[0].1.addr(), reason));
+        }
+        let mut entries = Self::new();
+        entries.used = found.iter().fold(0, |used, (.., slot)| used | 1 << slot);
+        entries.order = Sorted::of(keys, SLOTS, found.len(), |index| found[index].0);
+        entries
+            .records
+            .extend(found.iter().map(|(_, record, _)| record));
+        entries.slots.extend(found.iter().map(|(.., slot)| slot));
+        Ok(Box::new(entries))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn slot(&self, index: usize) -> usize {
+        usize::from(self.slots[index])
+    }
+
+    /// A slot without a record.
+    pub(crate) fn free_slot(&self) -> Option<usize> {
+        let slot = self.used.trailing_ones() as usize;
+        (slot < SLOTS).then_some(slot)
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, index: usize) -> &[u8] {
+        // SAFETY: records of entries were checked or made by us, and live as long as they are entered.
+        unsafe { Record::key(self.records[index]) }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, keys: &Keys, key: &[u8]) -> Result<usize, usize> {
+        self.order.find(keys, key, |index| self.key(index))
+    }
+
+    pub(crate) fn insert(&mut self, keys: &Keys, index: usize, record: *mut Record, slot: usize) {
+        let Self { order, records, .. } = self;
+        // SAFETY: as in `key`; the new record was made by the caller.
+        let key_at = |index: usize| unsafe { Record::key(records[index]) };
+        // SAFETY: as above.
+        order.insert(keys, index, unsafe { Record::key(record) }, key_at);
+        records.insert(index, record);
+        self.slots.insert(index, slot as u8);
+        self.used |= 1 << slot;
+    }
+
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.order.remove(index);
+        self.records.remove(index);
+        self.used &= !(1 << self.slots.remove(index));
+    }
+
+    /// Takes off the entries from `index` on: records and slots.
+    pub(crate) fn split_off(&mut self, index: usize) -> Vec<(*mut Record, usize)> {
+        self.order.truncate(index);
+        let records = self.records.split_off(index);
+        let slots = self.slots.split_off(index);
+        for slot in &slots {
+            self.used &= !(1 << slot);
+        }
+        let slots = slots.into_iter().map(usize::from);
+        records.into_iter().zip(slots).collect()
+    }
+
+    /// Entries of these records, which ascend, in the slots from 0 on.
+    pub(crate) fn of(keys: &Keys, records: Vec<*mut Record>) -> Self {
+        // SAFETY: as in `key`.
+        let key_at = |index: usize| unsafe { Record::key(records[index]) };
+        let mut entries = Self::new();
+        entries.order = Sorted::of(keys, SLOTS, records.len(), key_at);
+        entries.slots.extend(0..records.len() as u8);
+        entries.used = (1 << records.len()) - 1;
+        entries.records.extend(records);
+        entries
+    }
+}
+
+impl Node {
+    pub(crate) fn new(leaf: *mut Leaf, low: Box<[u8]>) -> Self {
+        Self {
+            leaf,
+            low,
+            entries: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn with_entries(leaf: *mut Leaf, low: Box<[u8]>, entries: Entries) -> Self {
+        Self {
+            leaf,
+            low,
+            entries: OnceLock::from(Box::new(entries)),
+        }
+    }
+}
+
+/// Which node, as long as no node comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    chunk: usize,
+    node: usize,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    /// The bounds of all nodes but the first.
+    order: Sorted,
+    nodes: Vec<Node>,
+}
+
+impl Chunk {
+    fn new(keys: &Keys, nodes: Vec<Node>) -> Self {
+        Self {
+            order: Sorted::of(keys, CHUNK_MAX, nodes.len() - 1, |index| {
+                &nodes[index + 1].low
+            }),
+            nodes,
+        }
+    }
+
+    fn low(&self) -> &[u8] {
+        &self.nodes[0].low
+    }
+}
+
+/// All nodes in the order of their keys: at least one.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// The bounds of all chunks but the first.
+    order: Sorted,
+    chunks: Vec<Chunk>,
+}
+
+impl Index {
+    pub(crate) fn new(keys: &Keys, first: Node) -> Self {
+        Self {
+            order: Sorted::with_capacity(0),
+            chunks: vec![Chunk::new(keys, vec![first])],
+        }
+    }
+
+    /// The node that a key belongs to.
+    #[inline]
+    pub(crate) fn find(&self, keys: &Keys, key: &[u8]) -> Position {
+        let chunk = self
+            .order
+            .find(keys, key, |index| self.chunks[index + 1].low());
+        let chunk = chunk.map_or_else(|before| before, |equal| equal + 1);
+        let Chunk { order, nodes } = &self.chunks[chunk];
+        let node = order.find(keys, key, |index| &nodes[index + 1].low);
+        let node = node.map_or_else(|before| before, |equal| equal + 1);
+        Position { chunk, node }
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, at: Position) -> &Node {
+        &self.chunks[at.chunk].nodes[at.node]
+    }
+
+    /// The records of a node.
+    #[inline]
+    pub(crate) fn entries(&self, media: &Media, keys: &Keys, at: Position) -> Result<&Entries> {
+        match self.node(at).entries.get() {
+            Some(entries) => Ok(entries),
+            None => self.load(media, keys, at),
+        }
+    }
+
+    #[cold]
+    fn load(&self, media: &Media, keys: &Keys, at: Position) -> Result<&Entries> {
+        let node = self.node(at);
+        let low = (at != self.first()).then_some(&*node.low);
+        let high = self.next(at).map(|next| &*self.node(next).low);
+        let entries = Entries::load(media, keys, node.leaf, low, high)?;
+        Ok(node.entries.get_or_init(|| entries))
+    }
+
+    /// The records of a node, to be changed.
+    pub(crate) fn entries_mut(
+        &mut self,
+        media: &Media,
+        keys: &Keys,
+        at: Position,
+    ) -> Result<&mut Entries> {
+        self.entries(media, keys, at)?;
+        let node = &mut self.chunks[at.chunk].nodes[at.node];
+        Ok(node.entries.get_mut().expect("they were just loaded"))
+    }
+
+    pub(crate) fn first(&self) -> Position {
+        Position { chunk: 0, node: 0 }
+    }
+
+    pub(crate) fn last(&self) -> Position {
+        let chunk = self.chunks.len() - 1;
+        let node = self.chunks[chunk].nodes.len() - 1;
+        Position { chunk, node }
+    }
+
+    pub(crate) fn next(&self, at: Position) -> Option<Position> {
+        let Position { chunk, node } = at;
+        if node + 1 < self.chunks[chunk].nodes.len() {
+            let node = node + 1;
+            return Some(Position { chunk, node });
+        }
+        let chunk = chunk + 1;
+        (chunk < self.chunks.len()).then_some(Position { chunk, node: 0 })
+    }
+
+    pub(crate) fn previous(&self, at: Position) -> Option<Position> {
+        let Position { chunk, node } = at;
+        if node > 0 {
+            let node = node - 1;
+            return Some(Position { chunk, node });
+        }
+        let chunk = chunk.checked_sub(1)?;
+        let node = self.chunks[chunk].nodes.len() - 1;
+        Some(Position { chunk, node })
+    }
+
+    /// Enters a node behind another.
+    pub(crate) fn insert_after(&mut self, keys: &Keys, at: Position, node: Node) {
+        let chunk = &mut self.chunks[at.chunk];
+        let Chunk { order, nodes } = chunk;
+        order.insert(keys, at.node, &node.low, |index| &nodes[index + 1].low);
+        nodes.insert(at.node + 1, node);
+        if nodes.len() <= CHUNK_MAX {
+            return;
+        }
+        // Keys that come in their order leave full chunks behind.
+        let is_at_end = at.node + 2 == nodes.len();
+        let kept = match is_at_end {
+            true => nodes.len() - 1,
+            false => nodes.len() / 2,
+        };
+        let rest = nodes.split_off(kept);
+        order.truncate(kept - 1);
+        let rest = Chunk::new(keys, rest);
+        let chunks = &self.chunks;
+        self.order.insert(keys, at.chunk, rest.low(), |index| {
+            chunks[index + 1].low()
+        });
+        self.chunks.insert(at.chunk + 1, rest);
+    }
+
+    /// Takes a node off, which is not the first one. Its range goes to the node before.
+    pub(crate) fn remove(&mut self, keys: &Keys, at: Position) {
+        let Chunk { order, nodes } = &mut self.chunks[at.chunk];
+        nodes.remove(at.node);
+        if at.node > 0 {
+            order.remove(at.node - 1);
+            return;
+        }
+        // The chunk has another bound now, or goes.
+        self.order.remove(at.chunk - 1);
+        if nodes.is_empty() {
+            self.chunks.remove(at.chunk);
+            return;
+        }
+        order.remove(0);
+        let chunks = &self.chunks;
+        let key_at = |index: usize| match index + 1 < at.chunk {
+            true => chunks[index + 1].low(),
+            false => chunks[index + 2].low(),
+        };
+        let low = chunks[at.chunk].low();
+        self.order.insert(keys, at.chunk - 1, low, key_at);
+    }
+
+    /// The number of nodes.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.nodes.len()).sum()
+    }
+
+    /// The number of nodes before this one.
+    pub(crate) fn rank(&self, at: Position) -> usize {
+        let before = self.chunks[..at.chunk].iter();
+        before.map(|chunk| chunk.nodes.len()).sum::<usize>() + at.node
+    }
+
+    /// Bytes of plain memory that it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        let nodes = self.chunks.iter().flat_map(|chunk| &chunk.nodes);
+        let loaded = SLOTS * (size_of::<u64>() + size_of::<*mut Record>() + 1);
+        nodes
+            .map(|node| {
+                let entries = node
+                    .entries
+                    .get()
+                    .map_or(0, |_| size_of::<Entries>() + loaded);
+                size_of::<Node>() + size_of::<u64>() + node.low.len() + entries
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn node(number: u64) -> Node {
+        let low = match number {
+            0 => Box::default(),
+            number => Box::from(number.to_string().as_bytes()),
+        };
+        Node::with_entries(std::ptr::null_mut(), low, Entries::new())
+    }
+
+    proptest! {
+        #[test]
+        fn nodes_are_found_as_in_a_plain_row(
+            steps in prop::collection::vec((1..100_000u64, 0..4u8), 0..900),
+            ascending in any::<bool>(),
+        ) {
+            let keys = Keys::Bytewise;
+            let mut index = Index::new(&keys, node(0));
+            let mut row: Vec<Vec<u8>> = vec![Vec::new()];
+            for (step, (number, kind)) in steps.into_iter().enumerate() {
+                let number = match ascending {
+                    true => 100_000 + step as u64,
+                    false => number,
+                };
+                let key = number.to_string().into_bytes();
+                let at = index.find(&keys, &key);
+                let expected = row.partition_point(|low| *low <= key) - 1;
+                prop_assert_eq!(index.rank(at), expected);
+                prop_assert_eq!(&*index.node(at).low, &row[expected][..]);
+                if kind == 0 && expected > 0 {
+                    index.remove(&keys, at);
+                    row.remove(expected);
+                } else if row[expected] != key {
+                    index.insert_after(&keys, at, node(number));
+                    row.insert(expected + 1, key);
+                }
+                prop_assert_eq!(index.len(), row.len());
+            }
+            let mut at = Some(index.first());
+            for low in &row {
+                let here = at.expect("as many nodes as bounds");
+                prop_assert_eq!(&*index.node(here).low, &low[..]);
+                at = index.next(here);
+                prop_assert!(at.is_none_or(|next| index.previous(next) == Some(here)));
+            }
+            prop_assert_eq!((at, index.rank(index.last()) + 1), (None, row.len()));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What lies in the pool: the database, its leaves, and the records that hold keys and values.
+//!
+//! docs/kv.md shows how they hang together. Everything has a type descriptor, so `durum inspect`, `check` and `gc` see all of it.
+//!
+//! Addresses and lengths come from media, which may be damaged: [`Media`] follows a pointer only when what it leads to lies in the pool.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use durum::format::types::{Count, Field, Primitive, Type};
+use durum::{Described, Pool, Tx, Walk};
+
+use crate::error::{Error, Result};
+
+/// The layout that this version writes, in [`Database::layout`].
+pub(crate) const LAYOUT: u64 = 1;
+
+/// Records of one leaf. With its extent's header a leaf takes 512 bytes.
+pub(crate) const SLOTS: usize = 59;
+
+/// The pool's root.
+#[repr(C)]
+pub(crate) struct Database {
+    /// 0: the database is being made. [`LAYOUT`] otherwise.
+    pub layout: u64,
+    /// The leaf of the smallest keys.
+    pub first: *mut Leaf,
+    /// The name of the comparator that orders the keys.
+    pub comparator: *mut Text,
+    /// No record has a larger sequence number, and the next opener begins here.
+    pub sequence_max: u64,
+}
+durum::describe!(Database as "kv database" { layout, first, comparator, sequence_max });
+
+/// Records of neighbouring keys, in no order.
+#[repr(C)]
+pub(crate) struct Leaf {
+    /// The leaf of the next larger keys; null in the last one.
+    pub next: *mut Leaf,
+    /// No key of this leaf is smaller, and none of the leaves before is as large. Null in the first leaf: it has no bound.
+    pub low: *mut Text,
+    /// Bit i: the record of slot i has older versions, or says that its key was deleted.
+    pub stale: u64,
+    /// The newest record of each key; null where there is none.
+    pub slots: [*mut Record; SLOTS],
+}
+durum::describe!(Leaf as "kv leaf" { next, low, stale, slots });
+
+/// A version of a key: its value, or that it was deleted. The bytes of key and value follow.
+#[repr(C)]
+pub(crate) struct Record {
+    /// The version before, as long as a snapshot needs it. The only field that changes after the record was made.
+    pub previous: *mut Record,
+    /// Twice the number of the commit that made it; plus 1 if that deleted the key.
+    pub version: u64,
+    /// Bytes of key and value.
+    pub len: u64,
+    /// Bytes of the key.
+    pub key_len: u32,
+    /// CRC-32C of version, len, key_len and the bytes.
+    pub check: u32,
+}
+
+/// Some bytes with their length.
+#[repr(C)]
+pub(crate) struct Text {
+    /// How many bytes follow.
+    pub len: u64,
+}
+
+/// `u8` elements behind a struct, as many as its field `len` says.
+fn tail(offset: usize) -> Field<String> {
+    let bytes = Type::Primitive(Primitive::U8).array(Count::Field("len".into()));
+    Field::new("bytes", offset as u64, bytes)
+}
+
+// SAFETY: the fields are measured by the compiler; `alloc` allocates the bytes behind them.
+unsafe impl Described for Record {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed("kv record"))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![
+            walk.field("previous", 0, |record: &Record| &record.previous),
+            walk.field("version", 8, |record: &Record| &record.version),
+            walk.field("len", 16, |record: &Record| &record.len),
+            walk.field("key_len", 24, |record: &Record| &record.key_len),
+            walk.field("check", 28, |record: &Record| &record.check),
+            tail(size_of::<Record>()),
+        ];
+        Type::structure("kv record", 32, 8, fields)
+    }
+}
+
+// SAFETY: as for `Record`.
+unsafe impl Described for Text {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed("kv text"))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        let fields = vec![
+            walk.field("len", 0, |text: &Text| &text.len),
+            tail(size_of::<Text>()),
+        ];
+        Type::structure("kv text", 8, 8, fields)
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Leaf>() == 496 && size_of::<Record>() == 32 && size_of::<Text>() == 8);
+    assert!(SLOTS <= u64::BITS as usize, "stale has a bit for each slot");
+};
+
+impl Record {
+    /// The number of the commit that made it.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.version >> 1
+    }
+
+    pub(crate) fn is_deletion(&self) -> bool {
+        self.version & 1 == 1
+    }
+
+    /// The bytes of key and value.
+    ///
+    /// # Safety
+    /// The record was made by [`Media::alloc_record`] or found by [`Media::record`], and is not freed while the slice lives.
+    unsafe fn bytes<'a>(this: *const Record) -> &'a [u8] {
+        // SAFETY: `len` bytes follow the struct, as the caller promises.
+        unsafe {
+            let len = (*this).len as usize;
+            std::slice::from_raw_parts(this.add(1).cast(), len)
+        }
+    }
+
+    /// # Safety
+    /// As for [`Record::bytes`].
+    #[inline]
+    pub(crate) unsafe fn key<'a>(this: *const Record) -> &'a [u8] {
+        // SAFETY: the key comes first, and `key_len` is at most `len`.
+        unsafe {
+            let len = (*this).key_len as usize;
+            std::slice::from_raw_parts(this.add(1).cast(), len)
+        }
+    }
+
+    /// # Safety
+    /// As for [`Record::bytes`].
+    #[inline]
+    pub(crate) unsafe fn value<'a>(this: *const Record) -> &'a [u8] {
+        // SAFETY: as for `key`.
+        unsafe {
+            let key_len = (*this).key_len as usize;
+            Self::bytes(this).get_unchecked(key_len..)
+        }
+    }
+
+    /// The bytes that it takes in the pool, without what the allocator rounds up.
+    pub(crate) fn size(&self) -> u64 {
+        size_of::<Record>() as u64 + self.len
+    }
+
+    fn sum(&self, bytes: impl IntoIterator<Item = impl AsRef<[u8]>>) -> u32 {
+        let mut sum = crc32c::crc32c(&self.version.to_le_bytes());
+        sum = crc32c::crc32c_append(sum, &self.len.to_le_bytes());
+        sum = crc32c::crc32c_append(sum, &self.key_len.to_le_bytes());
+        for part in bytes {
+            sum = crc32c::crc32c_append(sum, part.as_ref());
+        }
+        sum
+    }
+
+    /// Whether the record is as it was made.
+    ///
+    /// # Safety
+    /// As for [`Record::bytes`].
+    pub(crate) unsafe fn verify(this: *const Record) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let (record, bytes) = unsafe { (&*this, Self::bytes(this)) };
+        if record.check == record.sum([bytes]) {
+            return Ok(());
+        }
+        Err(Error::damaged(
+            this.addr(),
+            "a record's checksum does not match its contents",
+        ))
+    }
+}
+
+/// Makes objects in the pool, and follows pointers that were read there.
+pub(crate) struct Media {
+    pool: Pool,
+    record_type: u64,
+    text_type: u64,
+}
+
+impl fmt::Debug for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Media").finish_non_exhaustive()
+    }
+}
+
+impl Media {
+    pub(crate) fn new(pool: Pool) -> Result<Self> {
+        Ok(Self {
+            record_type: pool.ensure_described(Record::description())?,
+            text_type: pool.ensure_described(Text::description())?,
+            pool,
+        })
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// A new record, which no other thread knows of.
+    pub(crate) fn alloc_record(
+        &self,
+        tx: &Tx,
+        key: &[u8],
+        value: Option<&[u8]>,
+        sequence: u64,
+        previous: *mut Record,
+    ) -> Result<*mut Record> {
+        let key_len = u32::try_from(key.len()).map_err(|_| Error::KeyTooLong { len: key.len() })?;
+        let is_deletion = value.is_none();
+        let value = value.unwrap_or_default();
+        let len = key.len() + value.len();
+        let size = size_of::<Record>() + len;
+        let place: *mut Record = tx.alloc_bytes(&self.pool, self.record_type, size, 8)?.cast();
+        let mut record = Record {
+            previous,
+            version: 2 * sequence + u64::from(is_deletion),
+            len: len as u64,
+            key_len,
+            check: 0,
+        };
+        record.check = record.sum([key, value]);
+        // SAFETY: the object was just allocated with room for the struct and `len` bytes.
+        unsafe {
+            place.write(record);
+            let bytes: *mut u8 = place.add(1).cast();
+            bytes.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            bytes
+                .add(key.len())
+                .copy_from_nonoverlapping(value.as_ptr(), value.len());
+        }
+        Ok(place)
+    }
+
+    pub(crate) fn alloc_text(&self, tx: &Tx, bytes: &[u8]) -> Result<*mut Text> {
+        let size = size_of::<Text>() + bytes.len();
+        let place: *mut Text = tx.alloc_bytes(&self.pool, self.text_type, size, 8)?.cast();
+        // SAFETY: as in `alloc_record`.
+        unsafe {
+            (*place).len = bytes.len() as u64;
+            let target: *mut u8 = place.add(1).cast();
+            target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        Ok(place)
+    }
+
+    /// Checks that a `T` with `more` bytes behind it can be where a pointer leads.
+    fn check<T>(&self, pointer: *const T, more: u64, what: &'static str) -> Result<()> {
+        let size = usize::try_from(more)
+            .ok()
+            .and_then(|more| more.checked_add(size_of::<T>()));
+        let lies_in_pool = size.is_some_and(|size| self.pool.holds(pointer.cast(), size));
+        match lies_in_pool && pointer.addr().is_multiple_of(align_of::<T>()) {
+            true => Ok(()),
+            false => Err(Error::damaged(pointer.addr(), what)),
+        }
+    }
+
+    /// A leaf that a pointer in the pool leads to.
+    pub(crate) fn leaf(&self, pointer: *mut Leaf) -> Result<*mut Leaf> {
+        self.check(pointer, 0, "a pointer to a leaf leads out of the pool")?;
+        Ok(pointer)
+    }
+
+    /// A record that a pointer in the pool leads to: its lengths are possible.
+    pub(crate) fn record(&self, pointer: *mut Record) -> Result<*mut Record> {
+        self.check(pointer, 0, "a pointer to a record leads out of the pool")?;
+        // SAFETY: it lies in the pool; any bytes are a `Record`.
+        let record = unsafe { &*pointer };
+        let lengths = "a record is longer than its place";
+        self.check(pointer, record.len, lengths)?;
+        match u64::from(record.key_len) <= record.len {
+            true => Ok(pointer),
+            false => Err(Error::damaged(pointer.addr(), lengths)),
+        }
+    }
+
+    /// The bytes of a text that a pointer in the pool leads to; they stay until it is freed.
+    pub(crate) fn text<'a>(&self, pointer: *mut Text) -> Result<&'a [u8]> {
+        self.check(pointer, 0, "a pointer to a text leads out of the pool")?;
+        // SAFETY: it lies in the pool; any bytes are a `Text`.
+        let len = unsafe { (*pointer).len };
+        self.check(pointer, len, "a text is longer than its place")?;
+        // SAFETY: `len` bytes behind the struct lie in the pool.
+        Ok(unsafe { std::slice::from_raw_parts(pointer.add(1).cast(), len as usize) })
+    }
+}

@@ -1,0 +1,163 @@
+//! How a database is opened, read and written.
+
+use std::fmt;
+use std::sync::Arc;
+
+use durum::{Durability, Engine, StoreOptions};
+
+use crate::comparator::{Comparator, Keys};
+use crate::snapshot::Snapshot;
+
+/// How a database is opened.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Make a database where there is none. Default: off, and opening nothing is an error.
+    pub create_if_missing: bool,
+    /// Refuse a database that is there already. Default: off.
+    pub error_if_exists: bool,
+    /// Check every record when the database is opened, which reads all of it. Default: off.
+    pub paranoid_checks: bool,
+    /// The order of keys; the same each time. Default: the order of their bytes.
+    pub comparator: Option<Arc<dyn Comparator>>,
+    /// The engine that makes writes durable. Fixed when the database is made. Default: Shadow.
+    pub engine: Engine,
+    /// How the store is opened that the database lies in.
+    pub store: StoreOptions,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create_if_missing", &self.create_if_missing)
+            .field("error_if_exists", &self.error_if_exists)
+            .field("paranoid_checks", &self.paranoid_checks)
+            .field("comparator", &self.keys())
+            .field("engine", &self.engine)
+            .field("store", &self.store)
+            .finish()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create_if_missing: false,
+            error_if_exists: false,
+            paranoid_checks: false,
+            comparator: None,
+            engine: Engine::Shadow,
+            store: StoreOptions::new(),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`Options::create_if_missing`].
+    #[must_use]
+    pub fn create_if_missing(mut self, wanted: bool) -> Self {
+        self.create_if_missing = wanted;
+        self
+    }
+
+    /// Sets [`Options::error_if_exists`].
+    #[must_use]
+    pub fn error_if_exists(mut self, wanted: bool) -> Self {
+        self.error_if_exists = wanted;
+        self
+    }
+
+    /// Sets [`Options::paranoid_checks`].
+    #[must_use]
+    pub fn paranoid_checks(mut self, wanted: bool) -> Self {
+        self.paranoid_checks = wanted;
+        self
+    }
+
+    /// Sets [`Options::comparator`].
+    #[must_use]
+    pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Self {
+        self.comparator = Some(comparator);
+        self
+    }
+
+    /// Sets [`Options::engine`].
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Sets [`Options::store`].
+    #[must_use]
+    pub fn store(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        match &self.comparator {
+            Some(comparator) => Keys::Custom(comparator.clone()),
+            None => Keys::Bytewise,
+        }
+    }
+}
+
+/// How a database is read.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ReadOptions<'s> {
+    /// Read what was there when the snapshot was taken. Default: what is there now.
+    pub snapshot: Option<&'s Snapshot>,
+    /// Compare each record that is read with its checksum. Default: off.
+    pub verify_checksums: bool,
+}
+
+impl<'s> ReadOptions<'s> {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`ReadOptions::snapshot`].
+    #[must_use]
+    pub fn snapshot(mut self, snapshot: &'s Snapshot) -> Self {
+        self.snapshot = Some(snapshot);
+        self
+    }
+
+    /// Sets [`ReadOptions::verify_checksums`].
+    #[must_use]
+    pub fn verify_checksums(mut self, wanted: bool) -> Self {
+        self.verify_checksums = wanted;
+        self
+    }
+}
+
+/// How a database is written.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// When the write is durable. Default: when it returns. A buffered one, which costs no fence and no sync, is so within
+    /// [`StoreOptions::buffered_window`].
+    pub durability: Durability,
+}
+
+impl WriteOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`WriteOptions::durability`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+}

@@ -1,0 +1,251 @@
+//! What a database says of itself: sizes of ranges, properties, compaction, removal.
+
+use std::fs;
+use std::path::Path;
+
+use durum::Usage;
+use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity};
+
+use crate::db::Db;
+use crate::error::{Error, Result};
+use crate::index::Position;
+use crate::tree::Tree;
+
+/// Leaves that are looked at to estimate the size of a range.
+const SAMPLES: usize = 32;
+
+/// Keys from one on, up to before another.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'k> {
+    /// The first key.
+    pub start: &'k [u8],
+    /// The first key that is no part of it.
+    pub limit: &'k [u8],
+}
+
+impl Db {
+    /// How many bytes the entries of each range take in the pool, about: exact in the first and last leaf, sampled between them. Nothing for deleted ones.
+    ///
+    /// # Errors
+    /// `Damaged`, `Broken`.
+    pub fn approximate_sizes(&self, ranges: &[Range<'_>]) -> Result<Vec<u64>> {
+        let tree = self.inner.readable()?;
+        ranges
+            .iter()
+            .map(|range| size_of_range(&tree, range))
+            .collect()
+    }
+
+    /// Frees what no snapshot needs any more. There is nothing else to compact: space of deleted entries is used again at once.
+    ///
+    /// # Errors
+    /// Those of durum.
+    pub fn compact(&self) -> Result<()> {
+        let _writer = self.inner.lock_writer()?;
+        self.inner.sweep_all()
+    }
+
+    /// A property by its name: LevelDB's `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables` and `leveldb.approximate-memory-usage`, and `durum.`
+    /// with `keys`, `leaves`, `stale-keys`, `snapshots`, `sequence`, `pool-bytes`, `free-bytes`, `engine` and `comparator`. `None`: there is no such property.
+    ///
+    /// docs/kv.md says what each means here. `durum.keys` goes over all keys.
+    ///
+    /// # Errors
+    /// `Damaged`, `Broken`; those of durum.
+    pub fn property(&self, name: &str) -> Result<Option<String>> {
+        if let Some(level) = name.strip_prefix("leveldb.num-files-at-level") {
+            return self.files_at_level(level);
+        }
+        let tree = self.inner.readable()?;
+        let text = match name {
+            "leveldb.stats" => {
+                let usage = self.usage()?;
+                let leaves = tree.index.len();
+                drop(tree);
+                self.stats(leaves, &usage)
+            }
+            "leveldb.sstables" => sstables(&self.usage()?),
+            "leveldb.approximate-memory-usage" => tree.index.memory().to_string(),
+            "durum.keys" => {
+                drop(tree);
+                self.count()?.to_string()
+            }
+            "durum.leaves" => tree.index.len().to_string(),
+            "durum.stale-keys" => tree.stale_keys().to_string(),
+            "durum.snapshots" => self.inner.pins.len().to_string(),
+            "durum.sequence" => self.inner.visible().to_string(),
+            "durum.pool-bytes" => self.usage()?.bytes.to_string(),
+            "durum.free-bytes" => self.usage()?.free_bytes.to_string(),
+            "durum.engine" => self.inner.pool.engine().name().to_owned(),
+            "durum.comparator" => tree.keys.name().to_owned(),
+            _ => return Ok(None),
+        };
+        Ok(Some(text))
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        Ok(self.inner.pool.usage()?)
+    }
+
+    /// All files are at level 0: a pool has no levels.
+    fn files_at_level(&self, level: &str) -> Result<Option<String>> {
+        match level.parse::<u8>() {
+            Ok(0) => Ok(Some(self.usage()?.puddles.to_string())),
+            Ok(1..7) => Ok(Some("0".into())),
+            _ => Ok(None),
+        }
+    }
+
+    fn stats(&self, leaves: usize, usage: &Usage) -> String {
+        format!(
+            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n",
+            "durum",
+            self.inner.pool.engine().name(),
+            "",
+            "puddles",
+            usage.puddles,
+            "bytes",
+            usage.bytes,
+            "free bytes",
+            usage.free_bytes,
+            "leaves",
+            leaves,
+            "snapshots",
+            self.inner.pins.len(),
+        )
+    }
+
+    fn count(&self) -> Result<u64> {
+        let mut entries = self.iter();
+        let mut count = 0;
+        let mut is_there = entries.seek_to_first()?;
+        while is_there {
+            count += 1;
+            is_there = entries.next()?;
+        }
+        Ok(count)
+    }
+}
+
+/// In place of LevelDB's tables: how the pool's room is divided.
+fn sstables(usage: &Usage) -> String {
+    let mut text = format!("--- {} puddles, {} bytes ---\n", usage.puddles, usage.bytes);
+    for (order, count) in usage.free_blocks.iter().enumerate() {
+        if *count > 0 {
+            text += &format!("free blocks of {} bytes: {count}\n", 256u64 << order);
+        }
+    }
+    text
+}
+
+/// Bytes of the records of a node that lie in the range.
+fn size_in_node(tree: &Tree, at: Position, range: &Range<'_>) -> Result<u64> {
+    let entries = tree.entries(at)?;
+    let place = |key| entries.find(&tree.keys, key).unwrap_or_else(|place| place);
+    let (from, to) = (place(range.start), place(range.limit));
+    let records = entries.records.get(from..to).unwrap_or_default();
+    // SAFETY: entered records are live, and the writer is kept out.
+    let records = records.iter().map(|&record| unsafe { &*record });
+    Ok(records
+        .filter(|record| !record.is_deletion())
+        .map(|record| record.size())
+        .sum())
+}
+
+fn size_of_range(tree: &Tree, range: &Range<'_>) -> Result<u64> {
+    if tree.keys.compare(range.start, range.limit).is_ge() {
+        return Ok(0);
+    }
+    let first = tree.index.find(&tree.keys, range.start);
+    let last = tree.index.find(&tree.keys, range.limit);
+    let mut size = size_in_node(tree, first, range)?;
+    if first == last {
+        return Ok(size);
+    }
+    size += size_in_node(tree, last, range)?;
+    // Those between, of which every `step`th is looked at.
+    let between = tree.index.rank(last) - tree.index.rank(first) - 1;
+    let step = between.div_ceil(SAMPLES).max(1);
+    let (mut sampled, mut samples) = (0, 0);
+    let mut at = tree.index.next(first);
+    let mut number = 0;
+    while let Some(position) = at.filter(|&position| position != last) {
+        if number % step == 0 {
+            sampled += size_in_node(tree, position, range)?;
+            samples += 1;
+        }
+        number += 1;
+        at = tree.index.next(position);
+    }
+    if samples > 0 {
+        size += sampled * between as u64 / samples;
+    }
+    Ok(size)
+}
+
+/// Removes the store of a database with everything in it. Nothing is there that is no store: that is no error.
+///
+/// # Errors
+/// `NotAStore` where the directory holds something else; those of durum where the store is open.
+pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let refused = |operation: &'static str| {
+        move |source| Error::System {
+            path: path.into(),
+            operation,
+            source,
+        }
+    };
+    let names = match fs::read_dir(path) {
+        Ok(names) => names,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(refused("reading the directory")(error)),
+    };
+    let identity = path.join(durum::format::store::FILE_NAME);
+    if !identity.exists() {
+        return match names.count() {
+            0 => fs::remove_dir(path).map_err(refused("removing the directory")),
+            _ => Err(Error::NotAStore { path: path.into() }),
+        };
+    }
+    // Held to the end, so that no program opens the store while it goes. One that is damaged nobody has open.
+    let _held = match Embedded::open(path, OpenOptions::default()) {
+        Err(error @ durum_service::Error::StoreBusy { .. }) => return Err(error.into()),
+        other => other.ok(),
+    };
+    // Without its identity the rest is no store any more, whatever happens from here on.
+    fs::remove_file(&identity).map_err(refused("removing the store's identity"))?;
+    fs::remove_dir_all(path).map_err(refused("removing the store"))
+}
+
+/// Repairs what can be repaired of a database that is closed: catalog and registry of its store, and versions that a crash left. Then every record is read. How many
+/// there are.
+///
+/// # Errors
+/// `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of durum.
+pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
+    let path = path.as_ref();
+    let is_sound = ReadOnlyStore::open(path).is_ok()
+        && durum_service::check(path, &CheckOptions::default()).is_ok_and(|report| {
+            let findings = &report.findings;
+            findings
+                .iter()
+                .all(|finding| finding.severity < Severity::Damage)
+        });
+    if !is_sound {
+        durum_service::repair(path)?;
+    }
+    Db::open(path, options.create_if_missing(false).error_if_exists(false))?.verify()
+}
+
+/// Whether there is a database at `path`, by what its store says.
+///
+/// # Errors
+/// Those of durum, where there is something that cannot be read.
+pub fn exists(path: impl AsRef<Path>) -> Result<bool> {
+    match ReadOnlyStore::open(path.as_ref()) {
+        Ok(store) => Ok(store.pools().iter().any(|pool| pool.name == crate::POOL)),
+        Err(durum_service::Error::StoreMissing { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,341 @@
+//! How changes become durable and visible.
+//!
+//! One thread writes at a time. It makes its changes while readers are kept out, in a transaction of the pool, under the next sequence number; readers see them when
+//! that number becomes the visible one, which is after the commit. So nobody reads what a crash may take back, unless it was written as buffered.
+//!
+//! Where a commit takes as long as a fence, readers are kept out to its end, and nothing that was superseded has to stay. Where it takes a sync, or the batch is large, they
+//! go on meanwhile: what they see is kept as older versions, until the commit is through and somebody sweeps.
+//!
+//! Threads that find another one writing leave their changes in a queue. Whoever writes next makes all of them in one commit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
+
+use durum::{Durability, Tx};
+
+use crate::batch::{Change, WriteBatch};
+use crate::db::Inner;
+use crate::error::{Error, Result};
+use crate::lock::Writing;
+use crate::media::Database;
+use crate::tree::{Readers, Tree};
+
+/// So many changes are made at a stretch while readers wait.
+const STRETCH: usize = 32;
+/// Batches with more bytes are made while readers go on.
+const BYTES_MAX: usize = 64 << 10;
+/// Commits of several threads together have at most so many bytes, unless the first alone has more.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+/// Sequence numbers that are taken with one change of the root.
+const SEQUENCES: u64 = 1 << 32;
+/// Keys that a commit sweeps on its way.
+const SWEPT_BY_COMMIT: usize = 4;
+/// Where commits go on beside readers, a sweep has a transaction of its own, which is worth it for so many keys.
+const SWEPT_AT_ONCE: usize = 256;
+
+/// What only the thread that writes uses.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// The number of the last commit.
+    pub(crate) sequence: u64,
+    /// What the pool says is the largest number.
+    pub(crate) sequence_max: u64,
+}
+
+/// What is to be changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work<'w> {
+    One(Change<'w>),
+    Batches(&'w [&'w WriteBatch]),
+}
+
+impl Work<'_> {
+    fn is_large(&self) -> bool {
+        match self {
+            Work::One(Change::Put(_, value)) => value.len() > BYTES_MAX,
+            Work::One(_) => false,
+            Work::Batches(batches) => {
+                let (mut count, mut bytes) = (0, 0);
+                for batch in *batches {
+                    count += batch.len();
+                    bytes += batch.size();
+                }
+                count > STRETCH || bytes > BYTES_MAX
+            }
+        }
+    }
+
+    fn each(&self, mut make: impl FnMut(Change<'_>) -> Result<()>) -> Result<()> {
+        match self {
+            Work::One(change) => make(*change),
+            Work::Batches(batches) => batches
+                .iter()
+                .flat_map(|batch| batch.iter())
+                .try_for_each(make),
+        }
+    }
+}
+
+/// Changes of a thread that another one is to make.
+#[derive(Debug)]
+pub(crate) struct Request {
+    batch: WriteBatch,
+    durability: Durability,
+    outcome: Mutex<Option<Result<()>>>,
+}
+
+impl Request {
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<()>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Makes the changes, now or together with those of others.
+    pub(crate) fn write(&self, work: Work<'_>, durability: Durability) -> Result<()> {
+        if Tx::levels() > 0 {
+            return Err(Error::InTransaction);
+        }
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            match self.writer.try_lock() {
+                Ok(mut writer) => return self.commit(&mut writer, work, durability),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    return self.commit(&mut poisoned.into_inner(), work, durability);
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        self.write_in_group(work, durability)
+    }
+
+    /// Waits until this thread may write.
+    pub(crate) fn lock_writer(&self) -> Result<MutexGuard<'_, Writer>> {
+        if Tx::levels() > 0 || *self.lock_owner() == Some(thread::current().id()) {
+            return Err(Error::InTransaction);
+        }
+        Ok(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The thread that has an explicit transaction open.
+    pub(crate) fn lock_owner(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_queue(&self) -> MutexGuard<'_, Vec<Arc<Request>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline(never)]
+    fn write_in_group(&self, work: Work<'_>, durability: Durability) -> Result<()> {
+        if *self.lock_owner() == Some(thread::current().id()) {
+            return Err(Error::InTransaction);
+        }
+        let mut batch = WriteBatch::new();
+        work.each(|change| {
+            match change {
+                Change::Put(key, value) => batch.put(key, value),
+                Change::Delete(key) => batch.delete(key),
+            }
+            Ok(())
+        })?;
+        let own = Arc::new(Request {
+            batch,
+            durability,
+            outcome: Mutex::new(None),
+        });
+        {
+            let mut queue = self.lock_queue();
+            queue.push(own.clone());
+            self.waiting.store(queue.len(), Ordering::Relaxed);
+        }
+        let mut writer = self.lock_writer()?;
+        // Others are served until this thread's request is: the queue is first in, first out.
+        loop {
+            if let Some(outcome) = own.outcome().take() {
+                return outcome;
+            }
+            let group = self.take_group();
+            self.commit_group(&mut writer, &group);
+        }
+    }
+
+    fn take_group(&self) -> Vec<Arc<Request>> {
+        let mut queue = self.lock_queue();
+        let mut bytes = 0;
+        let taken = queue
+            .iter()
+            .take_while(|request| {
+                bytes += request.batch.size();
+                bytes <= GROUP_BYTES_MAX || bytes == request.batch.size()
+            })
+            .count();
+        let group = queue.drain(..taken).collect();
+        self.waiting.store(queue.len(), Ordering::Relaxed);
+        group
+    }
+
+    fn commit_group(&self, writer: &mut Writer, group: &[Arc<Request>]) {
+        let batches: Vec<&WriteBatch> = group.iter().map(|request| &request.batch).collect();
+        let durability = match group
+            .iter()
+            .any(|request| request.durability == Durability::Durable)
+        {
+            true => Durability::Durable,
+            false => Durability::Buffered,
+        };
+        let result = self.commit(writer, Work::Batches(&batches), durability);
+        for request in group {
+            let outcome = match &result {
+                Ok(()) => Ok(()),
+                // Nothing of the group was kept: each gets what it deserves.
+                Err(_) => self.commit(writer, Work::Batches(&[&request.batch]), request.durability),
+            };
+            *request.outcome() = Some(outcome);
+        }
+    }
+
+    /// Makes the changes in one transaction, and then visible.
+    pub(crate) fn commit(
+        &self,
+        writer: &mut Writer,
+        work: Work<'_>,
+        durability: Durability,
+    ) -> Result<()> {
+        let goes_on_beside = self.has_slow_commits || work.is_large();
+        let sequence = writer.sequence + 1;
+        let sequence_max = match sequence > writer.sequence_max {
+            true => sequence + SEQUENCES,
+            false => writer.sequence_max,
+        };
+        self.transact(durability, goes_on_beside, |tx, tree, readers| {
+            if sequence_max != writer.sequence_max {
+                self.raise_sequence_max(tx, sequence_max)?;
+            }
+            let mut made = 0;
+            work.each(|change| {
+                if goes_on_beside && made == STRETCH {
+                    made = 0;
+                    // What was changed so far has a number that nobody reads by.
+                    *tree = None;
+                }
+                made += 1;
+                let tree = self.keep_readers_out(tree)?;
+                match change {
+                    Change::Put(key, value) => tree.put(tx, key, value, sequence, readers),
+                    Change::Delete(key) => tree.delete(tx, key, sequence, readers),
+                }
+            })?;
+            if !goes_on_beside {
+                self.keep_readers_out(tree)?
+                    .sweep(tx, readers, SWEPT_BY_COMMIT)?;
+            }
+            Ok(())
+        }, || {
+            self.set_visible(sequence);
+        })?;
+        writer.sequence = sequence;
+        writer.sequence_max = sequence_max;
+        if goes_on_beside {
+            self.sweep(SWEPT_AT_ONCE, SWEPT_AT_ONCE)?;
+        }
+        Ok(())
+    }
+
+    fn raise_sequence_max(&self, tx: &Tx, sequence_max: u64) -> Result<()> {
+        let database: *mut Database = self.database.0;
+        // SAFETY: the root is live as long as the pool is open, and one thread writes.
+        unsafe {
+            tx.add(&raw const (*database).sequence_max)?;
+            (*database).sequence_max = sequence_max;
+        }
+        Ok(())
+    }
+
+    /// Frees superseded versions that nobody needs, where at least `least` keys wait. Readers are kept out.
+    pub(crate) fn sweep(&self, least: usize, max: usize) -> Result<()> {
+        let is_due = {
+            let tree = self.tree.read();
+            tree.stale_keys() >= least && tree.can_sweep(&Readers(self.pins.sequences()))
+        };
+        if !is_due {
+            return Ok(());
+        }
+        // It may come later: who opens the database after a crash does it then.
+        self.transact(Durability::Buffered, false, |tx, tree, readers| {
+            self.keep_readers_out(tree)?.sweep(tx, readers, max)
+        }, || ())
+    }
+
+    /// Has the tree for the writer. Its caller is the one that writes.
+    fn keep_readers_out<'t, 'l>(
+        &'l self,
+        tree: &'t mut Option<Writing<'l, Tree>>,
+    ) -> Result<&'t mut Tree> {
+        // SAFETY: callers hold the writer's lock, and `tree` is where they keep what this returns.
+        let tree = tree.get_or_insert_with(|| unsafe { self.tree.write() });
+        match &tree.broken {
+            None => Ok(tree),
+            Some(reason) => Err(Error::Broken {
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    /// A transaction that changes the tree, by a thread that holds the writer's lock. If it fails, memory is made to say what the pool says.
+    fn transact<'l>(
+        &'l self,
+        durability: Durability,
+        goes_on_beside: bool,
+        change: impl FnOnce(&Tx, &mut Option<Writing<'l, Tree>>, &Readers) -> Result<()>,
+        make_visible: impl FnOnce(),
+    ) -> Result<()> {
+        // Outside of the transaction: where that rolls back, readers are still kept out.
+        let mut tree: Option<Writing<'l, Tree>> = None;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            self.pool.transaction_with(durability, |tx| {
+                self.keep_readers_out(&mut tree)?;
+                let mut readers = self.pins.sequences();
+                if goes_on_beside {
+                    // Those that come meanwhile read by this one.
+                    readers.push(self.visible());
+                }
+                change(tx, &mut tree, &Readers(readers))?;
+                if goes_on_beside {
+                    tree = None;
+                }
+                Ok(())
+            })
+        }));
+        match outcome {
+            Ok(Ok(())) => {
+                make_visible();
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                self.take_back(tree, &error);
+                Err(error)
+            }
+            Err(panic) => {
+                self.take_back(tree, &Error::InTransaction);
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    /// Reads the pool again, after a transaction was rolled back.
+    #[cold]
+    fn take_back<'l>(&'l self, mut tree: Option<Writing<'l, Tree>>, error: &Error) {
+        // SAFETY: as in `keep_readers_out`.
+        let tree = tree.get_or_insert_with(|| unsafe { self.tree.write() });
+        let is_unknown = matches!(error, Error::Durum(durum::Error::Poisoned { .. }));
+        if is_unknown && tree.broken.is_none() {
+            tree.broken = Some(error.to_string());
+        } else if tree.broken.is_none()
+            && let Err(error) = tree.load()
+        {
+            tree.broken = Some(error.to_string());
+        }
+    }
+}
