@@ -161,7 +161,9 @@ impl Db {
                 if !options.create_if_missing {
                     return Err(missing());
                 }
-                if path.read_dir().is_ok_and(|mut found| found.next().is_some())
+                if path
+                    .read_dir()
+                    .is_ok_and(|mut found| found.next().is_some())
                     && !path.join("unfinished").exists()
                 {
                     return Err(Error::NotAStore { path: path.into() });
@@ -194,7 +196,7 @@ impl Db {
             Err(error) => return Err(error.into()),
         };
         let database = pool.root::<Database>()?;
-        let media = Media::new(pool.clone())?;
+        let mut media = Media::new(pool.clone())?;
         // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
         let layout = unsafe { (*database).layout };
         match layout {
@@ -205,8 +207,7 @@ impl Db {
             found => return Err(Error::Newer { path, found }),
         }
         // SAFETY: as above.
-        let (comparator, sequence) =
-            unsafe { ((*database).comparator, (*database).sequence_max) };
+        let (comparator, sequence) = unsafe { ((*database).comparator, (*database).sequence_max) };
         let stored = String::from_utf8_lossy(media.text(comparator)?).into_owned();
         let keys = options.keys();
         if stored != keys.name() {
@@ -217,6 +218,7 @@ impl Db {
                 given,
             });
         }
+        media.set_sequence_max(sequence);
         let tree = Tree::open(media, keys, database)?;
         let inner = Inner {
             tree: ReadersWriter::new(tree),

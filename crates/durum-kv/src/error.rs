@@ -89,7 +89,9 @@ pub enum Error {
         reason: &'static str,
     },
     /// A write failed, and the database could not be read again after it.
-    #[error("after a failed write the database could not be read again; close it and open it anew: {reason}")]
+    #[error(
+        "after a failed write the database could not be read again; close it and open it anew: {reason}"
+    )]
     Broken {
         /// What failed.
         reason: String,

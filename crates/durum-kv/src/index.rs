@@ -58,8 +58,13 @@ impl Entries {
                 continue;
             }
             let record = media.record(record)?;
+            // SAFETY: as above.
+            let is_stale = unsafe { (*leaf).stale } >> slot & 1 == 1;
             // SAFETY: just checked.
-            let key = unsafe { Record::key(record) };
+            let key = unsafe {
+                media.check_newest(&*record, is_stale)?;
+                Record::key(record)
+            };
             let is_below = low.is_some_and(|low| keys.compare(key, low).is_lt());
             let is_above = high.is_some_and(|high| keys.compare(key, high).is_ge());
             if is_below || is_above {
@@ -314,9 +319,8 @@ impl Index {
         order.truncate(kept - 1);
         let rest = Chunk::new(keys, rest);
         let chunks = &self.chunks;
-        self.order.insert(keys, at.chunk, rest.low(), |index| {
-            chunks[index + 1].low()
-        });
+        self.order
+            .insert(keys, at.chunk, rest.low(), |index| chunks[index + 1].low());
         self.chunks.insert(at.chunk + 1, rest);
     }
 

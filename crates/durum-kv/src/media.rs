@@ -194,6 +194,8 @@ pub(crate) struct Media {
     pool: Pool,
     record_type: u64,
     text_type: u64,
+    /// Leaves that were not looked at since the pool was read have records with no larger sequence number.
+    sequence_max: u64,
 }
 
 impl fmt::Debug for Media {
@@ -205,6 +207,7 @@ impl fmt::Debug for Media {
 impl Media {
     pub(crate) fn new(pool: Pool) -> Result<Self> {
         Ok(Self {
+            sequence_max: 0,
             record_type: pool.ensure_described(Record::description())?,
             text_type: pool.ensure_described(Text::description())?,
             pool,
@@ -229,7 +232,9 @@ impl Media {
         let value = value.unwrap_or_default();
         let len = key.len() + value.len();
         let size = size_of::<Record>() + len;
-        let place: *mut Record = tx.alloc_bytes(&self.pool, self.record_type, size, 8)?.cast();
+        let place: *mut Record = tx
+            .alloc_bytes(&self.pool, self.record_type, size, 8)?
+            .cast();
         let mut record = Record {
             previous,
             version: 2 * sequence + u64::from(is_deletion),
@@ -291,6 +296,23 @@ impl Media {
             true => Ok(pointer),
             false => Err(Error::damaged(pointer.addr(), lengths)),
         }
+    }
+
+    /// The pool is about to be read: no commit had a larger sequence number.
+    pub(crate) fn set_sequence_max(&mut self, sequence_max: u64) {
+        self.sequence_max = sequence_max;
+    }
+
+    /// Checks the newest record of a key in a leaf that nobody has changed since the pool was read.
+    pub(crate) fn check_newest(&self, record: &Record, is_stale: bool) -> Result<()> {
+        let reason = if record.sequence() > self.sequence_max {
+            "a record's sequence number was never given"
+        } else if !is_stale && (record.is_deletion() || !record.previous.is_null()) {
+            "a record has older versions that its leaf does not know of"
+        } else {
+            return Ok(());
+        };
+        Err(Error::damaged((&raw const *record).addr(), reason))
     }
 
     /// The bytes of a text that a pointer in the pool leads to; they stay until it is freed.

@@ -235,7 +235,11 @@ pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
     if !is_sound {
         durum_service::repair(path)?;
     }
-    Db::open(path, options.create_if_missing(false).error_if_exists(false))?.verify()
+    Db::open(
+        path,
+        options.create_if_missing(false).error_if_exists(false),
+    )?
+    .verify()
 }
 
 /// Whether there is a database at `path`, by what its store says.

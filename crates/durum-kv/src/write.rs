@@ -209,32 +209,37 @@ impl Inner {
             true => sequence + SEQUENCES,
             false => writer.sequence_max,
         };
-        self.transact(durability, goes_on_beside, |tx, tree, readers| {
-            if sequence_max != writer.sequence_max {
-                self.raise_sequence_max(tx, sequence_max)?;
-            }
-            let mut made = 0;
-            work.each(|change| {
-                if goes_on_beside && made == STRETCH {
-                    made = 0;
-                    // What was changed so far has a number that nobody reads by.
-                    *tree = None;
+        self.transact(
+            durability,
+            goes_on_beside,
+            |tx, tree, readers| {
+                if sequence_max != writer.sequence_max {
+                    self.raise_sequence_max(tx, sequence_max)?;
                 }
-                made += 1;
-                let tree = self.keep_readers_out(tree)?;
-                match change {
-                    Change::Put(key, value) => tree.put(tx, key, value, sequence, readers),
-                    Change::Delete(key) => tree.delete(tx, key, sequence, readers),
+                let mut made = 0;
+                work.each(|change| {
+                    if goes_on_beside && made == STRETCH {
+                        made = 0;
+                        // What was changed so far has a number that nobody reads by.
+                        *tree = None;
+                    }
+                    made += 1;
+                    let tree = self.keep_readers_out(tree)?;
+                    match change {
+                        Change::Put(key, value) => tree.put(tx, key, value, sequence, readers),
+                        Change::Delete(key) => tree.delete(tx, key, sequence, readers),
+                    }
+                })?;
+                if !goes_on_beside {
+                    self.keep_readers_out(tree)?
+                        .sweep(tx, readers, SWEPT_BY_COMMIT)?;
                 }
-            })?;
-            if !goes_on_beside {
-                self.keep_readers_out(tree)?
-                    .sweep(tx, readers, SWEPT_BY_COMMIT)?;
-            }
-            Ok(())
-        }, || {
-            self.set_visible(sequence);
-        })?;
+                Ok(())
+            },
+            || {
+                self.set_visible(sequence);
+            },
+        )?;
         writer.sequence = sequence;
         writer.sequence_max = sequence_max;
         if goes_on_beside {
@@ -263,9 +268,12 @@ impl Inner {
             return Ok(());
         }
         // It may come later: who opens the database after a crash does it then.
-        self.transact(Durability::Buffered, false, |tx, tree, readers| {
-            self.keep_readers_out(tree)?.sweep(tx, readers, max)
-        }, || ())
+        self.transact(
+            Durability::Buffered,
+            false,
+            |tx, tree, readers| self.keep_readers_out(tree)?.sweep(tx, readers, max),
+            || (),
+        )
     }
 
     /// Has the tree for the writer. Its caller is the one that writes.
@@ -330,12 +338,14 @@ impl Inner {
         // SAFETY: as in `keep_readers_out`.
         let tree = tree.get_or_insert_with(|| unsafe { self.tree.write() });
         let is_unknown = matches!(error, Error::Durum(durum::Error::Poisoned { .. }));
-        if is_unknown && tree.broken.is_none() {
-            tree.broken = Some(error.to_string());
-        } else if tree.broken.is_none()
-            && let Err(error) = tree.load()
-        {
-            tree.broken = Some(error.to_string());
+        if tree.broken.is_some() {
+            return;
         }
+        tree.media.set_sequence_max(self.visible());
+        let read = match is_unknown {
+            true => Err(error.to_string()),
+            false => tree.load().map_err(|error| error.to_string()),
+        };
+        tree.broken = read.err();
     }
 }

@@ -14,7 +14,7 @@ use durum_kv::{
     Db, Durability, Engine, Error, Options, Snapshot, StoreOptions, WriteBatch, WriteOptions,
 };
 use durum_persist::record::{self, Recorder, RecorderOptions};
-use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
+use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Embedded, Leaks, Severity};
 use support::{Map, contents};
 
@@ -160,6 +160,16 @@ impl Setting {
 
     fn survives(&self, story: &Story) {
         let _turn = turn(self.base);
+        match self.crash(story, None) {
+            Ok(report) => println!(
+                "{}, {:?}: {} points, {} images",
+                story.name, self.engine, report.points, report.images
+            ),
+            Err(failure) => panic!("{}: {failure}", story.name),
+        }
+    }
+
+    fn crash(&self, story: &Story, skip: Option<durum::Site>) -> Result<Report, Failure> {
         let (_dir, path) = support::place();
         let db = Db::open(&path, self.options()).unwrap();
         let mut map = Map::new();
@@ -168,7 +178,11 @@ impl Setting {
             db.put(&key, &value).unwrap();
             map.insert(key, value);
         }
-        let recorder = Recorder::start(&path, RecorderOptions::default());
+        let options = RecorderOptions {
+            skip,
+            ..Default::default()
+        };
+        let recorder = Recorder::start(&path, options);
         let mut states = vec![map.clone()];
         // Which states may be there at each acknowledgement: from the last durable one on.
         let mut durable = vec![0];
@@ -186,7 +200,7 @@ impl Setting {
         drop((db, snapshots));
         let trace = recorder.stop();
         let plan = self.plan(story.points);
-        let report = explore_with_recovery(
+        explore_with_recovery(
             &trace,
             &plan,
             |image| self.recover(image),
@@ -200,14 +214,7 @@ impl Setting {
                     Ok(())
                 })
             },
-        );
-        match report {
-            Ok(report) => println!(
-                "{}, {:?}: {} points, {} images",
-                story.name, self.engine, report.points, report.images
-            ),
-            Err(failure) => panic!("{}: {failure}", story.name),
-        }
+        )
     }
 }
 
@@ -305,7 +312,13 @@ fn batches() -> Story {
 
 fn snapshots() -> Story {
     let mut steps = vec![Snapshot, Put(2, 50), Put(2, 60), Delete(4), Snapshot];
-    steps.extend([Put(2, 70), Put(4, 10), Delete(6), Delete(6), Batch(10, 30, 3)]);
+    steps.extend([
+        Put(2, 70),
+        Put(4, 10),
+        Delete(6),
+        Delete(6),
+        Batch(10, 30, 3),
+    ]);
     steps.extend([Release, Put(8, 5), Delete(9), Compact, Put(8, 6)]);
     Story {
         name: "snapshots",
@@ -316,7 +329,12 @@ fn snapshots() -> Story {
 }
 
 fn buffered() -> Story {
-    let mut steps = vec![Buffered(1, 20), Buffered(3, 30), Buffered(1, 25), Put(5, 10)];
+    let mut steps = vec![
+        Buffered(1, 20),
+        Buffered(3, 30),
+        Buffered(1, 25),
+        Put(5, 10),
+    ];
     steps.extend([Buffered(7, 2000), Buffered(5, 11), Sync, Buffered(9, 9)]);
     Story {
         name: "buffered",
@@ -395,9 +413,7 @@ fn a_database_is_made_as_a_whole() {
                                 seen.lock().unwrap()[1] += 1;
                                 assert!(contents(&db).is_empty());
                             }
-                            Err(Error::Missing { .. }) if !is_made => {
-                                seen.lock().unwrap()[0] += 1
-                            }
+                            Err(Error::Missing { .. }) if !is_made => seen.lock().unwrap()[0] += 1,
                             Err(error) => return Err(error.to_string()),
                         }
                         setting.judge(image, &[Map::new()]).map(drop)
@@ -412,4 +428,21 @@ fn a_database_is_made_as_a_whole() {
         let seen = seen.into_inner().unwrap();
         assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
     }
+}
+
+/// What these tests notice: without the fence of its commit, or the write-back of its record, an acknowledged write is not there.
+#[test]
+fn a_forgotten_fence_is_noticed() {
+    let is_commit = |site: &durum::Site| site.0.starts_with("shadow.commit: ");
+    let sites: Vec<_> = durum::sites().into_iter().filter(is_commit).collect();
+    assert!(sites.len() >= 2, "{sites:?}");
+    let _turn = turn(LINES[0].base);
+    let story = || Story {
+        name: "a canary",
+        before: 5,
+        steps: vec![Put(1, 10), Put(2, 10), Delete(4)],
+        points: 60,
+    };
+    let noticed = |site: &durum::Site| LINES[0].crash(&story(), Some(*site)).is_err();
+    assert!(sites.iter().filter(|site| noticed(site)).count() >= 2);
 }

@@ -180,8 +180,7 @@ impl World {
                     .take(usize::from(*count))
                     .map(|(key, _)| key.clone())
                     .collect();
-                keys.into_iter()
-                    .for_each(|key| self.step(&Op::Delete(key)));
+                keys.into_iter().for_each(|key| self.step(&Op::Delete(key)));
             }
             Op::TakeSnapshot => {
                 let snapshot = self.db().snapshot();
@@ -196,9 +195,7 @@ impl World {
             Op::StepIter(at, steps) => {
                 if !self.iters.is_empty() {
                     let at = at.index(self.iters.len());
-                    steps
-                        .iter()
-                        .for_each(|forward| self.iters[at].go(*forward));
+                    steps.iter().for_each(|forward| self.iters[at].go(*forward));
                 }
             }
             Op::DropIter(at) => {

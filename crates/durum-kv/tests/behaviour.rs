@@ -1,0 +1,327 @@
+//! What a program may count on: options, errors, names of comparators, sizes, properties, damage.
+
+mod support;
+
+use std::cmp::Ordering;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use durum::persist::inject;
+use durum::{PoolOptions, Store};
+use durum_kv::{
+    Comparator, Db, Error, ErrorKind, Options, Range, ReadOptions, StoreOptions, WriteBatch,
+    destroy, exists, repair,
+};
+use support::{contents, database, options, place};
+
+struct Named(&'static str);
+
+impl Comparator for Named {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+
+    fn name(&self) -> &str {
+        self.0
+    }
+}
+
+#[test]
+fn options_decide_what_may_be_there() {
+    let (_dir, path) = place();
+    let missing = Db::open(&path, Options::new()).unwrap_err();
+    assert!(matches!(missing, Error::Missing { .. }), "{missing}");
+    assert_eq!(missing.kind(), ErrorKind::User);
+    assert!(missing.to_string().contains("create_if_missing"));
+    assert!(!path.exists() && !exists(&path).unwrap());
+    drop(Db::open(&path, options().error_if_exists(true)).unwrap());
+    assert!(exists(&path).unwrap());
+    let there = Db::open(&path, options().error_if_exists(true)).unwrap_err();
+    assert!(matches!(there, Error::Exists { .. }), "{there}");
+    let _db = Db::open(&path, Options::new()).unwrap();
+    // A second opener of the store, in this process or another, is told so.
+    assert!(Db::open(&path, Options::new()).is_err());
+    assert!(matches!(destroy(&path), Err(Error::Durum(_))));
+}
+
+#[test]
+fn a_directory_of_something_else_is_left_alone() {
+    let (dir, _) = place();
+    fs::write(dir.path().join("letter"), "dear").unwrap();
+    let refused = Db::open(dir.path(), options()).unwrap_err();
+    assert!(matches!(refused, Error::NotAStore { .. }), "{refused}");
+    let refused = destroy(dir.path()).unwrap_err();
+    assert!(matches!(refused, Error::NotAStore { .. }), "{refused}");
+    assert_eq!(fs::read(dir.path().join("letter")).unwrap(), b"dear");
+}
+
+#[test]
+fn a_destroyed_database_is_gone() {
+    let (_dir, path) = place();
+    drop(Db::open(&path, options()).unwrap());
+    destroy(&path).unwrap();
+    assert!(!path.exists());
+    destroy(&path).unwrap();
+    assert!(contents(&Db::open(&path, options()).unwrap()).is_empty());
+}
+
+#[test]
+fn the_comparators_name_is_kept() {
+    let (_dir, path) = place();
+    let with = |name| options().comparator(Arc::new(Named(name)));
+    {
+        let db = Db::open(&path, with("backwards")).unwrap();
+        db.put(b"a", b"1").unwrap();
+        db.put(b"b", b"2").unwrap();
+        let mut iter = db.iter();
+        assert!(iter.seek_to_first().unwrap());
+        assert_eq!(iter.key(), Some(&b"b"[..]));
+        let property = db.property("durum.comparator").unwrap();
+        assert_eq!(property.as_deref(), Some("backwards"));
+    }
+    for wrong in [with("upwards"), options()] {
+        match Db::open(&path, wrong).unwrap_err() {
+            Error::Comparator { stored, given, .. } => {
+                assert_eq!(stored, "backwards");
+                assert!(given == "upwards" || given == durum_kv::BYTEWISE);
+            }
+            error => panic!("{error}"),
+        }
+    }
+    Db::open(&path, with("backwards")).unwrap();
+}
+
+#[test]
+fn keys_and_values_have_any_size() {
+    let (_dir, path) = place();
+    let sizes = [0, 1, 7, 8, 9, 200, 255, 256, 4096, 70_000, 3 << 20];
+    let bytes =
+        |len: usize, seed: usize| -> Vec<u8> { (0..len).map(|at| (at * 7 + seed) as u8).collect() };
+    {
+        let db = Db::open(&path, options()).unwrap();
+        for (number, &key) in sizes.iter().enumerate() {
+            for &value in &sizes[..=number] {
+                db.put(&bytes(key, 1), &bytes(value, 2)).unwrap();
+                let found = db.get(&bytes(key, 1)).unwrap().unwrap();
+                assert!(found == bytes(value, 2), "{key} {value}");
+            }
+        }
+        db.put(b"huge", &bytes(40 << 20, 3)).unwrap();
+    }
+    let db = Db::open(&path, options().paranoid_checks(true)).unwrap();
+    for &key in &sizes {
+        assert!(db.get(&bytes(key, 1)).unwrap().unwrap() == bytes(key, 2));
+    }
+    assert!(db.get(b"huge").unwrap().unwrap() == bytes(40 << 20, 3));
+    db.delete(b"huge").unwrap();
+    db.delete(b"").unwrap();
+    assert_eq!(db.get(b"").unwrap(), None);
+}
+
+#[test]
+fn writing_past_a_transaction_is_an_error() {
+    let (_dir, db) = database();
+    let mut transaction = db.transaction().unwrap();
+    transaction.put(b"a", b"1");
+    assert!(matches!(db.put(b"b", b"2"), Err(Error::InTransaction)));
+    assert!(matches!(db.transaction(), Err(Error::InTransaction)));
+    assert!(matches!(db.compact(), Err(Error::InTransaction)));
+    transaction.commit().unwrap();
+    db.put(b"b", b"2").unwrap();
+    // Nor inside one of the store's, whose outcome nobody knows yet.
+    let inside = db.pool().transaction(|_| db.put(b"c", b"3"));
+    assert!(matches!(inside, Err(Error::InTransaction)));
+    assert_eq!(contents(&db).len(), 2);
+}
+
+#[test]
+fn a_snapshot_belongs_to_its_database() {
+    let (_one, first) = database();
+    let (_other, second) = database();
+    let snapshot = first.snapshot();
+    let options = ReadOptions::new().snapshot(&snapshot);
+    assert!(matches!(
+        second.get_with(b"", &options),
+        Err(Error::OtherSnapshot)
+    ));
+    assert!(matches!(
+        second.iter_with(&options),
+        Err(Error::OtherSnapshot)
+    ));
+    // It keeps its database open.
+    drop(first);
+    assert_eq!(snapshot.sequence(), 0);
+}
+
+/// A comparator that panics in the middle of a batch: nothing of the batch is there, and the database goes on.
+#[test]
+fn a_panic_inside_a_batch_takes_it_back() {
+    struct Fragile;
+
+    impl Comparator for Fragile {
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            assert!(a != b"panic" && b != b"panic");
+            a.cmp(b)
+        }
+
+        fn name(&self) -> &str {
+            "fragile"
+        }
+    }
+
+    let (_dir, path) = place();
+    let db = Db::open(&path, options().comparator(Arc::new(Fragile))).unwrap();
+    db.put(b"kept", b"1").unwrap();
+    let mut batch = WriteBatch::new();
+    for number in 0..100u8 {
+        batch.put(&[number], b"gone");
+    }
+    batch.put(b"panic", b"");
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.write(&batch)));
+    assert!(outcome.is_err());
+    assert_eq!(contents(&db).len(), 1);
+    db.put(b"other", b"2").unwrap();
+    assert_eq!(contents(&db).len(), 2);
+}
+
+/// A full disk: the write that finds it changes nothing, smaller ones go on.
+#[test]
+fn a_write_without_room_changes_nothing() {
+    let (dir, path) = place();
+    let db = Db::open(&path, options()).unwrap();
+    for number in 0..100u8 {
+        db.put(&[number], &[1; 100]).unwrap();
+    }
+    let before = contents(&db);
+    let full = inject::fail_after(inject::Operation::Grow, 0, dir.path());
+    let mut batch = WriteBatch::new();
+    for number in 0..200u8 {
+        batch.put(&[number, 0], b"gone");
+    }
+    batch.put(b"large", &vec![0; 30 << 20]);
+    let error = db.write(&batch).unwrap_err();
+    assert!(matches!(error, Error::Durum(_)), "{error}");
+    assert_eq!(contents(&db), before);
+    db.put(b"small", b"1").unwrap();
+    drop(full);
+    db.write(&batch).unwrap();
+    assert_eq!(contents(&db).len(), 302);
+}
+
+#[test]
+fn sizes_and_properties_say_what_is_there() {
+    let (_dir, db) = database();
+    for number in 0..5000u32 {
+        db.put(format!("{number:06}").as_bytes(), &[7; 1000])
+            .unwrap();
+    }
+    let ranges = [
+        ("000000", "005000"),
+        ("001000", "002000"),
+        ("002000", "002003"),
+        ("9", "a"),
+        ("2", "1"),
+    ]
+    .map(|(start, limit)| Range {
+        start: start.as_bytes(),
+        limit: limit.as_bytes(),
+    });
+    let sizes = db.approximate_sizes(&ranges).unwrap();
+    assert_eq!(&sizes[2..], [3 * 1038, 0, 0]);
+    assert_eq!(sizes[0], 5000 * 1038);
+    assert!(sizes[1].abs_diff(1000 * 1038) < 1038);
+    let property = |name: &str| db.property(name).unwrap();
+    let number = |name: &str| property(name).unwrap().parse::<u64>().unwrap();
+    assert_eq!(number("durum.keys"), 5000);
+    assert_eq!(number("durum.leaves"), 5000u64.div_ceil(59));
+    assert!(number("leveldb.num-files-at-level0") > 1);
+    assert_eq!(number("leveldb.num-files-at-level3"), 0);
+    assert!(number("leveldb.approximate-memory-usage") > 5000 * 17);
+    assert!(property("leveldb.stats").unwrap().contains("leaves"));
+    assert!(property("leveldb.sstables").unwrap().contains("puddles"));
+    for unknown in [
+        "leveldb.num-files-at-level7",
+        "leveldb.num-files-at-level",
+        "leveldb.",
+        "durum.",
+        "",
+    ] {
+        assert_eq!(property(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
+fn a_database_lives_beside_other_pools() {
+    let (_dir, path) = place();
+    let store = Store::create(&path, StoreOptions::new()).unwrap();
+    let other = store.create_pool("other", PoolOptions::new()).unwrap();
+    let db = Db::open_in(&store, "names", options()).unwrap();
+    assert!(matches!(
+        Db::open_in(&store, "none", Options::new()),
+        Err(Error::Missing { .. })
+    ));
+    // A pool of something else is refused.
+    other.root::<u64>().unwrap();
+    assert!(Db::open_in(&store, "other", options()).is_err());
+    db.put(b"a", b"1").unwrap();
+    assert_eq!(db.path(), path);
+}
+
+/// Whatever bytes of the pool are wrong, opening and reading say so or read right; nothing panics, and no pointer is followed out of the pool.
+#[test]
+fn damage_is_an_error() {
+    let (dir, path) = place();
+    {
+        let db = Db::open(&path, options()).unwrap();
+        for number in 0..300u32 {
+            db.put(format!("{number:04}").as_bytes(), &[number as u8; 40])
+                .unwrap();
+        }
+    }
+    let puddles: Vec<_> = fs::read_dir(path.join("puddles"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(puddles.len(), 1, "the root puddle");
+    let clean = fs::read(&puddles[0]).unwrap();
+    // Words of the heap that are not zero: pointers, lengths, bounds, keys.
+    let used: Vec<usize> = (8192..clean.len())
+        .step_by(8)
+        .filter(|&at| clean[at..at + 8] != [0; 8])
+        .collect();
+    assert!(used.len() > 300 * 8);
+    let (mut errors, mut sound) = (0, 0);
+    for (number, &at) in used.iter().step_by(23).enumerate() {
+        let mut word: [u8; 8] = clean[at..at + 8].try_into().unwrap();
+        match number % 4 {
+            0 => word[number / 4 % 8] ^= 1 << (number % 7),
+            1 => word = [0xff; 8],
+            2 => word = (u64::from_le_bytes(word) + 4).to_le_bytes(),
+            _ => word = [0; 8],
+        }
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(&puddles[0])
+            .unwrap();
+        file.write_all_at(&word, at as u64).unwrap();
+        let read = || -> durum_kv::Result<u64> {
+            let db = Db::open(&path, Options::new())?;
+            for number in 0..300u32 {
+                db.get(format!("{number:04}").as_bytes())?;
+            }
+            db.verify()
+        };
+        match read() {
+            Ok(count) => sound += u32::from(count > 0),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Data, "at {at}: {error}");
+                errors += 1;
+            }
+        }
+        file.write_all_at(&clean, 0).unwrap();
+    }
+    assert!(errors > 50 && sound > 0, "{errors} errors, {sound} sound");
+    assert_eq!(repair(&path, Options::new()).unwrap(), 300);
+    drop(dir);
+}

@@ -1,0 +1,106 @@
+//! Fences, syncs and bytes of each operation, counted.
+//!
+//! One test: counters are those of the thread, but home updates of other tests' stores would make numbers vary.
+
+mod support;
+
+use durum::{Domain, Stats, thread_counters};
+use durum_kv::{Db, Durability, Engine, StoreOptions, WriteBatch, WriteOptions};
+
+/// What `body` costs this thread.
+fn cost(body: impl FnOnce()) -> Stats {
+    let before = thread_counters();
+    body();
+    thread_counters() - before
+}
+
+fn key(number: u64) -> [u8; 16] {
+    let digits = format!("{number:016}");
+    digits.as_bytes().try_into().unwrap()
+}
+
+const VALUE: [u8; 100] = [7; 100];
+
+#[test]
+fn operations_cost_what_is_documented() {
+    let (_dir, path) = support::place();
+    let db = Db::open(&path, support::options()).unwrap();
+    const COUNT: u64 = 20_000;
+    let show = |name: &str, count: u64, cost: &Stats| {
+        let per = |number: u64| number as f64 / count as f64;
+        println!(
+            "{name:<22} {:>7.3} fences {:>7.2} write-backs {:>8.1} bytes logged {:>8.1} bytes written",
+            per(cost.fences),
+            per(cost.write_backs),
+            per(cost.bytes_logged),
+            per(cost.bytes_written),
+        );
+    };
+    // One fence each. Now and then a pool grows, which takes some more, and syncs.
+    let one_each = |name: &str, cost: Stats| {
+        show(name, COUNT, &cost);
+        assert!(
+            cost.fences >= COUNT && cost.fences < COUNT + COUNT / 100,
+            "{name}: {cost:?}"
+        );
+    };
+    let fill = cost(|| (0..COUNT).for_each(|number| db.put(&key(number), &VALUE).unwrap()));
+    one_each("fillseq", fill);
+    // The record's 148 bytes, the slot's word and the bit of the allocator, and what frames them.
+    assert!(fill.bytes_logged < COUNT * 300, "{fill:?}");
+    // Scattered by a multiplication that reaches each key once.
+    let scattered = |number: u64| key(number * 7919 % COUNT);
+    let overwrite =
+        cost(|| (0..COUNT).for_each(|number| db.put(&scattered(number), &VALUE).unwrap()));
+    one_each("overwrite", overwrite);
+    let reads = cost(|| {
+        for number in 0..COUNT {
+            assert!(db.get(&scattered(number)).unwrap().is_some());
+        }
+        assert_eq!(support::contents(&db).len(), COUNT as usize);
+    });
+    show("reads", COUNT, &reads);
+    assert_eq!(
+        (reads.fences, reads.write_backs, reads.bytes_written),
+        (0, 0, 0)
+    );
+    let buffered = WriteOptions::new().durability(Durability::Buffered);
+    let unsynced = cost(|| {
+        for number in 0..COUNT {
+            db.put_with(&scattered(number), &VALUE, &buffered).unwrap();
+        }
+    });
+    show("overwrite, buffered", COUNT, &unsynced);
+    assert!(unsynced.fences < COUNT / 10, "{unsynced:?}");
+    db.sync().unwrap();
+    let delete = cost(|| (0..COUNT).for_each(|number| db.delete(&scattered(number)).unwrap()));
+    one_each("delete", delete);
+    let missing = cost(|| db.delete(b"missing").unwrap());
+    assert_eq!(missing.fences, 0);
+    // A batch costs what one put does.
+    let mut batch = WriteBatch::new();
+    (0..1000).for_each(|number| batch.put(&key(number), &VALUE));
+    let batch = cost(|| db.write(&batch).unwrap());
+    show("batch of 1000", 1000, &batch);
+    assert!(batch.fences <= 2, "{batch:?}");
+}
+
+#[test]
+fn a_put_on_a_file_system_takes_one_sync() {
+    let (_dir, path) = support::place();
+    let store = StoreOptions::new().domain(Domain::File);
+    let db = Db::open(&path, support::options().store(store)).unwrap();
+    (0..300).for_each(|number| db.put(&key(number), &VALUE).unwrap());
+    let syncs = cost(|| (0..100).for_each(|number| db.put(&key(number * 3), &VALUE).unwrap()));
+    // The checkpoint has a thread of its own.
+    assert!((100..104).contains(&syncs.syncs), "{syncs:?}");
+}
+
+#[test]
+fn hybrid_takes_more_fences() {
+    let (_dir, path) = support::place();
+    let db = Db::open(&path, support::options().engine(Engine::Hybrid)).unwrap();
+    (0..300).for_each(|number| db.put(&key(number), &VALUE).unwrap());
+    let fences = cost(|| (0..100).for_each(|number| db.put(&key(number * 3), &VALUE).unwrap()));
+    assert!((300..=450).contains(&fences.fences), "{fences:?}");
+}
