@@ -1,5 +1,7 @@
 //! What may be asked for on the command line.
 
+pub mod kv;
+
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -66,6 +68,12 @@ pub enum Command {
         after_help = "Examples:\n  durum rm /mnt/pmem/store words\n  durum rm /mnt/pmem/store --yes"
     )]
     Rm(Rm),
+    /// Read and write a key-value database of durum-kv
+    #[command(
+        after_help = "Examples:\n  durum kv put /mnt/pmem/names color red --create\n  durum kv scan /mnt/pmem/names\n\n\
+        A database is a directory, the store that it lies in. Only one program has it open at a time; opening it recovers what a program that died has left."
+    )]
+    Kv(kv::Kv),
     /// Count words while being killed again and again, and compare with a plain count
     #[command(
         after_help = "Examples:\n  durum demo\n  durum demo --kills 20 --store /mnt/pmem/demo book.txt\n\n\

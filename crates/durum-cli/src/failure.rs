@@ -24,6 +24,9 @@ pub enum Failure {
     /// The client refused or failed.
     #[error(transparent)]
     Client(#[from] durum::Error),
+    /// A database refused or failed.
+    #[error(transparent)]
+    Database(#[from] durum_kv::Error),
     /// Input that no error of a store describes.
     #[error("{0}")]
     Refused(String),
@@ -60,6 +63,7 @@ impl Failure {
         let kind = match self {
             Failure::Store(error) => error.kind(),
             Failure::Client(error) => error.kind(),
+            Failure::Database(error) => error.kind(),
             Failure::Refused(_) => ErrorKind::User,
             Failure::Damaged(_) => ErrorKind::Data,
             Failure::System { .. } => ErrorKind::System,

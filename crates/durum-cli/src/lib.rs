@@ -2,13 +2,14 @@
 //!
 //! `docs/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`] (how it can
 //! go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects through their
-//! type descriptors), `demo` (the word count that is killed again and again; `demo/map.rs` is an example of the untyped API).
+//! type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and again; `demo/map.rs` is an example of the untyped API).
 
 pub mod args;
 mod commands;
 mod demo;
 pub mod failure;
 mod inspect;
+mod kv;
 pub mod manual;
 mod output;
 mod progress;
@@ -64,6 +65,7 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Recover(options) => commands::recover::run(options, out),
         Command::Clone(options) => commands::clone::run(options, out),
         Command::Rm(options) => commands::rm::run(options, out),
+        Command::Kv(options) => kv::run(options, out),
         Command::Demo(options) => demo::run(options, out),
         Command::Manual(options) => manual::run(options, out),
     }

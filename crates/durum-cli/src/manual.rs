@@ -8,23 +8,34 @@ use clap_mangen::Man;
 use crate::args::{self, Manual};
 use crate::failure::Failure;
 
-/// The pages: file names and contents. One for the command and one for each subcommand that is not hidden.
+/// The pages: file names and contents. One for the command and one for each subcommand that is not hidden, and for each of theirs.
 ///
 /// # Errors
 /// None that is known: pages are made in memory.
 pub fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    let mut pages = Vec::new();
     let command = args::definition().disable_help_subcommand(true);
-    let mut pages = vec![page("durum", command.clone())?];
+    add_pages("durum", command, &mut pages)?;
+    Ok(pages)
+}
+
+fn add_pages(
+    usage: &str,
+    command: clap::Command,
+    pages: &mut Vec<(String, Vec<u8>)>,
+) -> std::io::Result<()> {
+    // The page's name has hyphens, as those of other tools; the command is written with blanks.
+    let name = usage.replace(' ', "-");
+    let command = command.bin_name(usage).disable_help_subcommand(true);
+    pages.push(page(&name, command.clone())?);
     for subcommand in command
         .get_subcommands()
         .filter(|subcommand| !subcommand.is_hide_set())
     {
-        let name = format!("durum-{}", subcommand.get_name());
-        let usage = format!("durum {}", subcommand.get_name());
-        // The page's name has a hyphen, as those of other tools; the command is written with a blank.
-        pages.push(page(&name, subcommand.clone().bin_name(usage))?);
+        let usage = format!("{usage} {}", subcommand.get_name());
+        add_pages(&usage, subcommand.clone(), pages)?;
     }
-    Ok(pages)
+    Ok(())
 }
 
 fn page(name: &str, command: clap::Command) -> std::io::Result<(String, Vec<u8>)> {

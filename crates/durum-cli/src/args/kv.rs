@@ -1,0 +1,173 @@
+//! What may be asked of `durum kv`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `durum kv`.
+#[derive(Debug, Args)]
+pub struct Kv {
+    /// What to do with the database.
+    #[command(subcommand)]
+    pub command: KvCommand,
+}
+
+/// What to do with a database.
+#[derive(Debug, Subcommand)]
+pub enum KvCommand {
+    /// Print the value of a key
+    #[command(
+        after_help = "Examples:\n  durum kv get /mnt/pmem/names color\n  durum kv get /mnt/pmem/names color --raw > value\n\n\
+        A key that is not there gives exit code 2."
+    )]
+    Get(Get),
+    /// Give a key a value
+    #[command(
+        after_help = "Examples:\n  durum kv put /mnt/pmem/names color red --create\n  durum kv put /mnt/pmem/names picture < picture.png"
+    )]
+    Put(Put),
+    /// Delete keys
+    #[command(
+        after_help = "Example:\n  durum kv del /mnt/pmem/names color shape\n\n\
+        All of them go in one transaction. A key that is not there is no error."
+    )]
+    Del(Del),
+    /// Print entries in the order of their keys
+    #[command(
+        after_help = "Examples:\n  durum kv scan /mnt/pmem/names --prefix co\n  durum kv scan /mnt/pmem/names --from a --to m --reverse --limit 10\n  durum kv scan /mnt/pmem/names | durum kv load /mnt/pmem/copy --create\n\n\
+        A line is a key, a tab and a value. Backslash, tab, line feed, and bytes that are not UTF-8 text, are written as \\\\, \\t, \\n and \\xNN."
+    )]
+    Scan(Scan),
+    /// Put entries that `scan` or another program has printed
+    #[command(
+        after_help = "Examples:\n  durum kv load /mnt/pmem/names entries.txt --create\n  durum kv scan /mnt/pmem/names | durum kv load /mnt/pmem/copy --create\n\n\
+        A line is a key, a tab and a value, with \\\\, \\t, \\n and \\xNN as `scan` writes them. Entries are made in transactions of --batch; if a line is wrong, those before it in earlier transactions stay."
+    )]
+    Load(Load),
+    /// Tell how many entries there are, how large they are, and what the database is made of
+    #[command(after_help = "Example:\n  durum kv stats /mnt/pmem/names --json")]
+    Stats(Stats),
+}
+
+/// Which database.
+#[derive(Debug, Args)]
+pub struct Database {
+    /// The directory of the database
+    #[arg(value_name = "DATABASE")]
+    pub path: PathBuf,
+    /// Keys and values in arguments and output are hexadecimal digits
+    #[arg(long)]
+    pub hex: bool,
+}
+
+/// How a database that is not there is made.
+#[derive(Debug, Args)]
+pub struct Making {
+    /// Make the database if there is none
+    #[arg(long)]
+    pub create: bool,
+    /// The engine of a database that is made: shadow or hybrid [default: shadow]
+    #[arg(long, value_name = "ENGINE", value_parser = super::engine)]
+    pub engine: Option<durum::Engine>,
+}
+
+/// Arguments of `durum kv get`.
+#[derive(Debug, Args)]
+pub struct Get {
+    /// The database.
+    #[command(flatten)]
+    pub database: Database,
+    /// The key
+    pub key: std::ffi::OsString,
+    /// Print the value's bytes as they are, without a line feed
+    #[arg(long, conflicts_with = "hex")]
+    pub raw: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+}
+
+/// Arguments of `durum kv put`.
+#[derive(Debug, Args)]
+pub struct Put {
+    /// The database.
+    #[command(flatten)]
+    pub database: Database,
+    /// The key
+    pub key: std::ffi::OsString,
+    /// The value [default: the standard input, as it is]
+    pub value: Option<std::ffi::OsString>,
+    /// How it is made.
+    #[command(flatten)]
+    pub making: Making,
+}
+
+/// Arguments of `durum kv del`.
+#[derive(Debug, Args)]
+pub struct Del {
+    /// The database.
+    #[command(flatten)]
+    pub database: Database,
+    /// The keys
+    #[arg(required = true, value_name = "KEY")]
+    pub keys: Vec<std::ffi::OsString>,
+}
+
+/// Arguments of `durum kv scan`.
+#[derive(Debug, Args)]
+pub struct Scan {
+    /// The database.
+    #[command(flatten)]
+    pub database: Database,
+    /// Only keys from this one on
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<std::ffi::OsString>,
+    /// Only keys before this one
+    #[arg(long, value_name = "KEY")]
+    pub to: Option<std::ffi::OsString>,
+    /// Only keys that begin so
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["from", "to"])]
+    pub prefix: Option<std::ffi::OsString>,
+    /// Print at most this many entries
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// From the last key to the first
+    #[arg(long)]
+    pub reverse: bool,
+    /// Print keys only
+    #[arg(long)]
+    pub keys: bool,
+    /// Print JSON: an object for each entry, on a line of its own
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum kv load`.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// The database.
+    #[command(flatten)]
+    pub database: Database,
+    /// The entries [default: the standard input]
+    pub file: Option<PathBuf>,
+    /// Entries in one transaction
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch: u32,
+    /// How it is made.
+    #[command(flatten)]
+    pub making: Making,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `durum kv stats`.
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// The directory of the database
+    #[arg(value_name = "DATABASE")]
+    pub path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
