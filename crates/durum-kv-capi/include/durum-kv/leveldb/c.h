@@ -1,0 +1,2 @@
+/* In place of LevelDB's own: the same functions, by libdurum_kv. */
+#include "../../durum_kv.h"

@@ -1,0 +1,1 @@
+#include "names.h"

@@ -1,0 +1,251 @@
+/*
+ * The key-value store of durum for C: LevelDB's functions by their own names. A program that uses
+ * LevelDB's C interface (version 1.23) runs on it when it is linked with -ldurum_kv instead of
+ * -lleveldb; its source stays as it is.
+ *
+ * Conventions
+ *
+ * 1. Ownership. A `..._create` or `..._open` gives an object that its `..._destroy`, `..._close` or
+ *    `..._release` takes back; all of these take NULL. What a function returns as `char *` belongs
+ *    to the caller and goes with leveldb_free().
+ * 2. Errors. `errptr` leads to a NULL or to a message that an earlier call put there. A failed
+ *    call frees that and puts its own message; a call that succeeds leaves it alone.
+ *    durum_kv_error_code() tells which kind of failure the thread's latest one was.
+ * 3. Booleans are `uint8_t`: 0 is false.
+ * 4. Bytes are a pointer and a length; a NULL of length 0 is no bytes.
+ * 5. Threads. Databases, snapshots and comparators may be used by several threads at once; other
+ *    objects by one at a time.
+ * 6. Durability. A write is durable when it returns, with `sync` or without, unless the database
+ * was opened with durum_kv_options_set_buffered(): then writes without `sync` are durable soon
+ * after.
+ * 7. Options that concern how LevelDB works (caches, filters, blocks, files, compression,
+ * environments, loggers) are accepted and have no effect.
+ */
+#ifndef DURUM_KV_H
+#define DURUM_KV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct leveldb_t leveldb_t;
+typedef struct leveldb_cache_t leveldb_cache_t;
+typedef struct leveldb_comparator_t leveldb_comparator_t;
+typedef struct leveldb_env_t leveldb_env_t;
+typedef struct leveldb_filterpolicy_t leveldb_filterpolicy_t;
+typedef struct leveldb_iterator_t leveldb_iterator_t;
+typedef struct leveldb_logger_t leveldb_logger_t;
+typedef struct leveldb_options_t leveldb_options_t;
+typedef struct leveldb_readoptions_t leveldb_readoptions_t;
+typedef struct leveldb_snapshot_t leveldb_snapshot_t;
+typedef struct leveldb_writebatch_t leveldb_writebatch_t;
+typedef struct leveldb_writeoptions_t leveldb_writeoptions_t;
+
+/* ---- databases ---------------------------------------------------------------------------- */
+
+/* Opens the database in the directory `name`, which is a store of durum's and belongs to it. NULL
+ * if it is not there and may not be made, or is there and may not be, or has another comparator. */
+leveldb_t *leveldb_open(const leveldb_options_t *options, const char *name, char **errptr);
+
+/* Closes it, when its iterators and snapshots are gone, too. */
+void leveldb_close(leveldb_t *db);
+
+void leveldb_put(leveldb_t *db, const leveldb_writeoptions_t *options, const char *key,
+                 size_t keylen, const char *val, size_t vallen, char **errptr);
+
+/* A key that is not there is no error. */
+void leveldb_delete(leveldb_t *db, const leveldb_writeoptions_t *options, const char *key,
+                    size_t keylen, char **errptr);
+
+/* Makes all changes of the batch, or none. */
+void leveldb_write(leveldb_t *db, const leveldb_writeoptions_t *options,
+                   leveldb_writebatch_t *batch, char **errptr);
+
+/* NULL if the key is not there; no error then. */
+char *leveldb_get(leveldb_t *db, const leveldb_readoptions_t *options, const char *key,
+                  size_t keylen, size_t *vallen, char **errptr);
+
+leveldb_iterator_t *leveldb_create_iterator(leveldb_t *db, const leveldb_readoptions_t *options);
+
+const leveldb_snapshot_t *leveldb_create_snapshot(leveldb_t *db);
+void leveldb_release_snapshot(leveldb_t *db, const leveldb_snapshot_t *snapshot);
+
+/* NULL if there is no property of that name. docs/kv.md lists them. */
+char *leveldb_property_value(leveldb_t *db, const char *propname);
+
+void leveldb_approximate_sizes(leveldb_t *db, int num_ranges, const char *const *range_start_key,
+                               const size_t *range_start_key_len,
+                               const char *const *range_limit_key,
+                               const size_t *range_limit_key_len, uint64_t *sizes);
+
+/* Frees what no snapshot needs any more, in the whole database. */
+void leveldb_compact_range(leveldb_t *db, const char *start_key, size_t start_key_len,
+                           const char *limit_key, size_t limit_key_len);
+
+/* Removes the directory of a database that nobody has open. */
+void leveldb_destroy_db(const leveldb_options_t *options, const char *name, char **errptr);
+
+/* Repairs the store's catalog and registry, and reads every record. */
+void leveldb_repair_db(const leveldb_options_t *options, const char *name, char **errptr);
+
+/* ---- iterators ---------------------------------------------------------------------------- */
+
+void leveldb_iter_destroy(leveldb_iterator_t *iterator);
+uint8_t leveldb_iter_valid(const leveldb_iterator_t *iterator);
+void leveldb_iter_seek_to_first(leveldb_iterator_t *iterator);
+void leveldb_iter_seek_to_last(leveldb_iterator_t *iterator);
+void leveldb_iter_seek(leveldb_iterator_t *iterator, const char *k, size_t klen);
+void leveldb_iter_next(leveldb_iterator_t *iterator);
+void leveldb_iter_prev(leveldb_iterator_t *iterator);
+
+/* The bytes stay until the iterator is destroyed; NULL where it is not valid. */
+const char *leveldb_iter_key(const leveldb_iterator_t *iterator, size_t *klen);
+const char *leveldb_iter_value(const leveldb_iterator_t *iterator, size_t *vlen);
+
+/* The failure of the last step. */
+void leveldb_iter_get_error(const leveldb_iterator_t *iterator, char **errptr);
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+leveldb_writebatch_t *leveldb_writebatch_create(void);
+void leveldb_writebatch_destroy(leveldb_writebatch_t *batch);
+void leveldb_writebatch_clear(leveldb_writebatch_t *batch);
+void leveldb_writebatch_put(leveldb_writebatch_t *batch, const char *key, size_t klen,
+                            const char *val, size_t vlen);
+void leveldb_writebatch_delete(leveldb_writebatch_t *batch, const char *key, size_t klen);
+void leveldb_writebatch_iterate(const leveldb_writebatch_t *batch, void *state,
+                                void (*put)(void *, const char *k, size_t klen, const char *v,
+                                            size_t vlen),
+                                void (*deleted)(void *, const char *k, size_t klen));
+void leveldb_writebatch_append(leveldb_writebatch_t *destination,
+                               const leveldb_writebatch_t *source);
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+leveldb_options_t *leveldb_options_create(void);
+void leveldb_options_destroy(leveldb_options_t *options);
+/* The comparator lives until the database is closed. */
+void leveldb_options_set_comparator(leveldb_options_t *options, leveldb_comparator_t *comparator);
+void leveldb_options_set_create_if_missing(leveldb_options_t *options, uint8_t wanted);
+void leveldb_options_set_error_if_exists(leveldb_options_t *options, uint8_t wanted);
+/* Every record is checked when the database is opened. */
+void leveldb_options_set_paranoid_checks(leveldb_options_t *options, uint8_t wanted);
+
+enum { leveldb_no_compression = 0, leveldb_snappy_compression = 1 };
+
+/* Without effect. */
+void leveldb_options_set_filter_policy(leveldb_options_t *options, leveldb_filterpolicy_t *policy);
+void leveldb_options_set_env(leveldb_options_t *options, leveldb_env_t *env);
+void leveldb_options_set_info_log(leveldb_options_t *options, leveldb_logger_t *logger);
+void leveldb_options_set_write_buffer_size(leveldb_options_t *options, size_t bytes);
+void leveldb_options_set_max_open_files(leveldb_options_t *options, int files);
+void leveldb_options_set_cache(leveldb_options_t *options, leveldb_cache_t *cache);
+void leveldb_options_set_block_size(leveldb_options_t *options, size_t bytes);
+void leveldb_options_set_block_restart_interval(leveldb_options_t *options, int interval);
+void leveldb_options_set_max_file_size(leveldb_options_t *options, size_t bytes);
+void leveldb_options_set_compression(leveldb_options_t *options, int compression);
+
+leveldb_readoptions_t *leveldb_readoptions_create(void);
+void leveldb_readoptions_destroy(leveldb_readoptions_t *options);
+void leveldb_readoptions_set_verify_checksums(leveldb_readoptions_t *options, uint8_t wanted);
+/* Without effect. */
+void leveldb_readoptions_set_fill_cache(leveldb_readoptions_t *options, uint8_t wanted);
+/* NULL: what is there now. The snapshot lives as long as the options are used. */
+void leveldb_readoptions_set_snapshot(leveldb_readoptions_t *options,
+                                      const leveldb_snapshot_t *snapshot);
+
+leveldb_writeoptions_t *leveldb_writeoptions_create(void);
+void leveldb_writeoptions_destroy(leveldb_writeoptions_t *options);
+void leveldb_writeoptions_set_sync(leveldb_writeoptions_t *options, uint8_t wanted);
+
+/* ---- comparators -------------------------------------------------------------------------- */
+
+/* `compare` gives a number below, equal to or above 0, is called by several threads, and must not
+ * use the database; `name` gives a string, which is stored with the database. */
+leveldb_comparator_t *leveldb_comparator_create(void *state, void (*destructor)(void *),
+                                                int (*compare)(void *, const char *a, size_t alen,
+                                                               const char *b, size_t blen),
+                                                const char *(*name)(void *));
+void leveldb_comparator_destroy(leveldb_comparator_t *comparator);
+
+/* ---- without effect ----------------------------------------------------------------------- */
+
+leveldb_filterpolicy_t *leveldb_filterpolicy_create(
+    void *state, void (*destructor)(void *),
+    char *(*create_filter)(void *, const char *const *key_array, const size_t *key_length_array,
+                           int num_keys, size_t *filter_length),
+    uint8_t (*key_may_match)(void *, const char *key, size_t length, const char *filter,
+                             size_t filter_length),
+    const char *(*name)(void *));
+void leveldb_filterpolicy_destroy(leveldb_filterpolicy_t *policy);
+leveldb_filterpolicy_t *leveldb_filterpolicy_create_bloom(int bits_per_key);
+
+leveldb_cache_t *leveldb_cache_create_lru(size_t capacity);
+void leveldb_cache_destroy(leveldb_cache_t *cache);
+
+leveldb_env_t *leveldb_create_default_env(void);
+void leveldb_env_destroy(leveldb_env_t *env);
+/* A directory that is there; NULL if it cannot be made. */
+char *leveldb_env_get_test_directory(leveldb_env_t *env);
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
+void leveldb_free(void *ptr);
+int leveldb_major_version(void);
+int leveldb_minor_version(void);
+
+/* ---- what LevelDB does not have ----------------------------------------------------------- */
+
+/* Kinds of failures. */
+enum {
+    DURUM_KV_OK = 0,
+    DURUM_KV_IO_ERROR = 1,
+    DURUM_KV_INVALID_ARGUMENT = 2,
+    DURUM_KV_CORRUPTION = 3
+};
+
+/* The kind of the calling thread's latest failure. */
+int durum_kv_error_code(void);
+
+/* As in "1.2.3". */
+const char *durum_kv_version(void);
+
+/* Writes without `sync` need not be durable when they return; a crash loses the last ones only. */
+void durum_kv_options_set_buffered(leveldb_options_t *options, uint8_t wanted);
+
+/* "shadow" or "hybrid": the engine of a database that is made. 0 if there is none of that name. */
+uint8_t durum_kv_options_set_engine(leveldb_options_t *options, const char *name);
+
+/* Makes every buffered write durable that has returned before. */
+void durum_kv_sync(leveldb_t *db, char **errptr);
+
+/* The bytes of keys and values in a batch. */
+size_t durum_kv_writebatch_size(const leveldb_writebatch_t *batch);
+
+/*
+ * A transaction sees what it has written, and makes it durable as a whole. Other writers wait until
+ * it has ended; readers do not. It ends on the thread that began it, before the database is closed,
+ * and that thread does not write to the database past it.
+ */
+typedef struct durum_kv_transaction_t durum_kv_transaction_t;
+
+durum_kv_transaction_t *durum_kv_transaction_begin(leveldb_t *db, char **errptr);
+char *durum_kv_transaction_get(const durum_kv_transaction_t *transaction, const char *key,
+                               size_t keylen, size_t *vallen, char **errptr);
+void durum_kv_transaction_put(durum_kv_transaction_t *transaction, const char *key, size_t keylen,
+                              const char *val, size_t vallen);
+void durum_kv_transaction_delete(durum_kv_transaction_t *transaction, const char *key,
+                                 size_t keylen);
+/* Both end it, whatever comes of it. */
+void durum_kv_transaction_commit(durum_kv_transaction_t *transaction,
+                                 const leveldb_writeoptions_t *options, char **errptr);
+void durum_kv_transaction_abort(durum_kv_transaction_t *transaction);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,274 @@
+//! Databases and snapshots.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use kv::{Db, Range, ReadOptions, Snapshot, WriteOptions};
+
+use crate::batch::leveldb_writebatch_t;
+use crate::guard::{Failure, NONE, bytes, copy, copy_string, destroy, give, handle, path, run};
+use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
+
+/// An open database.
+#[derive(Debug)]
+pub struct leveldb_t {
+    pub(crate) db: Db,
+    buffers: bool,
+}
+
+/// A database as it was.
+#[derive(Debug)]
+pub struct leveldb_snapshot_t {
+    pub(crate) snapshot: Snapshot,
+}
+
+impl leveldb_t {
+    /// How to write; a NULL means the defaults.
+    ///
+    /// # Safety
+    /// NULL, or live options.
+    pub(crate) unsafe fn writing(&self, options: *const leveldb_writeoptions_t) -> WriteOptions {
+        let defaults = leveldb_writeoptions_t { is_sync: false };
+        // SAFETY: as the caller promises.
+        let options = unsafe { options.as_ref() }.unwrap_or(&defaults);
+        WriteOptions::new().durability(options.durability(self.buffers))
+    }
+}
+
+/// How to read; a NULL means the defaults.
+///
+/// # Safety
+/// NULL, or live options whose snapshot is live.
+pub(crate) unsafe fn reading<'a>(options: *const leveldb_readoptions_t) -> ReadOptions<'a> {
+    let mut reading = ReadOptions::new();
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(options) = options.as_ref() {
+            reading = reading.verify_checksums(options.verifies);
+            reading.snapshot = options.snapshot.as_ref().map(|snapshot| &snapshot.snapshot);
+        }
+    }
+    reading
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_open(
+    options: *const leveldb_options_t,
+    name: *const c_char,
+    errptr: *mut *mut c_char,
+) -> *mut leveldb_t {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(errptr, ptr::null_mut(), || {
+            let options = handle(options)?;
+            let db = Db::open(path(name)?, options.options.clone())?;
+            let buffers = options.buffers;
+            Ok(give(leveldb_t { db, buffers }))
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_close(db: *mut leveldb_t) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe { destroy(db) };
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_put(
+    db: *mut leveldb_t,
+    options: *const leveldb_writeoptions_t,
+    key: *const c_char,
+    key_len: usize,
+    value: *const c_char,
+    value_len: usize,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(errptr, (), || {
+            let db = handle(db)?;
+            let (key, value) = (bytes(key, key_len), bytes(value, value_len));
+            Ok(db.db.put_with(key, value, &db.writing(options))?)
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_delete(
+    db: *mut leveldb_t,
+    options: *const leveldb_writeoptions_t,
+    key: *const c_char,
+    key_len: usize,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(errptr, (), || {
+            let db = handle(db)?;
+            let options = db.writing(options);
+            Ok(db.db.delete_with(bytes(key, key_len), &options)?)
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_write(
+    db: *mut leveldb_t,
+    options: *const leveldb_writeoptions_t,
+    batch: *mut leveldb_writebatch_t,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(errptr, (), || {
+            let (db, batch) = (handle(db)?, handle(batch)?);
+            Ok(db.db.write_with(&batch.batch, &db.writing(options))?)
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_get(
+    db: *mut leveldb_t,
+    options: *const leveldb_readoptions_t,
+    key: *const c_char,
+    key_len: usize,
+    value_len: *mut usize,
+    errptr: *mut *mut c_char,
+) -> *mut c_char {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        let (value, len) = run(errptr, (ptr::null_mut(), 0), || {
+            let db = handle(db)?;
+            let found = db.db.get_with(bytes(key, key_len), &reading(options))?;
+            let Some(found) = found else {
+                return Ok((ptr::null_mut(), 0));
+            };
+            match copy(&found) {
+                value if value.is_null() => Err(Failure::argument("no memory for the value")),
+                value => Ok((value, found.len())),
+            }
+        });
+        if let Some(place) = value_len.as_mut() {
+            *place = len;
+        }
+        value
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const leveldb_snapshot_t {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(NONE, ptr::null_mut(), || {
+            let snapshot = handle(db)?.db.snapshot();
+            Ok(give(leveldb_snapshot_t { snapshot }))
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_release_snapshot(
+    _: *mut leveldb_t,
+    snapshot: *const leveldb_snapshot_t,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe { destroy(snapshot.cast_mut()) };
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_property_value(
+    db: *mut leveldb_t,
+    name: *const c_char,
+) -> *mut c_char {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(NONE, ptr::null_mut(), || {
+            if name.is_null() {
+                return Ok(ptr::null_mut());
+            }
+            let name = CStr::from_ptr(name).to_string_lossy();
+            let value = handle(db)?.db.property(&name)?;
+            Ok(value.map_or(ptr::null_mut(), |value| copy_string(&value)))
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_approximate_sizes(
+    db: *mut leveldb_t,
+    count: c_int,
+    starts: *const *const c_char,
+    start_lens: *const usize,
+    limits: *const *const c_char,
+    limit_lens: *const usize,
+    sizes: *mut u64,
+) {
+    // SAFETY: as durum_kv.h asks for: `count` elements in each array.
+    unsafe {
+        run(NONE, (), || {
+            let db = handle(db)?;
+            for at in 0..usize::try_from(count).unwrap_or(0) {
+                let range = Range {
+                    start: bytes(*starts.add(at), *start_lens.add(at)),
+                    limit: bytes(*limits.add(at), *limit_lens.add(at)),
+                };
+                let found = db.db.approximate_sizes(&[range]);
+                *sizes.add(at) = found.map_or(0, |found| found[0]);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_compact_range(
+    db: *mut leveldb_t,
+    _: *const c_char,
+    _: usize,
+    _: *const c_char,
+    _: usize,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe { run(NONE, (), || Ok(handle(db)?.db.compact()?)) }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_destroy_db(
+    _: *const leveldb_options_t,
+    name: *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe { run(errptr, (), || Ok(kv::destroy(path(name)?)?)) }
+}
+
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn leveldb_repair_db(
+    options: *const leveldb_options_t,
+    name: *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    // SAFETY: as durum_kv.h asks for.
+    unsafe {
+        run(errptr, (), || {
+            let options = handle(options)?.options.clone();
+            kv::repair(path(name)?, options)?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! The key-value store for C: LevelDB's functions by their own names, so that a program changes stores by linking with another library.
+//!
+//! `include/durum_kv.h` is what users read; it says what each function does and where it differs from LevelDB. The functions are thin: each takes what C gave apart, calls
+//! `durum-kv` inside [`guard`], and gives a failure as a string. [`extension`] has what LevelDB does not.
+//!
+//! Reading order: [`guard`] (failures, bytes from and to C), [`options`], [`db`], [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
+
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the conventions at the top of durum_kv.h say what callers owe"
+)]
+#![allow(
+    non_camel_case_types,
+    reason = "handles have the names that LevelDB gave them"
+)]
+
+pub mod batch;
+pub mod comparator;
+pub mod db;
+pub mod extension;
+pub mod guard;
+pub mod ignored;
+pub mod iterator;
+pub mod options;
