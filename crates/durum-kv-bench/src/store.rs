@@ -1,0 +1,161 @@
+//! What is timed.
+
+use std::path::PathBuf;
+
+use durum_kv::{Db, Durability, Options, WriteBatch, WriteOptions};
+
+use crate::flags::Flags;
+
+/// Changes of a batch: keys, and the values of those that are put.
+pub type Batch<'b> = &'b [(Vec<u8>, Option<Vec<u8>>)];
+
+/// A key-value store. Failures are texts.
+pub trait Store: Sync {
+    /// Name and version.
+    fn version(&self) -> String;
+
+    /// Removes what there is, if `fresh`, and opens.
+    fn open(&mut self, fresh: bool) -> Result<(), String>;
+
+    /// Closes it, if it is open.
+    fn close(&mut self);
+
+    /// Gives a key a value.
+    fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Result<(), String>;
+
+    /// Makes changes together.
+    fn write(&self, batch: Batch<'_>, sync: bool) -> Result<(), String>;
+
+    /// Copies the value of a key to the end of `value`. Whether there is one.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
+
+    /// Goes over up to `count` entries, from the first on, or from the last on. How many there were, and the bytes of their keys and values.
+    fn scan(&self, reverse: bool, count: u64) -> Result<(u64, u64), String>;
+
+    /// Looks for the first key that is not smaller. Whether it is equal.
+    fn seek(&self, key: &[u8]) -> Result<bool, String>;
+
+    /// Brings it into a good shape.
+    fn compact(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A text about itself.
+    fn property(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+}
+
+/// `durum-kv`.
+#[derive(Debug)]
+pub struct Durum {
+    db: Option<Db>,
+    path: PathBuf,
+    options: Options,
+    buffers: bool,
+}
+
+impl Durum {
+    /// The database that the flags ask for.
+    pub fn new(flags: &Flags) -> Self {
+        Self {
+            db: None,
+            path: flags.db.clone(),
+            options: Options::new().create_if_missing(true).engine(flags.engine),
+            buffers: flags.buffered,
+        }
+    }
+
+    fn db(&self) -> Result<&Db, String> {
+        self.db.as_ref().ok_or_else(|| "no database is open".into())
+    }
+
+    fn options(&self, sync: bool) -> WriteOptions {
+        WriteOptions::new().durability(match sync || !self.buffers {
+            true => Durability::Durable,
+            false => Durability::Buffered,
+        })
+    }
+}
+
+fn text(error: durum_kv::Error) -> String {
+    error.to_string()
+}
+
+impl Store for Durum {
+    fn version(&self) -> String {
+        concat!("durum-kv ", env!("CARGO_PKG_VERSION")).into()
+    }
+
+    fn open(&mut self, fresh: bool) -> Result<(), String> {
+        self.close();
+        if fresh {
+            durum_kv::destroy(&self.path).map_err(text)?;
+        }
+        self.db = Some(Db::open(&self.path, self.options.clone()).map_err(text)?);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.db = None;
+    }
+
+    fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Result<(), String> {
+        let options = self.options(sync);
+        self.db()?.put_with(key, value, &options).map_err(text)
+    }
+
+    fn write(&self, changes: Batch<'_>, sync: bool) -> Result<(), String> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in changes {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        self.db()?
+            .write_with(&batch, &self.options(sync))
+            .map_err(text)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String> {
+        let options = durum_kv::ReadOptions::new();
+        self.db()?.get_into(key, &options, value).map_err(text)
+    }
+
+    fn scan(&self, reverse: bool, count: u64) -> Result<(u64, u64), String> {
+        let mut entries = self.db()?.iter();
+        let mut is_there = match reverse {
+            true => entries.seek_to_last(),
+            false => entries.seek_to_first(),
+        }
+        .map_err(text)?;
+        let (mut seen, mut bytes) = (0, 0);
+        while is_there && seen < count {
+            seen += 1;
+            let lengths = [entries.key(), entries.value()].map(|part| part.map_or(0, <[u8]>::len));
+            bytes += (lengths[0] + lengths[1]) as u64;
+            is_there = match reverse {
+                true => entries.prev(),
+                false => entries.next(),
+            }
+            .map_err(text)?;
+        }
+        Ok((seen, bytes))
+    }
+
+    fn seek(&self, key: &[u8]) -> Result<bool, String> {
+        let mut entries = self.db()?.iter();
+        entries.seek(key).map_err(text)?;
+        Ok(entries.key() == Some(key))
+    }
+
+    fn compact(&self) -> Result<(), String> {
+        self.db()?.compact().map_err(text)
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        self.db().ok()?.property(name).ok()?
+    }
+}
