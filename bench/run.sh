@@ -17,6 +17,10 @@ target=${CARGO_TARGET_DIR:-target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$target/bench-build"
 
+# Key-value stores have a program of their own, with benchmarks and options of their own.
+[ "${SUITE:-}" != kv ] || exec "$target/bench-build/release/durum-bench-kv" --out "$target/bench" "$@"
+[ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-kv" --out "$target/bench"
+
 # The operations of the typed interface, one by one, have a program of their own; then come its structures.
 case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-typed" ;; esac
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"

@@ -1,0 +1,208 @@
+//! The suite `kv`: durum-kv, LevelDB and LMDB by the benchmarks of `db_bench`, each commit durable, in memory and on a disk.
+//!
+//! Microseconds for each operation, the median of the rounds; in the last column how many times the better peer's time durum's is contained in it.
+
+mod leveldb;
+mod lmdb;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use durum_kv_bench::{Durum, Flags, run};
+use durum_persist::domain::{Domain, detect};
+use leveldb::LevelDb;
+use lmdb::Lmdb;
+
+const SIDES: [&str; 3] = ["durum", "leveldb", "lmdb"];
+
+const BENCHMARKS: &str = "fillseq,readseq,readreverse,fillrandom,overwrite,compact,readrandom,readmissing,readhot,seekrandom,readseq,readreverse,\
+    deleterandom,fillbatch,deleteseq,fillsync,fill100K";
+
+const HELP: &str = "usage: durum-bench-kv [OPTION ...]
+
+  --num N          entries in memory [1000000]
+  --disk-num N     entries on the disk [5000]
+  --rounds N       how often; the median counts [3]
+  --benchmarks L   names with commas between them
+  --dir DIR        in memory [/dev/shm]
+  --disk-dir DIR   on a disk [the directory of --out]
+  --out DIR        where kv.csv goes [target/bench]
+  --memory-only, --disk-only";
+
+struct Options {
+    num: u64,
+    disk_num: u64,
+    rounds: usize,
+    benchmarks: String,
+    dir: PathBuf,
+    disk_dir: Option<PathBuf>,
+    out: PathBuf,
+    places: [bool; 2],
+}
+
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            num: 1_000_000,
+            disk_num: 5000,
+            rounds: 3,
+            benchmarks: BENCHMARKS.into(),
+            dir: "/dev/shm".into(),
+            disk_dir: None,
+            out: "target/bench".into(),
+            places: [true, true],
+        };
+        while let Some(name) = arguments.next() {
+            let mut value = || {
+                arguments
+                    .next()
+                    .ok_or(format!("{name} needs a value; see --help"))
+            };
+            let number = |text: String| {
+                let parsed = text.parse().ok().filter(|number: &u64| *number > 0);
+                parsed.ok_or(format!("{text} is no number above 0"))
+            };
+            match &name[..] {
+                "--num" => options.num = number(value()?)?,
+                "--disk-num" => options.disk_num = number(value()?)?,
+                "--rounds" => options.rounds = number(value()?)? as usize,
+                "--benchmarks" => options.benchmarks = value()?,
+                "--dir" => options.dir = value()?.into(),
+                "--disk-dir" => options.disk_dir = Some(value()?.into()),
+                "--out" => options.out = value()?.into(),
+                "--memory-only" => options.places = [true, false],
+                "--disk-only" => options.places = [false, true],
+                "--help" => return Err(HELP.into()),
+                _ => return Err(format!("unknown option {name}; see --help")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn main() -> ExitCode {
+    let done = Options::parse(std::env::args().skip(1)).and_then(|options| bench(&options));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("durum-bench-kv: {text}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn bench(options: &Options) -> Result<(), String> {
+    fs::create_dir_all(&options.out).map_err(|error| error.to_string())?;
+    let disk = options.disk_dir.as_ref().unwrap_or(&options.out);
+    let places = [
+        ("memory", &options.dir, options.num),
+        ("disk", disk, options.disk_num),
+    ];
+    let mut csv = String::from("place,benchmark,side,micros_per_op\n");
+    for ((place, dir, num), _) in places
+        .into_iter()
+        .zip(options.places)
+        .filter(|(_, wanted)| *wanted)
+    {
+        let domain = detect(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        if (domain == Domain::File) != (place == "disk") {
+            return Err(format!(
+                "{} is not a place for {place} ({domain:?})",
+                dir.display()
+            ));
+        }
+        let times = measure(options, dir, num)?;
+        print_table(place, dir, num, &times);
+        for (row, sides) in &times {
+            for (side, micros) in SIDES.iter().zip(sides) {
+                csv += &format!("{place},{},{side},{micros:.3}\n", row.name);
+            }
+        }
+    }
+    let path = options.out.join("kv.csv");
+    fs::write(&path, csv).map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+/// A benchmark, in the order in which they ran.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    at: usize,
+    name: String,
+}
+
+/// Rows, with the median of each side.
+type Times = BTreeMap<Row, [f64; SIDES.len()]>;
+
+fn measure(options: &Options, dir: &Path, num: u64) -> Result<Times, String> {
+    let mut rounds: BTreeMap<Row, [Vec<f64>; SIDES.len()]> = BTreeMap::new();
+    let own = dir.join(format!("durum-bench-kv-{}", std::process::id()));
+    fs::create_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
+    let _removed = Removed(&own);
+    for _ in 0..options.rounds {
+        for (side, name) in SIDES.iter().enumerate() {
+            let path = own.join(name);
+            let flags = Flags {
+                benchmarks: options.benchmarks.clone(),
+                num,
+                db: path.clone(),
+                sync: true,
+                ..Flags::default()
+            };
+            let mut quiet = std::io::sink();
+            let taken = match *name {
+                "durum" => run(&flags, Durum::new(&flags), &mut quiet),
+                "leveldb" => run(&flags, LevelDb::new(path.clone()), &mut quiet),
+                _ => run(&flags, Lmdb::new(path.clone()), &mut quiet),
+            };
+            let taken = taken.map_err(|error| format!("{name}: {error}"))?;
+            for (at, (benchmark, stats)) in taken.into_iter().enumerate() {
+                let row = Row {
+                    at,
+                    name: benchmark,
+                };
+                rounds.entry(row).or_default()[side].push(stats.micros_per_op());
+            }
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    Ok(rounds
+        .into_iter()
+        .map(|(row, sides)| (row, sides.map(median)))
+        .collect())
+}
+
+fn print_table(place: &str, dir: &Path, num: u64, times: &Times) {
+    println!(
+        "{place} ({}), {num} entries, microseconds for each operation",
+        dir.display()
+    );
+    print!("{:<14}", "");
+    SIDES.iter().for_each(|side| print!("{side:>12}"));
+    println!("{:>14}", "better/durum");
+    for (row, sides) in times {
+        print!("{:<14}", row.name);
+        sides.iter().for_each(|micros| print!("{micros:>12.3}"));
+        let better = sides[1..].iter().copied().fold(f64::INFINITY, f64::min);
+        println!("{:>14.2}", better / sides[0]);
+    }
+    println!();
+}
+
+/// A directory that goes at the end.
+struct Removed<'p>(&'p Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(self.0) {
+            eprintln!("durum-bench-kv: {} stays behind: {error}", self.0.display());
+        }
+    }
+}
