@@ -31,7 +31,7 @@ case $profile in
 dev | test) built=$CARGO_TARGET_DIR/debug ;;
 *) built=$CARGO_TARGET_DIR/$profile ;;
 esac
-cargo build --quiet --profile "$profile" -p durum-capi
+cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi
 # The tests of the library install nothing but the library.
 [ "$profile" != release ] || cargo build --quiet --release -p durum-cli
 
@@ -48,6 +48,16 @@ install -m 755 "$built/libdurum.so" "$lib/libdurum.so.$version"
 ln -sfn "libdurum.so.$version" "$lib/$soname"
 ln -sfn "$soname" "$lib/libdurum.so"
 
+# The key-value store, by LevelDB's interface.
+kv=crates/durum-kv-capi
+install -d "$DESTDIR$PREFIX/include/durum-kv/leveldb"
+install -m 644 $kv/include/durum_kv.h $kv/include/durum_kv.hpp "$DESTDIR$PREFIX/include/"
+install -m 644 $kv/include/durum-kv/leveldb/*.h "$DESTDIR$PREFIX/include/durum-kv/leveldb/"
+install -m 644 "$built/libdurum_kv.a" "$lib/libdurum_kv.a"
+install -m 755 "$built/libdurum_kv.so" "$lib/libdurum_kv.so.$version"
+ln -sfn "libdurum_kv.so.$version" "$lib/libdurum_kv.so.0"
+ln -sfn libdurum_kv.so.0 "$lib/libdurum_kv.so"
+
 fill() { sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" "$1"; }
 fill $capi/pkgconfig/durum.pc.in >"$lib/pkgconfig/durum.pc"
 fill $capi/cmake/durumConfig.cmake.in >"$lib/cmake/durum/durumConfig.cmake"
@@ -60,7 +70,7 @@ if [ "$profile" = release ] && [ -x "$built/durum" ]; then
 fi
 # Debug information is nine tenths of a release build; who debugs durum has the sources.
 if [ "$profile" = release ] && command -v strip >/dev/null; then
-    strip --strip-debug "$lib/libdurum.a" "$lib/libdurum.so.$version"
+    strip --strip-debug "$lib/libdurum.a" "$lib/libdurum.so.$version" "$lib/libdurum_kv.a" "$lib/libdurum_kv.so.$version"
     [ ! -e "$DESTDIR$PREFIX/bin/durum" ] || strip --strip-debug "$DESTDIR$PREFIX/bin/durum"
 fi
 if compgen -G 'docs/man/*.1' >/dev/null; then

@@ -15,6 +15,7 @@ step rust logged ci/test-rust.sh
 step house-rules logged ci/tidy.sh --self-test
 [ ! -f bench/core/src/main.rs ] || step bench-answers logged ci/test-bench.sh
 [ ! -x ci/test-capi.sh ] || step c-api logged ci/test-capi.sh
+step kv-c-api logged ci/test-kv.sh
 
 # Tests are counted from the runners' closing lines; a failed step counts even if it printed none.
 counts=$(awk -v steps="$FAILED" '

@@ -20,7 +20,7 @@ const HELP: &str = "usage: durum-kv-bench [--FLAG=VALUE ...]
   --use_existing_db=0|1   keep what is there
   --db=DIR                where the database lies [/dev/shm/durum-kv-bench]
 
-  --engine=shadow|hybrid  the engine of the database [shadow]
+  --engine=shadow|hybrid|twin  the engine of the database [shadow]
   --buffered=0|1          writes need not be durable when they return, but for fillsync
   --sync=0|1              ask for durability in each write; stores other than durum's need it [0]
 

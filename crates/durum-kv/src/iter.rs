@@ -1,12 +1,13 @@
 //! Going over entries in the order of keys.
 //!
-//! An iterator pins a sequence number, so the records that it sees stay where they are. It takes the records of a leaf at a time, and needs no lock until it comes to the next one.
+//! An iterator pins a sequence number, so the records that it sees stay where they are. It takes a row of records at a time, and needs no lock until it comes to the end of the row. Rows
+//! begin short, for those who look for one entry, and grow up to a leaf.
 
 use std::fmt;
 
 use crate::error::Result;
-use crate::index::Position;
-use crate::media::Record;
+use crate::index::{Entries, Position};
+use crate::media::{Record, SLOTS};
 use crate::snapshot::Pin;
 use crate::tree::{Tree, visible};
 
@@ -31,15 +32,22 @@ use crate::tree::{Tree, visible};
 pub struct Iter {
     pin: Pin,
     verifies: bool,
-    /// What the pinned number sees of one leaf, ascending.
+    /// What the pinned number sees between two bounds, ascending.
     // INVARIANT: each was live and visible at the pinned number when it was taken, so it stays until the pin goes.
     records: Vec<*const Record>,
     /// The entry that it stands at; none if there is no such index.
     at: usize,
-    /// `records` are all from the first bound up to the second. `None`: there is no bound.
+    /// `records` are all from the first bound up to before the second. `None`: there is no bound.
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
+    /// How many entries are taken next.
+    reach: usize,
 }
+
+/// Entries that are taken where one is looked for.
+const SHORT: usize = 4;
+/// Entries that are taken where many are.
+const LONG: usize = 16;
 
 // SAFETY: the records are read by whoever has the iterator, and changed by nobody.
 unsafe impl Send for Iter {}
@@ -67,6 +75,13 @@ fn keep(place: &mut Option<Vec<u8>>, bound: Option<&[u8]>) {
     }
 }
 
+/// The leaf that a key belongs to, and where in it: the index of the first entry that is not smaller.
+fn place(tree: &Tree, key: &[u8]) -> Result<(Position, usize)> {
+    let position = tree.index.find(&tree.keys, key);
+    let found = tree.entries(position)?.find(&tree.keys, key);
+    Ok((position, found.unwrap_or_else(|place| place)))
+}
+
 impl Iter {
     pub(crate) fn new(pin: Pin, verifies: bool) -> Self {
         Self {
@@ -76,6 +91,7 @@ impl Iter {
             at: 0,
             low: None,
             high: None,
+            reach: SHORT,
         }
     }
 
@@ -106,7 +122,8 @@ impl Iter {
     /// # Errors
     /// `Damaged`, `Broken`; it stands at none then.
     pub fn seek_to_first(&mut self) -> Result<bool> {
-        self.forward_from(|tree| (tree.index.first(), None))
+        self.reach = LONG;
+        self.forward_from(None)
     }
 
     /// Goes to the last entry. Whether there is one.
@@ -114,7 +131,8 @@ impl Iter {
     /// # Errors
     /// As for [`Iter::seek_to_first`].
     pub fn seek_to_last(&mut self) -> Result<bool> {
-        self.backward_from(|tree| Some(tree.index.last()))
+        self.reach = LONG;
+        self.backward_from(None)
     }
 
     /// Goes to the first entry whose key is not smaller. Whether there is one.
@@ -122,7 +140,8 @@ impl Iter {
     /// # Errors
     /// As for [`Iter::seek_to_first`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        self.forward_from(|tree| (tree.index.find(&tree.keys, key), Some(key)))
+        self.reach = SHORT;
+        self.forward_from(Some(key))
     }
 
     /// Goes to the next entry. Whether there is one; if not, or if it stands at none, it stands at none.
@@ -139,7 +158,7 @@ impl Iter {
             self.at += 1;
             return self.arrive();
         }
-        self.next_leaf()
+        self.next_row()
     }
 
     /// Goes to the entry before. Whether there is one; if not, or if it stands at none, it stands at none.
@@ -152,49 +171,34 @@ impl Iter {
             self.at -= 1;
             return self.arrive();
         }
-        self.previous_leaf()
+        self.previous_row()
     }
 
     #[inline(never)]
-    fn next_leaf(&mut self) -> Result<bool> {
+    fn next_row(&mut self) -> Result<bool> {
         let high = match self.valid() {
             true => self.high.take(),
             false => None,
         };
-        let Some(high) = high else {
-            return Ok(self.stand_nowhere());
-        };
-        // Leaves were split or merged meanwhile, perhaps: the bound still parts what was seen from what was not.
-        self.forward_from(|tree| (tree.index.find(&tree.keys, &high), Some(&high)))
+        self.reach = (2 * self.reach).min(SLOTS);
+        match high {
+            // Leaves were split or merged meanwhile, perhaps: the bound still parts what was seen from what was not.
+            Some(high) => self.forward_from(Some(&high)),
+            None => Ok(self.stand_nowhere()),
+        }
     }
 
     #[inline(never)]
-    fn previous_leaf(&mut self) -> Result<bool> {
+    fn previous_row(&mut self) -> Result<bool> {
         let low = match self.valid() {
             true => self.low.take(),
             false => None,
         };
-        let Some(low) = low else {
-            return Ok(self.stand_nowhere());
-        };
-        self.records.clear();
-        let pinned = self.pin.db.clone();
-        let tree = pinned.readable()?;
-        let at = tree.index.find(&tree.keys, &low);
-        // The leaf may reach below the bound now.
-        self.take(&tree, at)?;
-        let before = self.count_below(&tree, &low);
-        if before > 0 {
-            self.records.truncate(before);
-            self.high = Some(low);
-            self.at = before - 1;
-            return self.arrive();
+        self.reach = (2 * self.reach).min(SLOTS);
+        match low {
+            Some(low) => self.backward_from(Some(&low)),
+            None => Ok(self.stand_nowhere()),
         }
-        drop(tree);
-        self.backward_from(|tree| {
-            let at = tree.index.find(&tree.keys, &low);
-            tree.index.previous(at)
-        })
     }
 
     fn stand_nowhere(&mut self) -> bool {
@@ -202,68 +206,83 @@ impl Iter {
         false
     }
 
-    /// How many of the records have smaller keys.
-    fn count_below(&self, tree: &Tree, key: &[u8]) -> usize {
-        self.records.partition_point(|&record| {
-            // SAFETY: the invariant of `records`.
-            let other = unsafe { Record::key(record) };
-            tree.keys.compare(other, key).is_lt()
-        })
-    }
-
-    /// Goes to the first entry of a leaf that is not below a key, or of the leaves behind.
-    fn forward_from<'k>(
-        &mut self,
-        begin: impl FnOnce(&Tree) -> (Position, Option<&'k [u8]>),
-    ) -> Result<bool> {
+    /// Takes the first row of entries that are not below a key.
+    fn forward_from(&mut self, key: Option<&[u8]>) -> Result<bool> {
         self.records.clear();
         let db = self.pin.db.clone();
         let tree = db.readable()?;
-        let (position, key) = begin(&tree);
-        self.take(&tree, position)?;
-        self.at = key.map_or(0, |key| self.count_below(&tree, key));
-        let mut next = tree.index.next(position);
-        while !self.valid() {
-            let Some(position) = next else {
-                return Ok(self.stand_nowhere());
-            };
-            self.take(&tree, position)?;
-            self.at = 0;
-            next = tree.index.next(position);
-        }
-        self.arrive()
-    }
-
-    /// Goes to the last entry of a leaf, or of the leaves before.
-    fn backward_from(&mut self, begin: impl FnOnce(&Tree) -> Option<Position>) -> Result<bool> {
-        self.records.clear();
-        let db = self.pin.db.clone();
-        let tree = db.readable()?;
-        let mut next = begin(&tree);
-        while let Some(position) = next {
-            self.take(&tree, position)?;
-            if let Some(last) = self.records.len().checked_sub(1) {
-                self.at = last;
+        let (mut position, mut from) = match key {
+            None => (tree.index.first(), 0),
+            Some(key) => place(&tree, key)?,
+        };
+        loop {
+            let entries = tree.entries(position)?;
+            let to = (from + self.reach).min(entries.len());
+            self.take(entries, from..to);
+            let is_end = to == entries.len();
+            if !self.records.is_empty() {
+                self.at = 0;
+                let high = match is_end {
+                    true => tree.bounds(position).1,
+                    false => Some(entries.key(to)),
+                };
+                keep(&mut self.low, key);
+                keep(&mut self.high, high);
                 return self.arrive();
             }
-            next = tree.index.previous(position);
+            from = to;
+            if is_end {
+                let Some(next) = tree.index.next(position) else {
+                    return Ok(false);
+                };
+                (position, from) = (next, 0);
+            }
         }
-        Ok(self.stand_nowhere())
     }
 
-    /// Takes what is visible of a leaf.
-    fn take(&mut self, tree: &Tree, position: Position) -> Result<()> {
+    /// Takes the last row of entries that are below a key.
+    fn backward_from(&mut self, key: Option<&[u8]>) -> Result<bool> {
         self.records.clear();
-        let entries = tree.entries(position)?;
+        let db = self.pin.db.clone();
+        let tree = db.readable()?;
+        let (mut position, mut to) = match key {
+            None => {
+                let last = tree.index.last();
+                (last, tree.entries(last)?.len())
+            }
+            Some(key) => place(&tree, key)?,
+        };
+        loop {
+            let entries = tree.entries(position)?;
+            let from = to.saturating_sub(self.reach);
+            self.take(entries, from..to);
+            if let Some(last) = self.records.len().checked_sub(1) {
+                self.at = last;
+                let low = match from {
+                    0 => tree.bounds(position).0,
+                    from => Some(entries.key(from)),
+                };
+                keep(&mut self.low, low);
+                keep(&mut self.high, key);
+                return self.arrive();
+            }
+            to = from;
+            if to == 0 {
+                let Some(previous) = tree.index.previous(position) else {
+                    return Ok(false);
+                };
+                (position, to) = (previous, tree.entries(previous)?.len());
+            }
+        }
+    }
+
+    /// Takes what is visible of some entries.
+    fn take(&mut self, entries: &Entries, row: std::ops::Range<usize>) {
         let sequence = self.pin.sequence;
-        let records = entries.records.iter();
+        let records = entries.records[row].iter();
         // SAFETY: entered records are live, and the writer is kept out.
         let seen = records.filter_map(|&record| unsafe { visible(record, sequence) });
         self.records.extend(seen);
-        let (low, high) = tree.bounds(position);
-        keep(&mut self.low, low);
-        keep(&mut self.high, high);
-        Ok(())
     }
 
     /// It stands at an entry, which is looked at now if that is wanted.

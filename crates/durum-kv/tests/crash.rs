@@ -60,7 +60,7 @@ struct Setting {
     base: u64,
 }
 
-const LINES: [Setting; 2] = [
+const LINES: [Setting; 3] = [
     Setting {
         engine: Engine::Shadow,
         domain: Domain::Dax,
@@ -73,9 +73,15 @@ const LINES: [Setting; 2] = [
         rules: Rules::Lines,
         base: 0x3400_0000_0000,
     },
+    Setting {
+        engine: Engine::Twin,
+        domain: Domain::Dax,
+        rules: Rules::Lines,
+        base: 0x4000_0000_0000,
+    },
 ];
 
-const SECTORS: [Setting; 2] = [
+const SECTORS: [Setting; 3] = [
     Setting {
         engine: Engine::Shadow,
         domain: Domain::File,
@@ -88,12 +94,18 @@ const SECTORS: [Setting; 2] = [
         rules: Rules::Sectors,
         base: 0x3c00_0000_0000,
     },
+    Setting {
+        engine: Engine::Twin,
+        domain: Domain::File,
+        rules: Rules::Sectors,
+        base: 0x4400_0000_0000,
+    },
 ];
 
 /// One store of each base at a time.
 fn turn(base: u64) -> MutexGuard<'static, ()> {
-    static TURNS: [Mutex<()>; 4] = [const { Mutex::new(()) }; 4];
-    let turn = &TURNS[(base >> 42) as usize % 4];
+    static TURNS: [Mutex<()>; 8] = [const { Mutex::new(()) }; 8];
+    let turn = &TURNS[(base >> 42) as usize % 8];
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -288,7 +300,7 @@ fn leaves() -> Story {
         name: "leaves",
         before: 59,
         steps,
-        points: 32,
+        points: 14,
     }
 }
 
@@ -306,7 +318,7 @@ fn batches() -> Story {
             Batch(500, 0, 60),
             Batch(501, 60, 60),
         ],
-        points: 32,
+        points: 14,
     }
 }
 
@@ -324,7 +336,7 @@ fn snapshots() -> Story {
         name: "snapshots",
         before: 30,
         steps,
-        points: 32,
+        points: 14,
     }
 }
 
@@ -340,7 +352,7 @@ fn buffered() -> Story {
         name: "buffered",
         before: 20,
         steps,
-        points: 25,
+        points: 10,
     }
 }
 
@@ -401,7 +413,7 @@ fn a_database_is_made_as_a_whole() {
         let seen = Mutex::new([0, 0]);
         let report = explore_with_recovery(
             &trace,
-            &setting.plan(25),
+            &setting.plan(12),
             |image| setting.recover(image),
             |image, point| {
                 let is_made = point.last_note("made").is_some();

@@ -359,8 +359,13 @@ proptest! {
     }
 
     #[test]
-    fn on_a_file_system_it_is_a_sorted_map(ops in prop::collection::vec(op(), 1..60), is_hybrid in any::<bool>()) {
-        let engine = support::ENGINES[usize::from(is_hybrid)];
+    fn on_twin_it_is_a_sorted_map(ops in prop::collection::vec(op(), 1..60)) {
+        run(Engine::Twin, Domain::Dram, None, &ops);
+    }
+
+    #[test]
+    fn on_a_file_system_it_is_a_sorted_map(ops in prop::collection::vec(op(), 1..60), engine in 0..3usize) {
+        let engine = support::ENGINES[engine];
         run(engine, Domain::File, None, &ops);
     }
 

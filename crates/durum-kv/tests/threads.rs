@@ -23,8 +23,10 @@ fn settings() -> Vec<(&'static str, Options)> {
     vec![
         ("shadow", on(Engine::Shadow, Domain::Dram)),
         ("hybrid", on(Engine::Hybrid, Domain::Dram)),
+        ("twin", on(Engine::Twin, Domain::Dram)),
         ("shadow on a file system", on(Engine::Shadow, Domain::File)),
         ("hybrid on a file system", on(Engine::Hybrid, Domain::File)),
+        ("twin on a file system", on(Engine::Twin, Domain::File)),
     ]
 }
 

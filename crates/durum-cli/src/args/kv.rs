@@ -66,8 +66,8 @@ pub struct Making {
     /// Make the database if there is none
     #[arg(long)]
     pub create: bool,
-    /// The engine of a database that is made: shadow or hybrid [default: shadow]
-    #[arg(long, value_name = "ENGINE", value_parser = super::engine)]
+    /// The engine of a database that is made: shadow, hybrid or twin [default: shadow]
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub engine: Option<durum::Engine>,
 }
 
@@ -170,4 +170,8 @@ pub struct Stats {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn engine(name: &str) -> Result<durum::Engine, String> {
+    durum::Engine::from_name(name).ok_or_else(|| "give shadow, hybrid or twin".into())
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use durum_kv::{Db, Engine, Iter, Options};
 
 /// The engines that a database can have.
-pub const ENGINES: [Engine; 2] = [Engine::Shadow, Engine::Hybrid];
+pub const ENGINES: [Engine; 3] = [Engine::Shadow, Engine::Hybrid, Engine::Twin];
 
 pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
