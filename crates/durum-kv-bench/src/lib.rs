@@ -2,7 +2,7 @@
 //!
 //! The program `durum-kv-bench` runs them on `durum-kv`. Other stores can be given by implementing [`Store`].
 //!
-//! Reading order: [`flags`] (what may be asked for), [`run`] (the benchmarks), [`store`] (what is timed), [`stats`] (what is printed), [`random`] (keys and values).
+//! Reading order: [`flags`] (what may be asked for), [`run()`] (the benchmarks), [`store`] (what is timed), [`stats`] (what is printed), [`random`] (keys and values).
 
 pub mod flags;
 pub mod random;

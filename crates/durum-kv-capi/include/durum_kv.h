@@ -216,7 +216,8 @@ const char *durum_kv_version(void);
 /* Writes without `sync` need not be durable when they return; a crash loses the last ones only. */
 void durum_kv_options_set_buffered(leveldb_options_t *options, uint8_t wanted);
 
-/* "shadow", "hybrid" or "twin": the engine of a database that is made. 0 if there is none of that name. */
+/* "shadow", "hybrid" or "twin": the engine of a database that is made. 0 if there is none of that
+ * name. */
 uint8_t durum_kv_options_set_engine(leveldb_options_t *options, const char *name);
 
 /* Makes every buffered write durable that has returned before. */

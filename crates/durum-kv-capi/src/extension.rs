@@ -12,10 +12,21 @@ use crate::options::leveldb_writeoptions_t;
 /// An open transaction. It belongs to the thread that began it.
 #[derive(Debug)]
 pub struct durum_kv_transaction_t {
-    // INVARIANT: borrows `db`, which stays where it is and goes after this.
+    // INVARIANT: borrows what `db` owns, which goes after this.
     transaction: Transaction<'static>,
-    db: Box<Db>,
+    db: Own,
     handle: *const leveldb_t,
+}
+
+/// A handle to the database, apart from any box that could be moved while it is borrowed.
+#[derive(Debug)]
+struct Own(*mut Db);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // SAFETY: came from `Box::into_raw`, and nobody borrows it any more.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -27,9 +38,9 @@ pub unsafe extern "C" fn durum_kv_transaction_begin(
     // SAFETY: as durum_kv.h asks for.
     unsafe {
         run(errptr, ptr::null_mut(), || {
-            let own = Box::new(handle(db)?.db.clone());
-            // SAFETY: the box goes after the transaction, and what is in it does not move.
-            let borrowed: &'static Db = &*(&raw const *own);
+            let own = Own(Box::into_raw(Box::new(handle(db)?.db.clone())));
+            // SAFETY: it is freed after the transaction.
+            let borrowed: &'static Db = &*own.0;
             Ok(give(durum_kv_transaction_t {
                 transaction: borrowed.transaction()?,
                 db: own,
@@ -135,5 +146,6 @@ pub unsafe extern "C" fn durum_kv_transaction_abort(transaction: *mut durum_kv_t
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_kv_sync(db: *mut leveldb_t, errptr: *mut *mut c_char) {
     // SAFETY: as durum_kv.h asks for.
+    // ORDER: the caller's: buffered writes are durable before what it does next; else a crash takes them back.
     unsafe { run(errptr, (), || Ok(handle(db)?.db.sync()?)) }
 }

@@ -355,6 +355,7 @@ impl Db {
     /// # Errors
     /// Those of durum.
     pub fn sync(&self) -> Result<()> {
+        // ORDER: the caller's: buffered writes are durable before what it does next; else a crash takes them back.
         Ok(self.inner.pool.sync()?)
     }
 

@@ -166,7 +166,7 @@ fn size_of_range(tree: &Tree, range: &Range<'_>) -> Result<u64> {
     // Those between, of which every `step`th is looked at.
     let between = tree.index.rank(last) - tree.index.rank(first) - 1;
     let step = between.div_ceil(SAMPLES).max(1);
-    let (mut sampled, mut samples) = (0, 0);
+    let (mut sampled, mut samples) = (0u64, 0u64);
     let mut at = tree.index.next(first);
     let mut number = 0;
     while let Some(position) = at.filter(|&position| position != last) {
@@ -177,10 +177,7 @@ fn size_of_range(tree: &Tree, range: &Range<'_>) -> Result<u64> {
         number += 1;
         at = tree.index.next(position);
     }
-    if samples > 0 {
-        size += sampled * between as u64 / samples;
-    }
-    Ok(size)
+    Ok(size + (sampled * between as u64).checked_div(samples).unwrap_or(0))
 }
 
 /// Removes the store of a database with everything in it. Nothing is there that is no store: that is no error.

@@ -150,7 +150,7 @@ fn writers_do_not_lose_each_others_writes() {
         });
         let mut expected = support::Map::new();
         for at in 0..WRITES * THREADS {
-            if (at / THREADS) % 3 != 0 {
+            if !(at / THREADS).is_multiple_of(3) {
                 expected.insert(key(at), key(at));
             }
         }
