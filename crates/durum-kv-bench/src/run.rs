@@ -122,6 +122,8 @@ pub fn run(
     let mut is_fresh = !flags.use_existing_db;
     store.open(is_fresh)?;
     let mut taken = Vec::new();
+    // No two threads of a run draw the same keys, nor do two benchmarks.
+    let mut seed = 1000;
     for name in flags.benchmarks.split(',').filter(|name| !name.is_empty()) {
         if let "stats" | "sstables" = name {
             let text = store.property(&format!("leveldb.{name}"));
@@ -148,7 +150,7 @@ pub fn run(
         is_fresh = false;
         let stats = match plan.work {
             Work::Open => time_opening(&plan, &mut store, flags)?,
-            _ => time(&plan, flags, &store)?,
+            _ => time(&plan, flags, &store, &mut seed)?,
         };
         print(out, &stats.report(name))?;
         taken.push((name.to_owned(), stats));
@@ -185,17 +187,19 @@ fn time_opening(plan: &Plan, store: &mut impl Store, flags: &Flags) -> Result<St
 }
 
 /// Runs a benchmark in all its threads.
-fn time(plan: &Plan, flags: &Flags, store: &impl Store) -> Result<Stats, String> {
+fn time(plan: &Plan, flags: &Flags, store: &impl Store, seed: &mut u64) -> Result<Stats, String> {
     let writes_beside = plan.work == Work::ReadWhileWriting;
     let threads = flags.threads + usize::from(writes_beside);
     let barrier = Barrier::new(threads);
+    let first_seed = *seed + 1;
+    *seed += threads as u64;
     let readers = AtomicUsize::new(flags.threads);
     let results = thread::scope(|scope| {
         let running: Vec<_> = (0..threads)
             .map(|number| {
                 let (barrier, readers) = (&barrier, &readers);
                 scope.spawn(move || {
-                    let mut worker = Worker::new(plan, flags, store, number as u64);
+                    let mut worker = Worker::new(plan, flags, store, first_seed + number as u64);
                     barrier.wait();
                     worker.stats = Stats::begin(flags.histogram);
                     let is_writer = writes_beside && number == flags.threads;
@@ -234,12 +238,12 @@ struct Worker<'r, S> {
 }
 
 impl<'r, S: Store> Worker<'r, S> {
-    fn new(plan: &'r Plan, flags: &Flags, store: &'r S, number: u64) -> Self {
+    fn new(plan: &'r Plan, flags: &Flags, store: &'r S, seed: u64) -> Self {
         Self {
             plan,
             store,
             reads: flags.reads.unwrap_or(flags.num),
-            random: Random::new(1000 + number),
+            random: Random::new(seed),
             values: Values::new(flags.compression_ratio, plan.value_size),
             key: Key::new(flags.key_prefix),
             stats: Stats::begin(false),
