@@ -162,14 +162,13 @@ impl Record {
         size_of::<Record>() as u64 + self.len
     }
 
-    fn sum(&self, bytes: impl IntoIterator<Item = impl AsRef<[u8]>>) -> u32 {
-        let mut sum = crc32c::crc32c(&self.version.to_le_bytes());
-        sum = crc32c::crc32c_append(sum, &self.len.to_le_bytes());
-        sum = crc32c::crc32c_append(sum, &self.key_len.to_le_bytes());
-        for part in bytes {
-            sum = crc32c::crc32c_append(sum, part.as_ref());
-        }
-        sum
+    /// The checksum of a record with these bytes.
+    fn sum(&self, bytes: &[u8]) -> u32 {
+        let mut head = [0; 20];
+        head[..8].copy_from_slice(&self.version.to_le_bytes());
+        head[8..16].copy_from_slice(&self.len.to_le_bytes());
+        head[16..].copy_from_slice(&self.key_len.to_le_bytes());
+        crc32c::crc32c_append(crc32c::crc32c(&head), bytes)
     }
 
     /// Whether the record is as it was made.
@@ -179,7 +178,7 @@ impl Record {
     pub(crate) unsafe fn verify(this: *const Record) -> Result<()> {
         // SAFETY: as the caller promises.
         let (record, bytes) = unsafe { (&*this, Self::bytes(this)) };
-        if record.check == record.sum([bytes]) {
+        if record.check == record.sum(bytes) {
             return Ok(());
         }
         Err(Error::damaged(
@@ -235,14 +234,13 @@ impl Media {
         let place: *mut Record = tx
             .alloc_bytes(&self.pool, self.record_type, size, 8)?
             .cast();
-        let mut record = Record {
+        let record = Record {
             previous,
             version: 2 * sequence + u64::from(is_deletion),
             len: len as u64,
             key_len,
             check: 0,
         };
-        record.check = record.sum([key, value]);
         // SAFETY: the object was just allocated with room for the struct and `len` bytes.
         unsafe {
             place.write(record);
@@ -251,6 +249,7 @@ impl Media {
             bytes
                 .add(key.len())
                 .copy_from_nonoverlapping(value.as_ptr(), value.len());
+            (*place).check = (*place).sum(Record::bytes(place));
         }
         Ok(place)
     }
