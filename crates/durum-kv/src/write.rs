@@ -157,6 +157,10 @@ impl Inner {
                 return outcome;
             }
             let group = self.take_group();
+            if group.is_empty() {
+                // A comparator has panicked in the group that it was in: nothing of that was kept.
+                return self.commit(&mut writer, Work::Batches(&[&own.batch]), durability);
+            }
             self.commit_group(&mut writer, &group);
         }
     }
@@ -185,7 +189,11 @@ impl Inner {
             true => Durability::Durable,
             false => Durability::Buffered,
         };
-        let result = self.commit(writer, Work::Batches(&batches), durability);
+        let commit = || self.commit(writer, Work::Batches(&batches), durability);
+        let Ok(result) = catch_unwind(AssertUnwindSafe(commit)) else {
+            // The panic is that of one of them, who will meet it again: without an outcome each makes its own.
+            return;
+        };
         for request in group {
             let outcome = match &result {
                 Ok(()) => Ok(()),

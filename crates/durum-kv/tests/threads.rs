@@ -180,3 +180,42 @@ fn readers_go_on_beside_a_slow_commit() {
     });
     drop(transaction);
 }
+
+/// A comparator that panics is met by the thread whose key it was, not by those who wrote at the same time.
+#[test]
+fn a_panic_stays_with_its_writer() {
+    struct Fragile;
+
+    impl durum_kv::Comparator for Fragile {
+        fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+            assert!(a != b"panic" && b != b"panic");
+            a.cmp(b)
+        }
+
+        fn name(&self) -> &str {
+            "fragile"
+        }
+    }
+
+    let (_dir, path) = support::place();
+    let options = support::options().comparator(std::sync::Arc::new(Fragile));
+    let db = Db::open(&path, options).unwrap();
+    db.put(b"first", b"").unwrap();
+    for round in 0..20u32 {
+        let transaction = db.transaction().unwrap();
+        thread::scope(|scope| {
+            let write = |key: Vec<u8>| {
+                let db = &db;
+                scope.spawn(move || db.put(&key, b"").is_ok())
+            };
+            let fine = write(round.to_be_bytes().to_vec());
+            let panics = write(b"panic".to_vec());
+            let too = write((1000 + round).to_be_bytes().to_vec());
+            thread::sleep(std::time::Duration::from_millis(2));
+            drop(transaction);
+            assert!(fine.join().unwrap() && too.join().unwrap());
+            assert!(panics.join().is_err());
+        });
+    }
+    assert_eq!(support::contents(&db).len(), 41);
+}
