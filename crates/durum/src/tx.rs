@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
 
+use crate::alloc::lone_room;
 use crate::announced::LARGE;
 use crate::budget::Budget;
 use crate::described::Described;
@@ -465,7 +466,8 @@ impl Tx {
 
     fn alloc_described<T: Described>(&self, pool: &Arc<PoolInner>) -> Result<*mut T> {
         let type_id = pool.store.ensure_type::<T>()?;
-        let object = self.reserve(pool, type_id, size_of::<T>(), align_of::<T>())?;
+        let (size, align) = (size_of::<T>(), align_of::<T>());
+        let object = self.reserve(pool, type_id, size, lone_room(size), align)?;
         Ok(object.cast())
     }
 
@@ -492,7 +494,18 @@ impl Tx {
         size: usize,
         align: usize,
     ) -> Result<*mut u8> {
-        self.reserve(&pool.inner, type_id, size, align)
+        self.reserve(&pool.inner, type_id, size, size, align)
+    }
+
+    /// Allocates one object of a type that takes `size` bytes. As [`Tx::alloc_bytes`], whose objects may be rows of several.
+    pub(crate) fn alloc_lone(
+        &self,
+        pool: &Pool,
+        type_id: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<*mut u8> {
+        self.reserve(&pool.inner, type_id, size, lone_room(size), align)
     }
 
     fn reserve(
@@ -500,6 +513,7 @@ impl Tx {
         pool: &Arc<PoolInner>,
         type_id: u64,
         size: usize,
+        room: usize,
         align: usize,
     ) -> Result<*mut u8> {
         record::api("tx.alloc");
@@ -507,10 +521,11 @@ impl Tx {
         let state = &mut *state;
         self.enter_pool(state, pool)?;
         let cache = TxState::cache(&mut state.caches, pool);
+        let announced = &mut state.announced;
         let address =
             state
                 .allocation
-                .reserve(pool, cache, &mut state.announced, type_id, size, align)?;
+                .reserve(pool, cache, announced, type_id, size, room, align)?;
         Ok(ptr::with_exposed_provenance_mut(address))
     }
 

@@ -195,10 +195,12 @@ fn bytes_of(view: &PuddleView, object: &Object) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// An element of a slab is rounded up to 8 bytes: without this, a small object would look like a row of several.
+/// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row of several, and what follows a larger
+/// one like a part of it.
 fn without_rounding<'b>(bytes: &'b [u8], object: &Object, descriptor: &Descriptor) -> &'b [u8] {
     let size = descriptor.layout().size;
-    if object.element.is_some() && extent::element_size(size) == Some(object.size) {
+    let is_rounded = extent::element_size(size) == Some(object.size) || object.size / 2 < size;
+    if object.element.is_some() && is_rounded {
         return bytes.get(..size as usize).unwrap_or(bytes);
     }
     bytes

@@ -423,7 +423,10 @@ impl Running {
         let pool = &self.open().pool;
         let made = pool
             .ensure_described(T::description())
-            .and_then(|type_id| self.tx().alloc_bytes(pool, type_id, size, align));
+            .and_then(|type_id| match size == size_of::<T>() {
+                true => self.tx().alloc_lone(pool, type_id, size, align),
+                false => self.tx().alloc_bytes(pool, type_id, size, align),
+            });
         match made {
             Ok(object) => object.expose_provenance(),
             Err(error) => self.fail(error),
