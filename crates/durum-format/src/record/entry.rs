@@ -145,11 +145,20 @@ fn range_head(kind: u64, target: u64, len: usize) -> [u64; 2] {
     [(target & ADDRESS_MASK | kind).to_le(), second.to_le()]
 }
 
+/// The words of an entry that copies a part of a word.
+pub const PART_WORDS: usize = 3;
+
+/// The first two words of an entry that copies `len` bytes, fewer than 8, to `target`. The third one holds them in its lowest bytes.
+#[inline]
+pub fn part_head(target: u64, len: usize) -> [u64; 2] {
+    debug_assert!(len > 0 && len < 8);
+    range_head(KIND_COPY, target, len)
+}
+
 /// Appends an entry that copies the lowest `len` bytes of `part`, fewer than 8, to `target`.
 #[inline]
 pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: u64) {
-    debug_assert!(len > 0 && len < 8);
-    let [first, second] = range_head(KIND_COPY, target, len);
+    let [first, second] = part_head(target, len);
     out.extend_from_slice(&[first, second, part.to_le()]);
 }
 
@@ -212,6 +221,39 @@ impl<'a> Entries<'a> {
         }
         self.at += 1 + count;
         Some((line, mask, rest))
+    }
+
+    /// The next entry, if it copies fewer than 8 bytes of one line: where they go, and the bytes. Otherwise nothing moves, as above.
+    #[inline(always)]
+    pub fn next_part(&mut self) -> Option<(u64, &'a [u8])> {
+        let [first, second, bytes] = self.body.get(self.at..)?.first_chunk()?;
+        let (first, second) = (u64::from_le(*first), u64::from_le(*second));
+        let (offset, len) = (second & 0xff, (second >> LENGTH_SHIFT) as usize);
+        let is_copy = first & (KIND_MASK | !ADDRESS_MASK) == KIND_COPY;
+        if !is_copy || len == 0 || len >= 8 || offset + len as u64 > LINE {
+            return None;
+        }
+        self.at += PART_WORDS;
+        Some(((first & ADDRESS_MASK) + offset, &bytes.as_bytes()[..len]))
+    }
+
+    /// The next entry, if it sets or clears bits of one word: the operation, the word's address, and the bits. Otherwise nothing moves, as above.
+    #[inline(always)]
+    pub fn next_bits(&mut self) -> Option<(Operation, u64, u64)> {
+        let [first, bits] = self.body.get(self.at..)?.first_chunk()?;
+        let first = u64::from_le(*first);
+        let (line, mask) = (first & ADDRESS_MASK, (first >> MASK_SHIFT) as u8);
+        let operation = match first & KIND_MASK {
+            KIND_SET => Operation::SetBits,
+            KIND_CLEAR => Operation::ClearBits,
+            _ => return None,
+        };
+        if !mask.is_power_of_two() {
+            return None;
+        }
+        self.at += 2;
+        let address = line + 8 * u64::from(mask.trailing_zeros());
+        Some((operation, address, u64::from_le(*bits)))
     }
 
     #[inline]

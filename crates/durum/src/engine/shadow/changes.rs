@@ -10,13 +10,7 @@ use crate::announced::{Announced, AnnouncedLine, runs};
 /// Appends what differs from what it was. What has no old contents counts as changed.
 ///
 /// The caller announced these lines, so nobody else changes these bytes.
-#[inline]
 pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if durum_persist::wide::is_there() {
-        // SAFETY: the processor has what the function needs.
-        return unsafe { wide::push_lines(record, announced) };
-    }
     for line in announced.lines() {
         push_line(record, &line);
     }
@@ -112,23 +106,29 @@ fn spread(words: u8) -> u64 {
 
 /// The same by whole lines, where the processor can.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod wide {
+pub(super) mod wide {
     use std::arch::x86_64::{
-        _mm512_cmpeq_epi64_mask, _mm512_mask_cmpeq_epi64_mask, _mm512_maskz_compress_epi64,
-        _mm512_maskz_loadu_epi8, _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8,
-        _mm512_set1_epi64, _mm512_storeu_si512,
+        __m512i, _mm_cvtsi128_si64, _mm512_castsi512_si128, _mm512_cmpeq_epi64_mask,
+        _mm512_mask_cmpeq_epi64_mask, _mm512_maskz_compress_epi64, _mm512_maskz_loadu_epi8,
+        _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8, _mm512_set1_epi64,
+        _mm512_storeu_si512,
     };
 
-    use durum_format::record::{ENTRY_WORDS_MAX, words_head};
+    use durum_format::record::{PART_WORDS, part_head, words_head};
 
     use super::*;
 
+    /// The most words that the entries of one line take: one for each of its words, of which a part is announced.
+    const LINE_WORDS_MAX: usize = 8 * PART_WORDS;
+
     #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-    pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
+    #[inline]
+    pub(in super::super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
         let all = _mm512_set1_epi64(-1);
-        let mut lines = announced.lines();
-        record.reserve(lines.len() * ENTRY_WORDS_MAX);
-        while let Some(line) = lines.next() {
+        for line in announced.lines() {
+            if record.capacity() - record.len() < LINE_WORDS_MAX {
+                grow(record);
+            }
             let first = line.mask.trailing_zeros() & 56;
             if line.mask == 0xff << first {
                 push_one(record, &line, first as usize / 8);
@@ -148,7 +148,7 @@ mod wide {
             if selected != 0 {
                 let head = words_head(Operation::Store, line.address as u64, selected);
                 let words = _mm512_maskz_compress_epi64(selected, now);
-                // SAFETY: there is room for the longest entry of each line, a head and eight words; those that count are written.
+                // SAFETY: there is room for the entries of a line, and for eight words more than are counted here.
                 unsafe {
                     push(record, head, selected.count_ones() as usize, |place| {
                         _mm512_storeu_si512(place.cast(), words);
@@ -157,7 +157,52 @@ mod wide {
             }
             let parts = line.mask & !_mm512_movepi8_mask(_mm512_maskz_mov_epi64(whole, all));
             if parts != 0 {
-                push_parts_and_reserve(record, line, parts, lines.len());
+                push_parts_of(record, &line, parts, now, old);
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(record: &mut Vec<u64>) {
+        record.reserve(LINE_WORDS_MAX.max(record.len()));
+    }
+
+    /// Words of which only the bytes in `parts` are announced. There is room for the line.
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[inline]
+    fn push_parts_of(
+        record: &mut Vec<u64>,
+        line: &AnnouncedLine<'_>,
+        mut parts: u64,
+        now: __m512i,
+        old: __m512i,
+    ) {
+        while parts != 0 {
+            let first = parts.trailing_zeros();
+            let part = parts & 0xff << (first & 56);
+            parts ^= part;
+            let ones = part >> first;
+            if ones & (ones + 1) != 0 {
+                // Bytes with others between them.
+                super::push_parts(record, line, part);
+                continue;
+            }
+            // What is not announced is zero in both.
+            let bytes_in = |words| {
+                let word = _mm512_maskz_compress_epi64(1 << (first / 8), words);
+                _mm_cvtsi128_si64(_mm512_castsi512_si128(word)) as u64 >> (first % 8 * 8)
+            };
+            let bytes = bytes_in(now);
+            if line.saved & part != part || bytes != bytes_in(old) {
+                let target = line.address as u64 + u64::from(first);
+                let [head, second] = part_head(target, part.count_ones() as usize);
+                // SAFETY: there is room, as the caller says.
+                unsafe {
+                    push(record, head, 2, |place| {
+                        place.write(second);
+                        place.add(1).write(bytes.to_le());
+                    });
+                }
             }
         }
     }
@@ -183,6 +228,7 @@ mod wide {
     #[inline(always)]
     unsafe fn push(record: &mut Vec<u64>, head: u64, count: usize, write: impl FnOnce(*mut u64)) {
         let len = record.len();
+        debug_assert!(record.capacity() - len > count);
         // SAFETY: as the caller promises.
         unsafe {
             let place = record.as_mut_ptr().add(len);
@@ -190,18 +236,6 @@ mod wide {
             write(place.add(1));
             record.set_len(len + 1 + count);
         }
-    }
-
-    /// As [`push_parts`]; then there is room for the words of so many lines more.
-    #[cold]
-    fn push_parts_and_reserve(
-        record: &mut Vec<u64>,
-        line: AnnouncedLine<'_>,
-        parts: u64,
-        lines: usize,
-    ) {
-        push_parts(record, &line, parts);
-        record.reserve(lines * ENTRY_WORDS_MAX);
     }
 }
 
@@ -267,12 +301,14 @@ mod tests {
                 }
             }
             let mut narrow = Vec::new();
-            for line in announced.lines() {
-                push_line(&mut narrow, &line);
+            push_lines(&mut narrow, &announced);
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if durum_persist::wide::is_there() {
+                let mut wide = Vec::new();
+                // SAFETY: the processor has what the function needs.
+                unsafe { wide::push_lines(&mut wide, &announced) };
+                assert_eq!(narrow, wide);
             }
-            let mut chosen = Vec::new();
-            push_lines(&mut chosen, &announced);
-            assert_eq!(narrow, chosen);
         }
     }
 }

@@ -11,8 +11,10 @@ use durum_format::record::HEADER_WORDS;
 use super::home::Home;
 use super::journal::Journal;
 use crate::error::Result;
-use crate::fault::guarded;
+use crate::fault::Guard;
 
+/// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it then takes once for several.
+const STEP_BYTES: usize = 1 << 10;
 /// A batch ends also when its blocks take so many times the memory of the records that end one.
 const HELD_FACTOR: usize = 8;
 
@@ -20,6 +22,8 @@ const HELD_FACTOR: usize = 8;
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     home: Home,
+    /// What was logged since the last step, in bytes.
+    owed: usize,
     /// Every record up to this stamp is applied.
     applied: u64,
     /// Bytes of the records of the batch.
@@ -37,6 +41,7 @@ impl Checkpoint {
     pub(super) fn new(home: Home, batch_max: usize) -> Self {
         Self {
             home,
+            owed: 0,
             applied: 0,
             batch_bytes: 0,
             batch_max,
@@ -46,14 +51,23 @@ impl Checkpoint {
         }
     }
 
-    /// The first part of a step, for a commit that logs `bytes`: writes lines back, at the pace at which batches fill. The caller goes on with
-    /// [`Checkpoint::advance`], fences and calls [`Checkpoint::fenced`], before it lets go of the lock.
+    /// A commit logs `bytes`: whether it is to make a step, and for how many bytes. Then it calls [`Checkpoint::write_back`] and [`Checkpoint::advance`], fences,
+    /// and calls [`Checkpoint::fenced`], before it lets go of the lock.
     ///
     /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
     #[inline(always)]
+    pub(super) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
+        self.owed += bytes;
+        if self.owed < STEP_BYTES || self.stopped || !self.home.is_mapped() {
+            return None;
+        }
+        Some(std::mem::take(&mut self.owed))
+    }
+
+    /// The first part of a step: writes lines back, at the pace at which batches fill.
+    #[inline(never)]
     pub(super) fn write_back(&mut self, bytes: usize) {
         if let Home::Mapped(home) = &mut self.home
-            && !self.stopped
             && !home.is_written()
         {
             // ORDER: durable with the caller's fence, before their records count as home.
@@ -61,12 +75,10 @@ impl Checkpoint {
         }
     }
 
-    /// The second part: applies twice as much as the commit logs.
-    #[inline(always)]
+    /// The second part: applies twice as much as was logged.
+    #[inline(never)]
     pub(super) fn advance(&mut self, journal: &Journal, bytes: usize) {
-        if !self.stopped && self.home.is_mapped() {
-            self.apply(journal, 2 * bytes);
-        }
+        self.apply(journal, 2 * bytes);
     }
 
     /// After the caller's fence: a batch whose lines are all written back is home.
@@ -172,7 +184,29 @@ impl Checkpoint {
         self.writing_to = Some(self.applied);
     }
 
-    fn apply(&mut self, journal: &Journal, mut bytes: usize) {
+    fn apply(&mut self, journal: &Journal, bytes: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if durum_persist::wide::is_there() && !durum_persist::line::is_recorded() {
+            // SAFETY: the processor has what the function needs.
+            return unsafe { self.apply_wide(journal, bytes) };
+        }
+        self.apply_by(journal, bytes, Home::apply);
+    }
+
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    fn apply_wide(&mut self, journal: &Journal, bytes: usize) {
+        self.apply_by(journal, bytes, |home, record| home.apply_wide(record));
+    }
+
+    #[inline(always)]
+    fn apply_by(
+        &mut self,
+        journal: &Journal,
+        mut bytes: usize,
+        apply: impl Fn(&mut Home, &[u64]),
+    ) {
+        let _guard = Guard::new();
         while bytes > 0 {
             let held = self.home.batch_bytes() / HELD_FACTOR;
             if self.batch_bytes.max(held) >= self.batch_max {
@@ -184,9 +218,10 @@ impl Checkpoint {
             let Some(record) = journal.durable_record(self.applied + 1) else {
                 return;
             };
+            journal.prefetch(self.applied + 2);
             let size = (HEADER_WORDS + record.len()) * 8;
             if !self.skips_home {
-                guarded(|| self.home.apply(record));
+                apply(&mut self.home, record);
             }
             self.applied += 1;
             journal.was_applied(self.applied);

@@ -40,6 +40,17 @@ impl Home {
         }
     }
 
+    /// The same by whole lines. Not where somebody records stores.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[inline]
+    pub(super) fn apply_wide(&mut self, record: &[u64]) {
+        match self {
+            Self::Mapped(home) => home.apply_wide(record),
+            Self::Files(_) => self.apply(record),
+        }
+    }
+
     pub(super) fn is_batch_empty(&self) -> bool {
         match self {
             Self::Mapped(home) => home.batch.is_empty(),
@@ -233,37 +244,45 @@ impl Mapped {
         self.next = end;
     }
 
-    #[inline]
     fn apply(&mut self, record: &[u64]) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if durum_persist::wide::is_there() && !line::is_recorded() {
-            // SAFETY: the processor has what the function needs.
-            return unsafe { self.apply_wide(record) };
-        }
-        // SAFETY: words of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
+        // SAFETY: words and bytes of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
         // records are home. Only the holder of the checkpoint's lock writes there.
-        self.apply_by(record, |home, mask, words| unsafe {
-            line::store_words(home, mask, words);
-        });
+        self.apply_by(
+            record,
+            |home, mask, words| unsafe { line::store_words(home, mask, words) },
+            |home, bytes| unsafe { line::copy(home, bytes.as_ptr(), bytes.len()) },
+        );
     }
 
-    /// The same by whole lines.
+    /// The same by whole lines. Not where somebody records stores.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[inline]
     fn apply_wide(&mut self, record: &[u64]) {
         // SAFETY: as in `apply`; aligned words are stored at once.
-        self.apply_by(record, |home, mask, words| unsafe {
-            match words.first_chunk() {
-                Some(words) => durum_persist::wide::spread_words(home, words, mask),
-                // Behind the record lies the next one, which was stored and written back just now: a load that reaches there
-                // would wait until the media have it.
-                None => line::store_words(home, mask, words),
-            }
-        });
+        self.apply_by(
+            record,
+            |home, mask, words| unsafe {
+                match words.first_chunk() {
+                    Some(words) => durum_persist::wide::spread_words(home, words, mask),
+                    // Behind the record lies the next one, which was stored and written back just now: a load that reaches there
+                    // would wait until the media have it.
+                    None => line::store_words(home, mask, words),
+                }
+            },
+            |home, bytes| unsafe {
+                durum_persist::wide::copy_bytes(home, bytes.as_ptr(), (1 << bytes.len()) - 1);
+            },
+        );
     }
 
     #[inline(always)]
-    fn apply_by(&mut self, record: &[u64], store: impl Fn(*mut u64, u8, &[u64])) {
+    fn apply_by(
+        &mut self,
+        record: &[u64],
+        store: impl Fn(*mut u64, u8, &[u64]),
+        store_part: impl Fn(*mut u8, &[u8]),
+    ) {
         let mut entries = Entries::new(record);
         loop {
             if cfg!(target_endian = "little")
@@ -271,6 +290,18 @@ impl Mapped {
             {
                 store((address as usize + self.offset) as *mut u64, mask, words);
                 self.batch.insert(address as usize / line::LINE);
+                continue;
+            }
+            if let Some((operation, address, bits)) = entries.next_bits() {
+                let home = (address as usize + self.offset) as *mut u64;
+                // SAFETY: as in `apply`.
+                unsafe { line::store_u64(home, operation.apply(home.read(), bits)) };
+                self.batch.insert(address as usize / line::LINE);
+                continue;
+            }
+            if let Some((target, bytes)) = entries.next_part() {
+                store_part((target as usize + self.offset) as *mut u8, bytes);
+                self.batch.insert(target as usize / line::LINE);
                 continue;
             }
             match entries.next() {

@@ -221,12 +221,17 @@ impl Journal {
         }
     }
 
-    /// Fetches the record that is to be applied next. A line that was written back has left the nearest caches: to read it takes as long as
-    /// a hundred instructions.
+    /// Fetches the record that is to be applied next.
     #[inline]
     pub(super) fn prefetch_next(&self) {
-        let next = self.applied.load(Ordering::Relaxed) + 1;
-        let address = self.durable[next as usize % SLOTS].load(Ordering::Relaxed);
+        self.prefetch(self.applied.load(Ordering::Relaxed) + 1);
+    }
+
+    /// Fetches the record with this stamp, if it is to be applied. A line that was written back has left the nearest caches: to read it takes as long as
+    /// a hundred instructions.
+    #[inline]
+    pub(super) fn prefetch(&self, stamp: u64) {
+        let address = self.durable[stamp as usize % SLOTS].load(Ordering::Relaxed);
         for index in 0..PREFETCH_LINES {
             line::prefetch(address + index * line::LINE);
         }

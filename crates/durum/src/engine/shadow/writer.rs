@@ -79,8 +79,19 @@ impl Writer {
         self.record.len() == HEADER_WORDS
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn clear(&mut self) {
+        let is_plain = self.direct.is_empty()
+            && self.record.len() >= HEADER_WORDS
+            && self.record.capacity() <= RECORD_KEPT;
+        match is_plain {
+            true => self.record.truncate(HEADER_WORDS),
+            false => self.clear_more(),
+        }
+    }
+
+    #[cold]
+    fn clear_more(&mut self) {
         self.direct.clear();
         // A leader of a group may have left an empty one.
         self.record.truncate(HEADER_WORDS);
@@ -125,7 +136,10 @@ impl Writer {
             true => journal.draw_and_take()?,
             false => (0, journal.take_checkpoint()),
         };
-        if let Some(checkpoint) = &mut checkpoint {
+        let step = checkpoint
+            .as_mut()
+            .and_then(|checkpoint| checkpoint.is_due_after(bytes));
+        if let (Some(checkpoint), Some(bytes)) = (&mut checkpoint, step) {
             // ORDER: durable with the commit's fence, before their records count as home.
             checkpoint.write_back(bytes);
         }
@@ -137,15 +151,16 @@ impl Writer {
         if fits {
             self.put(journal, stamp, barrier)?;
         }
-        if let Some(checkpoint) = &mut checkpoint {
+        if let (Some(checkpoint), Some(bytes)) = (&mut checkpoint, step) {
             // While the media take what was written back, which the fence waits for.
             checkpoint.advance(journal, bytes);
         }
         // ORDER: the record is durable before the commit returns. One fence is enough: a record that is not whole does not count.
         barrier.fence(false, COMMIT_FENCE)?;
-        if let Some(mut checkpoint) = checkpoint {
+        if let (Some(checkpoint), Some(_)) = (&mut checkpoint, step) {
             checkpoint.fenced(journal);
         }
+        drop(checkpoint);
         if fits {
             journal.publish(stamp, address);
         }
@@ -161,6 +176,7 @@ impl Writer {
         store: &StoreInner,
         barrier: &mut Barrier,
     ) -> Step {
+        let _guard = Guard::new();
         if self.fits() {
             let stamp = journal.draw(1)?;
             let address = self.cursor;
@@ -224,6 +240,7 @@ impl Writer {
         entries: Range<usize>,
         barrier: &mut Barrier,
     ) -> Step {
+        let _guard = Guard::new();
         let mut piece = vec![0; HEADER_WORDS];
         piece.extend_from_slice(&self.record[entries]);
         if let Some(segment) = &self.segment {
@@ -339,7 +356,7 @@ impl Writer {
     }
 }
 
-/// Writes a record to `address` in a segment, and starts making it durable.
+/// Writes a record to `address` in a segment, and starts making it durable. Called within a [`Guard`](crate::fault::Guard).
 #[inline(always)]
 fn write_record(
     segment: &Segment,
@@ -351,7 +368,6 @@ fn write_record(
     let offset = (address - segment.puddle.address) as u64;
     header.seal(record, &segment.salt, offset);
     let (target, source, size) = (address as *mut u8, record.as_ptr(), record.len() * 8);
-    let _guard = Guard::new();
     if segment.puddle.private {
         // Written to the file with the others of its group.
         // SAFETY: the caller has seen to it that the record fits; only this thread writes this segment.
