@@ -75,17 +75,18 @@ impl Crc {
         self.value = append(self.value, bytes);
     }
 
-    /// Appends an offset, half a word and words: a record in its place.
+    /// Appends an offset, half a word and words, of which a few may lie elsewhere: a record in its place.
     #[inline(always)]
-    pub(crate) fn update_record(&mut self, offset: u64, half: u32, words: &[u64]) {
+    pub(crate) fn update_record(&mut self, offset: u64, half: u32, head: &[u64], words: &[u64]) {
         #[cfg(target_arch = "x86_64")]
         if words.len() < SMALL_RECORD_WORDS && std::arch::is_x86_feature_detected!("sse4.2") {
             // SAFETY: the instruction set that the function needs was just found.
-            self.value = !unsafe { small::fold_record(!self.value, offset, half, words) };
+            self.value = !unsafe { small::fold_record(!self.value, offset, half, head, words) };
             return;
         }
         self.update(&offset.to_le_bytes());
         self.update(&half.to_le_bytes());
+        self.update(head.as_bytes());
         self.update(words.as_bytes());
     }
 
@@ -147,9 +148,18 @@ mod small {
     /// Folds an offset, half a word and words into the raw state.
     #[target_feature(enable = "sse4.2")]
     #[inline]
-    pub(super) fn fold_record(state: u32, offset: u64, half: u32, words: &[u64]) -> u32 {
+    pub(super) fn fold_record(
+        state: u32,
+        offset: u64,
+        half: u32,
+        head: &[u64],
+        words: &[u64],
+    ) -> u32 {
         let state = _mm_crc32_u64(u64::from(state), offset);
         let mut state = u64::from(_mm_crc32_u32(state as u32, half));
+        for word in head {
+            state = _mm_crc32_u64(state, *word);
+        }
         for word in words {
             state = _mm_crc32_u64(state, *word);
         }

@@ -22,6 +22,8 @@ pub(crate) const FRESH_LARGE: usize = 1024;
 pub(crate) struct Announced {
     lines: Lines,
     large: Vec<Range<usize>>,
+    /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in `lines`.
+    objects: Vec<Range<usize>>,
     /// Those of [`FRESH_LARGE`] bytes and more that are fresh, sorted; they lie in `large` too.
     fresh: Vec<Range<usize>>,
     bytes: usize,
@@ -32,12 +34,15 @@ pub(crate) struct Announced {
 /// `few` is kept up to this many bytes and ranges.
 const FEW_BYTES: usize = 256;
 const FEW_RANGES: usize = 16;
+/// Small fresh ranges that are kept apart from lines: as many as are looked through in the time that a line takes.
+const OBJECTS_MAX: usize = 6;
 
 impl Default for Announced {
     fn default() -> Self {
         Self {
             lines: Lines::default(),
             large: Vec::new(),
+            objects: Vec::with_capacity(OBJECTS_MAX),
             fresh: Vec::new(),
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
@@ -47,7 +52,7 @@ impl Default for Announced {
 
 impl Announced {
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.large.is_empty()
+        self.lines.is_empty() && self.large.is_empty() && self.objects.is_empty()
     }
 
     /// Bytes inserted so far; a byte that lies in several ranges counts for each.
@@ -65,7 +70,10 @@ impl Announced {
     #[inline]
     pub(crate) fn covers(&self, start: usize, len: usize) -> bool {
         let (end, number) = (start + len, start / LINE);
-        if self.large.is_empty() && end <= (number + 1) * LINE {
+        if self.is_in_object(start, len) {
+            return true;
+        }
+        if self.large.is_empty() && self.objects.is_empty() && end <= (number + 1) * LINE {
             let wanted = mask_of(number, start, end);
             return self.lines.mask(number) & wanted == wanted;
         }
@@ -74,7 +82,7 @@ impl Announced {
         }
         lines_of(start, end).all(|number| {
             let wanted = mask_of(number, start, end);
-            self.lines.mask(number) & wanted == wanted
+            (self.lines.mask(number) | self.mask_in_objects(number)) & wanted == wanted
                 || self.large_covers(start.max(number * LINE), end.min((number + 1) * LINE))
         })
     }
@@ -84,6 +92,10 @@ impl Announced {
         let end = start + len;
         let at = self.large.partition_point(|range| range.end <= start);
         if self.large.get(at).is_some_and(|range| range.start < end) {
+            return true;
+        }
+        let mut objects = self.objects.iter();
+        if objects.any(|range| range.start < end && start < range.end) {
             return true;
         }
         if lines_of(start, end).len() <= self.lines.len() {
@@ -96,6 +108,13 @@ impl Announced {
                     && line.mask & mask_of(number, start, end) != 0
             })
         }
+    }
+
+    fn mask_in_objects(&self, number: usize) -> u64 {
+        let touches = |range: &&Range<usize>| {
+            range.start < (number + 1) * LINE && number * LINE < range.end
+        };
+        mask_of_all(self.objects.iter().filter(touches), number)
     }
 
     fn large_covers(&self, start: usize, end: usize) -> bool {
@@ -117,6 +136,40 @@ impl Announced {
             return;
         }
         self.lines.insert(start, len);
+    }
+
+    /// Adds a small range that was just allocated, for engines that look at [`Announced::objects`].
+    #[inline]
+    pub(crate) fn insert_object(&mut self, start: usize, len: usize) {
+        if len >= LARGE || self.objects.len() == OBJECTS_MAX {
+            return self.insert(start, len);
+        }
+        self.bytes += len;
+        self.objects.push(start..start + len);
+    }
+
+    /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them they take.
+    #[inline(always)]
+    pub(crate) fn object_lines(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.objects.iter().flat_map(|range| {
+            lines_of(range.start, range.end).map(|number| {
+                let start = range.start.max(number * LINE);
+                (number * LINE, mask_of(number, start, range.end))
+            })
+        })
+    }
+
+    /// Whether there are any.
+    #[inline(always)]
+    pub(crate) fn has_objects(&self) -> bool {
+        !self.objects.is_empty()
+    }
+
+    /// Whether a range lies in one of [`Announced::objects`].
+    #[inline(always)]
+    pub(crate) fn is_in_object(&self, start: usize, len: usize) -> bool {
+        let mut objects = self.objects.iter();
+        objects.any(|range| range.start <= start && start + len <= range.end)
     }
 
     /// Adds a range that was just allocated.
@@ -171,7 +224,8 @@ impl Announced {
             return visit(start..end);
         }
         for number in lines_of(start, end) {
-            let announced = self.lines.mask(number) | mask_in(&self.large, number);
+            let apart = mask_in(&self.large, number) | self.mask_in_objects(number);
+            let announced = self.lines.mask(number) | apart;
             for (first, ones) in runs(mask_of(number, start, end) & !announced) {
                 let from = number * LINE + first;
                 visit(from..from + ones);
@@ -182,10 +236,20 @@ impl Announced {
     /// The bytes of a line that are announced and were not kept: a commit cannot tell whether they have changed.
     pub(crate) fn not_saved(&self, number: usize) -> u64 {
         let small = self.lines.not_saved(number);
-        match self.large.is_empty() {
-            true => small,
-            false => small | mask_in(&self.large, number),
-        }
+        let apart = mask_in(&self.large, number) | self.mask_in_objects(number);
+        small | apart
+    }
+
+    /// As [`Announced::insert_saving`]; where that takes few steps and no call. Whether it was done. `save` copies the bytes of a line that a mask selects: it gets
+    /// the target, the line, and the mask.
+    #[inline(always)]
+    pub(crate) fn insert_few(
+        &mut self,
+        start: usize,
+        len: usize,
+        save: impl Fn(*mut u8, *const u8, u64),
+    ) -> bool {
+        self.large.is_empty() && self.lines.insert_few(start, len, save)
     }
 
     /// Visits the lines of small ranges, in the order in which they came.
@@ -214,9 +278,10 @@ impl Announced {
         }
     }
 
-    /// Visits ranges that hold together every announced byte and no byte twice. With `whole_lines` a range may reach to the
+    /// For engines without [`Announced::insert_object`]: visits ranges that hold together every announced byte and no byte twice. With `whole_lines` a range may reach to the
     /// ends of its lines, so that no line is visited twice either.
     pub(crate) fn for_each(&self, whole_lines: bool, mut visit: impl FnMut(usize, usize)) {
+        debug_assert!(self.objects.is_empty());
         for range in &self.large {
             visit(range.start, range.end - range.start);
         }
@@ -251,6 +316,7 @@ impl Announced {
         if self.bytes > 0 {
             self.bytes = 0;
             self.large.clear();
+            self.objects.clear();
             self.fresh.clear();
             self.few.clear();
         }
@@ -262,6 +328,12 @@ fn mask_in(large: &[Range<usize>], number: usize) -> u64 {
     let (start, end) = (number * LINE, (number + 1) * LINE);
     let from = large.partition_point(|range| range.end <= start);
     let touching = large[from..].iter().take_while(|range| range.start < end);
+    mask_of_all(touching, number)
+}
+
+/// The bytes of a line that these ranges cover, all of which touch it.
+fn mask_of_all<'r>(touching: impl Iterator<Item = &'r Range<usize>>, number: usize) -> u64 {
+    let (start, end) = (number * LINE, (number + 1) * LINE);
     touching.fold(0, |mask, range| {
         mask | mask_of(number, range.start.max(start), range.end.min(end))
     })
@@ -282,7 +354,8 @@ mod tests {
             (state >> 33) as usize % below
         };
         let mut announced = Announced::default();
-        for _ in 0..200 {
+        for round in 0..400 {
+            let has_objects = round % 2 == 1;
             announced.clear();
             assert!(announced.is_empty());
             let mut model = vec![false; 8192];
@@ -302,11 +375,41 @@ mod tests {
                 // `covers` may miss a range that only several intervals cover together; it never claims too much.
                 assert!(!announced.covers(base + start, len) || covered);
                 wanted.fill(true);
-                announced.insert(base + start, len);
+                match has_objects && random(4) == 0 {
+                    true => announced.insert_object(base + start, len),
+                    false => announced.insert(base + start, len),
+                }
                 assert!(
                     announced.covers(base + start, len),
                     "what was just added is covered"
                 );
+            }
+            let mut bytes = vec![false; model.len()];
+            for (address, mask) in announced.object_lines() {
+                for (first, ones) in runs(mask) {
+                    bytes[address + first - base..][..ones].fill(true);
+                }
+            }
+            for line in announced.lines() {
+                for (first, ones) in runs(line.mask) {
+                    bytes[line.address + first - base..][..ones].fill(true);
+                }
+            }
+            for range in announced.large() {
+                bytes[range.start - base..range.end - base].fill(true);
+            }
+            assert_eq!(bytes, model, "exactly the announced bytes");
+            announced.for_each_gap(base, model.len(), |gap| {
+                let gap = &mut bytes[gap.start - base..gap.end - base];
+                assert!(
+                    !gap.contains(&true),
+                    "gaps hold nothing announced, and nothing twice"
+                );
+                gap.fill(true);
+            });
+            assert!(bytes.iter().all(|seen| *seen), "the others are gaps");
+            if has_objects {
+                continue;
             }
             let mut seen = vec![0u32; model.len() / LINE];
             announced.for_each(true, |start, len| {
@@ -325,15 +428,6 @@ mod tests {
                 bytes[start - base..start - base + len].fill(true)
             });
             assert_eq!(bytes, model, "exactly the announced bytes");
-            announced.for_each_gap(base, model.len(), |gap| {
-                let gap = &mut bytes[gap.start - base..gap.end - base];
-                assert!(
-                    !gap.contains(&true),
-                    "gaps hold nothing announced, and nothing twice"
-                );
-                gap.fill(true);
-            });
-            assert!(bytes.iter().all(|seen| *seen), "the others are gaps");
         }
     }
 

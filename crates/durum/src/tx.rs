@@ -317,8 +317,30 @@ impl Tx {
             if len == 8 && address.is_multiple_of(8) && self.add_word(address) {
                 return Ok(());
             }
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if durum_persist::wide::is_there() && self.add_lines(address, len) {
+                return Ok(());
+            }
             self.add_small(address, len, announce)
         }
+    }
+
+    /// The short way for a small range. Whether it was possible: mostly it is. As [`Tx::add_word`], it calls nothing.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    unsafe fn add_lines(&self, address: usize, len: usize) -> bool {
+        // SAFETY: bytes of the range, which is in a mapped puddle where it comes to that; 64 bytes of the target. The rest as the caller promises.
+        let save = |target, source, mask| unsafe {
+            durum_persist::wide::copy_bytes(target, source, mask);
+        };
+        let is_done = !is_recorded() && self.state.borrow_mut().save_few(address, len, save);
+        if is_done {
+            self.touched.set(true);
+        }
+        is_done
     }
 
     /// The short way for a word. Whether it was possible: mostly it is. It calls nothing, so that it has to put few registers aside: stores are what the next
@@ -560,7 +582,20 @@ impl Tx {
         })
     }
 
+    #[inline(always)]
     fn enter_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
+        let is_first = state.pools.first().is_some_and(|first| first.key == pool.key);
+        // A pool that stayed from the last transaction is not there in one on another pool.
+        if forked() || self.depth.get() == 0 || !is_first {
+            self.enter_other_pool(state, pool)?;
+        }
+        state.have_part_in(pool);
+        self.touched.set(true);
+        Ok(())
+    }
+
+    #[cold]
+    fn enter_other_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
         if forked() {
             return Err(Error::Forked);
         }
@@ -573,8 +608,6 @@ impl Tx {
         if !state.pools.iter().any(|other| other.key == pool.key) {
             state.join(self, pool)?;
         }
-        state.have_part_in(pool);
-        self.touched.set(true);
         Ok(())
     }
 
@@ -600,7 +633,10 @@ impl Tx {
         self.touched.set(true);
         // SAFETY: as in `touch`.
         let key = unsafe { puddle.as_ref() }.pool_key;
-        let pool = TxState::pool_of(&state.pools, key).ok_or(Error::NotAllocated { address })?;
+        let first = state.pools.first().copied().filter(|pool| pool.key == key);
+        let pool = first
+            .or_else(|| TxState::pool_of(&state.pools, key))
+            .ok_or_else(|| Error::NotAllocated { address })?;
         state.have_part_in(&pool);
         state.allocation.free(&pool, puddle, address)
     }

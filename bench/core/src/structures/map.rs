@@ -120,8 +120,8 @@ impl<M: Memory> side::Map for Map<M, Value> {
                 // SAFETY: a node of the map.
                 sum = sum.wrapping_add(unsafe { (*node).value.digest() });
             } else {
-                let value = Value::of(op.value);
                 self.memory.update(|update| {
+                    let value = Value::of(op.value);
                     // SAFETY: a field of a node of the map; nothing is being edited.
                     unsafe { update.store(&raw mut (*node).value, value) }
                 })?;

@@ -61,7 +61,7 @@ impl RingSalt {
             return 0;
         };
         let mut crc = self.0;
-        crc.update_record(offset, (u64::from_le(*first) >> 32) as u32, words);
+        crc.update_record(offset, (u64::from_le(*first) >> 32) as u32, &[], words);
         crc.value()
     }
 }
@@ -85,14 +85,15 @@ impl RecordHeader {
             | if self.fenced { FENCED } else { 0 };
         let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32).to_le();
         let head = [
-            (size << 32).to_le(),
             self.stamp.to_le(),
             pair(distance(self.stamp, self.watermark), previous),
             pair(self.log, part),
         ];
-        record[..HEADER_WORDS].copy_from_slice(&head);
-        let checksum = salt.checksum_of_record(offset, record);
-        record[0] = (size << 32 | u64::from(checksum)).to_le();
+        let (first, entries) = record.split_at_mut(HEADER_WORDS);
+        let mut crc = salt.0;
+        crc.update_record(offset, size as u32, &head, entries);
+        first[0] = (size << 32 | u64::from(crc.value())).to_le();
+        first[1..].copy_from_slice(&head);
     }
 
     /// The record at the start of `words`, which lie at `offset` of their puddle: header and entries. `None` if there is no whole one.

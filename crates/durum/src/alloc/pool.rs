@@ -248,10 +248,16 @@ impl PoolInner {
     }
 
     /// The volatile heap of a puddle, rebuilt from the media at the first call.
+    #[inline]
     pub(crate) fn heap_of<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
-        if let Some(heap) = puddle.heap.get() {
-            return Ok(heap);
+        match puddle.heap.get() {
+            Some(heap) => Ok(heap),
+            None => self.load_heap_once(puddle),
         }
+    }
+
+    #[cold]
+    fn load_heap_once<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
         let _once = self
             .heap
             .resize

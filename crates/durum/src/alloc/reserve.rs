@@ -8,6 +8,7 @@ use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
 use durum_format::extent::{self, ExtentHeader, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, header_size};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
+use durum_service::EngineKind;
 
 use super::pool::ThreadCache;
 use super::slab::{Class, Slab};
@@ -137,7 +138,10 @@ impl Allocation {
                 self.new_slabs.push(element.slab);
                 announced.insert(slab.address, SLAB_HEADER_FIXED);
             }
-            announced.insert(address, size.max(1));
+            match pool.kind {
+                EngineKind::Shadow => announced.insert_object(address, size.max(1)),
+                _ => announced.insert(address, size.max(1)),
+            }
             return Ok(address);
         }
         let (puddle, position) = pool.place(granules, |puddle, heap| {

@@ -7,28 +7,24 @@ use durum_persist::{line, wide};
 
 pub(super) const LINE: usize = 64;
 
+/// Its old contents lie in one line, too, so that they are saved and read at once.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 struct Line {
+    old: [MaybeUninit<u64>; 8],
     /// Address divided by 64.
     number: usize,
     /// Bit n: byte n of the line is announced.
     mask: u64,
     /// Bit n: `old` holds what byte n was.
     saved: u64,
-    old: [MaybeUninit<u64>; 8],
 }
 
-/// An entry of the index. One of an earlier epoch is free.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// The epoch, and below it the line's number.
-    tag: u64,
-    /// Where the line is in `lines`.
-    at: u32,
-}
+/// An entry of the index: the epoch, and below it where the line is in `lines`. One of an earlier epoch is free.
+type Place = u64;
 
-/// Where the epoch lies in a tag.
-const EPOCH_SHIFT: u32 = 48;
+/// Where the epoch lies in an entry.
+const EPOCH_SHIFT: u32 = 32;
 const EPOCH_MAX: u64 = u64::MAX >> EPOCH_SHIFT;
 /// Entries of a new index. One that grew further than this many lines keep busy is given back.
 const INDEX_MIN: usize = 128;
@@ -243,49 +239,53 @@ impl Lines {
         len: usize,
         except: impl Fn(usize) -> u64,
     ) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if wide::is_there() {
-            // SAFETY: the same contract; the processor has what the function needs.
-            return unsafe { self.insert_saving_wide(start, len, except) };
-        }
-        // SAFETY: `save` gets bytes of the range of the contract.
-        self.insert_saving_by(start, len, except, |old, address, mask| unsafe {
-            save(old, address, mask);
-        });
-    }
-
-    /// # Safety
-    /// As for [`Lines::insert_saving`].
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn insert_saving_wide(
-        &mut self,
-        start: usize,
-        len: usize,
-        except: impl Fn(usize) -> u64,
-    ) {
-        // SAFETY: as above; `old` has 64 bytes.
-        self.insert_saving_by(start, len, except, |old, address, mask| unsafe {
-            wide::copy_bytes(old.as_mut_ptr().cast(), address as *const u8, mask);
-        });
-    }
-
-    #[inline(always)]
-    fn insert_saving_by(
-        &mut self,
-        start: usize,
-        len: usize,
-        except: impl Fn(usize) -> u64,
-        save: impl Fn(&mut [MaybeUninit<u64>; 8], usize, u64),
-    ) {
         for number in lines_of(start, start + len) {
             let mask = mask_of(number, start, start + len) & !except(number);
             let line = self.line(number);
             let fresh = mask & !line.mask;
             line.mask |= mask;
             line.saved |= fresh;
-            save(&mut line.old, number * LINE, fresh);
+            // SAFETY: bytes of the range of the contract.
+            unsafe { save(&mut line.old, number * LINE, fresh) };
         }
+    }
+
+    /// As [`Lines::insert_saving`]; where that takes few steps and no call. Whether it was done. `save` copies the bytes of a line that a mask selects: it gets the
+    /// target, the line, and the mask.
+    #[inline(always)]
+    pub(super) fn insert_few(
+        &mut self,
+        start: usize,
+        len: usize,
+        save: impl Fn(*mut u8, *const u8, u64),
+    ) -> bool {
+        let end = start + len - 1;
+        let (first, last) = (start / LINE, end / LINE);
+        if (self.lines.len() + last - first) * 2 >= self.index.len() {
+            return false;
+        }
+        let mut mask = !0 << (start % LINE);
+        for number in first..=last {
+            if number == last {
+                mask &= !0 >> (LINE - 1 - end % LINE);
+            }
+            let (at, fresh) = match self.find(number) {
+                Ok(at) => {
+                    // SAFETY: entries of this epoch name lines that are there.
+                    let line = unsafe { self.lines.get_unchecked_mut(at) };
+                    let fresh = mask & !line.mask;
+                    line.mask |= mask;
+                    line.saved |= fresh;
+                    (at, fresh)
+                }
+                Err(slot) => (self.enter(number, slot, mask), mask),
+            };
+            // SAFETY: the line is there.
+            let old = unsafe { &mut self.lines.get_unchecked_mut(at).old };
+            save(old.as_mut_ptr().cast(), (number * LINE) as *const u8, fresh);
+            mask = !0;
+        }
+        true
     }
 
     /// Forgets everything.
@@ -303,7 +303,7 @@ impl Lines {
         if self.index.len() > INDEX_KEPT {
             (self.lines, self.index) = Self::with_index(INDEX_MIN);
         } else if self.epoch == EPOCH_MAX {
-            self.index.fill(Place::default());
+            self.index.fill(0);
         } else {
             return;
         }
@@ -315,30 +315,32 @@ impl Lines {
         // Half of the places are ever used.
         (
             Vec::with_capacity(places / 2),
-            vec![Place::default(); places],
+            vec![0; places],
         )
     }
 
-    /// What the entry of a line begins with, if it is of this epoch.
+    /// The entry of the line that is at `at` in `lines`.
     #[inline(always)]
-    fn tag(&self, number: usize) -> u64 {
-        self.epoch << EPOCH_SHIFT | number as u64
+    fn place(&self, at: usize) -> Place {
+        self.epoch << EPOCH_SHIFT | at as u64
     }
 
     /// Where the line is in `lines`, or else the free entry of the index that is to name it.
     #[inline(always)]
     fn find(&self, number: usize) -> Result<usize, usize> {
-        let (tag, last) = (self.tag(number), self.index.len() - 1);
+        let last = self.index.len() - 1;
         // Fibonacci hashing: the upper bits of the product are the well mixed ones.
         let mut slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last;
         loop {
             // SAFETY: the length is a power of two, so `last` is its mask.
-            let place = unsafe { self.index.get_unchecked(slot) };
-            if place.tag == tag {
-                return Ok(place.at as usize);
-            }
-            if (place.tag ^ tag) >> EPOCH_SHIFT != 0 {
+            let place = unsafe { *self.index.get_unchecked(slot) };
+            if place >> EPOCH_SHIFT != self.epoch {
                 return Err(slot);
+            }
+            let at = place as u32 as usize;
+            // SAFETY: entries of this epoch name lines that are there.
+            if unsafe { self.lines.get_unchecked(at) }.number == number {
+                return Ok(at);
             }
             slot = (slot + 1) & last;
         }
@@ -360,7 +362,8 @@ impl Lines {
     /// Enters a line whose bytes of `mask` are announced, and about to be saved. Not where the index has to grow.
     #[inline(always)]
     fn enter(&mut self, number: usize, slot: usize, mask: u64) -> usize {
-        let (tag, at) = (self.tag(number), self.lines.len());
+        let at = self.lines.len();
+        let place = self.place(at);
         debug_assert!(at < self.lines.capacity());
         // SAFETY: less than half of the index is in use, and there is room for as many lines; `find` gives slots of the index.
         unsafe {
@@ -369,7 +372,7 @@ impl Lines {
             (&raw mut (*line).mask).write(mask);
             (&raw mut (*line).saved).write(mask);
             self.lines.set_len(at + 1);
-            *self.index.get_unchecked_mut(slot) = Place { tag, at: at as u32 };
+            *self.index.get_unchecked_mut(slot) = place;
         }
         at
     }
@@ -396,8 +399,7 @@ impl Lines {
         for at in 0..self.lines.len() {
             let number = self.lines[at].number;
             if let Err(slot) = self.find(number) {
-                let (tag, at) = (self.tag(number), at as u32);
-                self.index[slot] = Place { tag, at };
+                self.index[slot] = self.place(at);
             }
         }
     }

@@ -39,6 +39,7 @@ use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
 use super::Engine;
+use crate::alloc::BitChange;
 use crate::announced::Announced;
 use crate::error::{Result, Step};
 use crate::fault::{Guard, guarded, media_failed};
@@ -108,6 +109,9 @@ impl Engine for Shadow {
             .iter()
             .cloned()
             .for_each(home::note_range);
+        for (address, _) in tx.announced.object_lines() {
+            home::note(address);
+        }
         // What was saved last goes back first.
         guarded(|| {
             tx.backups.restore(|target, saved| {
@@ -187,7 +191,19 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
         let may_be_direct = tx.durability == Durability::Durable;
         push_large(writer, &tx.announced, &tx.sets, may_be_direct, journal);
     }
-    let is_deferred = !(tx.bits.is_empty() && tx.bitmaps.is_empty() && tx.sets.is_empty());
+    for change in &tx.bits {
+        let operation = match change.set {
+            true => Operation::SetBits,
+            false => Operation::ClearBits,
+        };
+        push_word(
+            &mut writer.record,
+            operation,
+            change.word as u64,
+            change.mask,
+        );
+    }
+    let is_deferred = !(tx.bitmaps.is_empty() && tx.sets.is_empty());
     if is_deferred {
         push_deferred(tx);
     }
@@ -197,6 +213,9 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
     make_durable(tx)?;
     if media_failed() {
         check_media(tx)?;
+    }
+    if !tx.bits.is_empty() {
+        make_bits_visible(&tx.bits, &tx.pools[0]);
     }
     if is_deferred {
         make_visible(tx);
@@ -232,7 +251,7 @@ fn push_large(
     }
 }
 
-/// Puts into the record what a transaction changes when it commits, and not before.
+/// Puts into the record what a transaction changes when it commits, and not before; bits of words are there already.
 #[inline(never)]
 fn push_deferred(tx: &mut TxState) {
     let Some(Writer { record, .. }) = &mut tx.writer else {
@@ -241,13 +260,6 @@ fn push_deferred(tx: &mut TxState) {
     for bitmap in &tx.bitmaps {
         let words = bitmap.words[..bitmap.len].as_bytes();
         push_copy(record, bitmap.address as u64, words);
-    }
-    for change in &tx.bits {
-        let operation = match change.set {
-            true => Operation::SetBits,
-            false => Operation::ClearBits,
-        };
-        push_word(record, operation, change.word as u64, change.mask);
     }
     for set in &tx.sets {
         let bytes = &tx.set_bytes[set.from..set.from + set.len];
@@ -367,21 +379,11 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
     }
 }
 
-/// The transaction is durable: what it deferred happens in memory.
-#[inline(never)]
-fn make_visible(tx: &mut TxState) {
-    let alone = tx.pools[0].try_alone();
-    for bitmap in &tx.bitmaps {
-        // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
-        unsafe {
-            line::copy(
-                bitmap.address as *mut u8,
-                bitmap.words.as_ptr().cast(),
-                bitmap.len * 8,
-            );
-        }
-    }
-    for change in &tx.bits {
+/// The transaction is durable: its bits change in memory.
+#[inline(always)]
+fn make_bits_visible(bits: &[BitChange], pool: &PoolInner) {
+    let alone = pool.try_alone();
+    for change in bits {
         let word = change.word as *mut u64;
         // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations, unless there is only one.
         unsafe {
@@ -394,6 +396,21 @@ fn make_visible(tx: &mut TxState) {
         }
     }
     drop(alone);
+}
+
+/// The transaction is durable: what else it deferred happens in memory.
+#[inline(never)]
+fn make_visible(tx: &mut TxState) {
+    for bitmap in &tx.bitmaps {
+        // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
+        unsafe {
+            line::copy(
+                bitmap.address as *mut u8,
+                bitmap.words.as_ptr().cast(),
+                bitmap.len * 8,
+            );
+        }
+    }
     for set in &tx.sets {
         let source = &tx.set_bytes[set.from..set.from + set.len];
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.

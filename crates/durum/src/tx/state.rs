@@ -213,10 +213,47 @@ impl TxState {
         {
             return false;
         }
+        if self.announced.has_objects() && self.announced.is_in_object(address, len) {
+            return true;
+        }
         // SAFETY: the range lies in a mapped puddle; the rest as the caller promises.
         unsafe { self.save_in_lines(address, len) };
         // Where reading failed, the long way finds out and says so.
         !media_failed()
+    }
+
+    /// The same, and calls nothing but `save` ([`Announced::insert_few`]).
+    #[inline(always)]
+    pub(super) fn save_few(
+        &mut self,
+        address: usize,
+        len: usize,
+        save: impl Fn(*mut u8, *const u8, u64),
+    ) -> bool {
+        // Without length `len - 1` is very large.
+        if len.wrapping_sub(1) >= LARGE - 1
+            || failed_or_forked()
+            || !self.is_known(address)
+            || len > self.recent.end - address
+        {
+            return false;
+        }
+        if self.announced.has_objects() && self.announced.is_in_object(address, len) {
+            return true;
+        }
+        self.prefetch_home(address, len);
+        let _guard = Guard::new();
+        // Where reading failed, the long way finds out and says so.
+        self.announced.insert_few(address, len, save) && !media_failed()
+    }
+
+    /// Soon after the commit the change goes home, where it may meet cold lines.
+    #[inline(always)]
+    fn prefetch_home(&self, address: usize, len: usize) {
+        let home = address + self.recent_home;
+        for number in home / line::LINE..=(home + len - 1) / line::LINE {
+            line::prefetch_to_write(number * line::LINE);
+        }
     }
 
     /// The same, for a word, and calls nothing.
@@ -228,6 +265,9 @@ impl TxState {
         // The range ends with a page.
         if failed_or_forked() || !self.is_known(address) {
             return false;
+        }
+        if self.announced.has_objects() && self.announced.is_in_object(address, 8) {
+            return true;
         }
         line::prefetch_to_write(address + self.recent_home);
         // SAFETY: the word lies in a mapped puddle; the rest as the caller promises.
@@ -242,11 +282,7 @@ impl TxState {
     /// As for [`Announced::insert_saving`].
     #[inline(always)]
     pub(crate) unsafe fn save_in_lines(&mut self, address: usize, len: usize) {
-        // Soon after the commit the change goes home, where it may meet cold lines.
-        let home = address + self.recent_home;
-        for number in home / line::LINE..(home + len).div_ceil(line::LINE) {
-            line::prefetch_to_write(number * line::LINE);
-        }
+        self.prefetch_home(address, len);
         let _guard = Guard::new();
         // SAFETY: as the caller promises.
         unsafe { self.announced.insert_saving(address, len) };
@@ -353,10 +389,10 @@ impl TxState {
     }
 
     /// The thread is about to change what all transactions of the pool share, so that no other may take itself to be alone.
+    #[inline]
     pub(super) fn have_part_in(&mut self, pool: &PoolInner) {
-        if pool.kind == EngineKind::Shadow {
-            let journal = pool.store.journal();
-            self.writer.get_or_insert_with(|| Writer::new(journal));
+        if self.writer.is_none() && pool.kind == EngineKind::Shadow {
+            self.writer = Some(Writer::new(pool.store.journal()));
         }
     }
 

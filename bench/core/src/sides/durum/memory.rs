@@ -136,6 +136,8 @@ impl Update for DurumUpdate<'_> {
             // SAFETY: valid by contract; one thread.
             Style::Deferred => unsafe { self.tx.set(field, value) },
             Style::InPlace => {
+                // In memory, whatever it is made of: else the compiler puts it aside word by word where it announces.
+                let value = std::hint::black_box(value);
                 // SAFETY: valid by contract; one thread.
                 unsafe { self.tx.add(field)? };
                 // SAFETY: valid by contract, and announced.

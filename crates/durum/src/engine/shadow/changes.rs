@@ -3,6 +3,8 @@
 //! Words that are as they were are left out, so announcing a whole structure costs no more log than announcing its fields that change. Of
 //! words that are announced in part only the announced bytes are taken: the others may be another thread's.
 
+use std::mem::MaybeUninit;
+
 use durum_format::record::{Operation, push_part, push_words};
 
 use crate::announced::{Announced, AnnouncedLine, runs};
@@ -13,6 +15,21 @@ use crate::announced::{Announced, AnnouncedLine, runs};
 pub(super) fn push_lines(record: &mut Vec<u64>, announced: &Announced) {
     for line in announced.lines() {
         push_line(record, &line);
+    }
+    for (address, mask) in announced.object_lines() {
+        push_line(record, &fresh_line(address, mask));
+    }
+}
+
+/// What a line of a fresh object is: nothing of it was kept.
+#[inline(always)]
+fn fresh_line(address: usize, mask: u64) -> AnnouncedLine<'static> {
+    static NOTHING: [MaybeUninit<u64>; 8] = [MaybeUninit::uninit(); 8];
+    AnnouncedLine {
+        address,
+        mask,
+        saved: 0,
+        old: &NOTHING,
     }
 }
 
@@ -110,7 +127,7 @@ pub(super) mod wide {
     use std::arch::x86_64::{
         __m512i, _mm_cvtsi128_si64, _mm512_castsi512_si128, _mm512_cmpeq_epi64_mask,
         _mm512_mask_cmpeq_epi64_mask, _mm512_maskz_compress_epi64, _mm512_maskz_loadu_epi8,
-        _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8, _mm512_set1_epi64,
+        _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8, _mm512_set1_epi64,
         _mm512_storeu_si512,
     };
 
@@ -159,6 +176,33 @@ pub(super) mod wide {
             if parts != 0 {
                 push_parts_of(record, &line, parts, now, old);
             }
+        }
+        for (address, mask) in announced.object_lines() {
+            push_object_line(record, &fresh_line(address, mask));
+        }
+    }
+
+    /// A line of a fresh object.
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    #[inline]
+    fn push_object_line(record: &mut Vec<u64>, line: &AnnouncedLine<'_>) {
+        if record.capacity() - record.len() < LINE_WORDS_MAX {
+            grow(record);
+        }
+        let whole = whole_words(line.mask);
+        if whole != 0 {
+            let head = words_head(Operation::Store, line.address as u64, whole);
+            // SAFETY: bytes of an object in a mapped puddle, which only this thread knows; the others are not read. There is room as above.
+            unsafe {
+                let now = _mm512_maskz_loadu_epi64(whole, line.address as *const i64);
+                let words = _mm512_maskz_compress_epi64(whole, now);
+                push(record, head, whole.count_ones() as usize, |place| {
+                    _mm512_storeu_si512(place.cast(), words);
+                });
+            }
+        }
+        if line.mask.count_ones() != 8 * whole.count_ones() {
+            super::push_parts(record, line, line.mask & !spread(whole));
         }
     }
 
@@ -290,6 +334,10 @@ mod tests {
                     if announced.insert_word(address, old) {
                         continue;
                     }
+                }
+                if random(8) == 0 && !announced.overlaps(start + *at, *len) {
+                    announced.insert_object(start + *at, *len);
+                    continue;
                 }
                 // SAFETY: inside the array.
                 unsafe { announced.insert_saving(base.add(*at).expose_provenance(), *len) };
