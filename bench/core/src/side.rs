@@ -17,6 +17,8 @@ pub enum Role {
     Engine,
     /// The physical limit (`flush1`, `overwrite`), the denominator of `floor_ratio`.
     Limit,
+    /// The least that an engine of durum's kind has to do (`redo1`).
+    Bound,
     /// Plain memory.
     Volatile,
 }

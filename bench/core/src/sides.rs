@@ -25,8 +25,9 @@ pub fn memory() -> Vec<Box<dyn Side>> {
         Box::new(durum::Durum::hybrid()),
         Box::new(durum::Durum::shadow()),
         Box::new(durum::Durum::twin()),
-        Box::new(plain::Plain::<true>),
-        Box::new(plain::Plain::<false>),
+        Box::new(plain::Redo1::default()),
+        Box::new(plain::Flush1::default()),
+        Box::new(plain::Volatile::default()),
     ]
 }
 
@@ -36,8 +37,8 @@ pub fn twin() -> Vec<Box<dyn Side>> {
         #[cfg(feature = "peers")]
         Box::new(pmdk::Pmdk),
         Box::new(durum::Durum::twin()),
-        Box::new(plain::Plain::<true>),
-        Box::new(plain::Plain::<false>),
+        Box::new(plain::Flush1::default()),
+        Box::new(plain::Volatile::default()),
     ]
 }
 
@@ -49,7 +50,7 @@ pub fn latency() -> Vec<Box<dyn Side>> {
         Box::new(durum::Durum::hybrid()),
         Box::new(durum::Durum::shadow()),
         Box::new(durum::Durum::shadow_no_home()),
-        Box::new(plain::Plain::<true>),
+        Box::new(plain::Flush1::default()),
     ]
 }
 

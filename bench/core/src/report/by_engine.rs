@@ -36,7 +36,7 @@ pub fn format(all: &[Measured]) -> String {
             let speedup = peer.and_then(|peer| peer.ratio_to(column));
             let floor_ratio = limit
                 .and_then(|limit| column.ratio_to(limit))
-                .filter(|_| column.role == Role::Engine);
+                .filter(|_| matches!(column.role, Role::Engine | Role::Bound));
             lines.push([
                 if first {
                     measured.row.name.to_owned()

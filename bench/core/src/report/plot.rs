@@ -82,7 +82,7 @@ impl Names {
         match column.role {
             Role::Peer => chosen(PEERS, &self.peers),
             Role::Engine => chosen(ENGINES, &self.engines),
-            Role::Limit => LIMIT,
+            Role::Limit | Role::Bound => LIMIT,
             Role::Volatile => VOLATILE,
         }
     }
@@ -116,6 +116,7 @@ fn legend(svg: &mut Svg, all: &[Measured], names: &Names) {
             Role::Peer => format!("{} (peer)", column.side),
             Role::Engine => format!("durum, {}", column.side),
             Role::Limit => format!("{} (limit: no atomicity)", column.side),
+            Role::Bound => format!("{} (the least with a log)", column.side),
             Role::Volatile => format!("{} (not durable)", column.side),
         };
         let width = 32.0 + 6.6 * name.len() as f64;
@@ -295,7 +296,7 @@ impl Svg {
                 self.0,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5.2\" fill=\"{color}\"/>"
             ),
-            Role::Limit | Role::Volatile => writeln!(
+            Role::Limit | Role::Bound | Role::Volatile => writeln!(
                 self.0,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"2\"/>"
             ),

@@ -1,4 +1,4 @@
-//! A file mapped whole, with the simplest allocator there is: the memory of the flush1 and volatile sides.
+//! A file mapped whole, with the simplest allocator there is: the memory of the flush1, redo1 and volatile sides.
 //!
 //! The allocator's state is volatile. So what these sides measure is the data alone, the least that any allocator can reach.
 
@@ -59,6 +59,11 @@ impl Arena {
             free: vec![Vec::new(); CLASS_SIZE_MAX / WORD + 1],
             path: path.to_owned(),
         })
+    }
+
+    /// Where it begins.
+    pub fn base(&self) -> *mut u8 {
+        self.base
     }
 
     /// Memory that stays, on a line boundary. Zeroed, since it was never used.

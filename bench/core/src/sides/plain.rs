@@ -1,11 +1,13 @@
-//! flush1 and volatile: plain stores to a mapped file, with and without write-backs.
+//! flush1, redo1 and volatile: plain stores to a mapped file, and what makes them durable.
 //!
 //! flush1 writes each line that a transaction wrote back once and fences once. It has no log, so a crash in the middle leaves half a
-//! transaction: it is not a way to do it, but the physical limit for a row.
+//! transaction: it is not a way to do it, but the physical limit for a row. redo1 is the least that an engine with a log of new contents and one fence
+//! has to do ([`redo`]).
 
+use std::marker::PhantomData;
 use std::path::Path;
 
-use durum_persist::line;
+use durum_persist::{Site, line};
 
 use super::arena::Arena;
 use super::lines::Lines;
@@ -14,31 +16,118 @@ use crate::side::{self, Role, Side};
 use crate::structures::{Memory, Stored, Update, list, map, tree};
 
 pub(super) mod cells;
+pub mod redo;
 mod swap;
+
+use redo::Redo;
 
 /// From this length on flush1 copies past the cache, which is the faster way to make a range durable.
 const STREAMED_LEN_MIN: usize = 512;
 
-/// One of the two sides; `FLUSH` is flush1.
-#[derive(Debug, Default)]
-pub struct Plain<const FLUSH: bool>;
+const ALONE: Site = Site("store that is durable alone");
+
+/// What a side does about the bytes that were stored.
+pub trait Written: Sized + 'static {
+    /// The side's name.
+    const NAME: &str;
+    /// What it stands for.
+    const ROLE: Role;
+    /// The domain it works in.
+    const DOMAIN: &str;
+    /// Ranges from this length on are stored past the cache, and need not be told of.
+    const STREAMED_LEN_MIN: usize = usize::MAX;
+
+    /// For an arena, of which nothing has been written.
+    fn new(arena: &Arena, dir: &Path) -> Result<Self>;
+    /// The running transaction has stored there, or is about to.
+    fn insert(&mut self, addr: *const u8, len: usize);
+    /// The transaction is over.
+    fn commit(&mut self);
+    /// A store outside of any transaction, made durable.
+    #[inline]
+    fn persist(&mut self, addr: *const u8, len: usize) {
+        self.insert(addr, len);
+        self.commit();
+    }
+}
+
+impl Written for Lines {
+    const NAME: &str = "flush1";
+    const ROLE: Role = Role::Limit;
+    const DOMAIN: &str = "dram";
+    const STREAMED_LEN_MIN: usize = STREAMED_LEN_MIN;
+
+    fn new(_: &Arena, _: &Path) -> Result<Self> {
+        Ok(Lines::default())
+    }
+
+    #[inline]
+    fn insert(&mut self, addr: *const u8, len: usize) {
+        self.insert(addr, len);
+    }
+
+    #[inline]
+    fn commit(&mut self) {
+        self.write_back();
+    }
+
+    #[inline]
+    fn persist(&mut self, addr: *const u8, len: usize) {
+        // SAFETY: a range of a mapped arena.
+        unsafe { line::write_back(addr, len, ALONE) };
+        // ORDER: the store is durable before the next one; that is the operation measured.
+        line::fence(ALONE);
+    }
+}
+
+/// Nothing.
+#[derive(Debug)]
+pub struct Forgotten;
+
+impl Written for Forgotten {
+    const NAME: &str = "volatile";
+    const ROLE: Role = Role::Volatile;
+    const DOMAIN: &str = "none";
+
+    fn new(_: &Arena, _: &Path) -> Result<Self> {
+        Ok(Forgotten)
+    }
+
+    #[inline]
+    fn insert(&mut self, _: *const u8, _: usize) {}
+
+    #[inline]
+    fn commit(&mut self) {}
+}
+
+/// One of the sides.
+#[derive(Debug)]
+pub struct Plain<W>(PhantomData<W>);
+
+impl<W> Default for Plain<W> {
+    fn default() -> Self {
+        Plain(PhantomData)
+    }
+}
 
 /// The physical limit.
-pub type Flush1 = Plain<true>;
+pub type Flush1 = Plain<Lines>;
+/// The least that an engine with one fence does.
+pub type Redo1 = Plain<Redo>;
 /// Plain memory.
-pub type Volatile = Plain<false>;
+pub type Volatile = Plain<Forgotten>;
 
-impl<const FLUSH: bool> Side for Plain<FLUSH> {
+impl<W: Written> Side for Plain<W> {
     fn name(&self) -> &str {
-        if FLUSH { "flush1" } else { "volatile" }
+        W::NAME
     }
 
     fn role(&self) -> Role {
-        if FLUSH { Role::Limit } else { Role::Volatile }
+        W::ROLE
     }
 
     fn domain(&self) -> &str {
-        if FLUSH { "dram" } else { "none" }
+        W::DOMAIN
     }
 
     fn cells(&self, dir: &Path, ring: &[u32], _objects_max: usize) -> Result<Box<dyn side::Cells>> {
@@ -62,53 +151,41 @@ impl<const FLUSH: bool> Side for Plain<FLUSH> {
     }
 }
 
-impl<const FLUSH: bool> Plain<FLUSH> {
-    fn memory(&self, dir: &Path) -> Result<PlainMemory<FLUSH>> {
-        let arena = Arena::create(&dir.join(self.name()))?;
-        Ok(PlainMemory {
-            arena,
-            lines: Lines::default(),
-        })
+impl<W: Written> Plain<W> {
+    fn memory(&self, dir: &Path) -> Result<PlainMemory<W>> {
+        let arena = Arena::create(&dir.join(W::NAME))?;
+        let written = W::new(&arena, dir)?;
+        Ok(PlainMemory { arena, written })
     }
 }
 
-/// An arena, and the lines that the running transaction wrote.
+/// An arena, and what the running transaction wrote.
 #[derive(Debug)]
-pub struct PlainMemory<const FLUSH: bool> {
+pub struct PlainMemory<W> {
     arena: Arena,
-    lines: Lines,
+    written: W,
 }
 
-impl<const FLUSH: bool> PlainMemory<FLUSH> {
-    /// The transaction is over.
-    #[inline]
-    fn commit(&mut self) {
-        if FLUSH {
-            self.lines.write_back();
-        }
-    }
-
+impl<W: Written> PlainMemory<W> {
     /// Overwrites a range with `image`, whose first word becomes `first_word`, and makes it durable.
     #[inline]
     fn overwrite(&mut self, target: *mut u8, image: &mut [u8], first_word: u64) {
         image[..8].copy_from_slice(&first_word.to_ne_bytes());
-        if FLUSH && image.len() >= STREAMED_LEN_MIN {
+        if image.len() >= W::STREAMED_LEN_MIN {
             // SAFETY: the caller's target has room for `image`; the two do not overlap.
             unsafe { line::copy_streaming(target, image.as_ptr(), image.len()) };
         } else {
             // SAFETY: as above.
             unsafe { target.copy_from_nonoverlapping(image.as_ptr(), image.len()) };
-            if FLUSH {
-                self.lines.insert(target, image.len());
-            }
+            self.written.insert(target, image.len());
         }
-        self.commit();
+        self.written.commit();
     }
 }
 
-impl<const FLUSH: bool> Memory for PlainMemory<FLUSH> {
+impl<W: Written> Memory for PlainMemory<W> {
     type Error = Error;
-    type Update<'u> = PlainUpdate<'u, FLUSH>;
+    type Update<'u> = PlainUpdate<'u, W>;
 
     fn root<T: Stored>(&mut self) -> Result<*mut T> {
         self.zeroed_array(1)
@@ -121,29 +198,27 @@ impl<const FLUSH: bool> Memory for PlainMemory<FLUSH> {
     #[inline]
     fn update<R>(
         &mut self,
-        body: impl FnOnce(&mut PlainUpdate<'_, FLUSH>) -> Result<R>,
+        body: impl FnOnce(&mut PlainUpdate<'_, W>) -> Result<R>,
     ) -> Result<R> {
         let result = body(&mut PlainUpdate { memory: self })?;
-        self.commit();
+        self.written.commit();
         Ok(result)
     }
 }
 
 /// A running transaction: it changes objects in place.
 #[derive(Debug)]
-pub struct PlainUpdate<'u, const FLUSH: bool> {
-    memory: &'u mut PlainMemory<FLUSH>,
+pub struct PlainUpdate<'u, W> {
+    memory: &'u mut PlainMemory<W>,
 }
 
-impl<const FLUSH: bool> Update for PlainUpdate<'_, FLUSH> {
+impl<W: Written> Update for PlainUpdate<'_, W> {
     type Error = Error;
 
     #[inline]
     fn alloc<T: Stored>(&mut self) -> Result<*mut T> {
         let object = self.memory.arena.alloc(size_of::<T>())?;
-        if FLUSH {
-            self.memory.lines.insert(object, size_of::<T>());
-        }
+        self.memory.written.insert(object, size_of::<T>());
         Ok(object.cast())
     }
 
@@ -174,10 +249,7 @@ impl<const FLUSH: bool> Update for PlainUpdate<'_, FLUSH> {
 
     #[inline]
     unsafe fn changed<T>(&mut self, first: *const T, count: usize) {
-        if FLUSH {
-            self.memory
-                .lines
-                .insert(first.cast(), count * size_of::<T>());
-        }
+        let len = count * size_of::<T>();
+        self.memory.written.insert(first.cast(), len);
     }
 }

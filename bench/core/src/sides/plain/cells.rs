@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use durum_persist::{Site, line};
-
-use super::PlainMemory;
+use super::{PlainMemory, Written};
 use crate::error::Result;
 use crate::side::{self, AREA_ROOM, AREA_SIZE, area_in};
 use crate::structures::Memory;
@@ -50,12 +48,9 @@ pub(crate) unsafe fn chase_raw(mut node: *const RingNode, steps: usize) -> u64 {
     sum
 }
 
-const FLOOR: Site = Site("floor");
-const FREE_MARK: Site = Site("mark of a freed object");
-
 /// An area, a ring and some objects in an arena.
-pub(super) struct PlainCells<const FLUSH: bool> {
-    memory: PlainMemory<FLUSH>,
+pub(super) struct PlainCells<W> {
+    memory: PlainMemory<W>,
     // INVARIANT: AREA_SIZE bytes in `memory`.
     area: *mut u8,
     // INVARIANT: a pointer in `memory` to node 0 of a ring in `memory`.
@@ -65,8 +60,8 @@ pub(super) struct PlainCells<const FLUSH: bool> {
     object_len: usize,
 }
 
-impl<const FLUSH: bool> PlainCells<FLUSH> {
-    pub(super) fn new(mut memory: PlainMemory<FLUSH>, ring: &[u32]) -> Result<Self> {
+impl<W: Written> PlainCells<W> {
+    pub(super) fn new(mut memory: PlainMemory<W>, ring: &[u32]) -> Result<Self> {
         let area = area_in(memory.zeroed_array::<u64>(AREA_ROOM / 8)?.cast());
         let nodes = memory.zeroed_array::<RingNode>(ring.len())?;
         for (index, next) in ring.iter().enumerate() {
@@ -93,7 +88,7 @@ impl<const FLUSH: bool> PlainCells<FLUSH> {
     }
 }
 
-impl<const FLUSH: bool> side::Cells for PlainCells<FLUSH> {
+impl<W: Written> side::Cells for PlainCells<W> {
     fn area(&self) -> &[u8] {
         // SAFETY: the invariant of `area`; it changes only through `&mut self`.
         unsafe { std::slice::from_raw_parts(self.area, AREA_SIZE) }
@@ -105,12 +100,7 @@ impl<const FLUSH: bool> side::Cells for PlainCells<FLUSH> {
             let cell = unsafe { self.area.add((index * stride) % AREA_SIZE) }.cast::<u64>();
             // SAFETY: as above.
             unsafe { cell.write_volatile(index as u64) };
-            if FLUSH {
-                // SAFETY: as above.
-                unsafe { line::write_back(cell.cast(), 8, FLOOR) };
-                // ORDER: the store is durable before the next one; that is the operation measured.
-                line::fence(FLOOR);
-            }
+            self.memory.written.persist(cell.cast(), 8);
         }
         Ok(())
     }
@@ -158,12 +148,7 @@ impl<const FLUSH: bool> side::Cells for PlainCells<FLUSH> {
             // The least that a durable free can be: one word that says so.
             // SAFETY: the first word of an object.
             unsafe { object.cast::<u64>().write_volatile(0) };
-            if FLUSH {
-                // SAFETY: as above.
-                unsafe { line::write_back(object, 8, FREE_MARK) };
-                // ORDER: the free is durable before the next one; that is the operation measured.
-                line::fence(FREE_MARK);
-            }
+            self.memory.written.persist(object, 8);
             self.memory.arena.free(object, self.object_len);
         }
         Ok(())

@@ -1,20 +1,20 @@
 //! The array of integers.
 
-use super::PlainMemory;
+use super::{PlainMemory, Written};
 use crate::error::Result;
 use crate::side;
 use crate::structures::{Memory, Update};
 
 /// An array in an arena.
-pub(super) struct PlainSwap<const FLUSH: bool> {
-    memory: PlainMemory<FLUSH>,
+pub(super) struct PlainSwap<W> {
+    memory: PlainMemory<W>,
     // INVARIANT: an array of `count` integers in `memory`.
     values: *mut u64,
     count: usize,
 }
 
-impl<const FLUSH: bool> PlainSwap<FLUSH> {
-    pub(super) fn new(mut memory: PlainMemory<FLUSH>, count: usize) -> Result<Self> {
+impl<W: Written> PlainSwap<W> {
+    pub(super) fn new(mut memory: PlainMemory<W>, count: usize) -> Result<Self> {
         let values = memory.zeroed_array::<u64>(count)?;
         for index in 0..count {
             // SAFETY: inside the array.
@@ -28,7 +28,7 @@ impl<const FLUSH: bool> PlainSwap<FLUSH> {
     }
 }
 
-impl<const FLUSH: bool> side::Swap for PlainSwap<FLUSH> {
+impl<W: Written> side::Swap for PlainSwap<W> {
     fn values(&self) -> &[u64] {
         // SAFETY: the invariant of `values`; it changes only through `&mut self`.
         unsafe { std::slice::from_raw_parts(self.values, self.count) }
