@@ -111,9 +111,8 @@ impl Announced {
     }
 
     fn mask_in_objects(&self, number: usize) -> u64 {
-        let touches = |range: &&Range<usize>| {
-            range.start < (number + 1) * LINE && number * LINE < range.end
-        };
+        let touches =
+            |range: &&Range<usize>| range.start < (number + 1) * LINE && number * LINE < range.end;
         mask_of_all(self.objects.iter().filter(touches), number)
     }
 

@@ -544,10 +544,9 @@ impl Tx {
         self.enter_pool(state, pool)?;
         let cache = TxState::cache(&mut state.caches, pool);
         let announced = &mut state.announced;
-        let address =
-            state
-                .allocation
-                .reserve(pool, cache, announced, type_id, size, room, align)?;
+        let address = state
+            .allocation
+            .reserve(pool, cache, announced, type_id, size, room, align)?;
         Ok(ptr::with_exposed_provenance_mut(address))
     }
 
@@ -584,7 +583,10 @@ impl Tx {
 
     #[inline(always)]
     fn enter_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
-        let is_first = state.pools.first().is_some_and(|first| first.key == pool.key);
+        let is_first = state
+            .pools
+            .first()
+            .is_some_and(|first| first.key == pool.key);
         // A pool that stayed from the last transaction is not there in one on another pool.
         if forked() || self.depth.get() == 0 || !is_first {
             self.enter_other_pool(state, pool)?;

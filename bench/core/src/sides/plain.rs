@@ -196,10 +196,7 @@ impl<W: Written> Memory for PlainMemory<W> {
     }
 
     #[inline]
-    fn update<R>(
-        &mut self,
-        body: impl FnOnce(&mut PlainUpdate<'_, W>) -> Result<R>,
-    ) -> Result<R> {
+    fn update<R>(&mut self, body: impl FnOnce(&mut PlainUpdate<'_, W>) -> Result<R>) -> Result<R> {
         let result = body(&mut PlainUpdate { memory: self })?;
         self.written.commit();
         Ok(result)

@@ -313,10 +313,7 @@ impl Lines {
     fn with_index(places: usize) -> (Vec<Line>, Vec<Place>) {
         debug_assert!(places.is_power_of_two());
         // Half of the places are ever used.
-        (
-            Vec::with_capacity(places / 2),
-            vec![0; places],
-        )
+        (Vec::with_capacity(places / 2), vec![0; places])
     }
 
     /// The entry of the line that is at `at` in `lines`.

@@ -421,12 +421,12 @@ impl Running {
     #[inline]
     pub(crate) fn allocate<T: Described>(&self, size: usize, align: usize) -> usize {
         let pool = &self.open().pool;
-        let made = pool
-            .ensure_described(T::description())
-            .and_then(|type_id| match size == size_of::<T>() {
+        let made = pool.ensure_described(T::description()).and_then(|type_id| {
+            match size == size_of::<T>() {
                 true => self.tx().alloc_lone(pool, type_id, size, align),
                 false => self.tx().alloc_bytes(pool, type_id, size, align),
-            });
+            }
+        });
         match made {
             Ok(object) => object.expose_provenance(),
             Err(error) => self.fail(error),

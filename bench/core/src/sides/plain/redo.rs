@@ -178,7 +178,9 @@ impl Redo {
             let source = (line.number * line::LINE) as *const u64;
             // SAFETY: `bound` words are there; the source is a line of the program's arena.
             unsafe {
-                record.add(end).write((line.number << 8 | usize::from(line.words)) as u64);
+                record
+                    .add(end)
+                    .write((line.number << 8 | usize::from(line.words)) as u64);
                 end += 1;
                 if line.words == 0xff {
                     record.add(end).copy_from_nonoverlapping(source, 8);
@@ -202,7 +204,9 @@ impl Redo {
         };
         let mut crc = Crc::new();
         // In pieces for which it needs no call.
-        checked.chunks(CHECKED_AT_ONCE).for_each(|piece| crc.update(piece));
+        checked
+            .chunks(CHECKED_AT_ONCE)
+            .for_each(|piece| crc.update(piece));
         // SAFETY: the record's first word; then the record, which is mapped.
         unsafe {
             record.write((end as u64) << 32 | u64::from(crc.value()));

@@ -127,8 +127,8 @@ pub(super) mod wide {
     use std::arch::x86_64::{
         __m512i, _mm_cvtsi128_si64, _mm512_castsi512_si128, _mm512_cmpeq_epi64_mask,
         _mm512_mask_cmpeq_epi64_mask, _mm512_maskz_compress_epi64, _mm512_maskz_loadu_epi8,
-        _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8, _mm512_set1_epi64,
-        _mm512_storeu_si512,
+        _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_movepi8_mask, _mm512_movm_epi8,
+        _mm512_set1_epi64, _mm512_storeu_si512,
     };
 
     use durum_format::record::{PART_WORDS, part_head, words_head};

@@ -200,12 +200,7 @@ impl Checkpoint {
     }
 
     #[inline(always)]
-    fn apply_by(
-        &mut self,
-        journal: &Journal,
-        mut bytes: usize,
-        apply: impl Fn(&mut Home, &[u64]),
-    ) {
+    fn apply_by(&mut self, journal: &Journal, mut bytes: usize, apply: impl Fn(&mut Home, &[u64])) {
         let _guard = Guard::new();
         while bytes > 0 {
             let held = self.home.batch_bytes() / HELD_FACTOR;
