@@ -44,8 +44,11 @@ pub trait Written: Sized + 'static {
     /// The transaction is over.
     fn commit(&mut self);
     /// A store outside of any transaction, made durable.
+    ///
+    /// # Safety
+    /// The range is in the arena.
     #[inline]
-    fn persist(&mut self, addr: *const u8, len: usize) {
+    unsafe fn persist(&mut self, addr: *const u8, len: usize) {
         self.insert(addr, len);
         self.commit();
     }
@@ -72,8 +75,8 @@ impl Written for Lines {
     }
 
     #[inline]
-    fn persist(&mut self, addr: *const u8, len: usize) {
-        // SAFETY: a range of a mapped arena.
+    unsafe fn persist(&mut self, addr: *const u8, len: usize) {
+        // SAFETY: a range of a mapped arena, by contract.
         unsafe { line::write_back(addr, len, ALONE) };
         // ORDER: the store is durable before the next one; that is the operation measured.
         line::fence(ALONE);

@@ -100,7 +100,8 @@ impl<W: Written> side::Cells for PlainCells<W> {
             let cell = unsafe { self.area.add((index * stride) % AREA_SIZE) }.cast::<u64>();
             // SAFETY: as above.
             unsafe { cell.write_volatile(index as u64) };
-            self.memory.written.persist(cell.cast(), 8);
+            // SAFETY: as above.
+            unsafe { self.memory.written.persist(cell.cast(), 8) };
         }
         Ok(())
     }
@@ -148,7 +149,8 @@ impl<W: Written> side::Cells for PlainCells<W> {
             // The least that a durable free can be: one word that says so.
             // SAFETY: the first word of an object.
             unsafe { object.cast::<u64>().write_volatile(0) };
-            self.memory.written.persist(object, 8);
+            // SAFETY: as above.
+            unsafe { self.memory.written.persist(object, 8) };
             self.memory.arena.free(object, self.object_len);
         }
         Ok(())
