@@ -636,9 +636,9 @@ impl Tx {
         // SAFETY: as in `touch`.
         let key = unsafe { puddle.as_ref() }.pool_key;
         let first = state.pools.first().copied().filter(|pool| pool.key == key);
-        let pool = first
-            .or_else(|| TxState::pool_of(&state.pools, key))
-            .ok_or_else(|| Error::NotAllocated { address })?;
+        let Some(pool) = first.or_else(|| TxState::pool_of(&state.pools, key)) else {
+            return Err(Error::NotAllocated { address });
+        };
         state.have_part_in(&pool);
         state.allocation.free(&pool, puddle, address)
     }
