@@ -1,5 +1,10 @@
 //! Twin: what its transactions cost, that both copies are the same afterwards, and what a pool with two copies refuses.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "the root is live as long as its pool is open, and each test knows who changes it"
+)]
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::AssertUnwindSafe;

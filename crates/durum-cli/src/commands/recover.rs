@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durum_service::{Embedded, OpenOptions, PuddleKind, ReadOnlyStore, RecoveryReport, Service};
+use durum_service::{Embedded, OpenOptions, ReadOnlyStore, RecoveryReport, Service};
 use serde_json::{Value, json};
 
 use crate::args::Recover;

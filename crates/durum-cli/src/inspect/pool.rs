@@ -2,7 +2,7 @@
 
 use durum::format::extent::{self, ExtentKind, HeapBytes, Object, Place};
 use durum::format::types::{Descriptor, Registry, Value};
-use durum_service::{PoolSummary, PuddleKind, PuddleSummary, PuddleView, ReadOnlyStore};
+use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
 
 use crate::failure::Failure;
 

@@ -300,8 +300,8 @@ fn make_deferred(tx: &mut TxState) {
         ..
     } = tx;
     let mut announce = |address: usize, len: usize| {
-        // SAFETY: ranges in mapped puddles that nobody else changes: this thread has the pool's turn, and the caller of `set` promised it.
         match len < crate::announced::LARGE {
+            // SAFETY: a range in a mapped puddle that nobody else changes: this thread has the pool's turn, and the caller of `set` promised it.
             true => unsafe { announced.insert_saving(address, len) },
             false => {
                 // SAFETY: as above.
