@@ -193,6 +193,32 @@ pub enum Error {
         /// The pool's name.
         pool: String,
     },
+    /// An update was asked for inside a read.
+    #[error(
+        "pool \"{pool}\": this thread is reading, and an update would wait for the read to end; end it first, or do all of it in an update"
+    )]
+    UpdateInRead {
+        /// The pool's name.
+        pool: String,
+    },
+    /// An update or a read was asked for inside a transaction that is no update of the pool.
+    #[error(
+        "pool \"{pool}\": a transaction that is no update of this pool runs on this thread, and others may wait for it while this would wait for them; end it first, or begin it as an update of this pool"
+    )]
+    InsideTransaction {
+        /// The pool's name.
+        pool: String,
+    },
+    /// The transaction of several updates could not be committed. None of them was kept.
+    #[error("pool \"{pool}\": several updates that were combined could not be committed: {reason}")]
+    CombinedUpdates {
+        /// The pool's name.
+        pool: String,
+        /// Why, as the error of the commit says it.
+        reason: String,
+        /// Who can act on that.
+        kind: ErrorKind,
+    },
     /// The engine is not built into this version.
     #[error(
         "pool \"{pool}\": the {engine} engine is not available in this version; open it with one that has it"
@@ -274,6 +300,7 @@ impl Error {
             Error::Store(error) => error.kind(),
             Error::Poisoned { .. } | Error::DamagedHeap { .. } => ErrorKind::Data,
             Error::RootType { .. } | Error::EngineMissing { .. } => ErrorKind::User,
+            Error::CombinedUpdates { kind, .. } => *kind,
             Error::System { .. } => ErrorKind::System,
             _ => ErrorKind::Caller,
         }

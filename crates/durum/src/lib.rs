@@ -31,12 +31,13 @@
 //!
 //! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
 //! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings);
-//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
+//! `combine` (how threads share a pool); `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
 
 mod alloc;
 mod announced;
 mod budget;
 mod checker;
+mod combine;
 mod described;
 mod engine;
 mod error;
@@ -56,6 +57,7 @@ mod store;
 mod tx;
 pub mod typed;
 
+pub use combine::{Concurrency, OpenUpdate, Reading};
 pub use described::{Described, Description, Walk};
 pub use durum_format as format;
 pub use durum_format::Uuid;

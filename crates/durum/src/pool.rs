@@ -12,6 +12,7 @@ use durum_service::{EngineKind, PuddleGrant};
 use crate::alloc::{PoolHeap, PuddleHeap};
 use crate::announced::Announced;
 use crate::checker::Checker;
+use crate::combine::{Combine, Concurrency};
 use crate::described::Described;
 use crate::engine::{self, Alone, Copies, Engine, TwinMode};
 use crate::error::{Error, Result};
@@ -42,6 +43,8 @@ pub struct PoolOptions {
     pub page_tracking: PageTracking,
     /// How a Twin pool copies and is read. Default: [`TwinMode::Log`].
     pub twin_mode: TwinMode,
+    /// Who keeps threads apart in [`Pool::update`] and [`Pool::read`]. Default: durum does.
+    pub concurrency: Concurrency,
     /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
 }
@@ -56,6 +59,7 @@ impl Default for PoolOptions {
             survive_media_errors: false,
             page_tracking: PageTracking::Auto,
             twin_mode: TwinMode::Log,
+            concurrency: Concurrency::Combining,
             check_stores: false,
         }
     }
@@ -116,6 +120,13 @@ impl PoolOptions {
         self
     }
 
+    /// Sets [`PoolOptions::concurrency`].
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
     /// Sets [`PoolOptions::check_stores`].
     #[must_use]
     pub fn check_stores(mut self, check: bool) -> Self {
@@ -147,6 +158,7 @@ pub(crate) struct PoolInner {
     pub(crate) page_tracking: PageTracking,
     /// The store's next stamp when the last section ended; 0: there was none.
     pub(crate) section_stamp: AtomicU64,
+    pub(crate) combine: Combine,
     root: Mutex<()>,
     this: std::sync::Weak<PoolInner>,
     checker: Option<Mutex<Checker>>,
@@ -184,6 +196,7 @@ impl PoolInner {
             spare_max: options.spare_max,
             page_tracking: options.page_tracking,
             section_stamp: AtomicU64::new(0),
+            combine: Combine::new(options.concurrency),
             root: Mutex::new(()),
             this: this.clone(),
             checker: options.check_stores.then(|| Mutex::new(Checker::default())),

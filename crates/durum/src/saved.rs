@@ -11,7 +11,31 @@ pub(crate) struct Saved {
     bytes: Vec<u8>,
 }
 
+/// Up to where ranges were saved at some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SavedMark {
+    ranges: usize,
+    bytes: usize,
+}
+
 impl Saved {
+    /// What is saved from here on can be restored alone.
+    pub(crate) fn mark(&self) -> SavedMark {
+        SavedMark {
+            ranges: self.ranges.len(),
+            bytes: self.bytes.len(),
+        }
+    }
+
+    /// Visits the ranges that were saved since the mark, as [`Saved::restore`] does, and forgets them.
+    pub(crate) fn restore_to(&mut self, mark: SavedMark, mut put_back: impl FnMut(usize, &[u8])) {
+        for &(address, len, from) in self.ranges[mark.ranges..].iter().rev() {
+            put_back(address, &self.bytes[from..from + len]);
+        }
+        self.ranges.truncate(mark.ranges);
+        self.bytes.truncate(mark.bytes);
+    }
+
     /// Keeps what `[address, address + len)` holds now.
     ///
     /// # Safety

@@ -3,6 +3,7 @@
 //! A transaction belongs to a thread. The first use of a store on a thread makes a [`Tx`], which is kept: beginning
 //! and ending an empty transaction touches nothing but its depth.
 
+mod savepoint;
 mod scope;
 mod section;
 mod state;
@@ -405,10 +406,14 @@ impl Tx {
         if pool.copies.is_some() {
             pool.engine.before_store(state)?;
         }
+        if let Some(savepoint) = &mut state.savepoint {
+            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+            unsafe { savepoint.save(address, len) };
+        }
         if len >= LARGE || !pool.keeps_lines {
             return pool.engine.announce(state, puddle, address, len, announce);
         }
-        if state.sets.is_empty() {
+        if state.sets.is_empty() && state.savepoint.is_none() {
             state.remember_puddle(puddle);
         }
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.

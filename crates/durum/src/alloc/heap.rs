@@ -429,6 +429,13 @@ impl PuddleHeap {
         std::mem::replace(&mut object.live, false).then_some(position)
     }
 
+    /// The same, for the object extent that starts at a granule.
+    pub(super) fn begin_free_at(&self, position: usize) {
+        if let Some(object) = self.lock().objects.get_mut(&(position as u32)) {
+            object.live = false;
+        }
+    }
+
     /// The transaction that wanted to free it is rolled back.
     pub(super) fn cancel_free_object(&self, position: usize) {
         if let Some(object) = self.lock().objects.get_mut(&(position as u32)) {

@@ -12,4 +12,4 @@ mod slab;
 
 pub(crate) use heap::PuddleHeap;
 pub(crate) use pool::{PoolHeap, ThreadCache};
-pub(crate) use reserve::{Allocation, BitChange, Bitmap, lone_room};
+pub(crate) use reserve::{Allocation, AllocationMark, BitChange, Bitmap, lone_room};

@@ -64,6 +64,19 @@ impl Place {
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         unsafe { self.puddle.as_ref() }
     }
+
+    /// The object that was to be freed stays.
+    fn cancel_free(&self) {
+        match self.what {
+            // SAFETY: an element of the slab is still busy, so it stays.
+            What::Element(slab, index) => unsafe { slab.as_ref() }.cancel_free(index),
+            What::Object(position) | What::Root(position) => {
+                if let Some(heap) = self.puddle().heap.get() {
+                    heap.cancel_free_object(position);
+                }
+            }
+        }
+    }
 }
 
 /// Reservations and frees of a running transaction.
@@ -75,6 +88,8 @@ pub(crate) struct Allocation {
     new_slabs: Vec<NonNull<Slab>>,
     /// Some object was allocated and freed in this transaction.
     cancelled: bool,
+    /// Those objects, in the order in which they were freed; while a part of the transaction can be taken back alone.
+    cancelled_since: Vec<Place>,
     /// Empty slabs whose extents this commit gives back.
     retired: Vec<(NonNull<Puddle>, Arc<Slab>)>,
 }
@@ -87,6 +102,13 @@ pub(crate) fn lone_room(size: usize) -> usize {
         true => lines,
         false => size,
     }
+}
+
+/// Where the reservations and frees of a part of a transaction begin ([`Allocation::roll_back_to`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AllocationMark {
+    reserved: usize,
+    freed: usize,
 }
 
 /// The bit of an extent that starts at `position`: address of the word, mask.
@@ -253,8 +275,46 @@ impl Allocation {
             // Allocated by this transaction: its bit is never set. The place stays reserved to the end, because
             // the commit may still visit the bytes.
             self.cancelled = true;
+            self.cancelled_since.push(Place { puddle, what });
         }
         Ok(())
+    }
+
+    /// From here on reservations and frees can be taken back alone.
+    pub(crate) fn mark(&mut self) -> AllocationMark {
+        self.cancelled_since.clear();
+        AllocationMark {
+            reserved: self.reserved.len(),
+            freed: self.freed.len(),
+        }
+    }
+
+    /// Takes back what was reserved and freed since `mark`, the latest one. Places that were reserved stay so until the transaction has ended,
+    /// because its commit may still visit their bytes. Whether a root was among them.
+    pub(crate) fn roll_back_to(&mut self, mark: AllocationMark) -> bool {
+        for place in self.freed.split_off(mark.freed) {
+            place.cancel_free();
+        }
+        for place in std::mem::take(&mut self.cancelled_since) {
+            place.cancel_free();
+        }
+        let mut had_root = false;
+        for place in &self.reserved[mark.reserved..] {
+            self.cancelled = true;
+            had_root |= matches!(place.what, What::Root(_));
+            match place.what {
+                // SAFETY: an element of the slab is reserved, so it stays.
+                What::Element(slab, index) => {
+                    let _ = unsafe { slab.as_ref() }.begin_free(index, false);
+                }
+                What::Object(position) | What::Root(position) => {
+                    if let Some(heap) = place.puddle().heap.get() {
+                        heap.begin_free_at(position);
+                    }
+                }
+            }
+        }
+        had_root
     }
 
     #[inline(always)]
@@ -423,8 +483,10 @@ impl Allocation {
     /// What was allocated and freed in the transaction may be reserved again.
     #[cold]
     fn give_cancelled_back(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
-        let is_freed = |place: &&Place| self.is_freed(place);
-        let cancelled: Vec<Place> = self.reserved.iter().filter(is_freed).copied().collect();
+        let reserved = std::mem::take(&mut self.reserved).into_iter();
+        let (cancelled, kept): (Vec<_>, Vec<_>) = reserved.partition(|place| self.is_freed(place));
+        self.reserved = kept;
+        self.cancelled_since.clear();
         for place in &cancelled {
             give_back(place, &pool_of);
         }
@@ -458,15 +520,7 @@ impl Allocation {
             }
         }
         for place in std::mem::take(&mut self.freed) {
-            match place.what {
-                // SAFETY: an element of the slab is still busy, so it stays.
-                What::Element(slab, index) => unsafe { slab.as_ref() }.cancel_free(index),
-                What::Object(position) | What::Root(position) => {
-                    if let Some(heap) = place.puddle().heap.get() {
-                        heap.cancel_free_object(position);
-                    }
-                }
-            }
+            place.cancel_free();
         }
         let reserved = std::mem::take(&mut self.reserved);
         for place in &reserved {
@@ -474,6 +528,7 @@ impl Allocation {
         }
         shrink(&reserved, &pool_of);
         self.cancelled = false;
+        self.cancelled_since.clear();
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use durum_persist::line;
 use durum_service::EngineKind;
 
+use super::savepoint::Savepoint;
 use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
@@ -83,6 +84,8 @@ pub(crate) struct TxState {
     pub(super) volatile: Saved,
     pub(super) caches: Vec<ThreadCache>,
     pub(super) before_reuse: Option<BeforeReuse>,
+    /// While a part of the transaction can be taken back alone. `recent` is empty then.
+    pub(super) savepoint: Option<Box<Savepoint>>,
 }
 
 /// Who wants to know that the outcome is certain, and memory as it will be, before places that became free can be allocated again.
@@ -118,6 +121,7 @@ impl TxState {
             volatile: Saved::default(),
             caches: Vec::new(),
             before_reuse: None,
+            savepoint: None,
         }
     }
 

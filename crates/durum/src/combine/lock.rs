@@ -1,0 +1,270 @@
+//! The readers-writer lock: C-RW-WP with one writer, who is the leader of the updates (Calciu et al., "NUMA-aware reader-writer locks"; Romulus §5.2).
+//!
+//! ```text
+//! reader                                  writer
+//! 1  own counter + 1                      1  writing = 1
+//! 2  read `writing`; 1: step back, wait   2  wait until every counter is 0
+//! ```
+//!
+//! Both first write and then look at what the other one writes, all of it sequentially consistent: of two who come at the same
+//! time, one sees the other. A reader writes to its own counter only, on a cache line that no other thread writes to while it reads, so readers
+//! do not slow each other down however many they are.
+//!
+//! *Preference.* A writer does not wait for readers that come after it. A reader that has waited in vain for a while says so (`impatient`), and no
+//! writer begins before all who have said so are in. So a reader waits for two writers at most, and a writer for those
+//! readers that came before it.
+
+use std::ptr;
+
+use crossbeam_utils::CachePadded;
+
+use super::primitive::{
+    AtomicPtr, AtomicU32, AtomicUsize, BLOCKS, Condvar, FIRST_STRIPES, Mutex, Ordering, SPINS,
+    locked, order, relax, waited,
+};
+
+type Counter = CachePadded<AtomicUsize>;
+
+/// How many readers are inside: one counter for each thread. Threads of the same number share one, which costs time and nothing else.
+#[derive(Debug)]
+struct Readers {
+    /// Block `n` has twice as many counters as block `n - 1`, and is made when the first thread needs it.
+    blocks: [AtomicPtr<Counter>; BLOCKS],
+}
+
+impl Readers {
+    fn new() -> Self {
+        Self {
+            blocks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        }
+    }
+
+    fn len(block: usize) -> usize {
+        FIRST_STRIPES << block
+    }
+
+    /// The block of a thread's counter, and its place there.
+    fn place(number: usize) -> (usize, usize) {
+        let number = number % (FIRST_STRIPES * ((1 << BLOCKS) - 1));
+        let block = (number / FIRST_STRIPES + 1).ilog2() as usize;
+        (block, number - FIRST_STRIPES * ((1 << block) - 1))
+    }
+
+    #[inline]
+    fn of(&self, number: usize) -> &Counter {
+        let (block, at) = Self::place(number);
+        let mut counters = self.blocks[block].load(Ordering::SeqCst);
+        if counters.is_null() {
+            counters = self.make(block);
+        }
+        // SAFETY: a block has `len` counters, `at` is less, and blocks stay until `drop`.
+        unsafe { &*counters.add(at) }
+    }
+
+    #[cold]
+    fn make(&self, block: usize) -> *mut Counter {
+        let counters: Box<[Counter]> = (0..Self::len(block)).map(|_| Counter::default()).collect();
+        let made = Box::into_raw(counters).cast::<Counter>();
+        match self.blocks[block].compare_exchange(
+            ptr::null_mut(),
+            made,
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        ) {
+            Ok(_) => made,
+            Err(other) => {
+                // SAFETY: made above, and nobody has seen it.
+                unsafe { Self::free(made, block) };
+                other
+            }
+        }
+    }
+
+    /// # Safety
+    /// `counters` is a block of this number that nobody uses any more.
+    unsafe fn free(counters: *mut Counter, block: usize) {
+        let counters = ptr::slice_from_raw_parts_mut(counters, Self::len(block));
+        // SAFETY: made by `make` as a boxed slice of this length.
+        drop(unsafe { Box::from_raw(counters) });
+    }
+
+    /// Whether none is inside. A block that does not exist yet has no reader that came before whoever asks.
+    fn is_empty(&self) -> bool {
+        (0..BLOCKS).all(|block| {
+            let counters = self.blocks[block].load(Ordering::SeqCst);
+            counters.is_null()
+                || (0..Self::len(block)).all(|at| {
+                    // SAFETY: as in `of`.
+                    unsafe { &*counters.add(at) }.load(Ordering::SeqCst) == 0
+                })
+        })
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        for block in 0..BLOCKS {
+            let counters = self.blocks[block].load(Ordering::SeqCst);
+            if !counters.is_null() {
+                // SAFETY: nobody else has this lock any more.
+                unsafe { Self::free(counters, block) };
+            }
+        }
+    }
+}
+
+/// The lock. Writers are one at a time by other means: they lead ([`Announcements`](super::announce::Announcements)).
+#[derive(Debug)]
+pub(crate) struct ReadersWriter {
+    /// 1 while a writer is inside or waits for readers to leave.
+    writing: CachePadded<AtomicU32>,
+    readers: Readers,
+    /// Readers that have waited in vain. Changed under `sleepers` only.
+    impatient: AtomicUsize,
+    sleepers: Mutex<()>,
+    turned: Condvar,
+}
+
+impl ReadersWriter {
+    pub(crate) fn new() -> Self {
+        Self {
+            writing: CachePadded::new(AtomicU32::new(0)),
+            readers: Readers::new(),
+            impatient: AtomicUsize::new(0),
+            sleepers: Mutex::new(()),
+            turned: Condvar::new(),
+        }
+    }
+
+    /// Enters as a reader, by the thread's number. A thread that is inside does not enter again.
+    #[inline]
+    pub(crate) fn enter(&self, number: usize) {
+        let counter = self.readers.of(number);
+        if !self.try_enter(counter) {
+            self.wait_and_enter(counter);
+        }
+    }
+
+    #[inline]
+    fn try_enter(&self, counter: &Counter) -> bool {
+        counter.fetch_add(1, Ordering::SeqCst);
+        order();
+        // Acquire among the rest: what the writer before has stored is seen.
+        if self.writing.load(Ordering::SeqCst) == 0 {
+            return true;
+        }
+        counter.fetch_sub(1, Ordering::SeqCst);
+        false
+    }
+
+    #[cold]
+    fn wait_and_enter(&self, counter: &Counter) {
+        // The writer may have counted this thread for a moment.
+        self.wake();
+        for _ in 0..SPINS {
+            relax();
+            if self.writing.load(Ordering::SeqCst) == 0 && self.try_enter(counter) {
+                return;
+            }
+        }
+        let mut sleepers = locked(&self.sleepers);
+        self.impatient.fetch_add(1, Ordering::SeqCst);
+        loop {
+            order();
+            if self.writing.load(Ordering::SeqCst) == 0 && self.try_enter(counter) {
+                break;
+            }
+            sleepers = waited(&self.turned, sleepers);
+        }
+        self.impatient.fetch_sub(1, Ordering::SeqCst);
+        drop(sleepers);
+        self.turned.notify_all();
+    }
+
+    /// Leaves as a reader.
+    #[inline]
+    pub(crate) fn leave(&self, number: usize) {
+        // Release among the rest: the writer that finds 0 comes after all that was read here.
+        self.readers.of(number).fetch_sub(1, Ordering::SeqCst);
+        order();
+        if self.writing.load(Ordering::SeqCst) != 0 {
+            self.wake();
+        }
+    }
+
+    /// Wakes all who sleep, because something has changed that they look at.
+    #[cold]
+    fn wake(&self) {
+        // Whoever is between looking and sleeping holds the mutex.
+        drop(locked(&self.sleepers));
+        self.turned.notify_all();
+    }
+
+    /// Enters as the writer, when all readers have left.
+    #[inline]
+    pub(crate) fn write(&self) {
+        if self.impatient.load(Ordering::SeqCst) > 0 {
+            self.let_impatient_in();
+        }
+        self.writing.swap(1, Ordering::SeqCst);
+        order();
+        if !self.readers.is_empty() {
+            self.wait_for_readers();
+        }
+    }
+
+    #[cold]
+    fn let_impatient_in(&self) {
+        let mut sleepers = locked(&self.sleepers);
+        while self.impatient.load(Ordering::SeqCst) > 0 {
+            sleepers = waited(&self.turned, sleepers);
+        }
+    }
+
+    #[cold]
+    fn wait_for_readers(&self) {
+        for _ in 0..SPINS {
+            relax();
+            if self.readers.is_empty() {
+                return;
+            }
+        }
+        let mut sleepers = locked(&self.sleepers);
+        loop {
+            order();
+            if self.readers.is_empty() {
+                return;
+            }
+            sleepers = waited(&self.turned, sleepers);
+        }
+    }
+
+    /// Leaves as the writer: what it has stored is durable by now, so nobody sees anything that a crash could take back.
+    #[inline]
+    pub(crate) fn end_write(&self) {
+        self.writing.swap(0, Ordering::SeqCst);
+        order();
+        if self.impatient.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_counter_of_its_own_until_there_are_half_a_million() {
+        let mut next = (0, 0);
+        for number in 0..FIRST_STRIPES * ((1 << BLOCKS) - 1) {
+            assert_eq!(Readers::place(number), next, "{number}");
+            next.1 += 1;
+            if next.1 == Readers::len(next.0) {
+                next = (next.0 + 1, 0);
+            }
+        }
+        assert_eq!(next, (BLOCKS, 0));
+        assert_eq!(Readers::place(FIRST_STRIPES * ((1 << BLOCKS) - 1)), (0, 0));
+    }
+}
