@@ -38,4 +38,5 @@ mod redo;
 mod sections;
 mod sectors;
 mod undo;
+mod updates;
 mod wrap;
