@@ -25,8 +25,9 @@
  *
  *  3. Threads. Stores, pools and types may be used by all threads at once, closing excepted. A
  *     transaction belongs to the thread that began it. Transactions do not isolate: what
- *     threads share needs the program's own locks, held until the transaction has ended. A log
- *     is used by one thread at a time. After fork(), the child may only open stores of its own,
+ *     threads share needs the program's own locks, held until the transaction has ended, or is
+ *     changed by durum_pool_update and read by durum_pool_read. A log is used by one thread at a
+ *     time. After fork(), the child may only open stores of its own,
  *     when the parent has closed them.
  *
  *  4. Strings end with NUL. Names of pools, types and fields are UTF-8; paths are any bytes
@@ -124,6 +125,9 @@
 
 // The transaction changes more than can be logged at once: split it into several.
 #define DURUM_E_TX_SIZE 120
+
+// The thread reads, and an update would wait for that to end.
+#define DURUM_E_UPDATE_IN_READ 121
 
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
@@ -287,6 +291,9 @@
 // Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then fail (EFAULT) in a section.
 #define DURUM_POOL_TRACK_MPROTECT 8
 
+// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses the pool.
+#define DURUM_POOL_SINGLE_THREADED 16
+
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
 
@@ -395,6 +402,9 @@ typedef struct durum_pool_options {
     // DURUM_POOL_* in any combination.
     uint32_t flags;
 } durum_pool_options;
+
+// What an update or a read runs. Not 0: an update is not to be kept.
+typedef int (*durum_body)(void *arg);
 
 // The state of one DURUM_TX_BEGIN block. The macros make and use it.
 typedef struct durum_block {
@@ -511,7 +521,7 @@ int durum_pool_reserve(struct durum_pool *pool,
 // Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
 // thread may be in a transaction on the pool.
 //
-// DURUM_E_IN_TRANSACTION if this thread's transaction began on this handle; the handle stays valid.
+// DURUM_E_IN_TRANSACTION if this thread's transaction, update or read began on this handle; the handle stays valid.
 int durum_pool_close(struct durum_pool *pool);
 
 // Removes a pool and everything in it. It is durably gone on return.
@@ -601,7 +611,7 @@ int durum_section_begin(struct durum_pool *pool);
 // Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
 // (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 //
-// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
+// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update;
 // DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
 // DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
 DURUM_MUST_CHECK
@@ -610,7 +620,7 @@ int durum_tx_commit(void);
 // Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
 // before. Inside an outer level the outer one can only roll back, too, and does it at its end.
 //
-// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
+// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
 int durum_tx_rollback(void);
 
 // How many levels of transaction run on this thread; 0: none.
@@ -648,6 +658,60 @@ int durum_tx_redo_set(void *ptr,
 DURUM_MUST_CHECK
 int durum_tx_volatile(void *ptr,
                       size_t len);
+
+// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What it announced, deferred, allocated and
+// freed is durable on return.
+//
+// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the fences of one. So `body` may run on
+// another thread while this one waits; thread-locals are those of the thread that runs it. It must not wait for another thread that uses the pool, nor be left by
+// longjmp, an exception or pthread_exit. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
+//
+// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done, and only that. If `body` says why by
+// a code of durum (DURUM_E_*), the message goes along.
+//
+// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread reads this pool;
+// DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and durum_tx_commit.
+DURUM_MUST_CHECK
+int durum_pool_update(struct durum_pool *pool,
+                      durum_body body,
+                      void *arg);
+
+// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
+// an update of this pool it is a call.
+//
+// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT.
+DURUM_MUST_CHECK
+int durum_pool_read(struct durum_pool *pool,
+                    durum_body body,
+                    void *arg);
+
+// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates and reads of the pool wait, in all
+// threads. The handle must stay open until then. It is never combined with others: durum_pool_update costs fewer fences.
+//
+// The codes of durum_pool_update. None begins then.
+DURUM_MUST_CHECK
+int durum_update_begin(struct durum_pool *pool);
+
+// Ends what durum_update_begin began on this pool: with `commit` not 0 it is durable on return, with 0 it is taken back. Then others go on.
+//
+// DURUM_E_UNBALANCED the latest that this thread began is no update of this pool, or a transaction inside of it has not ended; nothing is ended then. The codes of durum_tx_commit: it
+// has ended, and nothing was kept.
+DURUM_MUST_CHECK
+int durum_update_end(struct durum_pool *pool,
+                     int commit);
+
+// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a function.
+//
+// The codes of durum_pool_read. It does not begin then.
+DURUM_MUST_CHECK
+int durum_read_begin(struct durum_pool *pool);
+
+// Ends what durum_read_begin began on this pool.
+//
+// DURUM_E_UNBALANCED the latest that this thread began is no read of this pool; nothing is ended then.
+DURUM_MUST_CHECK
+int durum_read_end(struct durum_pool *pool);
 
 // Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH. Whether the body may run is in its state.
 void durum_block_enter(struct durum_block *block,

@@ -50,6 +50,8 @@ pub const DURUM_E_ROOT_PENDING: c_int = 118;
 pub const DURUM_E_SECTION_ENGINE: c_int = 119;
 /// The transaction changes more than can be logged at once: split it into several.
 pub const DURUM_E_TX_SIZE: c_int = 120;
+/// The thread reads, and an update would wait for that to end.
+pub const DURUM_E_UPDATE_IN_READ: c_int = 121;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -117,6 +119,8 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::SectionEngine { .. } => DURUM_E_SECTION_ENGINE,
         Error::TransactionTooLarge { .. } => DURUM_E_TX_SIZE,
         Error::SectionInside { .. } => DURUM_E_IN_TRANSACTION,
+        Error::InsideTransaction { .. } => DURUM_E_IN_TRANSACTION,
+        Error::UpdateInRead { .. } => DURUM_E_UPDATE_IN_READ,
         Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
         Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,
         Error::LogMisuse { .. } => DURUM_E_LOG_MISUSE,

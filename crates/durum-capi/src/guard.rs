@@ -90,6 +90,18 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     )
 }
 
+/// The failure that a function of the program tells by its result: with the thread's message, if that is of this code.
+#[cold]
+pub(crate) fn failure_of(code: c_int) -> Failure {
+    let message = match latest() == code {
+        true => MESSAGE
+            .try_with(|message| message.borrow().to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        false => format!("the function returned {code}"),
+    };
+    Failure::new(code, message)
+}
+
 /// [`run`] for functions that give a code.
 #[inline]
 pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {

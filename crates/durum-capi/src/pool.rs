@@ -2,10 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use client::{Engine, PageTracking, Pool, Tx};
+use client::{Concurrency, Engine, PageTracking, Pool, Tx};
 
 use crate::code;
 use crate::guard::{Failure, Result, handle, pointer, status, string};
+use crate::shared;
 use crate::store::StoreHandle;
 use crate::types::{self, TypeDeclaration};
 
@@ -26,6 +27,8 @@ pub const DURUM_POOL_CHECK_STORES: u32 = 2;
 pub const DURUM_POOL_TRACK_USERFAULTFD: u32 = 4;
 /// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then fail (EFAULT) in a section.
 pub const DURUM_POOL_TRACK_MPROTECT: u32 = 8;
+/// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses the pool.
+pub const DURUM_POOL_SINGLE_THREADED: u32 = 16;
 
 /// An open pool. Opaque.
 #[derive(Debug)]
@@ -55,7 +58,10 @@ impl PoolOptions {
             return Ok(read);
         };
         let track = DURUM_POOL_TRACK_USERFAULTFD | DURUM_POOL_TRACK_MPROTECT;
-        let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS | DURUM_POOL_CHECK_STORES | track;
+        let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS
+            | DURUM_POOL_CHECK_STORES
+            | DURUM_POOL_SINGLE_THREADED
+            | track;
         if options.struct_size != size_of::<Self>() as u64 || options.flags & !flags != 0 {
             return Err(Failure::argument(
                 "the pool options were not made with DURUM_POOL_OPTIONS_INIT of this version",
@@ -81,6 +87,9 @@ impl PoolOptions {
                 ));
             }
         };
+        if options.flags & DURUM_POOL_SINGLE_THREADED != 0 {
+            read = read.concurrency(Concurrency::SingleThreaded);
+        }
         Ok(read
             .page_tracking(tracking)
             .survive_media_errors(options.flags & DURUM_POOL_SURVIVE_MEDIA_ERRORS != 0)
@@ -191,7 +200,7 @@ pub unsafe extern "C" fn durum_pool_reserve(pool: *mut PoolHandle, bytes: u64) -
 /// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
 /// thread may be in a transaction on the pool.
 ///
-/// DURUM_E_IN_TRANSACTION if this thread's transaction began on this handle; the handle stays valid.
+/// DURUM_E_IN_TRANSACTION if this thread's transaction, update or read began on this handle; the handle stays valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_pool_close(pool: *mut PoolHandle) -> c_int {
     status(|| {
@@ -199,10 +208,10 @@ pub unsafe extern "C" fn durum_pool_close(pool: *mut PoolHandle) -> c_int {
             return Ok(());
         }
         // SAFETY: a live handle, as the conventions say.
-        if Tx::began_on(&unsafe { handle(pool, "the pool")? }.0) {
+        if Tx::began_on(&unsafe { handle(pool, "the pool")? }.0) || shared::has_begun_on(pool) {
             return Err(Failure::new(
                 code::DURUM_E_IN_TRANSACTION,
-                "the pool cannot be closed while this thread's transaction on it runs",
+                "the pool cannot be closed while this thread's transaction, update or read on it runs",
             ));
         }
         // SAFETY: made by `open`, and not used after this call, as the conventions say.

@@ -8,6 +8,7 @@ use crate::block;
 use crate::code;
 use crate::guard::{self, Failure, Result, handle, status};
 use crate::pool::PoolHandle;
+use crate::shared;
 
 /// The transaction is durable when its commit returns.
 pub const DURUM_DURABLE: u32 = 0;
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
 /// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
 /// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 ///
-/// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block;
+/// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update;
 /// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
 /// DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
 #[unsafe(no_mangle)]
@@ -108,7 +109,7 @@ pub(crate) fn commit() -> Result<()> {
 /// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
 /// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
 ///
-/// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
+/// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn durum_tx_rollback() -> c_int {
     status(|| {
@@ -124,6 +125,10 @@ fn plain_level() -> Result<()> {
         Some(block) if block.level() == Tx::levels() => Err(Failure::new(
             code::DURUM_E_UNBALANCED,
             format!("this transaction ends at the DURUM_TX_END of {block}, not by a call"),
+        )),
+        _ if Tx::levels() > 0 && Tx::levels() == shared::floor() => Err(Failure::new(
+            code::DURUM_E_UNBALANCED,
+            "this transaction is an update, and ends with it",
         )),
         _ => Ok(()),
     }

@@ -250,7 +250,7 @@ impl ReadersWriter {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

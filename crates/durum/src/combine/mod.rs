@@ -5,7 +5,7 @@
 
 mod announce;
 mod lock;
-pub(crate) mod primitive;
+mod primitive;
 mod round;
 mod thread;
 

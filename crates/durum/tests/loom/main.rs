@@ -1,15 +1,13 @@
-//! All interleavings of a few threads in the lock and in the list of announcements: `ci/loom.sh`.
+//! All interleavings of a few threads in the lock and in the list of announcements.
 //!
-//! Under `--cfg loom` both stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
+//! Both stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
 //! indicator, so that rare paths are common.
-#![cfg(loom)]
 #![allow(dead_code, reason = "the modules have more than these tests call")]
 
-#[path = "../src/combine/announce.rs"]
+#[path = "../../src/combine/announce.rs"]
 mod announce;
-#[path = "../src/combine/lock.rs"]
+#[path = "../../src/combine/lock.rs"]
 mod lock;
-#[path = "../src/combine/primitive.rs"]
 mod primitive;
 
 use std::sync::Arc;

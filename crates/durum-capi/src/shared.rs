@@ -1,0 +1,232 @@
+//! Updates and reads of several threads on one pool.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::mem;
+
+use client::{OpenUpdate, Reading, Tx};
+
+use crate::code;
+use crate::guard::{self, Failure, Result, handle, status};
+use crate::pool::PoolHandle;
+
+/// What an update or a read runs. Not 0: an update is not to be kept.
+pub type Body = Option<unsafe extern "C" fn(arg: *mut c_void) -> c_int>;
+
+/// Why an update was not kept, on its way to the thread that asked for it.
+struct Refused(Failure);
+
+impl From<client::Error> for Refused {
+    fn from(error: client::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+/// The argument of a C function, which may run on another thread.
+struct Argument(*mut c_void);
+
+// SAFETY: that is what the caller of `durum_pool_update` promises.
+unsafe impl Send for Argument {}
+
+impl Argument {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What it announced, deferred, allocated and
+/// freed is durable on return.
+///
+/// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the fences of one. So `body` may run on
+/// another thread while this one waits; thread-locals are those of the thread that runs it. It must not wait for another thread that uses the pool, nor be left by
+/// longjmp, an exception or pthread_exit. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
+///
+/// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done, and only that. If `body` says why by
+/// a code of durum (DURUM_E_*), the message goes along.
+///
+/// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread reads this pool;
+/// DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and durum_tx_commit.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_update(
+    pool: *mut PoolHandle,
+    body: Body,
+    arg: *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        let body = body.ok_or_else(|| Failure::argument("the function is NULL"))?;
+        let arg = Argument(arg);
+        let updated = pool.0.update(move |_| {
+            guard::forget();
+            let around = FLOOR.replace(Tx::levels());
+            // SAFETY: the function and its argument may be used on another thread, as the caller promises.
+            let code = unsafe { body(arg.get()) };
+            FLOOR.set(around);
+            match code {
+                0 => Ok(()),
+                code => Err(Refused(guard::failure_of(code))),
+            }
+        });
+        updated.map_err(|refused| refused.0)
+    })
+}
+
+/// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
+/// an update of this pool it is a call.
+///
+/// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_read(
+    pool: *mut PoolHandle,
+    body: Body,
+    arg: *mut c_void,
+) -> c_int {
+    let mut returned = 0;
+    let refused = status(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        let body = body.ok_or_else(|| Failure::argument("the function is NULL"))?;
+        // SAFETY: the function takes the argument, as the caller promises.
+        returned = pool.0.read(|| unsafe { body(arg) })?;
+        Ok(())
+    });
+    match refused {
+        code::DURUM_OK => returned,
+        code => code,
+    }
+}
+
+/// What this thread began without a closure and has not ended, the latest last.
+enum Open {
+    Update(OpenUpdate<'static>),
+    Read(Reading<'static>),
+}
+
+struct Begun {
+    pool: *mut PoolHandle,
+    open: Open,
+    /// What [`FLOOR`] was before.
+    around: u32,
+}
+
+thread_local! {
+    static OPEN: RefCell<Vec<Begun>> = const { RefCell::new(Vec::new()) };
+    /// Levels of the running transaction that end with an update, and not by durum_tx_commit or durum_tx_rollback.
+    static FLOOR: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Levels of the running transaction that belong to updates.
+pub(crate) fn floor() -> u32 {
+    FLOOR.get()
+}
+
+/// Whether this thread has begun something on this handle that has not ended.
+pub(crate) fn has_begun_on(pool: *mut PoolHandle) -> bool {
+    OPEN.try_with(|list| list.borrow().iter().any(|begun| begun.pool == pool))
+        .unwrap_or(false)
+}
+
+/// A pool that stays open for as long as what began on it.
+///
+/// # Safety
+/// As for [`handle`], until what is begun has ended.
+unsafe fn lasting(pool: *mut PoolHandle) -> Result<&'static client::Pool> {
+    // SAFETY: as the caller promises.
+    unsafe { handle(pool, "the pool") }.map(|pool: &'static PoolHandle| &pool.0)
+}
+
+fn keep(pool: *mut PoolHandle, open: Open) {
+    // Where the thread is ending, what was begun ends at once.
+    let around = match open {
+        Open::Update(_) => FLOOR.replace(Tx::levels()),
+        Open::Read(_) => FLOOR.get(),
+    };
+    let _ = OPEN.try_with(|list| list.borrow_mut().push(Begun { pool, open, around }));
+}
+
+/// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates and reads of the pool wait, in all
+/// threads. The handle must stay open until then. It is never combined with others: durum_pool_update costs fewer fences.
+///
+/// The codes of durum_pool_update. None begins then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_update_begin(pool: *mut PoolHandle) -> c_int {
+    status(|| {
+        // SAFETY: the handle stays open until the update has ended, and levels end in reverse order: `durum_update_end` takes the latest.
+        let update = unsafe { lasting(pool)?.begin_update()? };
+        keep(pool, Open::Update(update));
+        Ok(())
+    })
+}
+
+/// Ends what durum_update_begin began on this pool: with `commit` not 0 it is durable on return, with 0 it is taken back. Then others go on.
+///
+/// DURUM_E_UNBALANCED the latest that this thread began is no update of this pool, or a transaction inside of it has not ended; nothing is ended then. The codes of durum_tx_commit: it
+/// has ended, and nothing was kept.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_update_end(pool: *mut PoolHandle, commit: c_int) -> c_int {
+    status(|| {
+        match take(pool, |open| {
+            matches!(open, Open::Update(_)) && Tx::levels() == FLOOR.get()
+        })? {
+            Open::Update(update) if commit != 0 => {
+                update.commit()?;
+                if Tx::levels() == 0 {
+                    guard::forget();
+                }
+                Ok(())
+            }
+            // Ends here.
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a function.
+///
+/// The codes of durum_pool_read. It does not begin then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_read_begin(pool: *mut PoolHandle) -> c_int {
+    status(|| {
+        // SAFETY: the handle stays open until the read has ended.
+        let reading = unsafe { lasting(pool)? }.begin_read()?;
+        keep(pool, Open::Read(reading));
+        Ok(())
+    })
+}
+
+/// Ends what durum_read_begin began on this pool.
+///
+/// DURUM_E_UNBALANCED the latest that this thread began is no read of this pool; nothing is ended then.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_read_end(pool: *mut PoolHandle) -> c_int {
+    status(|| take(pool, |open| matches!(open, Open::Read(_))).map(mem::drop))
+}
+
+/// The latest that this thread began, if it is such a one.
+fn take(pool: *mut PoolHandle, is_it: impl Fn(&Open) -> bool) -> Result<Open> {
+    let latest = OPEN.try_with(|list| {
+        let mut list = list.borrow_mut();
+        match list.last() {
+            Some(latest) if latest.pool == pool && is_it(&latest.open) => list.pop(),
+            _ => None,
+        }
+    });
+    match latest {
+        Ok(Some(latest)) => {
+            FLOOR.set(latest.around);
+            Ok(latest.open)
+        }
+        _ => Err(Failure::new(
+            code::DURUM_E_UNBALANCED,
+            "this thread has not begun that on this pool, or has to end something else first",
+        )),
+    }
+}

@@ -1,0 +1,26 @@
+//! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: sleep at once, and few counters.
+
+pub(crate) use loom::cell::UnsafeCell;
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use loom::sync::{Condvar, Mutex};
+pub(crate) use loom::thread::{Thread, current, park, yield_now as relax};
+
+use loom::sync::MutexGuard;
+use loom::sync::atomic::fence;
+
+pub(crate) const SPINS: u32 = 0;
+pub(crate) const FIRST_STRIPES: usize = 1;
+pub(crate) const BLOCKS: usize = 2;
+
+/// loom knows sequential consistency of fences only.
+pub(crate) fn order() {
+    fence(Ordering::SeqCst);
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap()
+}
+
+pub(crate) fn waited<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap()
+}
