@@ -25,6 +25,8 @@ capi    g++                             g++
 capi    /usr/include/stdio.h            libc6-dev
 capi    cmake                           cmake
 capi    pkg-config                      pkg-config
+cpp     g++                             g++
+cpp     /usr/include/gtest/gtest.h      libgtest-dev
 aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
 aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
 aarch64 qemu-aarch64-static             qemu-user-static

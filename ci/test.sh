@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # What a later step misses is told now, not after ten minutes.
-ci/deps.sh build capi
+ci/deps.sh build capi cpp
 need_cargo
 mkdir -p "$CARGO_TARGET_DIR/ci"
 log=$CARGO_TARGET_DIR/ci/test.log
@@ -16,6 +16,7 @@ step house-rules logged ci/tidy.sh --self-test
 [ ! -f bench/core/src/main.rs ] || step bench-answers logged ci/test-bench.sh
 [ ! -x ci/test-capi.sh ] || step c-api logged ci/test-capi.sh
 step kv-c-api logged ci/test-kv.sh
+step c++-api logged ci/test-cpp.sh
 
 # Tests are counted from the runners' closing lines; a failed step counts even if it printed none.
 counts=$(awk -v steps="$FAILED" '

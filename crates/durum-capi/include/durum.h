@@ -419,6 +419,26 @@ typedef struct durum_block {
     uint32_t level;
 } durum_block;
 
+// Counts of one thread, which only grow: take the difference of two.
+typedef struct durum_stats {
+    // Fences on mapped memory.
+    uint64_t fences;
+    // Cache lines written back.
+    uint64_t write_backs;
+    // Cache lines stored past the cache.
+    uint64_t streamed_lines;
+    // Syncs of files and directories.
+    uint64_t syncs;
+    // Bytes of log entries.
+    uint64_t bytes_logged;
+    // Bytes that were written to become durable.
+    uint64_t bytes_written;
+    // Transactions that changed something and committed.
+    uint64_t commits;
+    // Transactions that changed something and were rolled back.
+    uint64_t aborts;
+} durum_stats;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -578,6 +598,9 @@ int durum_free(void *ptr);
 DURUM_MUST_CHECK
 int durum_persist(const void *ptr,
                   size_t len);
+
+// Whether the address lies in an open pool of this process: 1 or 0. Takes its time: for what fails, not for what works.
+int durum_in_pool(const void *ptr);
 
 // Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 // durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
@@ -792,6 +815,11 @@ int durum_log_apply(struct durum_log *log);
 // DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_log_reset(struct durum_log *log);
+
+// Tells what this thread has done so far, in all stores. A leader's counts have the updates that it ran for other threads.
+//
+// DURUM_E_ARGUMENT.
+int durum_thread_stats(struct durum_stats *stats);
 
 #ifdef __cplusplus
 }  // extern "C"

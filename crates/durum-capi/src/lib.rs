@@ -7,7 +7,7 @@
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
 //! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`tx`] and [`block`]
-//! (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types), [`log`] (the low-level log).
+//! (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts).
 
 #![allow(
     clippy::missing_safety_doc,
@@ -21,6 +21,7 @@ pub mod log;
 pub mod object;
 pub mod pool;
 pub mod shared;
+pub mod stats;
 pub mod store;
 pub mod tx;
 pub mod types;

@@ -110,3 +110,9 @@ pub unsafe extern "C" fn durum_persist(ptr: *const c_void, len: usize) -> c_int 
         Ok(unsafe { pool.persist(ptr.cast::<u8>(), len) }?)
     })
 }
+
+/// Whether the address lies in an open pool of this process: 1 or 0. Takes its time: for what fails, not for what works.
+#[unsafe(no_mangle)]
+pub extern "C" fn durum_in_pool(ptr: *const c_void) -> c_int {
+    c_int::from(Pool::holding(ptr.expose_provenance()).is_ok())
+}

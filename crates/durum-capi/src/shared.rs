@@ -103,7 +103,7 @@ pub unsafe extern "C" fn durum_pool_read(
 /// What this thread began without a closure and has not ended, the latest last.
 enum Open {
     Update(OpenUpdate<'static>),
-    Read(Reading<'static>),
+    Read(#[expect(dead_code, reason = "held until it is dropped")] Reading<'static>),
 }
 
 struct Begun {

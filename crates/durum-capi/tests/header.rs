@@ -4,8 +4,8 @@
 use std::path::Path;
 
 /// The order in which a C programmer meets the declarations.
-const SOURCES: [&str; 10] = [
-    "code", "guard", "types", "store", "pool", "object", "tx", "shared", "block", "log",
+const SOURCES: [&str; 11] = [
+    "code", "guard", "types", "store", "pool", "object", "tx", "shared", "block", "log", "stats",
 ];
 
 fn generated(top: &Path) -> String {

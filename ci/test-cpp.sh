@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# durum.hpp as its users meet it: the tests with GoogleTest, by every compiler at hand and under the sanitizers, on each engine; what must
+# not compile; the structures of examples/cpp, killed again and again. ROUNDS_CPP: kills per structure and engine.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ci/deps.sh build capi cpp
+need_cargo
+KILLS=${ROUNDS_CPP:-4}
+work=$(mktemp -d /dev/shm/durum-cpp.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+capi=crates/durum-capi
+passed=0 failed=0
+
+check() { # check NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        warn "$name: FAILED"
+        sed 's/^/    /' "$work/log" | tail -n 40 >&2
+    fi
+}
+
+PREFIX=$prefix ci/install.sh --profile test
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+read -ra cflags <<<"$(pkg-config --cflags durum)"
+read -ra libs <<<"$(pkg-config --libs durum)"
+warnings=(-Wall -Wextra -Werror -pedantic)
+run_path=("-Wl,-rpath,$prefix/lib")
+
+# name, compiler, options; those that are not installed are left out.
+compilers() {
+    cat <<'TABLE'
+gxx          g++      -O2
+gxx-asan     g++      -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+clangxx      clang++  -O2
+clangxx-asan clang++  -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+TABLE
+}
+
+compile() { # compile COMPILER OUTPUT OPTIONS... SOURCES...
+    local compiler=$1 output=$2
+    shift 2
+    "$compiler" -std=c++17 -g "${warnings[@]}" "${cflags[@]}" -I examples/cpp "$@" -o "$output" \
+        "${run_path[@]}" "${libs[@]}" -lgtest -lgtest_main -lpthread
+}
+
+while read -r name compiler options; do
+    if ! command -v "$compiler" >/dev/null; then
+        say "$name: skipped, there is no $compiler"
+        continue
+    fi
+    read -ra options <<<"$options"
+    check "compile $name" compile "$compiler" "$work/$name" "${options[@]}" $capi/tests/cpp/*.cpp
+    [ -x "$work/$name" ] || continue
+    for engine in default hybrid; do
+        # A leak checker would have to stop the process, which it cannot where processes may not be traced.
+        check "$name on $engine" env ASAN_OPTIONS=detect_leaks=0 DURUM_TEST_ENGINE=$engine "$work/$name"
+        say "$name on $engine: $(grep -E '^\[  PASSED  \]' "$work/log" || true)"
+    done
+done < <(compilers)
+
+# Mistakes do not compile, and the compiler says the words that stand behind the case.
+refuses() { # refuses COMPILER CASE WORDS
+    ! "$1" -std=c++17 "${cflags[@]}" -DCASE="$2" -fsyntax-only $capi/tests/programs/refused.cpp 2>"$work/refusal" &&
+        grep -qF "$3" "$work/refusal"
+}
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    check "$compiler: no mistake" $compiler -std=c++17 "${warnings[@]}" "${cflags[@]}" -DCASE=0 -fsyntax-only \
+        $capi/tests/programs/refused.cpp
+    while read -r number words; do
+        check "$compiler refuses case $number" refuses $compiler "$number" "$words"
+    done < <(sed -n 's|^#.*CASE == \([0-9]*\) // \(.*\)|\1 \2|p' $capi/tests/programs/refused.cpp)
+done
+
+check "compile structures" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" -I examples/cpp examples/cpp/structures.cpp \
+    -o "$work/structures" "${run_path[@]}" "${libs[@]}"
+check "compile queue" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" examples/cpp/queue.cpp \
+    -o "$work/queue" "${run_path[@]}" "${libs[@]}" -lpthread
+queue_runs() { [ "$("$work/queue" "$work/queue.store")" = "4 threads, 400 jobs, sum 79800" ]; }
+check "queue" queue_runs
+
+# A structure steps on and says each step once it is durable. It is killed at a random moment; another process recovers it and looks whether it
+# holds what that many steps put there, which are as many as last said, or one more.
+killed_and_checked() { # killed_and_checked STORE ENGINE STRUCTURE
+    local store=$1 pid said found
+    : >"$work/said"
+    "$work/structures" "$@" run 100000000 >"$work/said" 2>"$work/said.errors" &
+    pid=$!
+    sleep "0.$(printf %03d $((RANDOM % 150)))"
+    kill -KILL $pid
+    wait $pid 2>/dev/null || true
+    said=$(tail -n 1 "$work/said")
+    found=$("$work/structures" "$@" check) || return 1
+    said=${said:-$previous}
+    if [ "$found" -ne "$said" ] && [ "$found" -ne $((said + 1)) ]; then
+        say "said $said, found $found"
+        return 1
+    fi
+    previous=$found
+}
+for engine in default hybrid; do
+    for structure in list hash fixed tree swaps; do
+        previous=0
+        for round in $(seq "$KILLS"); do
+            check "$structure on $engine, kill $round" killed_and_checked "$work/$engine.store" $engine $structure
+        done
+        say "$structure on $engine: $previous steps after $KILLS kills"
+        check "histogram of $structure on $engine" "$work/structures" "$work/$engine.store" $engine $structure histogram
+        say "    $(tail -n 1 "$work/log")"
+    done
+done
+
+say "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,54 @@
+//! What transactions cost, counted.
+
+use std::ffi::c_int;
+
+use client::thread_counters;
+
+use crate::guard::{Failure, status};
+
+/// Counts of one thread, which only grow: take the difference of two.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Stats {
+    /// Fences on mapped memory.
+    pub fences: u64,
+    /// Cache lines written back.
+    pub write_backs: u64,
+    /// Cache lines stored past the cache.
+    pub streamed_lines: u64,
+    /// Syncs of files and directories.
+    pub syncs: u64,
+    /// Bytes of log entries.
+    pub bytes_logged: u64,
+    /// Bytes that were written to become durable.
+    pub bytes_written: u64,
+    /// Transactions that changed something and committed.
+    pub commits: u64,
+    /// Transactions that changed something and were rolled back.
+    pub aborts: u64,
+}
+
+/// Tells what this thread has done so far, in all stores. A leader's counts have the updates that it ran for other threads.
+///
+/// DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn durum_thread_stats(stats: *mut Stats) -> c_int {
+    status(|| {
+        // SAFETY: NULL, or writable, as the conventions say.
+        let Some(place) = (unsafe { stats.as_mut() }) else {
+            return Err(Failure::argument("the place for the counts is NULL"));
+        };
+        let counted = thread_counters();
+        *place = Stats {
+            fences: counted.fences,
+            write_backs: counted.write_backs,
+            streamed_lines: counted.streamed_lines,
+            syncs: counted.syncs,
+            bytes_logged: counted.bytes_logged,
+            bytes_written: counted.bytes_written,
+            commits: counted.commits,
+            aborts: counted.aborts,
+        };
+        Ok(())
+    })
+}

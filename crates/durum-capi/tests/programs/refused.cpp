@@ -1,0 +1,65 @@
+// Mistakes that must not compile, one for each CASE, with the words that the compiler says. CASE 0
+// compiles.
+#include <durum.hpp>
+
+#include <string>
+
+#ifndef CASE
+#define CASE 0
+#endif
+
+struct undescribed {
+    durum::persist<int> number;
+    durum::persist<int *> pointer;
+};
+struct holder {
+    undescribed inner;
+};
+struct forgetful {
+    durum::persist<int *> first;
+    durum::persist<int *> second;
+};
+struct with_virtual {
+    virtual ~with_virtual() = default;
+    durum::persist<int> number;
+};
+struct with_function {
+    durum::persist<void (*)()> function;
+};
+struct good {
+    durum::persist<int> number;
+    durum::persist<good *> next;
+};
+DURUM_DESCRIBE(good, number, next)
+
+#if CASE == 2 // describe its type by DURUM_DESCRIBE
+DURUM_DESCRIBE(holder, inner)
+#elif CASE == 3 // has to list all members
+DURUM_DESCRIBE(forgetful, first)
+#elif CASE == 4 // has to list all members
+DURUM_DESCRIBE(with_virtual, number)
+#elif CASE == 5 // a pointer to a function means nothing in the next run
+DURUM_DESCRIBE(with_function, function)
+#endif
+
+void use(durum::pool &pool) {
+    pool.alloc<good>();
+#if CASE == 1 // describe it by DURUM_DESCRIBE
+    pool.alloc<undescribed>();
+#elif CASE == 2
+    pool.alloc<holder>();
+#elif CASE == 3
+    pool.alloc<forgetful>();
+#elif CASE == 4
+    pool.alloc<with_virtual>();
+#elif CASE == 5
+    pool.alloc<with_function>();
+#elif CASE == 6 // T is copied bytewise
+    durum::persist<std::string> text;
+#elif CASE == 7 // T is neither a reference nor const
+    durum::persist<const int> constant;
+#elif CASE == 8 // a transaction returns a value
+    int local = 0;
+    pool.read_transaction([&]() -> int & { return local; });
+#endif
+}
