@@ -1,29 +1,39 @@
-//! The code in `docs/c.md` is code of the examples, which are compiled, run and killed.
+//! The code in `docs/c.md` and `docs/cpp.md` is code of the examples, which are compiled, run and killed.
 
 use std::fs;
 use std::path::Path;
 
-#[test]
-fn the_tutorial_shows_code_of_the_examples() {
+/// The blocks of a language in a page are code of the examples in a folder.
+fn shows_code(page: &str, language: &str, folder: &str, examples_min: usize, blocks_min: usize) {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tutorial = fs::read_to_string(top.join("docs/c.md")).unwrap();
-    let examples: Vec<String> = fs::read_dir(top.join("examples/c"))
+    let tutorial = fs::read_to_string(top.join(page)).unwrap();
+    let examples: Vec<String> = fs::read_dir(top.join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|end| end == "c"))
+        .filter(|path| path.extension().is_some_and(|end| end == language))
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
-    assert!(examples.len() >= 3);
+    assert!(examples.len() >= examples_min);
     let blocks: Vec<&str> = tutorial
-        .split("```c\n")
+        .split(&format!("```{language}\n"))
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert!(blocks.len() >= 7, "the tutorial has lost its code");
+    assert!(blocks.len() >= blocks_min, "{page} has lost its code");
     for block in blocks {
         assert!(
             examples.iter().any(|example| example.contains(block)),
             "no example has this code any more:\n{block}"
         );
     }
+}
+
+#[test]
+fn the_tutorial_shows_code_of_the_examples() {
+    shows_code("docs/c.md", "c", "examples/c", 3, 7);
+}
+
+#[test]
+fn the_tutorial_in_cpp_shows_code_of_the_examples() {
+    shows_code("docs/cpp.md", "cpp", "examples/cpp", 2, 6);
 }
