@@ -55,6 +55,10 @@ while read -r name compiler options; do
         continue
     fi
     read -ra options <<<"$options"
+    if ! "$compiler" "${options[@]}" -x c++ -o "$work/probe" - <<<'int main() {}' 2>/dev/null; then
+        say "$name: skipped, $compiler has no sanitizers here"
+        continue
+    fi
     check "compile $name" compile "$compiler" "$work/$name" "${options[@]}" $capi/tests/cpp/*.cpp
     [ -x "$work/$name" ] || continue
     for engine in default hybrid; do

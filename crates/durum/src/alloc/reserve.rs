@@ -303,9 +303,11 @@ impl Allocation {
             self.cancelled = true;
             had_root |= matches!(place.what, What::Root(_));
             match place.what {
-                // SAFETY: an element of the slab is reserved, so it stays.
                 What::Element(slab, index) => {
-                    let _ = unsafe { slab.as_ref() }.begin_free(index, false);
+                    // SAFETY: an element of the slab is reserved, so it stays.
+                    let slab = unsafe { slab.as_ref() };
+                    // Not live where the part has freed it itself.
+                    let _ = slab.begin_free(index, false);
                 }
                 What::Object(position) | What::Root(position) => {
                     if let Some(heap) = place.puddle().heap.get() {

@@ -2,7 +2,11 @@
 //!
 //! Both stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
 //! indicator, so that rare paths are common.
-#![allow(dead_code, reason = "the modules have more than these tests call")]
+#![allow(
+    dead_code,
+    clippy::reversed_empty_ranges,
+    reason = "the modules have more than these tests call, and nobody spins here"
+)]
 
 #[path = "../../src/combine/announce.rs"]
 mod announce;
