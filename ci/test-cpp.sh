@@ -6,7 +6,7 @@ set -euo pipefail
 
 ci/deps.sh build capi cpp
 need_cargo
-KILLS=${ROUNDS_CPP:-4}
+KILLS=${ROUNDS_CPP:-3}
 work=$(mktemp -d /dev/shm/durum-cpp.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
@@ -61,7 +61,7 @@ while read -r name compiler options; do
     fi
     check "compile $name" compile "$compiler" "$work/$name" "${options[@]}" $capi/tests/cpp/*.cpp
     [ -x "$work/$name" ] || continue
-    for engine in default hybrid; do
+    for engine in default hybrid twin; do
         # A leak checker would have to stop the process, which it cannot where processes may not be traced.
         check "$name on $engine" env ASAN_OPTIONS=detect_leaks=0 DURUM_TEST_ENGINE=$engine "$work/$name"
         say "$name on $engine: $(grep -E '^\[  PASSED  \]' "$work/log" || true)"
@@ -108,7 +108,7 @@ killed_and_checked() { # killed_and_checked STORE ENGINE STRUCTURE
     fi
     previous=$found
 }
-for engine in default hybrid; do
+for engine in default hybrid twin; do
     for structure in list hash fixed tree swaps; do
         previous=0
         for round in $(seq "$KILLS"); do

@@ -6,7 +6,7 @@
 //   its steps have put there; prints how many they are structures STORE ENGINE STRUCTURE histogram
 //   how many updates write back how many cache lines
 //
-// ENGINE: default, hybrid. STRUCTURE: list, hash, fixed, tree, swaps.
+// ENGINE: default, hybrid, twin. STRUCTURE: list, hash, fixed, tree, swaps.
 
 #include "hash_map.hpp"
 #include "list_set.hpp"
@@ -200,6 +200,9 @@ int main(int count, char **arguments) try {
     durum::options how;
     if (std::strcmp(arguments[2], "hybrid") == 0) {
         how.engine = DURUM_ENGINE_HYBRID;
+    }
+    if (std::strcmp(arguments[2], "twin") == 0) {
+        how.engine = DURUM_ENGINE_TWIN;
     }
     durum::pool pool(arguments[1], arguments[3], how);
     const std::string structure = arguments[3];

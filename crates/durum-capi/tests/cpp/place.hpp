@@ -37,5 +37,8 @@ inline durum::options engine_options(std::uint32_t flags = 0) {
     if (name != nullptr && std::string(name) == "hybrid") {
         how.engine = DURUM_ENGINE_HYBRID;
     }
+    if (name != nullptr && std::string(name) == "twin") {
+        how.engine = DURUM_ENGINE_TWIN;
+    }
     return how;
 }

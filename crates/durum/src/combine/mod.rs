@@ -20,6 +20,7 @@ use lock::ReadersWriter;
 use round::{Job, Lead, Writing};
 use thread::Inside;
 
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::pool::{Pool, PoolInner};
@@ -117,6 +118,12 @@ impl PoolInner {
                 pool: self.name.clone(),
             });
         }
+        if self.copies.is_some() && engine::reads_copy() {
+            // Whoever leads waits for this thread to leave the copy.
+            return Err(Error::ReadsCopy {
+                pool: self.name.clone(),
+            });
+        }
         Ok(Way::Alone)
     }
 }
@@ -162,8 +169,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// What `body` returns, and the errors of [`Pool::transaction`]; `UpdateInRead` inside a [`Pool::read`] of this pool; `InsideTransaction` inside a transaction that
-    /// is no update of this pool; `CombinedUpdates` where the transaction of several updates could not be committed. Nothing of `body` was kept then.
+    /// What `body` returns, and the errors of [`Pool::transaction`]; `UpdateInRead` inside a [`Pool::read`] of this pool; `ReadsCopy` inside a [`Pool::read_copy`]; `InsideTransaction` inside a transaction that
+    /// is no update of this pool; `ReadsCopy` inside a [`Pool::read_copy`]; `CombinedUpdates` where the transaction of several updates could not be committed. Nothing of `body` was kept then.
     #[inline]
     pub fn update<R, E, F>(&self, body: F) -> Result<R, E>
     where
@@ -218,7 +225,7 @@ impl Pool {
     /// A program in which a thread reads pool B in an update of pool A, while another one reads A in an update of B, may wait for ever, as with any two locks.
     ///
     /// # Errors
-    /// `Forked`, `Poisoned`; `InsideTransaction` inside a transaction that is no update of this pool. `body` was not called.
+    /// `Forked`, `Poisoned`; `InsideTransaction` inside a transaction that is no update of this pool; `ReadsCopy` inside a [`Pool::read_copy`]. `body` was not called.
     #[inline]
     pub fn read<R>(&self, body: impl FnOnce() -> R) -> Result<R> {
         let reading = self.begin_read()?;

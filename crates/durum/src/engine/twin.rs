@@ -38,6 +38,7 @@ use crate::tx::{Announce, TxState};
 
 pub(crate) use copies::Copies;
 pub(crate) use turn::Turn;
+pub(crate) use view::is_reading as reads_copy;
 pub use view::{LrRef, View};
 
 const MAIN_WRITE: Site = Site("twin.commit: write back main");

@@ -73,6 +73,9 @@ impl TxState {
         let Some(pool) = self.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
+        if pool.copies.is_some() {
+            pool.engine.before_store(self)?;
+        }
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { set.puddle.as_ref() };
         if set.len >= LARGE || !pool.keeps_lines {

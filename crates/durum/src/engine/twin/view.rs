@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Whether this thread has a view of any pool.
-pub(super) fn is_reading() -> bool {
+pub(crate) fn is_reading() -> bool {
     VIEWS.get() > 0
 }
 
