@@ -14,7 +14,7 @@ failed=0
 # What a program may count on, and what survives a crash, once more on the other engine.
 say "-- the client's tests on Hybrid"
 # Others run on both engines anyway.
-by_engine=(basics crash faults fresh kills loss memory pools sections stats updates)
+by_engine=(basics crash faults fresh kills loss memory pools sections stats structures updates)
 DURUM_TEST_ENGINE=hybrid "${limit[@]}" cargo test --quiet -p durum "${by_engine[@]/#/--test=}" --no-fail-fast || failed=1
 # Twin has no logs that could go on from puddle to puddle.
 say "-- the client's tests on Twin"
