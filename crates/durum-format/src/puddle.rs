@@ -310,11 +310,12 @@ pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
         return Err(field("flags", 64, flags, "no bits but bit 0 (root puddle)"));
     }
     let is_root = flags & FLAG_ROOT != 0;
-    let mut reserved = vec![72..IMMUTABLE_SIZE as usize];
-    if kind == PuddleKind::Twin && is_root {
-        let state = twin::STATE_OFFSET as usize;
-        reserved = vec![72..state, state + 8..IMMUTABLE_SIZE as usize];
-    }
+    let end = IMMUTABLE_SIZE as usize;
+    let state = twin::STATE_OFFSET as usize;
+    let reserved = match kind == PuddleKind::Twin && is_root {
+        true => [72..state, state + 8..end],
+        false => [72..end, end..end],
+    };
     for part in reserved {
         let given = part.start..part.end.min(bytes.len());
         check_zero(
