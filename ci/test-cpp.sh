@@ -6,7 +6,7 @@ set -euo pipefail
 
 ci/deps.sh build capi cpp
 need_cargo
-KILLS=${ROUNDS_CPP:-3}
+KILLS=${ROUNDS_CPP:-2}
 work=$(mktemp -d /dev/shm/durum-cpp.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
