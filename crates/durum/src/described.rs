@@ -297,7 +297,12 @@ macro_rules! pointers {
     )* };
 }
 
-pointers!(*mut T, *const T, Option<std::ptr::NonNull<T>>);
+pointers!(
+    *mut T,
+    *const T,
+    Option<std::ptr::NonNull<T>>,
+    crate::LrRef<T>
+);
 
 // SAFETY: N elements in a row, each described.
 unsafe impl<T: Described, const N: usize> Described for [T; N] {

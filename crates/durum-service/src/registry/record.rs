@@ -288,7 +288,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(decode_puddle(&whole[..cut]).is_err());
         }
-        for (at, value) in [(0, 2), (1, 0), (1, 5), (2, 2), (3, 1), (5, 1)] {
+        for (at, value) in [(0, 2), (1, 0), (1, 6), (2, 2), (3, 1), (5, 1)] {
             let mut bytes = whole;
             bytes[at] = value;
             assert!(decode_puddle(&bytes).is_err(), "byte {at}");
