@@ -55,3 +55,17 @@ files() { # files PATTERN...
     git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
         while IFS= read -r f; do [ ! -f "$f" ] || printf '%s\n' "$f"; done
 }
+
+# One of many small checks of a script that has a directory $work: counts it, and shows the end of what a failed one printed.
+passed=0 failed=0
+check() { # check NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        warn "$name: FAILED"
+        sed 's/^/    /' "$work/log" | tail -n 40 >&2
+    fi
+}

@@ -11,20 +11,6 @@ work=$(mktemp -d /dev/shm/durum-capi.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 capi=crates/durum-capi
-passed=0 failed=0
-
-check() { # check NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        warn "$name: FAILED"
-        sed 's/^/    /' "$work/log" | tail -n 40 >&2
-    fi
-}
-
 # Dependencies are built as `cargo test` builds them, so that nothing is built twice.
 PREFIX=$prefix ci/install.sh --profile test
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig

@@ -13,20 +13,6 @@ work=$(mktemp -d /dev/shm/durum-kv.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 ln -s "$built/libdurum_kv.so" "$work/libdurum_kv.so.0"
 ln -s libdurum_kv.so.0 "$work/libdurum_kv.so"
-passed=0 failed=0
-
-check() { # check NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        warn "$name: FAILED"
-        sed 's/^/    /' "$work/log" | tail -n 40 >&2
-    fi
-}
-
 runs() { # runs PROGRAM: in an empty directory
     rm -rf "$work/dir" && mkdir "$work/dir"
     "$1" "$work/dir"
