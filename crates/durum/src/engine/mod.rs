@@ -7,6 +7,7 @@ mod twin;
 use durum_service::EngineKind;
 
 use crate::error::{Result, Step};
+use crate::fault::guarded;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
@@ -65,6 +66,19 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     fn keeps_lines(&self) -> bool {
         false
     }
+}
+
+/// Announces a range and keeps in memory what it holds, for an engine whose smaller ranges are kept by line.
+///
+/// `Clobber` ranges too: what an abort left in memory and not on the media would be lost by a later transaction that announces it and leaves it as it is.
+fn keep_large(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> Step {
+    if !tx.announced.covers(address, len) {
+        // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+        guarded(|| unsafe { tx.backups.save(address, len) });
+        tx.announced.insert(address, len);
+    }
+    puddle.check_failed()?;
+    Ok(())
 }
 
 /// The engine of a kind, if this version has it.

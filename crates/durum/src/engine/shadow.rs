@@ -81,15 +81,7 @@ impl Engine for Shadow {
         len: usize,
         _announce: Announce,
     ) -> Step {
-        // `Clobber` ranges too: what an abort left in memory and not at home would be lost by a later transaction that announces it and
-        // leaves it as it is. Smaller ones never come here (`keeps_lines`).
-        if !tx.announced.covers(address, len) {
-            // SAFETY: as above.
-            guarded(|| unsafe { tx.backups.save(address, len) });
-            tx.announced.insert(address, len);
-        }
-        puddle.check_failed()?;
-        Ok(())
+        super::keep_large(tx, puddle, address, len)
     }
 
     #[inline(always)]

@@ -113,14 +113,7 @@ impl Engine for Twin {
         len: usize,
         _announce: Announce,
     ) -> Step {
-        // Smaller ranges are kept by line.
-        if !tx.announced.covers(address, len) {
-            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-            guarded(|| unsafe { tx.backups.save(address, len) });
-            tx.announced.insert(address, len);
-        }
-        puddle.check_failed()?;
-        Ok(())
+        super::keep_large(tx, puddle, address, len)
     }
 
     fn commit(&self, tx: &mut TxState) -> Step {
