@@ -12,6 +12,7 @@ use crate::log_space::LogSpace;
 use crate::puddle::{self, PuddleHeader, PuddleKind};
 use crate::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
 use crate::store::StoreHeader;
+use crate::twin::{SEAL_SIZE, Seal, State};
 use crate::types::{Descriptor, Type};
 use crate::{FormatError, Uuid};
 use zerocopy::IntoBytes;
@@ -20,7 +21,7 @@ use zerocopy::IntoBytes;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -30,6 +31,7 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("types", types),
     ("catalog", catalog),
     ("store", store),
+    ("twin", twin),
 ];
 
 /// `bytes` with the CRC-32C of those before `at` at `at`, if there are so many.
@@ -56,13 +58,13 @@ pub fn puddle_header(data: &[u8]) {
         let size = bytes.get(56..64).map_or(0, |size| {
             u64::from_le_bytes(size.try_into().unwrap_or_default())
         });
-        for file_len in [size, bytes.len() as u64] {
+        for file_len in [size, size.wrapping_mul(2), bytes.len() as u64] {
             same_or_error(puddle::parse(&bytes, file_len), |header| {
                 assert_eq!(
                     puddle::encode(&header).as_slice(),
                     &bytes[..puddle::ENCODED_SIZE]
                 );
-                assert_eq!(header.size, file_len);
+                assert_eq!(header.file_size(), file_len);
             });
         }
     }
@@ -465,4 +467,41 @@ pub fn store(data: &[u8]) {
             assert_eq!(encoded.as_bytes(), bytes);
         });
     }
+}
+
+/// The state word of a Twin pool and the place of a seal behind it, once more with the seal's checksum put right for
+/// ranges that hold no byte but zero.
+pub fn twin(data: &[u8]) {
+    let Some((word, place)) = data.split_first_chunk() else {
+        return;
+    };
+    let word = u64::from_le_bytes(*word);
+    let generation = match State::from_word(word) {
+        Some(state) => {
+            assert_eq!(state.to_word(), word);
+            state.generation
+        }
+        None => 0,
+    };
+    let Some(seal) = Seal::parse(place, generation) else {
+        return;
+    };
+    let zeros = |crc: &mut Crc| {
+        for range in &seal.ranges {
+            crc.update(&vec![0; range.length()]);
+        }
+    };
+    let mut encoded = [0; SEAL_SIZE];
+    let used = Seal::encode(generation, &seal.ranges, zeros, &mut encoded);
+    // The checksum, at byte 12, is that of the input's only if its contents were zeros as well.
+    assert_eq!(encoded[..12], place[..12]);
+    assert_eq!(encoded[16..used], place[16..used]);
+    let fixed = Seal::parse(&encoded, generation).expect("what was encoded is a seal");
+    let read = |crc: &mut Crc| {
+        zeros(crc);
+        Ok::<_, ()>(())
+    };
+    assert_eq!(fixed.ranges, seal.ranges);
+    assert_eq!(fixed.matches(read), Ok(true));
+    assert_eq!(seal.matches(read), Ok(fixed == seal));
 }

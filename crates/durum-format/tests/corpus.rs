@@ -19,6 +19,7 @@ use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::record::{self, Operation, RecordHeader, RingSalt};
 use durum_format::store::StoreHeader;
+use durum_format::twin::{SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage, State};
 use durum_format::types::type_id;
 use durum_format::{DEFAULT_BASE, SPACE_SIZE, UNIT};
 
@@ -51,7 +52,11 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 kind: PuddleKind::LogSpace,
                 ..log
             };
-            [header, log, log_space]
+            let twin = PuddleHeader {
+                kind: PuddleKind::Twin,
+                ..header
+            };
+            [header, log, log_space, twin]
                 .iter()
                 .map(|header| puddle::encode(header).to_vec())
                 .collect()
@@ -219,6 +224,20 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                 domain: "file".into(),
             };
             vec![store.encode().unwrap().into_bytes()]
+        }
+        "twin" => {
+            let state = |stage| State {
+                generation: 5,
+                stage,
+                is_settled: stage == Stage::Idle,
+            };
+            let ranges = [(0, 8), (4096, 5), (UNIT, SEAL_RANGE_MAX)]
+                .map(|(offset, length)| SealRange::new(DEFAULT_BASE + offset, length).unwrap());
+            let mut place = [0; SEAL_SIZE];
+            let used = Seal::encode(5, &ranges, |_| (), &mut place);
+            [Stage::Idle, Stage::Changing, Stage::Copying]
+                .map(|stage| [&state(stage).to_word().to_le_bytes(), &place[..used]].concat())
+                .to_vec()
         }
         _ => Vec::new(),
     }

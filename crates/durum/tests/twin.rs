@@ -659,9 +659,25 @@ fn a_copy_is_read_where_there_are_two_and_not_changed_by_who_reads() {
     let copy = pool
         .read_copy(|view| unsafe { std::ptr::from_ref(view.get(root).unwrap()) })
         .unwrap();
-    let main = copy.addr() == root.addr();
-    let result = pool.transaction(|tx| unsafe { tx.add(copy) });
-    assert!(main || matches!(result, Err(Error::NotInPool { .. })));
+    assert_eq!(copy.addr(), root.addr(), "main, as of the last commit");
+    pool.transaction(|tx| unsafe {
+        tx.add(root)?;
+        // Main is about to change, so that readers are sent to the other one.
+        let address = root.expose_provenance();
+        let copy = thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let root = std::ptr::with_exposed_provenance::<Root>(address);
+                pool.read_copy(|view| std::ptr::from_ref(view.get(root).unwrap()).addr())
+                    .unwrap()
+            });
+            reader.join().unwrap()
+        });
+        assert_ne!(copy, address);
+        let result = tx.add(std::ptr::with_exposed_provenance::<Root>(copy));
+        assert!(matches!(result, Err(Error::NotInPool { .. })), "{result:?}");
+        Ok::<_, Error>(())
+    })
+    .unwrap();
 }
 
 #[test]

@@ -224,16 +224,17 @@ static void a_pool_outlives_its_stores_handle(void) {
     CHECK_CODE(durum_store_close(store), DURUM_OK);
 }
 
-static void an_engine_that_is_not_there_is_refused(void) {
+static void pools_of_every_engine_are_made(void) {
     fixture f = fixture_new();
     durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
-    options.engine = DURUM_ENGINE_TWIN;
-    durum_pool *twin = durum_pool_create(f.store, "twin", &options);
-    if (twin == NULL) {
-        CHECK_CODE(durum_errorcode(), DURUM_E_ENGINE_MISSING);
-        CHECK(DURUM_E_GROUP(durum_errorcode()) == 2);
+    const uint32_t engines[] = {DURUM_ENGINE_HYBRID, DURUM_ENGINE_TWIN, DURUM_ENGINE_SHADOW};
+    const char *names[] = {"hybrid", "twin", "shadow"};
+    for (int at = 0; at < 3; at++) {
+        options.engine = engines[at];
+        durum_pool *pool = durum_pool_create(f.store, names[at], &options);
+        CHECK(pool != NULL);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
     }
-    CHECK_CODE(durum_pool_close(twin), DURUM_OK);
     fixture_close(&f);
 }
 
@@ -284,7 +285,7 @@ const test store_tests[] = {
     {"room_is_made_ahead", room_is_made_ahead},
     {"pools_are_made_opened_and_removed", pools_are_made_opened_and_removed},
     {"a_pool_outlives_its_stores_handle", a_pool_outlives_its_stores_handle},
-    {"an_engine_that_is_not_there_is_refused", an_engine_that_is_not_there_is_refused},
+    {"pools_of_every_engine_are_made", pools_of_every_engine_are_made},
     {"two_stores_are_open_beside_each_other_or_say_why_not",
      two_stores_are_open_beside_each_other_or_say_why_not},
     {"a_foreign_and_a_damaged_store_are_refused", a_foreign_and_a_damaged_store_are_refused},
