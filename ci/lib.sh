@@ -69,3 +69,8 @@ check() { # check NAME COMMAND...
         sed 's/^/    /' "$work/log" | tail -n 40 >&2
     fi
 }
+
+# The last whole line of what a killed program said: a kill cuts a write where it goes on in another page of the file.
+last_line() { # last_line FILE
+    tail -n 2 "$1" | awk -v whole="$(tail -c 1 "$1" | wc -l)" '{ lines[NR] = $0 } END { print lines[whole ? NR : NR - 1] }'
+}

@@ -116,8 +116,7 @@ killed_and_checked() { # killed_and_checked PROGRAM STORE WAIT_MS_MAX
     sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
     kill -KILL $pid
     wait $pid 2>/dev/null || true
-    # Each line is one small write, which a kill does not cut.
-    said=$(tail -n 1 "$work/said")
+    said=$(last_line "$work/said")
     length=$("$program" "$store" check) || return 1
     said=${said:-$previous}
     if [ "$length" -ne "$said" ] && [ "$length" -ne $((said + 1)) ]; then

@@ -85,7 +85,7 @@ killed_and_checked() { # killed_and_checked STORE ENGINE STRUCTURE
     sleep "0.$(printf %03d $((RANDOM % 150)))"
     kill -KILL $pid
     wait $pid 2>/dev/null || true
-    said=$(tail -n 1 "$work/said")
+    said=$(last_line "$work/said")
     found=$("$work/structures" "$@" check) || return 1
     said=${said:-$previous}
     if [ "$found" -ne "$said" ] && [ "$found" -ne $((said + 1)) ]; then
