@@ -21,6 +21,8 @@ cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$ta
 [ "${SUITE:-}" != kv ] || exec "$target/bench-build/release/durum-bench-kv" --out "$target/bench" "$@"
 [ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-kv" --out "$target/bench"
 
+# Recovery after kills has a program of its own.
+case "${SUITE:-}" in twin | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-recovery" ;; esac
 # The operations of the typed interface, one by one, have a program of their own; then come its structures.
 case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-typed" ;; esac
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"

@@ -76,6 +76,8 @@ pub struct Scale {
     pub ring: usize,
     /// Operations of each YCSB workload.
     pub requests: usize,
+    /// Operations of each thread in the rows of structures that threads share.
+    pub shared: usize,
     /// Integers that the swap rows draw from.
     pub integers: usize,
     /// Swaps of the row with one swap per transaction; the others do as many in fewer transactions.
@@ -101,6 +103,7 @@ impl Scale {
             elements: 1_000_000,
             ring: 10_000,
             requests: 1_000_000,
+            shared: 200_000,
             integers: 10_000,
             swaps: 200_000,
             small: 100_000,
@@ -118,6 +121,7 @@ impl Scale {
             elements: 200,
             ring: 200,
             requests: 200,
+            shared: 100,
             integers: 10_000,
             swaps: 1024,
             small: 100,
@@ -135,6 +139,7 @@ impl Scale {
             elements: 20_000,
             ring: 10_000,
             requests: 20_000,
+            shared: 4_000,
             integers: 10_000,
             swaps: 10_240,
             small: 5_000,
@@ -190,7 +195,7 @@ pub struct TreeInputs {
 
 /// Makes the inputs of the tree rows.
 pub fn tree(scale: &Scale) -> TreeInputs {
-    let entries = entries(scale);
+    let entries = entries(scale.elements);
     let mut random = Random::new(3);
     let mut shuffled = || {
         let mut keys: Vec<u64> = entries.iter().map(|entry| entry.key).collect();
@@ -238,7 +243,7 @@ pub struct MapInputs {
 
 /// Makes the inputs of the map rows.
 pub fn map(scale: &Scale) -> MapInputs {
-    let entries = entries(scale);
+    let entries = entries(scale.elements);
     let digest = |seed| Value::of(seed).digest();
     let mut state = entries.clone();
     let mut random = Random::new(4);
@@ -276,13 +281,77 @@ pub fn map(scale: &Scale) -> MapInputs {
     }
 }
 
+/// Inputs of the rows of a structure that threads share; they run one after the other on the same structure.
+#[derive(Debug)]
+pub struct SharedInputs {
+    /// Entries to load.
+    pub entries: Vec<Op>,
+    /// Updates, half of each, and reads: by one thread, then by two.
+    pub rows: Vec<SharedRow>,
+}
+
+/// Inputs of one of those rows.
+#[derive(Debug)]
+pub struct SharedRow {
+    /// The operations of each thread, as many of each. Threads have keys of their own, so that there is one right answer.
+    pub threads: Vec<ThreadOps>,
+    /// What a walk finds after all of them.
+    pub walk: Walk,
+}
+
+/// What one thread does.
+#[derive(Debug)]
+pub struct ThreadOps {
+    /// The operations, in order.
+    pub ops: Vec<Op>,
+    /// The sum of the values that the reads find; in the map, of their digests.
+    pub read_sum: u64,
+}
+
+/// Makes the inputs of a structure with so many entries, where `content` is what a read finds of a value.
+pub fn shared(scale: &Scale, entries_count: usize, content: fn(u64) -> u64) -> SharedInputs {
+    let entries = entries(entries_count);
+    let mut state = entries.clone();
+    let mut random = Random::new(5);
+    let mut row = |update_percent: usize, threads: usize| {
+        let ops_of = |thread: usize| {
+            let mut read_sum = 0u64;
+            let mut ops = Vec::with_capacity(scale.shared);
+            for _ in 0..scale.shared {
+                let entry = &mut state[random.below(entries_count / threads) * threads + thread];
+                let mut op = Op {
+                    key: entry.key,
+                    value: 0,
+                };
+                if random.below(100) < update_percent {
+                    op.value = random.bits() | 1;
+                    entry.value = op.value;
+                } else {
+                    read_sum = read_sum.wrapping_add(content(entry.value));
+                }
+                ops.push(op);
+            }
+            ThreadOps { ops, read_sum }
+        };
+        SharedRow {
+            threads: (0..threads).map(ops_of).collect(),
+            walk: walk_of(&state, content),
+        }
+    };
+    let mut rows = Vec::new();
+    for update_percent in [100, 50, 0] {
+        rows.extend([row(update_percent, 1), row(update_percent, 2)]);
+    }
+    SharedInputs { entries, rows }
+}
+
 /// Entries with distinct random keys (`mix` is a bijection) and random values that are not 0.
-fn entries(scale: &Scale) -> Vec<Op> {
+fn entries(count: usize) -> Vec<Op> {
     let entry = |i: u64| Op {
         key: mix(i),
         value: mix(!i) | 1,
     };
-    (0..scale.elements as u64).map(entry).collect()
+    (0..count as u64).map(entry).collect()
 }
 
 fn walk_of(entries: &[Op], content: fn(u64) -> u64) -> Walk {

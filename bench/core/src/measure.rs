@@ -1,6 +1,6 @@
 //! Time and counts of a batch, and what to make of several rounds.
 
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -164,30 +164,40 @@ impl Meter {
         }
         let total = ops * workers.len();
         self.measure_elapsed(total, || {
-            let gate = Barrier::new(workers.len() + 1);
-            thread::scope(|scope| {
-                let mut threads = Vec::with_capacity(workers.len());
-                for worker in &mut workers {
-                    let gate = &gate;
-                    threads.push(scope.spawn(move || {
-                        gate.wait();
-                        time_each(ops, worker)
-                    }));
-                }
-                let begin = Instant::now();
-                gate.wait();
-                let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-                let elapsed = begin.elapsed();
-                let mut all = Vec::with_capacity(total);
-                for result in results {
-                    match result {
-                        Ok(latencies) => all.append(&mut latencies?),
-                        Err(panic) => std::panic::resume_unwind(panic),
-                    }
-                }
-                Ok((elapsed, all))
-            })
+            let timed = workers
+                .iter_mut()
+                .map(|worker| move || time_each(ops, worker));
+            let (elapsed, latencies) = run_together(timed.collect())?;
+            Ok((elapsed, latencies.concat()))
         })
+    }
+
+    /// Runs workers that do `ops` operations each, at the same time, on a thread each; a lone one runs on this thread. With several the
+    /// time is elapsed time whatever the clock.
+    ///
+    /// # Errors
+    /// The first that a worker returned; the others finish.
+    pub fn measure_together<W, R>(
+        &mut self,
+        ops: usize,
+        mut workers: Vec<W>,
+    ) -> Result<(Sample, Vec<R>)>
+    where
+        W: FnOnce() -> Result<R> + Send,
+        R: Send,
+    {
+        if let [_] = &workers[..] {
+            let run = || workers.drain(..).map(|run| run()).collect::<Result<_>>();
+            let (sample, results) = self.measure(ops, run);
+            return Ok((sample, results?));
+        }
+        let (mut results, total) = (Vec::new(), ops * workers.len());
+        let sample = self.measure_elapsed(total, || {
+            let (elapsed, all) = run_together(workers)?;
+            results = all;
+            Ok((elapsed, Vec::new()))
+        })?;
+        Ok((sample, results))
     }
 
     /// A sample of `total` operations of all threads, which `run` times.
@@ -221,6 +231,36 @@ impl Meter {
     pub fn processor_share(&self) -> Option<f64> {
         (self.wall_ns > 0.0).then(|| self.cpu_ns / self.wall_ns)
     }
+}
+
+/// Runs each worker on a thread of its own; they begin together. How long it took them, and what they returned.
+fn run_together<W, R>(workers: Vec<W>) -> Result<(Duration, Vec<R>)>
+where
+    W: FnOnce() -> Result<R> + Send,
+    R: Send,
+{
+    let gate = Barrier::new(workers.len() + 1);
+    thread::scope(|scope| {
+        let start = |(index, worker): (usize, W)| {
+            let gate = &gate;
+            scope.spawn(move || {
+                spread_out(index);
+                gate.wait();
+                worker()
+            })
+        };
+        let threads: Vec<_> = workers.into_iter().enumerate().map(start).collect();
+        let begin = Instant::now();
+        gate.wait();
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let elapsed = begin.elapsed();
+        let unwound = |result: thread::Result<_>| match result {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let all = results.into_iter().map(unwound).collect::<Result<_>>()?;
+        Ok((elapsed, all))
+    })
 }
 
 fn time_each(ops: usize, worker: &mut impl FnMut(usize) -> Result<()>) -> Result<Vec<u64>> {
@@ -259,6 +299,9 @@ pub struct Pinned {
     before: libc::cpu_set_t,
 }
 
+/// The processors that there are, while the measuring thread stays on one of them.
+static PROCESSORS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 /// Keeps this thread on one processor, the last that it may use: interrupts mostly go to the first. `None` where the
 /// system refuses.
 pub fn pin() -> Option<Pinned> {
@@ -269,17 +312,39 @@ pub fn pin() -> Option<Pinned> {
         return None;
     }
     // SAFETY: the index is below CPU_SETSIZE.
-    let processor =
-        (0..libc::CPU_SETSIZE as usize).rfind(|cpu| unsafe { libc::CPU_ISSET(*cpu, &before) })?;
+    let is_usable = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &before) };
+    let processors: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(is_usable).collect();
+    let processor = *processors.last()?;
+    if !stay_on(processor) {
+        return None;
+    }
+    *PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner) = processors;
+    Some(Pinned { processor, before })
+}
+
+/// Keeps this thread, one of several that work at the same time, on a processor of its own as far as there are enough: it has inherited
+/// the place of the measuring thread. Nothing, where that goes where it likes.
+fn spread_out(index: usize) {
+    let processors = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(processor) = processors.iter().rev().cycle().nth(index) {
+        stay_on(*processor);
+    }
+}
+
+fn stay_on(processor: usize) -> bool {
     // SAFETY: an all-zero set is a valid, empty one.
     let mut chosen: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the index is below CPU_SETSIZE.
     unsafe { libc::CPU_SET(processor, &mut chosen) };
-    set_affinity(&chosen).then_some(Pinned { processor, before })
+    set_affinity(&chosen)
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        PROCESSORS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         set_affinity(&self.before);
     }
 }

@@ -57,6 +57,10 @@ pub trait Side {
     fn map(&self, _dir: &Path, _bucket_bits: u32) -> Result<Box<dyn Map>> {
         Error::not_taken(self.name())
     }
+    /// An empty structure that several threads use.
+    fn shared(&self, _dir: &Path, _shape: SharedShape) -> Result<Box<dyn Shared>> {
+        Error::not_taken(self.name())
+    }
     /// An empty key-value store on a disk.
     fn puts(&self, _dir: &Path, _shape: &PutsShape) -> Result<Box<dyn Puts>> {
         Error::not_taken(self.name())
@@ -125,7 +129,7 @@ pub trait Tree {
     /// Inserts each entry.
     fn insert(&mut self, entries: &[Op]) -> Result<()>;
     /// The sum of the values of the keys that are there.
-    fn lookup(&mut self, keys: &[u64]) -> u64;
+    fn lookup(&self, keys: &[u64]) -> u64;
     /// Deletes each key; how many were there.
     fn delete(&mut self, keys: &[u64]) -> Result<u64>;
     /// Walks the tree in order.
@@ -139,6 +143,30 @@ pub trait Map {
     /// Reads and updates of keys that are there; the sum of the digests of what was read. A read is no transaction.
     fn run(&mut self, ops: &[Op]) -> Result<u64>;
     /// Walks the map.
+    fn walk(&mut self) -> Walk;
+}
+
+/// A structure that threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedShape {
+    /// A B-tree of order 8.
+    Tree,
+    /// A chained hash map with `1 << bucket_bits` buckets.
+    Map {
+        /// log2 of the number of buckets.
+        bucket_bits: u32,
+    },
+}
+
+/// A structure that several threads use. The side keeps them apart in the way that its users do.
+pub trait Shared: Sync {
+    /// Inserts each entry; the keys are not there yet.
+    fn load(&mut self, entries: &[Op]) -> Result<()>;
+    /// Replaces the value of a key that is there: in the map in one transaction, in the tree by one that deletes the key and one that inserts it.
+    fn update(&self, op: &Op) -> Result<()>;
+    /// The value of the key, in the map its digest; 0 if it is not there. Nothing becomes durable.
+    fn read(&self, key: u64) -> u64;
+    /// Walks the structure.
     fn walk(&mut self) -> Walk;
 }
 

@@ -5,6 +5,8 @@ pub mod durum;
 #[cfg(feature = "peers")]
 pub mod kv;
 pub mod lines;
+mod locked;
+pub mod medium;
 pub mod overwrite;
 pub mod plain;
 #[cfg(feature = "peers")]
@@ -37,9 +39,26 @@ pub fn twin() -> Vec<Box<dyn Side>> {
         #[cfg(feature = "peers")]
         Box::new(pmdk::Pmdk),
         Box::new(durum::Durum::twin()),
+        Box::new(durum::Durum::twin_left_right()),
         Box::new(plain::Flush1::default()),
         Box::new(plain::Volatile::default()),
     ]
+}
+
+/// The sides of the suite of media.
+pub fn media() -> Vec<Box<dyn Side>> {
+    let mut sides: Vec<Box<dyn Side>> = Vec::new();
+    for medium in medium::Medium::all() {
+        let engines = [
+            durum::Durum::twin(),
+            durum::Durum::twin_basic(),
+            durum::Durum::shadow(),
+        ];
+        sides.extend(
+            engines.map(|engine| Box::new(medium::OnMedium::new(engine, medium)) as Box<dyn Side>),
+        );
+    }
+    sides
 }
 
 /// The sides of the suite of latencies, the peer first.

@@ -11,6 +11,7 @@ pub mod tree;
 use durum::Described;
 
 use crate::error::Result;
+use crate::inputs::{Op, Walk};
 
 /// Memory that a data structure lives in.
 pub trait Memory {
@@ -84,3 +85,32 @@ pub trait Update {
 pub trait Stored: Copy + Described {}
 
 impl<T: Copy + Described> Stored for T {}
+
+/// A structure that threads use in turns: one of them changes it, or any number of them read.
+///
+/// # Safety
+/// Any thread may use it, and several may read at the same time.
+pub unsafe trait InTurns {
+    /// Transactions of an update.
+    const STEPS: usize;
+    /// Inserts each entry; the keys are not there yet.
+    fn load(&mut self, entries: &[Op]) -> Result<()>;
+    /// One transaction of an update that replaces the value of a key.
+    fn update(&mut self, step: usize, op: &Op) -> Result<()>;
+    /// The value of a key, in the map its digest; 0 if it is not there.
+    fn read(&self, key: u64) -> u64;
+    /// Walks the structure.
+    fn walk(&mut self) -> Walk;
+}
+
+/// A structure of which there are two copies at a constant distance.
+pub trait InCopies: InTurns {
+    /// [`InTurns::read`], in what lies `distance` bytes behind the structure.
+    fn read_at(&self, key: u64, distance: usize) -> u64;
+}
+
+/// What lies `distance` bytes behind an object.
+#[inline]
+fn copy_of<T>(object: *const T, distance: usize) -> *const T {
+    std::ptr::with_exposed_provenance(object.expose_provenance() + distance)
+}

@@ -15,6 +15,7 @@ mod commits;
 mod list;
 mod map;
 mod puts;
+mod shared;
 mod swap;
 mod tree;
 
@@ -85,7 +86,14 @@ pub const SUITES: &[Suite] = &[
         name: "twin",
         place: Place::Memory,
         sides: sides::twin,
-        workloads: core,
+        workloads: twin,
+        table: by_engine::format,
+    },
+    Suite {
+        name: "media",
+        place: Place::Memory,
+        sides: sides::media,
+        workloads: swaps,
         table: by_engine::format,
     },
     Suite {
@@ -124,6 +132,16 @@ fn core(scale: &Scale) -> Vec<Box<dyn Workload>> {
         Box::new(tree::TreeWorkload::new(scale)),
         Box::new(map::MapWorkload::new(scale)),
     ]
+}
+
+fn twin(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    let shared = shared::SharedWorkload::all(scale);
+    let shared = shared.map(|workload| Box::new(workload) as Box<dyn Workload>);
+    core(scale).into_iter().chain(shared).collect()
+}
+
+fn swaps(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    vec![Box::new(swap::SwapWorkload::new(scale))]
 }
 
 fn latency(scale: &Scale) -> Vec<Box<dyn Workload>> {

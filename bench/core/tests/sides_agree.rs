@@ -189,7 +189,7 @@ impl side::Tree for ForgetfulTree {
         self.0.insert(entries)
     }
 
-    fn lookup(&mut self, keys: &[u64]) -> u64 {
+    fn lookup(&self, keys: &[u64]) -> u64 {
         self.0.lookup(keys)
     }
 

@@ -270,7 +270,7 @@ impl Tree {
     }
 
     /// Sum of the values of the keys that are there.
-    pub fn lookup(&mut self, keys: &[u64]) -> u64 {
+    pub fn lookup(&self, keys: &[u64]) -> u64 {
         // SAFETY: the handle is open; `keys` has the length that is passed.
         unsafe { ffi::peer_tree_lookup(self.raw, keys.as_ptr(), keys.len()) }
     }
@@ -304,6 +304,14 @@ impl Map {
     pub fn load(&mut self, entries: &[Op]) -> Result<(), PeerError> {
         // SAFETY: the handle is open; `entries` has the length that is passed.
         check(unsafe { ffi::peer_map_load(self.raw, entries.as_ptr(), entries.len()) })
+    }
+
+    /// The digest of the key's value; 0 if it is not there.
+    pub fn read(&self, key: u64) -> u64 {
+        let (op, mut sum) = (Op { key, value: 0 }, 0);
+        // SAFETY: the handle is open; one operation, a read; `sum` is valid for the call. A read does not fail.
+        unsafe { ffi::peer_map_run(self.raw, &raw const op, 1, &raw mut sum) };
+        sum
     }
 
     /// Reads and updates; the sum of the digests of what was read.

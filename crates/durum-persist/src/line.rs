@@ -80,6 +80,11 @@ pub fn instruction() -> Instruction {
     Instruction::from_code(state as u8)
 }
 
+/// Whether this processor can execute the instruction.
+pub fn has(instruction: Instruction) -> bool {
+    arch::has(instruction)
+}
+
 /// Replaces the instruction for the whole process, for benchmarks and tests. With
 /// [`Instruction::None`] on a machine whose caches are volatile, nothing is durable any more.
 ///

@@ -4,19 +4,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use durum::{Engine, Pool, PoolOptions, Store, StoreOptions};
+use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, TwinMode};
 
 use crate::error::{Error, Result};
-use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, Side};
+use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, SharedShape, Side};
 use crate::sides::arena::ARENA_SIZE;
 use crate::structures::{list, map, tree};
 
 mod cells;
+mod combined;
 mod edits;
 mod memory;
 mod puts;
 mod swap;
 
+use combined::Combined;
 use memory::DurumMemory;
 
 /// How a program announces its changes.
@@ -36,6 +38,7 @@ pub struct Durum {
     style: Style,
     domain: &'static str,
     updates_home: bool,
+    twin_mode: TwinMode,
 }
 
 impl Durum {
@@ -47,6 +50,7 @@ impl Durum {
             style: Style::Deferred,
             domain: "dram",
             updates_home: true,
+            twin_mode: TwinMode::Log,
         }
     }
 
@@ -56,8 +60,7 @@ impl Durum {
             name: "shadow",
             engine: Engine::Shadow,
             style: Style::InPlace,
-            domain: "dram",
-            updates_home: true,
+            ..Self::hybrid()
         }
     }
 
@@ -67,6 +70,24 @@ impl Durum {
             name: "twin",
             engine: Engine::Twin,
             ..Self::shadow()
+        }
+    }
+
+    /// The Twin engine that copies all that is in use.
+    pub fn twin_basic() -> Durum {
+        Durum {
+            name: "twin_basic",
+            twin_mode: TwinMode::Basic,
+            ..Self::twin()
+        }
+    }
+
+    /// The Twin engine whose readers read beside a writer.
+    pub fn twin_left_right() -> Durum {
+        Durum {
+            name: "twin_lr",
+            twin_mode: TwinMode::LeftRight,
+            ..Self::twin()
         }
     }
 
@@ -101,10 +122,12 @@ impl Durum {
     fn open(&self, dir: &Path) -> Result<Arc<TempPool>> {
         let path = dir.join(self.name);
         let said = || Error::side(self.name);
+        let mut options = PoolOptions::new().engine(self.engine);
+        if self.engine == Engine::Twin {
+            options = options.twin_mode(self.twin_mode);
+        }
         let store = Store::create(&path, StoreOptions::new()).map_err(said())?;
-        let pool = store
-            .create_pool("bench", PoolOptions::new().engine(self.engine))
-            .map_err(said())?;
+        let pool = store.create_pool("bench", options).map_err(said())?;
         if self.domain == "dram" {
             pool.reserve(ARENA_SIZE as u64).map_err(said())?;
         }
@@ -154,6 +177,22 @@ impl Side for Durum {
 
     fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn side::Map>> {
         Ok(Box::new(map::Map::new(self.memory(dir)?, bucket_bits)?))
+    }
+
+    fn shared(&self, dir: &Path, shape: SharedShape) -> Result<Box<dyn side::Shared>> {
+        let memory = self.memory(dir)?;
+        let temp = memory.temp.clone();
+        let reads_copy = self.twin_mode == TwinMode::LeftRight;
+        Ok(match shape {
+            SharedShape::Tree => {
+                let tree = tree::Tree::new(memory)?;
+                Box::new(Combined::new(self.name, temp, reads_copy, tree))
+            }
+            SharedShape::Map { bucket_bits } => {
+                let map = map::Map::new(memory, bucket_bits)?;
+                Box::new(Combined::new(self.name, temp, reads_copy, map))
+            }
+        })
     }
 
     fn puts(&self, dir: &Path, shape: &PutsShape) -> Result<Box<dyn side::Puts>> {

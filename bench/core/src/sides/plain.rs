@@ -11,8 +11,9 @@ use durum_persist::{Site, line};
 
 use super::arena::Arena;
 use super::lines::Lines;
+use super::locked::Locked;
 use crate::error::{Error, Result};
-use crate::side::{self, Role, Side};
+use crate::side::{self, Role, SharedShape, Side};
 use crate::structures::{Memory, Stored, Update, list, map, tree};
 
 pub(super) mod cells;
@@ -151,6 +152,16 @@ impl<W: Written> Side for Plain<W> {
 
     fn map(&self, dir: &Path, bucket_bits: u32) -> Result<Box<dyn side::Map>> {
         Ok(Box::new(map::Map::new(self.memory(dir)?, bucket_bits)?))
+    }
+
+    fn shared(&self, dir: &Path, shape: SharedShape) -> Result<Box<dyn side::Shared>> {
+        let memory = self.memory(dir)?;
+        Ok(match shape {
+            SharedShape::Tree => Box::new(Locked::new(tree::Tree::new(memory)?)),
+            SharedShape::Map { bucket_bits } => {
+                Box::new(Locked::new(map::Map::new(memory, bucket_bits)?))
+            }
+        })
     }
 }
 

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use durum_bench_peers as peers;
 
+use super::locked::Locked;
 use crate::error::{Error, Result};
 use crate::inputs::{Op, Walk};
-use crate::side::{self, AREA_SIZE, Role, Side};
+use crate::side::{self, AREA_SIZE, Role, SharedShape, Side};
+use crate::structures::InTurns;
 
 /// Bytes of a pool file: about twice what the largest workload needs.
 const POOL_SIZE: usize = 384 << 20;
@@ -75,6 +77,20 @@ impl Side for Pmdk {
         Ok(Box::new(
             peers::Map::open(&dir.join(NAME), POOL_SIZE, bucket_bits).map_err(said)?,
         ))
+    }
+
+    fn shared(&self, dir: &Path, shape: SharedShape) -> Result<Box<dyn side::Shared>> {
+        let path = dir.join(NAME);
+        Ok(match shape {
+            SharedShape::Tree => {
+                let tree = peers::Tree::open(&path, POOL_SIZE).map_err(said)?;
+                Box::new(Locked::new(tree))
+            }
+            SharedShape::Map { bucket_bits } => {
+                let map = peers::Map::open(&path, POOL_SIZE, bucket_bits).map_err(said)?;
+                Box::new(Locked::new(map))
+            }
+        })
     }
 }
 
@@ -169,7 +185,7 @@ impl side::Tree for peers::Tree {
         self.insert(ops(entries)).map_err(said)
     }
 
-    fn lookup(&mut self, keys: &[u64]) -> u64 {
+    fn lookup(&self, keys: &[u64]) -> u64 {
         self.lookup(keys)
     }
 
@@ -193,5 +209,50 @@ impl side::Map for peers::Map {
 
     fn walk(&mut self) -> Walk {
         walk(self.walk())
+    }
+}
+
+// SAFETY: libpmemobj's objects may be used from any thread; reading only reads.
+unsafe impl InTurns for peers::Tree {
+    const STEPS: usize = 2;
+
+    fn load(&mut self, entries: &[Op]) -> Result<()> {
+        side::Tree::insert(self, entries)
+    }
+
+    fn update(&mut self, step: usize, op: &Op) -> Result<()> {
+        match step {
+            0 => side::Tree::delete(self, &[op.key]).map(drop),
+            _ => side::Tree::insert(self, std::slice::from_ref(op)),
+        }
+    }
+
+    fn read(&self, key: u64) -> u64 {
+        self.lookup(&[key])
+    }
+
+    fn walk(&mut self) -> Walk {
+        side::Tree::walk(self)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl InTurns for peers::Map {
+    const STEPS: usize = 1;
+
+    fn load(&mut self, entries: &[Op]) -> Result<()> {
+        side::Map::load(self, entries)
+    }
+
+    fn update(&mut self, _: usize, op: &Op) -> Result<()> {
+        side::Map::run(self, std::slice::from_ref(op)).map(drop)
+    }
+
+    fn read(&self, key: u64) -> u64 {
+        self.read(key)
+    }
+
+    fn walk(&mut self) -> Walk {
+        side::Map::walk(self)
     }
 }

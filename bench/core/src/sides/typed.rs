@@ -292,7 +292,7 @@ impl<P: PoolType> side::Tree for Open<Entries<P>, P> {
         Ok(())
     }
 
-    fn lookup(&mut self, keys: &[u64]) -> u64 {
+    fn lookup(&self, keys: &[u64]) -> u64 {
         let map = self.root.borrow();
         let found = keys.iter().filter_map(|key| map.get(key));
         found.fold(0u64, |sum, value| sum.wrapping_add(*value))

@@ -1,6 +1,6 @@
 //! A chained hash map with a fixed number of buckets, 8-byte keys and values of one size.
 
-use super::{Memory, Stored, Update};
+use super::{InCopies, InTurns, Memory, Stored, Update, copy_of};
 use crate::error::Result;
 use crate::inputs::{Op, Value, Walk};
 use crate::side::{self, LARGE_VALUE, SMALL_VALUE};
@@ -140,6 +140,46 @@ impl<M: Memory> side::Map for Map<M, Value> {
             walk.count += 1;
         });
         walk
+    }
+}
+
+// SAFETY: reading only reads, and the memory is not used meanwhile.
+unsafe impl<M: Memory> InTurns for Map<M, Value> {
+    const STEPS: usize = 1;
+
+    fn load(&mut self, entries: &[Op]) -> Result<()> {
+        side::Map::load(self, entries)
+    }
+
+    #[inline]
+    fn update(&mut self, _: usize, op: &Op) -> Result<()> {
+        side::Map::run(self, std::slice::from_ref(op)).map(drop)
+    }
+
+    #[inline]
+    fn read(&self, key: u64) -> u64 {
+        self.read_at(key, 0)
+    }
+
+    fn walk(&mut self) -> Walk {
+        side::Map::walk(self)
+    }
+}
+
+impl<M: Memory> InCopies for Map<M, Value> {
+    #[inline]
+    fn read_at(&self, key: u64, distance: usize) -> u64 {
+        // SAFETY: an element of the array, in the copy; nobody changes it meanwhile.
+        let mut node: *const Node<Value> = unsafe { *copy_of(self.bucket(key), distance) };
+        while !node.is_null() {
+            // SAFETY: a node of the map, by the invariant, in the copy.
+            let seen = unsafe { &*copy_of(node, distance) };
+            if seen.key == key {
+                return seen.value.digest();
+            }
+            node = seen.next;
+        }
+        0
     }
 }
 

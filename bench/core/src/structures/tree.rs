@@ -6,7 +6,7 @@
 
 use std::ptr::null_mut;
 
-use super::{Memory, Update};
+use super::{InCopies, InTurns, Memory, Update, copy_of};
 use crate::error::Result;
 use crate::inputs::{Op, Walk};
 use crate::side;
@@ -110,23 +110,9 @@ impl<M: Memory> side::Tree for Tree<M> {
         Ok(())
     }
 
-    fn lookup(&mut self, keys: &[u64]) -> u64 {
-        let mut sum = 0u64;
-        for key in keys {
-            // SAFETY: the invariant of `top`.
-            let mut node = unsafe { (*self.top).node };
-            while !node.is_null() {
-                // SAFETY: a node of the tree, by the invariant; nobody writes meanwhile.
-                let seen = unsafe { &*node };
-                let place = seen.place_of(*key);
-                if seen.has_key(place, *key) {
-                    sum = sum.wrapping_add(seen.values[place]);
-                    break;
-                }
-                node = seen.children[place];
-            }
-        }
-        sum
+    fn lookup(&self, keys: &[u64]) -> u64 {
+        keys.iter()
+            .fold(0, |sum, key| sum.wrapping_add(self.read_at(*key, 0)))
     }
 
     fn delete(&mut self, keys: &[u64]) -> Result<u64> {
@@ -153,6 +139,50 @@ impl<M: Memory> side::Tree for Tree<M> {
         // SAFETY: the invariant of `top`.
         unsafe { walk_node((*self.top).node, &mut state) };
         state.0
+    }
+}
+
+// SAFETY: reading only reads, and the memory is not used meanwhile.
+unsafe impl<M: Memory> InTurns for Tree<M> {
+    const STEPS: usize = 2;
+
+    fn load(&mut self, entries: &[Op]) -> Result<()> {
+        side::Tree::insert(self, entries)
+    }
+
+    #[inline]
+    fn update(&mut self, step: usize, op: &Op) -> Result<()> {
+        match step {
+            0 => side::Tree::delete(self, &[op.key]).map(drop),
+            _ => side::Tree::insert(self, std::slice::from_ref(op)),
+        }
+    }
+
+    #[inline]
+    fn read(&self, key: u64) -> u64 {
+        self.read_at(key, 0)
+    }
+
+    fn walk(&mut self) -> Walk {
+        side::Tree::walk(self)
+    }
+}
+
+impl<M: Memory> InCopies for Tree<M> {
+    #[inline]
+    fn read_at(&self, key: u64, distance: usize) -> u64 {
+        // SAFETY: the invariant of `top`, in the copy; nobody writes meanwhile.
+        let mut node: *const Node = unsafe { (*copy_of(self.top, distance)).node };
+        while !node.is_null() {
+            // SAFETY: a node of the tree, by the invariant, in the copy.
+            let seen = unsafe { &*copy_of(node, distance) };
+            let place = seen.place_of(key);
+            if seen.has_key(place, key) {
+                return seen.values[place];
+            }
+            node = seen.children[place];
+        }
+        0
     }
 }
 

@@ -338,6 +338,8 @@ pub fn is_noticed(medium: Medium, step: Site, run: &Workload) -> bool {
     let mut campaign = on_shadow(run.campaign(medium));
     campaign.skip = Some(step);
     let mut recording = campaign.record_after(run.before, run.run);
+    // Looked for among all crashes, until it is found.
+    recording.plan.points_max = None;
     recording.plan.nested_one_in = 0;
     recording.plan.keep_failed = false;
     match recording.explore() {
