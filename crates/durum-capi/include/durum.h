@@ -129,6 +129,12 @@
 // The thread reads, and an update would wait for that to end.
 #define DURUM_E_UPDATE_IN_READ 121
 
+// The pool has no copies that readers may read: it needs DURUM_ENGINE_TWIN and DURUM_POOL_LEFT_RIGHT.
+#define DURUM_E_NO_COPIES 122
+
+// The thread reads a copy, and a change would wait for that to end.
+#define DURUM_E_READS_COPY 123
+
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
 
@@ -294,6 +300,12 @@
 // Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses the pool.
 #define DURUM_POOL_SINGLE_THREADED 16
 
+// A pool of DURUM_ENGINE_TWIN: a commit copies all that is in use, where it differs, and not what was announced. For comparisons, and for pools of some pages.
+#define DURUM_POOL_BASIC_COPIES 32
+
+// A pool of DURUM_ENGINE_TWIN: threads may read it beside a transaction, without waiting (durum_pool_read_copy).
+#define DURUM_POOL_LEFT_RIGHT 64
+
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
 
@@ -406,6 +418,19 @@ typedef struct durum_pool_options {
 // What an update or a read runs. Not 0: an update is not to be kept.
 typedef int (*durum_body)(void *arg);
 
+// The copy of a pool that a reader sees.
+typedef struct durum_copy {
+    // What to add to the address of an object of the pool to read it: 0, or the distance between the copies.
+    size_t distance;
+    // The first address at which objects may lie. What lies elsewhere, or 0, is not to be moved.
+    size_t start;
+    // The bytes from there in which they do.
+    size_t size;
+} durum_copy;
+
+// What durum_pool_read_copy runs. `copy` is valid until it returns.
+typedef int (*durum_copy_body)(const struct durum_copy *copy, void *arg);
+
 // The state of one DURUM_TX_BEGIN block. The macros make and use it.
 typedef struct durum_block {
     // The block around it on this thread.
@@ -498,8 +523,8 @@ int durum_store_close(struct durum_store *store);
 // defaults. Close each handle with durum_pool_close.
 //
 // Returns NULL on failure:
-// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_ENGINE_MISSING,
-// DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
+// DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_open(struct durum_store *store,
                                    const char *name,
@@ -599,13 +624,15 @@ DURUM_MUST_CHECK
 int durum_persist(const void *ptr,
                   size_t len);
 
-// Whether the address lies in an open pool of this process: 1 or 0. Takes its time: for what fails, not for what works.
+// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody may store: 1 or 0. Takes its time: for what
+// fails, not for what works.
 int durum_in_pool(const void *ptr);
 
 // Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 // durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
 //
-// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
+// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_READS_COPY the pool is of DURUM_ENGINE_TWIN, and the thread reads a copy; DURUM_E_POISONED,
+// DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
 DURUM_MUST_CHECK
 int durum_tx_begin(struct durum_pool *pool);
 
@@ -693,7 +720,8 @@ int durum_tx_volatile(void *ptr,
 // a code of durum (DURUM_E_*), the message goes along.
 //
 // DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread reads this pool;
-// DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and durum_tx_commit.
+// DURUM_E_READS_COPY it reads a copy; DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and
+// durum_tx_commit.
 DURUM_MUST_CHECK
 int durum_pool_update(struct durum_pool *pool,
                       durum_body body,
@@ -702,12 +730,25 @@ int durum_pool_update(struct durum_pool *pool,
 // Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
 // an update of this pool it is a call.
 //
-// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_POISONED, DURUM_E_FORKED,
-// DURUM_E_ARGUMENT.
+// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_READS_COPY it reads a copy;
+// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_pool_read(struct durum_pool *pool,
                     durum_body body,
                     void *arg);
+
+// Runs `body(copy, arg)` on what is committed, beside an update that changes the pool and without waiting for it, for pools that are open with DURUM_POOL_LEFT_RIGHT. `body` sees one
+// copy of the pool, all of it as of one commit; it adds `copy->distance` to the address of each object before it reads there, also to those that it reads from pointers in objects. Nobody
+// changes the copy meanwhile, nor may `body`. A commit waits until it has returned, so it must not wait for other threads' updates, nor be left by longjmp, an exception or pthread_exit.
+//
+// Within another one on this pool it is a call and sees the same copy; within an update of this pool it is a call and sees what that has changed. Inside of it, updates and transactions
+// of pools of DURUM_ENGINE_TWIN are refused, and durum_pool_read of them, with DURUM_E_READS_COPY.
+//
+// What `body` returned; or, if it was not called, DURUM_E_NO_COPIES the pool is not open so; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+DURUM_MUST_CHECK
+int durum_pool_read_copy(struct durum_pool *pool,
+                         durum_copy_body body,
+                         void *arg);
 
 // Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates and reads of the pool wait, in all
 // threads. The handle must stay open until then. It is never combined with others: durum_pool_update costs fewer fences.

@@ -52,6 +52,10 @@ pub const DURUM_E_SECTION_ENGINE: c_int = 119;
 pub const DURUM_E_TX_SIZE: c_int = 120;
 /// The thread reads, and an update would wait for that to end.
 pub const DURUM_E_UPDATE_IN_READ: c_int = 121;
+/// The pool has no copies that readers may read: it needs DURUM_ENGINE_TWIN and DURUM_POOL_LEFT_RIGHT.
+pub const DURUM_E_NO_COPIES: c_int = 122;
+/// The thread reads a copy, and a change would wait for that to end.
+pub const DURUM_E_READS_COPY: c_int = 123;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -121,6 +125,8 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::SectionInside { .. } => DURUM_E_IN_TRANSACTION,
         Error::InsideTransaction { .. } => DURUM_E_IN_TRANSACTION,
         Error::UpdateInRead { .. } => DURUM_E_UPDATE_IN_READ,
+        Error::NoCopies { .. } => DURUM_E_NO_COPIES,
+        Error::ReadsCopy { .. } => DURUM_E_READS_COPY,
         Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
         Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,
         Error::LogMisuse { .. } => DURUM_E_LOG_MISUSE,

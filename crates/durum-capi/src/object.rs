@@ -111,8 +111,9 @@ pub unsafe extern "C" fn durum_persist(ptr: *const c_void, len: usize) -> c_int 
     })
 }
 
-/// Whether the address lies in an open pool of this process: 1 or 0. Takes its time: for what fails, not for what works.
+/// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody may store: 1 or 0. Takes its time: for what
+/// fails, not for what works.
 #[unsafe(no_mangle)]
 pub extern "C" fn durum_in_pool(ptr: *const c_void) -> c_int {
-    c_int::from(Pool::holding(ptr.expose_provenance()).is_ok())
+    c_int::from(Pool::lies_in_any(ptr.expose_provenance()))
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use client::{Concurrency, Engine, PageTracking, Pool, Tx};
+use client::{Concurrency, Engine, PageTracking, Pool, TwinMode, Tx};
 
 use crate::code;
 use crate::guard::{Failure, Result, handle, pointer, status, string};
@@ -29,6 +29,10 @@ pub const DURUM_POOL_TRACK_USERFAULTFD: u32 = 4;
 pub const DURUM_POOL_TRACK_MPROTECT: u32 = 8;
 /// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses the pool.
 pub const DURUM_POOL_SINGLE_THREADED: u32 = 16;
+/// A pool of DURUM_ENGINE_TWIN: a commit copies all that is in use, where it differs, and not what was announced. For comparisons, and for pools of some pages.
+pub const DURUM_POOL_BASIC_COPIES: u32 = 32;
+/// A pool of DURUM_ENGINE_TWIN: threads may read it beside a transaction, without waiting (durum_pool_read_copy).
+pub const DURUM_POOL_LEFT_RIGHT: u32 = 64;
 
 /// An open pool. Opaque.
 #[derive(Debug)]
@@ -58,10 +62,12 @@ impl PoolOptions {
             return Ok(read);
         };
         let track = DURUM_POOL_TRACK_USERFAULTFD | DURUM_POOL_TRACK_MPROTECT;
+        let copies = DURUM_POOL_BASIC_COPIES | DURUM_POOL_LEFT_RIGHT;
         let flags = DURUM_POOL_SURVIVE_MEDIA_ERRORS
             | DURUM_POOL_CHECK_STORES
             | DURUM_POOL_SINGLE_THREADED
-            | track;
+            | track
+            | copies;
         if options.struct_size != size_of::<Self>() as u64 || options.flags & !flags != 0 {
             return Err(Failure::argument(
                 "the pool options were not made with DURUM_POOL_OPTIONS_INIT of this version",
@@ -84,6 +90,21 @@ impl PoolOptions {
             _ => {
                 return Err(Failure::argument(
                     "DURUM_POOL_TRACK_USERFAULTFD and DURUM_POOL_TRACK_MPROTECT exclude each other",
+                ));
+            }
+        };
+        if options.flags & copies != 0 && options.engine != DURUM_ENGINE_TWIN {
+            return Err(Failure::argument(
+                "DURUM_POOL_BASIC_COPIES and DURUM_POOL_LEFT_RIGHT are for pools of DURUM_ENGINE_TWIN: name it as the engine, also of a pool that exists",
+            ));
+        }
+        read = match options.flags & copies {
+            0 => read,
+            DURUM_POOL_BASIC_COPIES => read.twin_mode(TwinMode::Basic),
+            DURUM_POOL_LEFT_RIGHT => read.twin_mode(TwinMode::LeftRight),
+            _ => {
+                return Err(Failure::argument(
+                    "DURUM_POOL_BASIC_COPIES and DURUM_POOL_LEFT_RIGHT exclude each other",
                 ));
             }
         };
@@ -116,7 +137,18 @@ unsafe fn open(
                 PoolOptions::read(options)?,
             )
         };
+        let needs_copies = options.twin_mode != TwinMode::Log;
         let pool = how(&store.0, name, options)?;
+        if needs_copies && pool.engine() != Engine::Twin {
+            // It was there before: a new one has the engine that the options name.
+            return Err(Failure::new(
+                code::DURUM_E_NO_COPIES,
+                format!(
+                    "pool \"{name}\" has the {} engine, without copies: open it without DURUM_POOL_BASIC_COPIES and DURUM_POOL_LEFT_RIGHT",
+                    pool.engine().name()
+                ),
+            ));
+        }
         Ok(Box::into_raw(Box::new(PoolHandle(pool))))
     })
 }
@@ -125,8 +157,8 @@ unsafe fn open(
 /// defaults. Close each handle with durum_pool_close.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_ENGINE_MISSING,
-/// DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
+/// DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_open(

@@ -45,7 +45,8 @@ impl Argument {
 /// a code of durum (DURUM_E_*), the message goes along.
 ///
 /// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread reads this pool;
-/// DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and durum_tx_commit.
+/// DURUM_E_READS_COPY it reads a copy; DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and
+/// durum_tx_commit.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_update(
@@ -76,8 +77,8 @@ pub unsafe extern "C" fn durum_pool_update(
 /// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
 /// an update of this pool it is a call.
 ///
-/// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_POISONED, DURUM_E_FORKED,
-/// DURUM_E_ARGUMENT.
+/// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_READS_COPY it reads a copy;
+/// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_read(
@@ -85,19 +86,65 @@ pub unsafe extern "C" fn durum_pool_read(
     body: Body,
     arg: *mut c_void,
 ) -> c_int {
-    let mut returned = 0;
-    let refused = status(|| {
+    returned(|| {
         // SAFETY: a live handle, as the conventions say.
         let pool = unsafe { handle(pool, "the pool")? };
         let body = body.ok_or_else(|| Failure::argument("the function is NULL"))?;
         // SAFETY: the function takes the argument, as the caller promises.
-        returned = pool.0.read(|| unsafe { body(arg) })?;
-        Ok(())
-    });
-    match refused {
-        code::DURUM_OK => returned,
-        code => code,
-    }
+        Ok(pool.0.read(|| unsafe { body(arg) })?)
+    })
+}
+
+/// The copy of a pool that a reader sees.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CopySeen {
+    /// What to add to the address of an object of the pool to read it: 0, or the distance between the copies.
+    pub distance: usize,
+    /// The first address at which objects may lie. What lies elsewhere, or 0, is not to be moved.
+    pub start: usize,
+    /// The bytes from there in which they do.
+    pub size: usize,
+}
+
+/// What durum_pool_read_copy runs. `copy` is valid until it returns.
+pub type CopyBody = Option<unsafe extern "C" fn(copy: *const CopySeen, arg: *mut c_void) -> c_int>;
+
+/// Runs `body(copy, arg)` on what is committed, beside an update that changes the pool and without waiting for it, for pools that are open with DURUM_POOL_LEFT_RIGHT. `body` sees one
+/// copy of the pool, all of it as of one commit; it adds `copy->distance` to the address of each object before it reads there, also to those that it reads from pointers in objects. Nobody
+/// changes the copy meanwhile, nor may `body`. A commit waits until it has returned, so it must not wait for other threads' updates, nor be left by longjmp, an exception or pthread_exit.
+///
+/// Within another one on this pool it is a call and sees the same copy; within an update of this pool it is a call and sees what that has changed. Inside of it, updates and transactions
+/// of pools of DURUM_ENGINE_TWIN are refused, and durum_pool_read of them, with DURUM_E_READS_COPY.
+///
+/// What `body` returned; or, if it was not called, DURUM_E_NO_COPIES the pool is not open so; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_pool_read_copy(
+    pool: *mut PoolHandle,
+    body: CopyBody,
+    arg: *mut c_void,
+) -> c_int {
+    returned(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { handle(pool, "the pool")? };
+        let body = body.ok_or_else(|| Failure::argument("the function is NULL"))?;
+        Ok(pool.0.read_copy(|view| {
+            let addresses = view.addresses();
+            let copy = CopySeen {
+                distance: view.distance(),
+                start: addresses.start,
+                size: addresses.len(),
+            };
+            // SAFETY: the function takes the argument, as the caller promises.
+            unsafe { body(&raw const copy, arg) }
+        })?)
+    })
+}
+
+/// What a function of the program returned; or the code of why it was not called.
+fn returned(body: impl FnOnce() -> Result<c_int>) -> c_int {
+    guard::run(body).unwrap_or_else(|code| code)
 }
 
 /// What this thread began without a closure and has not ended, the latest last.

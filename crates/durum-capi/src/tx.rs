@@ -19,7 +19,8 @@ pub const DURUM_BUFFERED: u32 = 1;
 /// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 /// durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
 ///
-/// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
+/// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_READS_COPY the pool is of DURUM_ENGINE_TWIN, and the thread reads a copy; DURUM_E_POISONED,
+/// DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {

@@ -246,6 +246,17 @@ impl PoolInner {
         }
     }
 
+    /// A thread that reads a copy must not wait for its turn to change a pool with copies: whoever has it may wait for the thread to leave the copy.
+    #[inline(always)]
+    pub(crate) fn check_turn_may_come(&self) -> Result<()> {
+        match self.copies.is_some() && engine::reads_copy() {
+            true => Err(Error::ReadsCopy {
+                pool: self.name.clone(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// The error of a page of this pool that failed, if any.
     #[cold]
     pub(crate) fn check_media(&self) -> Result<()> {
@@ -554,7 +565,7 @@ impl Pool {
     /// No other thread changes the range meanwhile.
     ///
     /// # Errors
-    /// `NotInPool`, `Poisoned`.
+    /// `NotInPool`, `Poisoned`; on a Twin pool `ReadsCopy` inside a [`Pool::read_copy`].
     #[inline]
     pub unsafe fn persist<T>(&self, address: *const T, len: usize) -> Result<()> {
         durum_persist::record::api("persist");
@@ -620,6 +631,12 @@ impl Pool {
         // SAFETY: puddles live while their store is open, and the caller keeps the pool open.
         let pool = unsafe { puddle.as_ref() }.pool.upgrade();
         pool.map(|inner| Pool { inner }).ok_or(refused)
+    }
+
+    /// Whether an address lies in an open pool: among its objects, or in what a pool has behind them, its back copies above all. Nobody but the pool may store there.
+    #[doc(hidden)]
+    pub fn lies_in_any(address: usize) -> bool {
+        Self::holding(address).is_ok() || crate::space::is_behind_a_puddle(address)
     }
 
     /// Whether `[address, address + len)` lies in the part of one of the pool's puddles that objects lie in. For programs that read pointers and lengths from a pool

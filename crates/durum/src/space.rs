@@ -188,3 +188,11 @@ fn puddle_further_at(address: usize) -> Option<NonNull<Puddle>> {
         .skip(1)
         .find_map(|space| NonNull::new(space.slot(address)?.load(Ordering::Acquire)))
 }
+
+/// Whether an address lies in the second range, where the puddle in front of it has its back copy or its home.
+pub(crate) fn is_behind_a_puddle(address: usize) -> bool {
+    spaces().any(|space| {
+        let slot = space.slot(address.wrapping_sub(space.size));
+        slot.is_some_and(|slot| !slot.load(Ordering::Acquire).is_null())
+    })
+}

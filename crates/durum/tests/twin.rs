@@ -650,8 +650,24 @@ fn a_copy_is_read_where_there_are_two_and_not_changed_by_who_reads() {
     let pool = store
         .open_pool("pool", twin().twin_mode(TwinMode::LeftRight))
         .unwrap();
-    let inside = pool.read_copy(|_| push(&pool, root, 1)).unwrap();
-    assert!(matches!(inside, Err(Error::ReadsCopy { .. })), "{inside:?}");
+    // Also what changes nothing: it would wait for its turn, which somebody may have who waits for this reader.
+    let inside = pool
+        .read_copy(|_| {
+            // SAFETY: nobody changes the root meanwhile.
+            let persisted = unsafe { pool.persist(root, size_of::<Root>()) };
+            [
+                push(&pool, root, 1),
+                pool.transaction(|_| Ok::<_, Error>(())),
+                persisted,
+            ]
+        })
+        .unwrap();
+    for refused in inside {
+        assert!(
+            matches!(refused, Err(Error::ReadsCopy { .. })),
+            "{refused:?}"
+        );
+    }
     assert_eq!(listed(root), [0_u64; 0]);
     push(&pool, root, 2).unwrap();
     assert_eq!(listed(root), [2]);
@@ -678,6 +694,71 @@ fn a_copy_is_read_where_there_are_two_and_not_changed_by_who_reads() {
         Ok::<_, Error>(())
     })
     .unwrap();
+}
+
+#[test]
+fn a_read_in_a_read_shows_the_same_and_one_in_a_transaction_its_changes() {
+    let (_dir, store, pool, root) = store(StoreOptions::new());
+    drop(pool);
+    let pool = store
+        .open_pool("pool", twin().twin_mode(TwinMode::LeftRight))
+        .unwrap();
+    let change = |value: u64, middle: &dyn Fn()| {
+        pool.transaction(|tx| unsafe {
+            tx.add(&raw const (*root).words[0])?;
+            (*root).words[0] = value;
+            middle();
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    };
+    // SAFETY: the root is live.
+    let seen = |view: &durum::View<'_>| unsafe { view.get(root).unwrap().words[0] };
+    change(1, &|| ());
+    change(2, &|| {
+        let (first, nested) = pool
+            .read_copy(|view| (seen(view), pool.read_copy(seen).unwrap()))
+            .unwrap();
+        assert_eq!((first, nested), (2, 2), "what this thread has stored");
+        // It is part of the transaction, which may go on.
+        let inside = pool.read_copy(|_| pool.transaction(|_| Ok::<_, Error>(())));
+        inside.unwrap().unwrap();
+    });
+    let [changes, come, go] = [(); 3].map(|()| std::sync::Barrier::new(2));
+    let (pool, address) = (&pool, root.expose_provenance());
+    thread::scope(|scope| {
+        let (changes, come, go) = (&changes, &come, &go);
+        let reader = scope.spawn(move || {
+            let root = std::ptr::with_exposed_provenance::<Root>(address);
+            // SAFETY: the root is live.
+            let seen = |view: &durum::View<'_>| unsafe { view.get(root).unwrap().words[0] };
+            changes.wait();
+            pool.read_copy(|view| {
+                come.wait();
+                go.wait();
+                // Whoever comes now is sent to main, where there is something newer by the time of the look below.
+                (seen(view), pool.read_copy(seen).unwrap(), view.distance())
+            })
+            .unwrap()
+        });
+        pool.transaction(|tx| unsafe {
+            tx.add(&raw const (*root).words[0])?;
+            (*root).words[0] = 3;
+            // From now on readers are sent to back.
+            changes.wait();
+            come.wait();
+            Ok::<_, Error>(scope.spawn(move || {
+                let root = std::ptr::with_exposed_provenance::<Root>(address);
+                let seen = |view: &durum::View<'_>| view.get(root).unwrap().words[0];
+                while pool.read_copy(seen).unwrap() != 3 {}
+                go.wait();
+            }))
+        })
+        .unwrap();
+        let (first, nested, distance) = reader.join().unwrap();
+        assert_eq!((first, nested), (2, 2));
+        assert_ne!(distance, 0);
+    });
 }
 
 #[test]

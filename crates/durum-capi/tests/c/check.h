@@ -64,6 +64,7 @@ typedef struct test {
 extern const test store_tests[];
 extern const test object_tests[];
 extern const test transaction_tests[];
+extern const test shared_tests[];
 extern const test block_tests[];
 extern const test type_tests[];
 extern const test log_tests[];

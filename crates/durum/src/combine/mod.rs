@@ -20,7 +20,6 @@ use lock::ReadersWriter;
 use round::{Job, Lead, Writing};
 use thread::Inside;
 
-use crate::engine;
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::pool::{Pool, PoolInner};
@@ -118,12 +117,8 @@ impl PoolInner {
                 pool: self.name.clone(),
             });
         }
-        if self.copies.is_some() && engine::reads_copy() {
-            // Whoever leads waits for this thread to leave the copy.
-            return Err(Error::ReadsCopy {
-                pool: self.name.clone(),
-            });
-        }
+        // Whoever leads may wait for this thread to leave its copy.
+        self.check_turn_may_come()?;
         Ok(Way::Alone)
     }
 }

@@ -223,7 +223,10 @@ impl Engine for Twin {
         let turn = tx.turn.as_ref();
         let _turn = match turn.is_some_and(|turn| turn.pool().key == pool.key) {
             true => None,
-            false => pool.this().as_ref().and_then(Turn::take),
+            false => {
+                pool.check_turn_may_come()?;
+                pool.this().as_ref().and_then(Turn::take)
+            }
         };
         // What the transaction that runs has announced becomes durable with it, or not at all.
         let mut gaps = Announced::default();

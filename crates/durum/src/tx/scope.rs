@@ -34,6 +34,7 @@ impl<'p> Transaction<'p> {
             return Err(Error::Forked);
         }
         pool.inner.check_usable()?;
+        pool.inner.check_turn_may_come()?;
         Ok(Self::begin_as(Tx::of(&pool.inner)?, pool, durability))
     }
 
@@ -45,6 +46,7 @@ impl<'p> Transaction<'p> {
             return Err(Error::Forked);
         }
         pool.inner.check_usable()?;
+        pool.inner.check_turn_may_come()?;
         let tx = Tx::beside(&pool.inner)?;
         // SAFETY: as in `deref`.
         if unsafe { tx.as_ref() }.depth.get() > 0 {
@@ -111,7 +113,7 @@ impl Pool {
     /// its pool for all of them.
     ///
     /// # Errors
-    /// `Forked`, `OtherStore`, `Poisoned`.
+    /// `Forked`, `OtherStore`, `Poisoned`; on a Twin pool `ReadsCopy` inside a [`Pool::read_copy`].
     #[inline]
     pub unsafe fn begin(&self) -> Result<Transaction<'_>> {
         Transaction::begin(self, Durability::Durable)

@@ -386,6 +386,7 @@ impl TxState {
                 second_engine: pool.kind.name(),
             }),
             None => {
+                pool.check_turn_may_come()?;
                 self.turn = Turn::take(pool);
                 Ok(())
             }

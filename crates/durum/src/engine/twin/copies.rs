@@ -9,7 +9,7 @@ use durum_format::twin::{
 };
 use durum_persist::{Site, line};
 
-use super::left_right::{LeftRight, Reading};
+use super::left_right::LeftRight;
 use super::turn::Turns;
 use super::{SEAL_WRITE, TwinMode, view};
 use crate::announced::Announced;
@@ -58,10 +58,10 @@ impl Copies {
         self.mode
     }
 
-    /// A reader comes, if the pool lets readers read beside a transaction.
+    /// Where readers come, if the pool lets them read beside a transaction.
     #[inline]
-    pub(super) fn reader_comes(&self) -> Option<Reading<'_>> {
-        self.left_right.as_ref().map(LeftRight::come)
+    pub(super) fn left_right(&self) -> Option<&LeftRight> {
+        self.left_right.as_ref()
     }
 
     /// Main is about to change in memory: sends readers to back, if there may be any, and waits until they have left main.

@@ -3,22 +3,62 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr;
 
 use super::Copies;
-use super::left_right::Reading;
 use crate::error::{Error, Result};
 use crate::fault::forked;
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolInner};
+use crate::tx::Tx;
 
-thread_local! {
-    /// How many views this thread has.
-    static VIEWS: Cell<usize> = const { Cell::new(0) };
+/// Which copy of a pool a thread reads, on the stack of its `read_copy`.
+struct Frame {
+    pool: u64,
+    distance: usize,
+    around: *const Frame,
 }
 
-/// Whether this thread has a view of any pool.
+thread_local! {
+    /// The innermost of this thread's frames.
+    static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
+}
+
+/// This thread reads by a frame, until this is dropped.
+struct Entered<'f>(&'f Frame);
+
+impl<'f> Entered<'f> {
+    fn new(frame: &'f Frame) -> Self {
+        INNERMOST.set(frame);
+        Self(frame)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        INNERMOST.set(self.0.around);
+    }
+}
+
+/// Whether this thread reads a copy of any pool.
 pub(crate) fn is_reading() -> bool {
-    VIEWS.get() > 0
+    !INNERMOST.get().is_null()
+}
+
+/// The distance of the copy that this thread sees of a pool already: it reads it, or it is the thread that changes it and sees what it has changed.
+#[inline]
+fn seen_already(pool: &PoolInner) -> Option<usize> {
+    let mut next = INNERMOST.get();
+    // SAFETY: null, or a frame further down on this thread's stack, where it stays until its `Entered` is dropped.
+    while let Some(frame) = unsafe { next.as_ref() } {
+        if frame.pool == pool.key {
+            return Some(frame.distance);
+        }
+        next = frame.around;
+    }
+    let changes =
+        Tx::levels() > 0 && (pool.copies.as_ref()).is_some_and(|copies| copies.turns.is_mine());
+    changes.then_some(0)
 }
 
 /// One of the two copies of a pool, as it was when a transaction committed; see [`Pool::read_copy`].
@@ -26,21 +66,22 @@ pub(crate) fn is_reading() -> bool {
 pub struct View<'a> {
     /// What to add to the address of an object to get the copy that is seen.
     distance: usize,
-    _reading: Reading<'a>,
+    pool: &'a PoolInner,
     /// A reader leaves where it came.
     _one_thread: PhantomData<*mut ()>,
-}
-
-impl Drop for View<'_> {
-    fn drop(&mut self) {
-        VIEWS.set(VIEWS.get() - 1);
-    }
 }
 
 impl View<'_> {
     /// What to add to the address of any object of the pool to get what this view shows of it: 0, or the distance between the copies.
     pub fn distance(&self) -> usize {
         self.distance
+    }
+
+    /// Where objects of the pool lie, and of other pools with the same address range: what lies elsewhere has no copy.
+    pub fn addresses(&self) -> Range<usize> {
+        let info = &self.pool.store.info;
+        let base = info.base as usize;
+        base..base + info.space_size as usize
     }
 
     /// The object that `pointer` points to, as this view shows it. `None` for null.
@@ -113,23 +154,6 @@ impl<T> fmt::Debug for LrRef<T> {
     }
 }
 
-impl Copies {
-    /// A reader comes, if the pool lets readers read beside a writer. `distance` is that between the copies.
-    #[inline]
-    fn view(&self, distance: usize) -> Option<View<'_>> {
-        let reading = self.reader_comes()?;
-        VIEWS.set(VIEWS.get() + 1);
-        Some(View {
-            distance: match reading.is_main {
-                true => 0,
-                false => distance,
-            },
-            _reading: reading,
-            _one_thread: PhantomData,
-        })
-    }
-}
-
 impl Pool {
     /// Runs `body` on what has been committed, beside a transaction that changes the pool, and without waiting for it: wait-free. For Twin pools that are open with
     /// [`TwinMode::LeftRight`](crate::TwinMode).
@@ -137,6 +161,9 @@ impl Pool {
     /// The view shows one copy of the pool, all of it as of one moment: every transaction whose commit has returned is in it, and it is durable. It does not change while
     /// `body` runs. A transaction that commits meanwhile waits, after it has become durable, until `body` has returned: do not wait in it for other threads' transactions. What is changed
     /// without a transaction, and made durable by [`Pool::persist`], may be seen in parts.
+    ///
+    /// Within another `read_copy` of the pool on this thread it is a call, which shows what that one shows. Within an update or a transaction of this thread that changes the pool it is a
+    /// call, too, and shows what that has changed.
     ///
     /// ```
     /// use durum::{Engine, LrRef, PoolOptions, Store, StoreOptions, TwinMode};
@@ -166,21 +193,38 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NoCopies` where the pool is of another engine or open in another mode; `Forked`, `Poisoned`. Inside of `body` the first change of such a pool by a transaction of this
-    /// thread is refused with `ReadsCopy`.
+    /// `NoCopies` where the pool is of another engine or open in another mode; `Forked`, `Poisoned`. Inside of `body` this thread's transactions and updates of Twin pools are refused with
+    /// `ReadsCopy`: they would wait for somebody who waits for this reader.
     #[inline]
     pub fn read_copy<R>(&self, body: impl FnOnce(&View<'_>) -> R) -> Result<R> {
         if forked() {
             return Err(Error::Forked);
         }
-        self.inner.check_usable()?;
-        let distance = self.inner.store.info.space_size as usize;
-        let copies = self.inner.copies.as_ref();
-        let Some(view) = copies.and_then(|copies| copies.view(distance)) else {
+        let pool = &*self.inner;
+        pool.check_usable()?;
+        let Some(left_right) = pool.copies.as_ref().and_then(Copies::left_right) else {
             return Err(Error::NoCopies {
-                pool: self.inner.name.clone(),
+                pool: pool.name.clone(),
             });
         };
-        Ok(body(&view))
+        let view = |distance| View {
+            distance,
+            pool,
+            _one_thread: PhantomData,
+        };
+        if let Some(distance) = seen_already(pool) {
+            return Ok(body(&view(distance)));
+        }
+        let reading = left_right.come();
+        let frame = Frame {
+            pool: pool.key,
+            distance: match reading.is_main {
+                true => 0,
+                false => pool.store.info.space_size as usize,
+            },
+            around: INNERMOST.get(),
+        };
+        let _entered = Entered::new(&frame);
+        Ok(body(&view(frame.distance)))
     }
 }
