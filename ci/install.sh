@@ -39,9 +39,10 @@ capi=crates/durum-capi
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
 soname=$(sed -n 's/.*-soname,\(libdurum\.so\.[0-9]*\).*/\1/p' $capi/build.rs)
 lib=$DESTDIR$PREFIX/lib
-install -d "$lib/pkgconfig" "$lib/cmake/durum" "$DESTDIR$PREFIX/include"
+install -d "$lib/pkgconfig" "$lib/cmake/durum" "$DESTDIR$PREFIX/include/durum"
 
 install -m 644 $capi/include/durum.h $capi/include/durum.hpp "$DESTDIR$PREFIX/include/"
+install -m 644 $capi/include/durum/*.hpp "$DESTDIR$PREFIX/include/durum/"
 install -m 644 "$built/libdurum.a" "$lib/libdurum.a"
 # A new inode, so that programs that run with the old library keep it.
 install -m 755 "$built/libdurum.so" "$lib/libdurum.so.$version"

@@ -1,0 +1,180 @@
+// persist<T>: a place in a pool whose stores are announced. Included by durum.hpp.
+
+#ifndef DURUM_PERSIST_HPP
+#define DURUM_PERSIST_HPP
+
+#include "error.hpp"
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+namespace durum {
+namespace detail {
+
+/// The announcement was refused: an error in a pool, and nothing to announce elsewhere.
+[[gnu::noinline, gnu::cold]] inline void refused(const void *target, int code) {
+    if (code == DURUM_E_NO_TRANSACTION || code == DURUM_E_NOT_IN_POOL) {
+        const std::string what = durum_errormsg();
+        if (durum_in_pool(target) == 0) {
+            return;
+        }
+        throw error(code, what);
+    }
+    throw error(code);
+}
+
+inline void announce(const void *target, std::size_t size) {
+    const int code = durum_tx_add(target, size);
+    if (__builtin_expect(code != DURUM_OK, 0)) {
+        refused(target, code);
+    }
+}
+
+/// Comparisons of objects of classes; numbers and pointers compare as what they are read as.
+template <class Self, class T, bool = std::is_class_v<T>> struct compared {};
+
+template <class Self, class T> struct compared<Self, T, true> {
+    friend bool operator==(const Self &left, const Self &right) {
+        return left.get() == right.get();
+    }
+    friend bool operator==(const Self &left, const T &right) { return left.get() == right; }
+    friend bool operator==(const T &left, const Self &right) { return left == right.get(); }
+    friend bool operator!=(const Self &left, const Self &right) {
+        return !(left.get() == right.get());
+    }
+    friend bool operator!=(const Self &left, const T &right) { return !(left.get() == right); }
+    friend bool operator!=(const T &left, const Self &right) { return !(left == right.get()); }
+};
+
+} // namespace detail
+
+/// A T in a pool. Reads as a T; each store is announced first, and throws durum::error where it
+/// cannot be: outside of a transaction, above all. Elsewhere than in a pool it is a plain T.
+template <class T> class persist : public detail::compared<persist<T>, T> {
+    static_assert(!std::is_reference_v<T> && !std::is_const_v<T>,
+                  "durum::persist<T>: T is neither a reference nor const");
+    static_assert(
+        std::is_trivially_copyable_v<T>,
+        "durum::persist<T>: T is copied bytewise, and taken back so. Make the members of T "
+        "persist<...> instead, and T a member as it is");
+
+  public:
+    using value_type = T;
+
+    /// Zero.
+    persist() { store(T{}); }
+    persist(const T &value) { // NOLINT: as a T
+        store(value);
+    }
+    persist(const persist &other) : detail::compared<persist<T>, T>() { store(other.value_); }
+    ~persist() = default;
+
+    persist &operator=(const T &value) {
+        store(value);
+        return *this;
+    }
+    persist &operator=(const persist &other) {
+        store(other.value_);
+        return *this;
+    }
+
+    operator const T &() const noexcept { // NOLINT: as a T
+        return value_;
+    }
+    const T &get() const noexcept { return value_; }
+    /// The place itself, for a program that announces by itself.
+    T *unannounced() noexcept { return &value_; }
+
+    /// Of a pointer: what it points to. Of an object: its members, to be read.
+    auto operator->() const noexcept {
+        if constexpr (std::is_pointer_v<T>) {
+            return value_;
+        } else {
+            return &value_;
+        }
+    }
+    template <class U = T> std::remove_pointer_t<U> &operator*() const noexcept {
+        static_assert(std::is_pointer_v<U>, "durum::persist<T>: T is no pointer");
+        return *value_;
+    }
+    template <class I, class U = T, class = std::enable_if_t<std::is_pointer_v<U>>>
+    std::remove_pointer_t<U> &operator[](I index) const noexcept {
+        return value_[index];
+    }
+
+#define DURUM_COMPOUND_(op)                                                                        \
+    template <class U> persist &operator op##=(const U &value) {                                   \
+        store(static_cast<T>(value_ op value));                                                    \
+        return *this;                                                                              \
+    }
+    DURUM_COMPOUND_(+)
+    DURUM_COMPOUND_(-)
+    DURUM_COMPOUND_(*)
+    DURUM_COMPOUND_(/)
+    DURUM_COMPOUND_(%)
+    DURUM_COMPOUND_(&)
+    DURUM_COMPOUND_(|)
+    DURUM_COMPOUND_(^)
+    DURUM_COMPOUND_(<<)
+    DURUM_COMPOUND_(>>)
+#undef DURUM_COMPOUND_
+
+    persist &operator++() {
+        T value = value_;
+        store(++value);
+        return *this;
+    }
+    persist &operator--() {
+        T value = value_;
+        store(--value);
+        return *this;
+    }
+    T operator++(int) {
+        const T before = value_;
+        ++*this;
+        return before;
+    }
+    T operator--(int) {
+        const T before = value_;
+        --*this;
+        return before;
+    }
+
+    friend void swap(persist &left, persist &right) {
+        const T value = left.value_;
+        left = right;
+        right = value;
+    }
+
+  private:
+    void store(const T &value) {
+        detail::announce(&value_, sizeof(T));
+        value_ = value;
+    }
+
+    T value_;
+};
+
+/// An array in a pool: each element is a persist<T>.
+template <class T, std::size_t N> class persist<T[N]> {
+  public:
+    using value_type = T[N];
+
+    persist() = default;
+
+    persist<T> &operator[](std::size_t index) noexcept { return elements_[index]; }
+    const persist<T> &operator[](std::size_t index) const noexcept { return elements_[index]; }
+    persist<T> *begin() noexcept { return elements_; }
+    persist<T> *end() noexcept { return elements_ + N; }
+    const persist<T> *begin() const noexcept { return elements_; }
+    const persist<T> *end() const noexcept { return elements_ + N; }
+    static constexpr std::size_t size() noexcept { return N; }
+
+  private:
+    persist<T> elements_[N];
+};
+
+} // namespace durum
+
+#endif // DURUM_PERSIST_HPP

@@ -1,0 +1,359 @@
+// Pools, and the functions of the namespace, which work on the current one. Included by durum.hpp.
+
+#ifndef DURUM_POOL_HPP
+#define DURUM_POOL_HPP
+
+#include "error.hpp"
+#include "persist.hpp"
+#include "types.hpp"
+
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace durum {
+
+/// How a pool is made and used. Engine and size are fixed when it is made.
+struct options {
+    /// One of DURUM_ENGINE_*.
+    std::uint32_t engine = DURUM_ENGINE_DEFAULT;
+    /// DURUM_POOL_* in any combination.
+    std::uint32_t flags = 0;
+    /// One of DURUM_DOMAIN_*, for a store that is made.
+    std::uint32_t domain = DURUM_DOMAIN_DETECT;
+};
+
+/// The pool is used by one thread at a time, and durum does not keep others apart.
+inline constexpr std::uint32_t single_threaded = DURUM_POOL_SINGLE_THREADED;
+
+class pool;
+
+namespace detail {
+
+/// Objects that get_object gives: the root of the pool.
+constexpr std::size_t objects_max = 100;
+
+struct objects {
+    persist<std::uint64_t[objects_max]> types;
+    persist<void *[objects_max]> objects;
+};
+
+/// The pool that a program means which says nothing else.
+inline pool *&default_pool() {
+    static pool *current = nullptr;
+    return current;
+}
+/// The pool of the transaction that runs on this thread.
+inline pool *&running_pool() {
+    static thread_local pool *current = nullptr;
+    return current;
+}
+
+} // namespace detail
+} // namespace durum
+
+DURUM_DESCRIBE_AS(durum::detail::objects, "durum.objects", types, objects)
+
+namespace durum {
+
+/// A pool in a store of its own, opened, or made if there is none. Handles of one pool may be used
+/// by all threads; it closes with this object.
+class pool {
+  public:
+    /// `path` is the store's directory. The first pool of a program that is not closed is the
+    /// current one for the functions of the namespace.
+    explicit pool(const std::string &path, const std::string &name = "pool", options how = {}) {
+        durum_store_options store_options = DURUM_STORE_OPTIONS_INIT;
+        store_options.domain = how.domain;
+        store_ = detail::check_pointer(durum_store_open_or_create(path.c_str(), &store_options));
+        durum_pool_options pool_options = DURUM_POOL_OPTIONS_INIT;
+        pool_options.engine = how.engine;
+        pool_options.flags = how.flags;
+        pool_ = durum_pool_open_or_create(store_, name.c_str(), &pool_options);
+        if (pool_ != nullptr) {
+            objects_ = static_cast<detail::objects *>(
+                durum_root(pool_, type_of<detail::objects>(), sizeof(detail::objects)));
+        }
+        if (objects_ == nullptr) {
+            const error failure(durum_errorcode());
+            close();
+            throw failure;
+        }
+        if (detail::default_pool() == nullptr) {
+            detail::default_pool() = this;
+        }
+    }
+    ~pool() {
+        if (detail::default_pool() == this) {
+            detail::default_pool() = nullptr;
+        }
+        close();
+    }
+    pool(const pool &) = delete;
+    pool &operator=(const pool &) = delete;
+
+    /// The handle, for the functions of durum.h.
+    durum_pool *handle() const noexcept { return pool_; }
+
+    /// Runs `body()` alone with the pool; what it did is durable when this returns, with what it
+    /// returned. An exception takes all of it back.
+    template <class F> auto update_transaction(F &&body) {
+        return run(durum_pool_update, std::forward<F>(body));
+    }
+
+    /// Runs `body()` while no update runs, and returns what it returned.
+    template <class F> auto read_transaction(F &&body) {
+        return run(durum_pool_read, std::forward<F>(body));
+    }
+
+    /// Begins an update on this thread, or one more level of it. It keeps all others out and is not
+    /// combined with theirs.
+    void begin_transaction() {
+        detail::check(durum_update_begin(pool_));
+        detail::running_pool() = this;
+    }
+    /// Ends it; on the outermost level what it did is durable when this returns.
+    void end_transaction() { end(1); }
+    /// Ends it without its changes; within another level that one can only be aborted, too.
+    void abort_transaction() { end(0); }
+
+    /// Makes a T in the pool, in an update.
+    template <class T, class... Args> T *alloc(Args &&...args) {
+        void *place = reserve(type_of<T>(), sizeof(T));
+        try {
+            return ::new (place) T(std::forward<Args>(args)...);
+        } catch (...) {
+            (void)durum_free(place);
+            throw;
+        }
+    }
+    /// Makes `count` of them in a row, each as T() does. At least one.
+    template <class T> T *alloc_array(std::size_t count) {
+        if (count == 0 || count > SIZE_MAX / sizeof(T)) {
+            throw error(DURUM_E_OBJECT_SIZE,
+                        "an array in a pool has at least one element, and a size");
+        }
+        T *place = static_cast<T *>(reserve(type_of<T>(), count * sizeof(T)));
+        std::size_t made = 0;
+        try {
+            for (; made < count; made++) {
+                ::new (place + made) T();
+            }
+        } catch (...) {
+            while (made > 0) {
+                place[--made].~T();
+            }
+            (void)durum_free(place);
+            throw;
+        }
+        return place;
+    }
+    /// Destroys an object that alloc made, and frees it when the update commits. nullptr is
+    /// allowed.
+    template <class T> static void free(T *object) {
+        if (object != nullptr) {
+            in_update();
+            object->~T();
+            detail::check(durum_free(object));
+        }
+    }
+    /// The same for alloc_array.
+    template <class T> static void free_array(T *objects, std::size_t count) {
+        if (objects != nullptr) {
+            in_update();
+            for (std::size_t at = count; at > 0; at--) {
+                objects[at - 1].~T();
+            }
+            detail::check(durum_free(objects));
+        }
+    }
+
+    /// The object at this number, below 100; nullptr if there is none. One of another type is an
+    /// error.
+    template <class T> T *get_object(std::size_t number) const {
+        const std::size_t at = in_range(number);
+        void *object = objects_->objects[at];
+        if (object != nullptr && objects_->types[at] != id_of<T>()) {
+            throw error(DURUM_E_ROOT_TYPE,
+                        "object " + std::to_string(at) + " of the pool is of another type");
+        }
+        return static_cast<T *>(object);
+    }
+    /// Puts an object at this number, in an update.
+    template <class T> void put_object(std::size_t number, T *object) {
+        const std::size_t at = in_range(number);
+        objects_->types[at] = id_of<T>();
+        objects_->objects[at] = static_cast<void *>(object);
+    }
+    void put_object(std::size_t number, std::nullptr_t) {
+        const std::size_t at = in_range(number);
+        objects_->types[at] = 0;
+        objects_->objects[at] = nullptr;
+    }
+
+  private:
+    using result_of = int (*)(durum_pool *, durum_body, void *);
+
+    struct nothing {};
+
+    /// A function that is run, perhaps by another thread, and how it went.
+    template <class F> struct call {
+        using R = std::invoke_result_t<F &>;
+        static_assert(
+            !std::is_reference_v<R>,
+            "durum: a transaction returns a value; what it refers to may change after it");
+        using kept = std::conditional_t<std::is_void_v<R>, nothing, R>;
+
+        F &body;
+        pool &owner;
+        std::optional<kept> result{};
+        std::exception_ptr thrown{};
+
+        static int run(void *argument) noexcept {
+            call &self = *static_cast<call *>(argument);
+            pool *const around = std::exchange(detail::running_pool(), &self.owner);
+            try {
+                if constexpr (std::is_void_v<R>) {
+                    self.body();
+                    self.result.emplace();
+                } else {
+                    self.result.emplace(self.body());
+                }
+            } catch (...) {
+                self.thrown = std::current_exception();
+            }
+            detail::running_pool() = around;
+            return self.thrown == nullptr ? DURUM_OK : DURUM_E_ABORTED;
+        }
+    };
+
+    template <class F> auto run(result_of how, F &&body) {
+        using body_type = std::remove_reference_t<F>;
+        call<body_type> called{body, *this};
+        const int code = how(pool_, &call<body_type>::run, &called);
+        if (called.thrown != nullptr) {
+            std::rethrow_exception(called.thrown);
+        }
+        detail::check(code);
+        if constexpr (!std::is_void_v<typename call<body_type>::R>) {
+            return std::move(*called.result);
+        }
+    }
+
+    void end(int commit) {
+        const int code = durum_update_end(pool_, commit);
+        if (code != DURUM_E_UNBALANCED && durum_tx_level() == 0) {
+            detail::running_pool() = nullptr;
+        }
+        detail::check(code);
+    }
+
+    void *reserve(durum_type *type, std::size_t size) {
+        in_update();
+        return detail::check_pointer(durum_malloc(pool_, type, size));
+    }
+
+    /// Outside of an update the constructor of an object could not be taken back, nor its
+    /// destructor.
+    static void in_update() {
+        if (durum_tx_level() == 0) {
+            throw error(DURUM_E_NO_TRANSACTION, "objects are made and freed in an update "
+                                                "transaction, and none runs on this thread");
+        }
+    }
+
+    static std::size_t in_range(std::size_t number) {
+        if (number >= detail::objects_max) {
+            throw error(DURUM_E_ARGUMENT, "a pool has objects 0 to 99");
+        }
+        return number;
+    }
+
+    template <class T> static std::uint64_t id_of() {
+        durum_type *const type = type_of<T>();
+        if (type == nullptr) {
+            return 0;
+        }
+        const std::uint64_t id = durum_type_id(type);
+        if (id == 0) {
+            throw error(durum_errorcode());
+        }
+        return id;
+    }
+
+    void close() noexcept {
+        if (pool_ != nullptr) {
+            (void)durum_pool_close(pool_);
+        }
+        (void)durum_store_close(store_);
+    }
+
+    durum_store *store_ = nullptr;
+    durum_pool *pool_ = nullptr;
+    detail::objects *objects_ = nullptr;
+};
+
+// ---- the current pool --------------------------------------------------------------------------
+
+/// The pool of the transaction that runs on this thread; otherwise the one that use() named, or the
+/// first that was opened.
+inline pool &current() {
+    pool *found = detail::running_pool();
+    if (found == nullptr) {
+        found = detail::default_pool();
+    }
+    if (found == nullptr) {
+        throw error(DURUM_E_ARGUMENT, "no durum::pool is open");
+    }
+    return *found;
+}
+
+/// Makes a pool the current one, for all threads. Before they begin.
+inline void use(pool &wanted) {
+    detail::default_pool() = &wanted;
+}
+
+template <class F> auto update_transaction(F &&body) {
+    return current().update_transaction(std::forward<F>(body));
+}
+template <class F> auto read_transaction(F &&body) {
+    return current().read_transaction(std::forward<F>(body));
+}
+inline void begin_transaction() {
+    current().begin_transaction();
+}
+inline void end_transaction() {
+    current().end_transaction();
+}
+inline void abort_transaction() {
+    current().abort_transaction();
+}
+template <class T, class... Args> T *alloc(Args &&...args) {
+    return current().template alloc<T>(std::forward<Args>(args)...);
+}
+template <class T> T *alloc_array(std::size_t count) {
+    return current().template alloc_array<T>(count);
+}
+template <class T> void free(T *object) {
+    pool::free(object);
+}
+template <class T> void free_array(T *objects, std::size_t count) {
+    pool::free_array(objects, count);
+}
+template <class T> T *get_object(std::size_t number) {
+    return current().template get_object<T>(number);
+}
+template <class T> void put_object(std::size_t number, T *object) {
+    current().put_object(number, object);
+}
+inline void put_object(std::size_t number, std::nullptr_t) {
+    current().put_object(number, nullptr);
+}
+
+} // namespace durum
+
+#endif // DURUM_POOL_HPP

@@ -1,0 +1,255 @@
+// What durum knows of a C++ type: where its pointers are. Included by durum.hpp.
+
+#ifndef DURUM_TYPES_HPP
+#define DURUM_TYPES_HPP
+
+#include "persist.hpp"
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <typeinfo>
+
+namespace durum {
+
+/// What durum knows of T: specialised by DURUM_DESCRIBE.
+template <class T> struct describe { static constexpr bool is_described = false; };
+
+template <class T> durum_type *type_of();
+
+namespace detail {
+
+template <class T, class = void> struct has_members : std::false_type {};
+template <class T>
+struct has_members<T, std::void_t<typename T::durum_members_>>
+    : std::is_same<typename T::durum_members_, T> {};
+
+template <class T> constexpr bool is_described() {
+    if constexpr (has_members<T>::value) {
+        return true;
+    } else {
+        return describe<T>::is_described;
+    }
+}
+
+/// What a member is made of: the element of arrays, what a persist holds.
+template <class M> struct element {
+    using type = M;
+    static constexpr std::size_t count = 1;
+    static constexpr bool is_array = false;
+};
+template <class M> struct element<persist<M>> : element<M> {};
+template <class M, std::size_t N> struct element<M[N]> {
+    using type = typename element<M>::type;
+    static constexpr std::size_t count = N * element<M>::count;
+    static constexpr bool is_array = true;
+};
+template <class M, std::size_t N> struct element<persist<M[N]>> : element<M[N]> {};
+template <class M, std::size_t N> struct element<std::array<M, N>> : element<M[N]> {};
+template <class M, std::size_t N> struct element<persist<std::array<M, N>>> : element<M[N]> {};
+
+template <class P> constexpr const char *target_name() {
+    using target = std::remove_cv_t<std::remove_pointer_t<P>>;
+    if constexpr (std::is_arithmetic_v<target>) {
+        if constexpr (sizeof(target) <= 8) {
+            return durum_number_name_<target>::name();
+        }
+    }
+    return nullptr;
+}
+
+template <class P> constexpr auto target_type() -> durum_type *(*)() {
+    using target = std::remove_cv_t<std::remove_pointer_t<P>>;
+    if constexpr (std::is_class_v<target>) {
+        if constexpr (is_described<target>()) {
+            return &type_of<target>;
+        }
+    }
+    return nullptr;
+}
+
+template <class M> constexpr durum_field field_of(const char *name, std::size_t offset) {
+    using made_of = element<M>;
+    using E = typename made_of::type;
+    static_assert(!std::is_reference_v<M>,
+                  "durum: a reference cannot lie in a pool; use a pointer");
+    durum_field field{};
+    field.name = name;
+    field.offset = offset;
+    field.size = sizeof(E);
+    field.count = made_of::is_array ? made_of::count : 0;
+    field.align = alignof(E);
+    if constexpr (std::is_pointer_v<E>) {
+        static_assert(!std::is_function_v<std::remove_pointer_t<E>>,
+                      "durum: a pointer to a function means nothing in the next run");
+        field.kind = DURUM_KIND_POINTER;
+        field.target_name = target_name<E>();
+        field.target = target_type<E>();
+    } else if constexpr ((std::is_arithmetic_v<E> || std::is_enum_v<E>)&&sizeof(E) <= 8) {
+        field.kind = durum_number_of_<E>();
+    } else if constexpr (is_described<E>()) {
+        field.kind = DURUM_KIND_STRUCT;
+        field.target = &type_of<E>;
+    } else {
+        static_assert(
+            is_described<E>(),
+            "durum cannot see the pointers in this member: describe its type by "
+            "DURUM_DESCRIBE(type, "
+            "member, ...) beside it, or DURUM_MEMBERS(type, member, ...) in it, before it is used");
+    }
+    return field;
+}
+
+/// A member, for the check that none is missing.
+struct extent {
+    std::size_t offset;
+    std::size_t size;
+    std::size_t align;
+};
+
+/// Whether the members follow each other with no more room between them than their alignment asks
+/// for.
+template <std::size_t N>
+constexpr bool covers(const extent (&members)[N], std::size_t size, std::size_t align) {
+    std::size_t end = 0;
+    for (std::size_t at = 0; at < N; at++) {
+        if (members[at].offset < end || members[at].offset - end >= members[at].align) {
+            return false;
+        }
+        end = members[at].offset + members[at].size;
+    }
+    return size - end < align;
+}
+
+/// The description of T, wherever it is.
+template <class T> struct described_by {
+    static_assert(is_described<T>(),
+                  "durum cannot see the pointers in this type: describe it by DURUM_DESCRIBE(type, "
+                  "member, ...) "
+                  "beside it, or DURUM_MEMBERS(type, member, ...) in it, before it is used");
+    static auto fields() {
+        if constexpr (has_members<T>::value) {
+            return T::durum_fields_();
+        } else {
+            return describe<T>::fields();
+        }
+    }
+    static const char *name() {
+        if constexpr (has_members<T>::value) {
+            return typeid(T).name();
+        } else {
+            return describe<T>::name();
+        }
+    }
+};
+
+/// Something without a name of its own: a number, a pointer, an array of such.
+template <class T>
+constexpr bool is_plain =
+    std::is_arithmetic_v<typename element<T>::type> || std::is_enum_v<typename element<T>::type> ||
+    std::is_pointer_v<typename element<T>::type>;
+
+} // namespace detail
+
+/// The declaration of T for durum.h. Lasts as long as the program.
+template <class T> durum_type *type_of() {
+    using U = std::remove_cv_t<T>;
+    if constexpr (detail::is_plain<U>) {
+        if constexpr (!std::is_pointer_v<typename detail::element<U>::type>) {
+            return nullptr; // bytes
+        } else {
+            static const durum_field fields[] = {detail::field_of<U>("value", 0)};
+            static durum_type type = {typeid(U).name(), sizeof(U), alignof(U), fields, 1, nullptr};
+            return &type;
+        }
+    } else {
+        static_assert(!std::is_polymorphic_v<U>,
+                      "durum: an object with virtual functions points to this run's code");
+        static const auto fields = detail::described_by<U>::fields();
+        static durum_type type = {detail::described_by<U>::name(),
+                                  sizeof(U),
+                                  alignof(U),
+                                  fields.data(),
+                                  fields.size(),
+                                  nullptr};
+        return &type;
+    }
+}
+
+} // namespace durum
+
+// Calls m(self, x) for each x of up to 24.
+#define DURUM_EACH_(m, s, ...)                                                                     \
+    DURUM_PICK_(__VA_ARGS__, DURUM_24_, DURUM_23_, DURUM_22_, DURUM_21_, DURUM_20_, DURUM_19_,     \
+                DURUM_18_, DURUM_17_, DURUM_16_, DURUM_15_, DURUM_14_, DURUM_13_, DURUM_12_,       \
+                DURUM_11_, DURUM_10_, DURUM_9_, DURUM_8_, DURUM_7_, DURUM_6_, DURUM_5_, DURUM_4_,  \
+                DURUM_3_, DURUM_2_, DURUM_1_, )                                                    \
+    (m, s, __VA_ARGS__)
+#define DURUM_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, it,    \
+                    ...)                                                                           \
+    it
+#define DURUM_1_(m, s, x) m(s, x)
+#define DURUM_2_(m, s, x, ...) m(s, x), DURUM_1_(m, s, __VA_ARGS__)
+#define DURUM_3_(m, s, x, ...) m(s, x), DURUM_2_(m, s, __VA_ARGS__)
+#define DURUM_4_(m, s, x, ...) m(s, x), DURUM_3_(m, s, __VA_ARGS__)
+#define DURUM_5_(m, s, x, ...) m(s, x), DURUM_4_(m, s, __VA_ARGS__)
+#define DURUM_6_(m, s, x, ...) m(s, x), DURUM_5_(m, s, __VA_ARGS__)
+#define DURUM_7_(m, s, x, ...) m(s, x), DURUM_6_(m, s, __VA_ARGS__)
+#define DURUM_8_(m, s, x, ...) m(s, x), DURUM_7_(m, s, __VA_ARGS__)
+#define DURUM_9_(m, s, x, ...) m(s, x), DURUM_8_(m, s, __VA_ARGS__)
+#define DURUM_10_(m, s, x, ...) m(s, x), DURUM_9_(m, s, __VA_ARGS__)
+#define DURUM_11_(m, s, x, ...) m(s, x), DURUM_10_(m, s, __VA_ARGS__)
+#define DURUM_12_(m, s, x, ...) m(s, x), DURUM_11_(m, s, __VA_ARGS__)
+#define DURUM_13_(m, s, x, ...) m(s, x), DURUM_12_(m, s, __VA_ARGS__)
+#define DURUM_14_(m, s, x, ...) m(s, x), DURUM_13_(m, s, __VA_ARGS__)
+#define DURUM_15_(m, s, x, ...) m(s, x), DURUM_14_(m, s, __VA_ARGS__)
+#define DURUM_16_(m, s, x, ...) m(s, x), DURUM_15_(m, s, __VA_ARGS__)
+#define DURUM_17_(m, s, x, ...) m(s, x), DURUM_16_(m, s, __VA_ARGS__)
+#define DURUM_18_(m, s, x, ...) m(s, x), DURUM_17_(m, s, __VA_ARGS__)
+#define DURUM_19_(m, s, x, ...) m(s, x), DURUM_18_(m, s, __VA_ARGS__)
+#define DURUM_20_(m, s, x, ...) m(s, x), DURUM_19_(m, s, __VA_ARGS__)
+#define DURUM_21_(m, s, x, ...) m(s, x), DURUM_20_(m, s, __VA_ARGS__)
+#define DURUM_22_(m, s, x, ...) m(s, x), DURUM_21_(m, s, __VA_ARGS__)
+#define DURUM_23_(m, s, x, ...) m(s, x), DURUM_22_(m, s, __VA_ARGS__)
+#define DURUM_24_(m, s, x, ...) m(s, x), DURUM_23_(m, s, __VA_ARGS__)
+
+#define DURUM_MEMBER_FIELD_(s, f) ::durum::detail::field_of<decltype(s::f)>(#f, offsetof(s, f))
+#define DURUM_MEMBER_EXTENT_(s, f)                                                                 \
+    ::durum::detail::extent {                                                                      \
+        offsetof(s, f), sizeof(s::f), alignof(decltype(s::f))                                      \
+    }
+
+// offsetof of a type with public and private members works wherever pools do.
+#define DURUM_FIELDS_BODY_(s, ...)                                                                 \
+    _Pragma("GCC diagnostic push")                                                                 \
+        _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"") constexpr ::durum::detail::extent \
+            members[] = {DURUM_EACH_(DURUM_MEMBER_EXTENT_, s, __VA_ARGS__)};                       \
+    static_assert(::durum::detail::covers(members, sizeof(s), alignof(s)),                         \
+                  "durum: the description has to list all members of the type, in their order; a " \
+                  "base class or a virtual function is no member");                                \
+    return std::array<durum_field, sizeof(members) / sizeof(members[0])>{                          \
+        {DURUM_EACH_(DURUM_MEMBER_FIELD_, s, __VA_ARGS__)}};                                       \
+    _Pragma("GCC diagnostic pop")
+
+/// Describes a type by all of its members, in their order, which are public. At namespace scope,
+/// outside of every namespace; the type's name, as it stands here, is its language-neutral name.
+/// DURUM_DESCRIBE_AS gives it another one. A name with a comma in it needs a typedef.
+#define DURUM_DESCRIBE(type, ...) DURUM_DESCRIBE_AS(type, #type, __VA_ARGS__)
+#define DURUM_DESCRIBE_AS(type, neutral_name, ...)                                                 \
+    template <> struct durum::describe<type> {                                                     \
+        static constexpr bool is_described = true;                                                 \
+        using durum_self_ = type;                                                                  \
+        static const char *name() { return neutral_name; }                                         \
+        static auto fields() { DURUM_FIELDS_BODY_(durum_self_, __VA_ARGS__) }                      \
+    };
+
+/// The same in a class, behind its members: for private ones, and for templates. Its name is the
+/// compiler's.
+#define DURUM_MEMBERS(type, ...)                                                                   \
+  public:                                                                                          \
+    using durum_members_ = type;                                                                   \
+    static auto durum_fields_() {                                                                  \
+        DURUM_FIELDS_BODY_(durum_members_, __VA_ARGS__)                                            \
+    }
+
+#endif // DURUM_TYPES_HPP
