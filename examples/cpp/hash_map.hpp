@@ -2,13 +2,17 @@
 // of them.
 #pragma once
 
+#include "readers.hpp"
+
 #include <durum.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 
-template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
+template <class K, class V, std::size_t FixedBuckets = 0, class Reads = with_lock> class hash_map {
+    template <class T> using persist = typename Reads::template persist<T>;
+
   public:
     hash_map() { buckets_ = durum::alloc_array<bucket>(bucket_count_); }
     hash_map(const hash_map &) = delete;
@@ -25,7 +29,7 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
     }
 
     std::optional<V> get(const K &key) const {
-        return durum::read_transaction([&]() -> std::optional<V> {
+        return Reads::read([&]() -> std::optional<V> {
             for (const node *at = bucket_of(key).first; at != nullptr; at = at->next) {
                 if (at->key == key) {
                     return at->value.get();
@@ -38,7 +42,7 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
     /// Whether the key is new.
     bool put(const K &key, const V &value) {
         return durum::update_transaction([&] {
-            durum::persist<node *> &link = find(key);
+            persist<node *> &link = find(key);
             if (link != nullptr) {
                 link->value = value;
                 return false;
@@ -55,7 +59,7 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
 
     bool remove(const K &key) {
         return durum::update_transaction([&] {
-            durum::persist<node *> &link = find(key);
+            persist<node *> &link = find(key);
             node *found = link;
             if (found == nullptr) {
                 return false;
@@ -68,16 +72,16 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
     }
 
     std::uint64_t size() const {
-        return durum::read_transaction([&] { return count_.get(); });
+        return Reads::read([&] { return count_.get(); });
     }
     std::uint64_t buckets() const {
-        return durum::read_transaction([&] { return bucket_count_.get(); });
+        return Reads::read([&] { return bucket_count_.get(); });
     }
 
-    /// Calls visit(key, value) for each entry, while nobody changes the map. Whether each is in its
+    /// Calls visit(key, value) for each entry, of one state of the map. Whether each is in its
     /// bucket, and they are counted right.
     template <class F> bool for_each(F &&visit) const {
-        return durum::read_transaction([&] {
+        return Reads::read([&] {
             std::uint64_t count = 0;
             for (std::uint64_t at = 0; at < bucket_count_; at++) {
                 for (const node *entry = buckets_[at].first; entry != nullptr;
@@ -95,14 +99,14 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
 
   private:
     struct node {
-        durum::persist<K> key;
-        durum::persist<V> value;
-        durum::persist<node *> next;
+        persist<K> key;
+        persist<V> value;
+        persist<node *> next;
         node(const K &k, const V &v, node *after) : key(k), value(v), next(after) {}
         DURUM_MEMBERS(node, key, value, next)
     };
     struct bucket {
-        durum::persist<node *> first{nullptr};
+        persist<node *> first{nullptr};
         DURUM_MEMBERS(bucket, first)
     };
 
@@ -113,8 +117,8 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
     }
     bucket &bucket_of(const K &key) const { return buckets_[hash(key) % bucket_count_]; }
     /// The pointer to the key's node, or the null pointer at the end of its chain.
-    durum::persist<node *> &find(const K &key) {
-        durum::persist<node *> *link = &bucket_of(key).first;
+    persist<node *> &find(const K &key) {
+        persist<node *> *link = &bucket_of(key).first;
         while (*link != nullptr && !((*link)->key == key)) {
             link = &(*link)->next;
         }
@@ -137,11 +141,11 @@ template <class K, class V, std::size_t FixedBuckets = 0> class hash_map {
         durum::free_array(old, old_count);
     }
 
-    durum::persist<bucket *> buckets_{nullptr};
-    durum::persist<std::uint64_t> bucket_count_{FixedBuckets == 0 ? 4 : FixedBuckets};
-    durum::persist<std::uint64_t> count_{0};
+    persist<bucket *> buckets_{nullptr};
+    persist<std::uint64_t> bucket_count_{FixedBuckets == 0 ? 4 : FixedBuckets};
+    persist<std::uint64_t> count_{0};
     DURUM_MEMBERS(hash_map, buckets_, bucket_count_, count_)
 };
 
 /// The one of the paper's Figure 5: no counter that all updates change decides when it grows.
-template <class K, class V> using fixed_map = hash_map<K, V, 2048>;
+template <class K, class V, class Reads = with_lock> using fixed_map = hash_map<K, V, 2048, Reads>;

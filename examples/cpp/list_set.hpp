@@ -1,11 +1,15 @@
 // A set as a sorted linked list.
 #pragma once
 
+#include "readers.hpp"
+
 #include <durum.hpp>
 
 #include <cstdint>
 
-template <class K> class list_set {
+template <class K, class Reads = with_lock> class list_set {
+    template <class T> using persist = typename Reads::template persist<T>;
+
   public:
     list_set() = default;
     list_set(const list_set &) = delete;
@@ -19,7 +23,7 @@ template <class K> class list_set {
     }
 
     bool contains(const K &key) const {
-        return durum::read_transaction([&] {
+        return Reads::read([&] {
             const node *at = first_;
             while (at != nullptr && at->key < key) {
                 at = at->next;
@@ -30,7 +34,7 @@ template <class K> class list_set {
 
     bool add(const K &key) {
         return durum::update_transaction([&] {
-            durum::persist<node *> &link = find(key);
+            persist<node *> &link = find(key);
             if (link != nullptr && link->key == key) {
                 return false;
             }
@@ -42,7 +46,7 @@ template <class K> class list_set {
 
     bool remove(const K &key) {
         return durum::update_transaction([&] {
-            durum::persist<node *> &link = find(key);
+            persist<node *> &link = find(key);
             node *found = link;
             if (found == nullptr || found->key != key) {
                 return false;
@@ -55,13 +59,13 @@ template <class K> class list_set {
     }
 
     std::uint64_t size() const {
-        return durum::read_transaction([&] { return count_.get(); });
+        return Reads::read([&] { return count_.get(); });
     }
 
-    /// Calls visit(key) for each key in order, while nobody changes the set. Whether keys are in
+    /// Calls visit(key) for each key in order, of one state of the set. Whether keys are in
     /// order and counted right.
     template <class F> bool for_each(F &&visit) const {
-        return durum::read_transaction([&] {
+        return Reads::read([&] {
             std::uint64_t count = 0;
             for (const node *at = first_; at != nullptr; at = at->next) {
                 if (at->next != nullptr && !(at->key < at->next->key)) {
@@ -76,22 +80,22 @@ template <class K> class list_set {
 
   private:
     struct node {
-        durum::persist<K> key;
-        durum::persist<node *> next;
+        persist<K> key;
+        persist<node *> next;
         node(const K &wanted, node *after) : key(wanted), next(after) {}
         DURUM_MEMBERS(node, key, next)
     };
 
     /// The pointer to the first node that is not before the key.
-    durum::persist<node *> &find(const K &key) {
-        durum::persist<node *> *link = &first_;
+    persist<node *> &find(const K &key) {
+        persist<node *> *link = &first_;
         while (*link != nullptr && (*link)->key < key) {
             link = &(*link)->next;
         }
         return *link;
     }
 
-    durum::persist<node *> first_{nullptr};
-    durum::persist<std::uint64_t> count_{0};
+    persist<node *> first_{nullptr};
+    persist<std::uint64_t> count_{0};
     DURUM_MEMBERS(list_set, first_, count_)
 };

@@ -1,12 +1,15 @@
 // The structures of this folder at work, to be killed and looked at again; and what their updates
 // cost.
 //
-//   structures STORE ENGINE STRUCTURE run STEPS   goes on where it was, and says each step once it
-//   is durable structures STORE ENGINE STRUCTURE check       looks whether the structure holds what
-//   its steps have put there; prints how many they are structures STORE ENGINE STRUCTURE histogram
-//   how many updates write back how many cache lines
+//   structures STORE ENGINE STRUCTURE run STEPS
+//       goes on where it was, and says each step once it is durable
+//   structures STORE ENGINE STRUCTURE check
+//       looks whether the structure holds what its steps have put there; prints how many they are
+//   structures STORE ENGINE STRUCTURE histogram
+//       how many updates write back how many cache lines
 //
-// ENGINE: default, hybrid, twin. STRUCTURE: list, hash, fixed, tree, swaps.
+// ENGINE: default, hybrid, twin, twin-lr (readers do not wait). STRUCTURE: list, hash, fixed, tree,
+// swaps.
 
 #include "hash_map.hpp"
 #include "list_set.hpp"
@@ -47,8 +50,8 @@ template <class S> struct tested {
     DURUM_MEMBERS(tested, steps, structure)
 };
 
-struct list {
-    using type = list_set<key>;
+template <class Reads> struct list {
+    using type = list_set<key, Reads>;
     static type *make() { return durum::alloc<type>(); }
     static void step(type &set, std::uint64_t number) {
         const action now(number);
@@ -79,8 +82,8 @@ template <class Map> struct map_of {
     }
 };
 
-struct swaps {
-    using type = swap_array;
+template <class Reads> struct swaps {
+    using type = swap_array<Reads>;
     static type *make() { return durum::alloc<type>(keys); }
     static void step(type &array, std::uint64_t number) {
         std::uint64_t next = 2 * number;
@@ -191,11 +194,36 @@ template <class How> int act(durum::pool &pool, int count, char **arguments) {
     return 2;
 }
 
+template <class Reads> int act_on(durum::pool &pool, int count, char **arguments) {
+    const std::string structure = arguments[3];
+    if (structure == "list") {
+        return act<list<Reads>>(pool, count, arguments);
+    }
+    if (structure == "hash") {
+        return act<map_of<hash_map<key, key, 0, Reads>>>(pool, count, arguments);
+    }
+    if (structure == "fixed") {
+        return act<map_of<fixed_map<key, key, Reads>>>(pool, count, arguments);
+    }
+    if (structure == "tree") {
+        return act<map_of<tree_map<key, key, Reads>>>(pool, count, arguments);
+    }
+    if (structure == "swaps") {
+        return act<swaps<Reads>>(pool, count, arguments);
+    }
+    std::fprintf(stderr, "no such structure: %s\n", structure.c_str());
+    return 2;
+}
+
 int main(int count, char **arguments) try {
     if (count < 5) {
         std::fprintf(stderr,
                      "usage: structures STORE ENGINE STRUCTURE run STEPS|check|histogram\n");
         return 2;
+    }
+    if (std::strcmp(arguments[2], "twin-lr") == 0) {
+        durum::lr::pool pool(arguments[1], arguments[3]);
+        return act_on<without_waiting>(pool, count, arguments);
     }
     durum::options how;
     if (std::strcmp(arguments[2], "hybrid") == 0) {
@@ -205,24 +233,7 @@ int main(int count, char **arguments) try {
         how.engine = DURUM_ENGINE_TWIN;
     }
     durum::pool pool(arguments[1], arguments[3], how);
-    const std::string structure = arguments[3];
-    if (structure == "list") {
-        return act<list>(pool, count, arguments);
-    }
-    if (structure == "hash") {
-        return act<map_of<hash_map<key, key>>>(pool, count, arguments);
-    }
-    if (structure == "fixed") {
-        return act<map_of<fixed_map<key, key>>>(pool, count, arguments);
-    }
-    if (structure == "tree") {
-        return act<map_of<tree_map<key, key>>>(pool, count, arguments);
-    }
-    if (structure == "swaps") {
-        return act<swaps>(pool, count, arguments);
-    }
-    std::fprintf(stderr, "no such structure: %s\n", structure.c_str());
-    return 2;
+    return act_on<with_lock>(pool, count, arguments);
 } catch (const std::exception &failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

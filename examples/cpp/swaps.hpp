@@ -1,14 +1,18 @@
 // Swaps of elements of an array ("SPS"): an update of nothing but stores.
 #pragma once
 
+#include "readers.hpp"
+
 #include <durum.hpp>
 
 #include <cstdint>
 
-class swap_array {
+template <class Reads = with_lock> class swap_array {
+    template <class T> using persist = typename Reads::template persist<T>;
+
   public:
     explicit swap_array(std::uint64_t count) : count_(count) {
-        elements_ = durum::alloc_array<durum::persist<std::uint64_t>>(count);
+        elements_ = durum::alloc_array<persist<std::uint64_t>>(count);
         for (std::uint64_t at = 0; at < count; at++) {
             elements_[at] = at;
         }
@@ -34,7 +38,7 @@ class swap_array {
     std::uint64_t at(std::uint64_t index) const { return elements_[index]; }
 
   private:
-    durum::persist<durum::persist<std::uint64_t> *> elements_{nullptr};
-    durum::persist<std::uint64_t> count_;
+    persist<persist<std::uint64_t> *> elements_{nullptr};
+    persist<std::uint64_t> count_;
     DURUM_MEMBERS(swap_array, elements_, count_)
 };

@@ -1,12 +1,16 @@
 // A map as a red-black tree, with keys in order.
 #pragma once
 
+#include "readers.hpp"
+
 #include <durum.hpp>
 
 #include <cstdint>
 #include <optional>
 
-template <class K, class V> class tree_map {
+template <class K, class V, class Reads = with_lock> class tree_map {
+    template <class T> using persist = typename Reads::template persist<T>;
+
   public:
     tree_map() = default;
     tree_map(const tree_map &) = delete;
@@ -14,7 +18,7 @@ template <class K, class V> class tree_map {
     ~tree_map() { destroy(root_); }
 
     std::optional<V> get(const K &key) const {
-        return durum::read_transaction([&]() -> std::optional<V> {
+        return Reads::read([&]() -> std::optional<V> {
             const node *found = find(key);
             return found == nullptr ? std::nullopt : std::optional<V>(found->value.get());
         });
@@ -59,13 +63,13 @@ template <class K, class V> class tree_map {
     }
 
     std::uint64_t size() const {
-        return durum::read_transaction([&] { return count_.get(); });
+        return Reads::read([&] { return count_.get(); });
     }
 
-    /// Calls visit(key, value) for each entry in order, while nobody changes the map. Whether the
+    /// Calls visit(key, value) for each entry in order, of one state of the map. Whether the
     /// tree is a red-black tree, and counted right.
     template <class F> bool for_each(F &&visit) const {
-        return durum::read_transaction([&] {
+        return Reads::read([&] {
             std::uint64_t count = 0;
             const node *last = nullptr;
             const int height = check(root_, nullptr, [&](const node *at) {
@@ -81,20 +85,18 @@ template <class K, class V> class tree_map {
 
   private:
     struct node {
-        durum::persist<K> key;
-        durum::persist<V> value;
-        durum::persist<node *> left{nullptr};
-        durum::persist<node *> right{nullptr};
-        durum::persist<node *> above;
-        durum::persist<bool> red{true};
+        persist<K> key;
+        persist<V> value;
+        persist<node *> left{nullptr};
+        persist<node *> right{nullptr};
+        persist<node *> above;
+        persist<bool> red{true};
         node(const K &k, const V &v, node *parent) : key(k), value(v), above(parent) {}
         DURUM_MEMBERS(node, key, value, left, right, above, red)
     };
 
     static bool is_red(const node *at) { return at != nullptr && at->red; }
-    static durum::persist<node *> &child(node *at, bool right) {
-        return right ? at->right : at->left;
-    }
+    static persist<node *> &child(node *at, bool right) { return right ? at->right : at->left; }
     static bool is_right(const node *at) { return at->above->right == at; }
 
     node *find(const K &key) const {
@@ -246,7 +248,7 @@ template <class K, class V> class tree_map {
         }
     }
 
-    durum::persist<node *> root_{nullptr};
-    durum::persist<std::uint64_t> count_{0};
+    persist<node *> root_{nullptr};
+    persist<std::uint64_t> count_{0};
     DURUM_MEMBERS(tree_map, root_, count_)
 };

@@ -18,7 +18,10 @@
 //  4. Types. What alloc makes is described to durum, so that its pointers can be found:
 //     DURUM_DESCRIBE beside a type, or DURUM_MEMBERS in it. A type that is not does not compile.
 //
-// In the order of reading: durum/error.hpp, durum/persist.hpp, durum/types.hpp, durum/pool.hpp.
+//  5. durum::lr has the same names for pools whose readers never wait.
+//
+// In the order of reading: durum/error.hpp, durum/persist.hpp, durum/types.hpp, durum/copy.hpp,
+// durum/pool.hpp, durum/lr.hpp.
 
 #ifndef DURUM_HPP
 #define DURUM_HPP
@@ -27,7 +30,9 @@
 #error "durum.hpp needs C++17"
 #endif
 
+#include "durum/copy.hpp"
 #include "durum/error.hpp"
+#include "durum/lr.hpp"
 #include "durum/persist.hpp"
 #include "durum/pool.hpp"
 #include "durum/types.hpp"

@@ -35,5 +35,5 @@ fn the_tutorial_shows_code_of_the_examples() {
 
 #[test]
 fn the_tutorial_in_cpp_shows_code_of_the_examples() {
-    shows_code("docs/cpp.md", "cpp", "examples/cpp", 2, 6);
+    shows_code("docs/cpp.md", "cpp", "examples/cpp", 3, 8);
 }

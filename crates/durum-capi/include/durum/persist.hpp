@@ -31,6 +31,11 @@ inline void announce(const void *target, std::size_t size) {
     }
 }
 
+/// A place is read where it is.
+struct in_place {
+    template <class T> static const T &of(const T &place) noexcept { return place; }
+};
+
 /// Comparisons of objects of classes; numbers and pointers compare as what they are read as.
 template <class Self, class T, bool = std::is_class_v<T>> struct compared {};
 
@@ -51,7 +56,9 @@ template <class Self, class T> struct compared<Self, T, true> {
 
 /// A T in a pool. Reads as a T; each store is announced first, and throws durum::error where it
 /// cannot be: outside of a transaction, above all. Elsewhere than in a pool it is a plain T.
-template <class T> class persist : public detail::compared<persist<T>, T> {
+/// `Reads` is how it is read: where it is, or as durum::lr::persist does.
+template <class T, class Reads = detail::in_place>
+class persist : public detail::compared<persist<T, Reads>, T> {
     static_assert(!std::is_reference_v<T> && !std::is_const_v<T>,
                   "durum::persist<T>: T is neither a reference nor const");
     static_assert(
@@ -67,7 +74,7 @@ template <class T> class persist : public detail::compared<persist<T>, T> {
     persist(const T &value) { // NOLINT: as a T
         store(value);
     }
-    persist(const persist &other) : detail::compared<persist<T>, T>() { store(other.value_); }
+    persist(const persist &other) : detail::compared<persist, T>() { store(other.get()); }
     ~persist() = default;
 
     persist &operator=(const T &value) {
@@ -75,37 +82,37 @@ template <class T> class persist : public detail::compared<persist<T>, T> {
         return *this;
     }
     persist &operator=(const persist &other) {
-        store(other.value_);
+        store(other.get());
         return *this;
     }
 
     operator const T &() const noexcept { // NOLINT: as a T
-        return value_;
+        return get();
     }
-    const T &get() const noexcept { return value_; }
+    const T &get() const noexcept { return Reads::of(value_); }
     /// The place itself, for a program that announces by itself.
     T *unannounced() noexcept { return &value_; }
 
     /// Of a pointer: what it points to. Of an object: its members, to be read.
     auto operator->() const noexcept {
         if constexpr (std::is_pointer_v<T>) {
-            return value_;
+            return get();
         } else {
-            return &value_;
+            return &get();
         }
     }
     template <class U = T> std::remove_pointer_t<U> &operator*() const noexcept {
         static_assert(std::is_pointer_v<U>, "durum::persist<T>: T is no pointer");
-        return *value_;
+        return *get();
     }
     template <class I, class U = T, class = std::enable_if_t<std::is_pointer_v<U>>>
     std::remove_pointer_t<U> &operator[](I index) const noexcept {
-        return value_[index];
+        return get()[index];
     }
 
 #define DURUM_COMPOUND_(op)                                                                        \
     template <class U> persist &operator op##=(const U &value) {                                   \
-        store(static_cast<T>(value_ op value));                                                    \
+        store(static_cast<T>(get() op value));                                                     \
         return *this;                                                                              \
     }
     DURUM_COMPOUND_(+)
@@ -121,28 +128,28 @@ template <class T> class persist : public detail::compared<persist<T>, T> {
 #undef DURUM_COMPOUND_
 
     persist &operator++() {
-        T value = value_;
+        T value = get();
         store(++value);
         return *this;
     }
     persist &operator--() {
-        T value = value_;
+        T value = get();
         store(--value);
         return *this;
     }
     T operator++(int) {
-        const T before = value_;
+        const T before = get();
         ++*this;
         return before;
     }
     T operator--(int) {
-        const T before = value_;
+        const T before = get();
         --*this;
         return before;
     }
 
     friend void swap(persist &left, persist &right) {
-        const T value = left.value_;
+        const T value = left.get();
         left = right;
         right = value;
     }
@@ -157,22 +164,23 @@ template <class T> class persist : public detail::compared<persist<T>, T> {
 };
 
 /// An array in a pool: each element is a persist<T>.
-template <class T, std::size_t N> class persist<T[N]> {
+template <class T, std::size_t N, class Reads> class persist<T[N], Reads> {
   public:
     using value_type = T[N];
+    using element = persist<T, Reads>;
 
     persist() = default;
 
-    persist<T> &operator[](std::size_t index) noexcept { return elements_[index]; }
-    const persist<T> &operator[](std::size_t index) const noexcept { return elements_[index]; }
-    persist<T> *begin() noexcept { return elements_; }
-    persist<T> *end() noexcept { return elements_ + N; }
-    const persist<T> *begin() const noexcept { return elements_; }
-    const persist<T> *end() const noexcept { return elements_ + N; }
+    element &operator[](std::size_t index) noexcept { return elements_[index]; }
+    const element &operator[](std::size_t index) const noexcept { return elements_[index]; }
+    element *begin() noexcept { return elements_; }
+    element *end() noexcept { return elements_ + N; }
+    const element *begin() const noexcept { return elements_; }
+    const element *end() const noexcept { return elements_ + N; }
     static constexpr std::size_t size() noexcept { return N; }
 
   private:
-    persist<T> elements_[N];
+    element elements_[N];
 };
 
 } // namespace durum

@@ -3,6 +3,7 @@
 #ifndef DURUM_POOL_HPP
 #define DURUM_POOL_HPP
 
+#include "copy.hpp"
 #include "error.hpp"
 #include "persist.hpp"
 #include "types.hpp"
@@ -29,6 +30,10 @@ struct options {
 
 /// The pool is used by one thread at a time, and durum does not keep others apart.
 inline constexpr std::uint32_t single_threaded = DURUM_POOL_SINGLE_THREADED;
+/// Of DURUM_ENGINE_TWIN: read_copy reads beside an update. lr::pool sets it.
+inline constexpr std::uint32_t left_right = DURUM_POOL_LEFT_RIGHT;
+/// Of DURUM_ENGINE_TWIN: an update copies all that is in use, where it differs.
+inline constexpr std::uint32_t basic_copies = DURUM_POOL_BASIC_COPIES;
 
 class pool;
 
@@ -38,8 +43,8 @@ namespace detail {
 constexpr std::size_t objects_max = 100;
 
 struct objects {
-    persist<std::uint64_t[objects_max]> types;
-    persist<void *[objects_max]> objects;
+    persist<std::uint64_t[objects_max], in_copy> types;
+    persist<void *[objects_max], in_copy> objects;
 };
 
 /// The pool that a program means which says nothing else.
@@ -102,17 +107,30 @@ class pool {
     /// Runs `body()` alone with the pool; what it did is durable when this returns, with what it
     /// returned. An exception takes all of it back.
     template <class F> auto update_transaction(F &&body) {
+        in_no_copy();
         return run(durum_pool_update, std::forward<F>(body));
     }
 
     /// Runs `body()` while no update runs, and returns what it returned.
     template <class F> auto read_transaction(F &&body) {
+        in_no_copy();
         return run(durum_pool_read, std::forward<F>(body));
+    }
+
+    /// Runs `body()` on what is committed, beside an update and without waiting for it, and returns
+    /// what it returned; see durum::lr, whose persist is what it can read. For a pool that is open
+    /// with `left_right`.
+    template <class F> auto read_copy(F &&body) {
+        if (detail::reading.pool != pool_) {
+            in_no_copy();
+        }
+        return run(run_in_copy, std::forward<F>(body));
     }
 
     /// Begins an update on this thread, or one more level of it. It keeps all others out and is not
     /// combined with theirs.
     void begin_transaction() {
+        in_no_copy();
         detail::check(durum_update_begin(pool_));
         detail::running_pool() = this;
     }
@@ -241,6 +259,44 @@ class pool {
         detail::check(code);
         if constexpr (!std::is_void_v<typename call<body_type>::R>) {
             return std::move(*called.result);
+        }
+    }
+
+    /// A read of a copy, on its way through durum.h.
+    struct reader {
+        durum_pool *pool;
+        durum_body body;
+        void *argument;
+    };
+
+    static int run_in_copy(durum_pool *pool, durum_body body, void *argument) {
+        reader coming{pool, body, argument};
+        return durum_pool_read_copy(pool, &read_there, &coming);
+    }
+
+    static int read_there(const durum_copy *copy, void *argument) noexcept {
+        const reader &self = *static_cast<reader *>(argument);
+        const detail::copy_read around = detail::reading;
+        const pool *const outside = detail::running_pool();
+        const bool is_in_update = around.pool == nullptr && outside != nullptr &&
+                                  outside->pool_ == self.pool && durum_tx_level() > 0;
+        if (!is_in_update) {
+            // Where main is read nothing is moved.
+            detail::reading = {copy->start, copy->distance == 0 ? 0 : copy->size, copy->distance,
+                               self.pool};
+        }
+        const int code = self.body(self.argument);
+        detail::reading = around;
+        return code;
+    }
+
+    /// What ran in an update might run on another thread, which reads no copy; and members of other
+    /// pools lie elsewhere than those of the pool that is read.
+    static void in_no_copy() {
+        if (detail::reading.pool != nullptr) {
+            throw error(DURUM_E_READS_COPY,
+                        "this thread reads a copy of a pool: until that has ended it can neither "
+                        "update a pool nor read another one");
         }
     }
 

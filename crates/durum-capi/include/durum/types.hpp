@@ -38,15 +38,16 @@ template <class M> struct element {
     static constexpr std::size_t count = 1;
     static constexpr bool is_array = false;
 };
-template <class M> struct element<persist<M>> : element<M> {};
+template <class M, class R> struct element<persist<M, R>> : element<M> {};
 template <class M, std::size_t N> struct element<M[N]> {
     using type = typename element<M>::type;
     static constexpr std::size_t count = N * element<M>::count;
     static constexpr bool is_array = true;
 };
-template <class M, std::size_t N> struct element<persist<M[N]>> : element<M[N]> {};
+template <class M, std::size_t N, class R> struct element<persist<M[N], R>> : element<M[N]> {};
 template <class M, std::size_t N> struct element<std::array<M, N>> : element<M[N]> {};
-template <class M, std::size_t N> struct element<persist<std::array<M, N>>> : element<M[N]> {};
+template <class M, std::size_t N, class R>
+struct element<persist<std::array<M, N>, R>> : element<M[N]> {};
 
 template <class P> constexpr const char *target_name() {
     using target = std::remove_cv_t<std::remove_pointer_t<P>>;
@@ -100,6 +101,9 @@ template <class M> constexpr durum_field field_of(const char *name, std::size_t 
     return field;
 }
 
+/// The types of members.
+template <class... M> struct list {};
+
 /// A member, for the check that none is missing.
 struct extent {
     std::size_t offset;
@@ -132,6 +136,14 @@ template <class T> struct described_by {
             return T::durum_fields_();
         } else {
             return describe<T>::fields();
+        }
+    }
+    /// Their types, as a list.
+    static constexpr auto types() {
+        if constexpr (has_members<T>::value) {
+            return T::durum_types_();
+        } else {
+            return describe<T>::types();
         }
     }
     static const char *name() {
@@ -213,6 +225,7 @@ template <class T> durum_type *type_of() {
 #define DURUM_23_(m, s, x, ...) m(s, x), DURUM_22_(m, s, __VA_ARGS__)
 #define DURUM_24_(m, s, x, ...) m(s, x), DURUM_23_(m, s, __VA_ARGS__)
 
+#define DURUM_MEMBER_TYPE_(s, f) decltype(s::f)
 #define DURUM_MEMBER_FIELD_(s, f) ::durum::detail::field_of<decltype(s::f)>(#f, offsetof(s, f))
 #define DURUM_MEMBER_EXTENT_(s, f)                                                                 \
     ::durum::detail::extent {                                                                      \
@@ -231,6 +244,9 @@ template <class T> durum_type *type_of() {
         {DURUM_EACH_(DURUM_MEMBER_FIELD_, s, __VA_ARGS__)}};                                       \
     _Pragma("GCC diagnostic pop")
 
+#define DURUM_TYPES_BODY_(s, ...)                                                                  \
+    return ::durum::detail::list<DURUM_EACH_(DURUM_MEMBER_TYPE_, s, __VA_ARGS__)>{};
+
 /// Describes a type by all of its members, in their order, which are public. At namespace scope,
 /// outside of every namespace; the type's name, as it stands here, is its language-neutral name.
 /// DURUM_DESCRIBE_AS gives it another one. A name with a comma in it needs a typedef.
@@ -241,6 +257,7 @@ template <class T> durum_type *type_of() {
         using durum_self_ = type;                                                                  \
         static const char *name() { return neutral_name; }                                         \
         static auto fields() { DURUM_FIELDS_BODY_(durum_self_, __VA_ARGS__) }                      \
+        static constexpr auto types() { DURUM_TYPES_BODY_(durum_self_, __VA_ARGS__) }              \
     };
 
 /// The same in a class, behind its members: for private ones, and for templates. Its name is the
@@ -250,6 +267,9 @@ template <class T> durum_type *type_of() {
     using durum_members_ = type;                                                                   \
     static auto durum_fields_() {                                                                  \
         DURUM_FIELDS_BODY_(durum_members_, __VA_ARGS__)                                            \
+    }                                                                                              \
+    static constexpr auto durum_types_() {                                                         \
+        DURUM_TYPES_BODY_(durum_members_, __VA_ARGS__)                                             \
     }
 
 #endif // DURUM_TYPES_HPP

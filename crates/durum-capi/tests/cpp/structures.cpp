@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <random>
 #include <set>
@@ -21,31 +22,31 @@ namespace {
 
 using key = std::uint64_t;
 
-/// Makes a T in the pool, and takes it out again in the end.
-template <class T> class made {
+/// Makes a T in a pool, and takes it out again in the end.
+template <class T, class Pool = durum::pool> class made {
   public:
     template <class... Args>
     explicit made(Args... args)
         : pool_(place_.path(), "pool", engine_options()),
-          object_(pool_.update_transaction([&] { return pool_.alloc<T>(args...); })) {}
+          object_(pool_.update_transaction([&] { return pool_.template alloc<T>(args...); })) {}
     ~made() {
         pool_.update_transaction([&] { pool_.free(object_); });
     }
     made(const made &) = delete;
     made &operator=(const made &) = delete;
     T *operator->() const { return object_; }
-    durum::pool &pool() { return pool_; }
+    Pool &pool() { return pool_; }
 
   private:
     place place_;
-    durum::pool pool_;
+    Pool pool_;
     T *object_;
 };
 
 struct failure {};
 
-template <class Map> void behaves_like_a_map(key keys, int steps) {
-    made<Map> map;
+template <class Map, class Pool = durum::pool> void behaves_like_a_map(key keys, int steps) {
+    made<Map, Pool> map;
     std::map<key, key> model;
     std::mt19937_64 random(7);
     for (int step = 0; step < steps; step++) {
@@ -115,8 +116,8 @@ TEST(Structures, TheHashMapGrowsAndTheFixedOneDoesNot) {
     EXPECT_EQ(fixed->buckets(), 2048u);
 }
 
-TEST(Structures, TheListBehavesLikeASet) {
-    made<list_set<key>> list;
+template <class Set, class Pool = durum::pool> void behaves_like_a_set() {
+    made<Set, Pool> list;
     std::set<key> model;
     std::mt19937_64 random(9);
     for (int step = 0; step < 3000; step++) {
@@ -138,8 +139,19 @@ TEST(Structures, TheListBehavesLikeASet) {
     }
 }
 
-TEST(Structures, SwapsLoseNothing) {
-    made<swap_array> array(1000);
+TEST(Structures, TheListBehavesLikeASet) {
+    behaves_like_a_set<list_set<key>>();
+}
+
+TEST(LeftRightStructures, BehaveLikeThoseOfTheLibrary) {
+    behaves_like_a_map<tree_map<key, key, without_waiting>, durum::lr::pool>(40, 2000);
+    behaves_like_a_map<hash_map<key, key, 0, without_waiting>, durum::lr::pool>(300, 2000);
+    behaves_like_a_map<fixed_map<key, key, without_waiting>, durum::lr::pool>(100, 1000);
+    behaves_like_a_set<list_set<key, without_waiting>, durum::lr::pool>();
+}
+
+template <class Array, class Pool = durum::pool> void swaps_lose_nothing() {
+    made<Array, Pool> array(1000);
     std::mt19937_64 random(11);
     for (unsigned round = 0; round < 300; round++) {
         array->swap(1 + round % 128, random);
@@ -149,6 +161,14 @@ TEST(Structures, SwapsLoseNothing) {
         found.insert(array->at(at));
     }
     EXPECT_EQ(found.size(), 1000u);
+}
+
+TEST(Structures, SwapsLoseNothing) {
+    swaps_lose_nothing<swap_array<>>();
+}
+
+TEST(LeftRightStructures, SwapsLoseNothing) {
+    swaps_lose_nothing<swap_array<without_waiting>, durum::lr::pool>();
 }
 
 TEST(Structures, ThreadsShareATree) {
@@ -178,6 +198,108 @@ TEST(Structures, ThreadsShareATree) {
         thread.join();
     }
     EXPECT_TRUE(map->for_each([](key, key) {}));
+}
+
+/// Readers beside a writer. `update(step)` changes several places and tells the step in one of
+/// them; `look()` sees whether they belong together and returns the step: time does not go back.
+template <class Update, class Look> void readers_see_whole_states(Update &&update, Look &&look) {
+    std::atomic<bool> ended{false};
+    std::atomic<std::uint64_t> seen{0};
+    std::vector<std::thread> readers;
+    for (int reader = 0; reader < 2; reader++) {
+        readers.emplace_back([&] {
+            std::uint64_t last = 0;
+            while (!ended) {
+                const std::uint64_t now = look();
+                EXPECT_GE(now, last);
+                last = now;
+                seen++;
+                if (::testing::Test::HasFailure()) {
+                    return;
+                }
+            }
+        });
+    }
+    for (std::uint64_t step = 1; step <= 200 || seen < 1000; step++) {
+        update(step);
+        if (::testing::Test::HasFailure()) {
+            break;
+        }
+    }
+    ended = true;
+    for (auto &reader : readers) {
+        reader.join();
+    }
+}
+
+TEST(LeftRightStructures, ReadersOfATreeBesideAWriter) {
+    made<tree_map<key, key, without_waiting>, durum::lr::pool> map;
+    std::mt19937_64 random(5);
+    const auto update = [&](std::uint64_t step) {
+        map.pool().update_transaction([&] {
+            for (int times = 0; times < 3; times++) {
+                // In pairs, which no reader finds apart.
+                const key at = 2 + 2 * (random() % 100);
+                map->get(at) ? map->remove(at) : map->put(at, step);
+                map->get(at + 1) ? map->remove(at + 1) : map->put(at + 1, step);
+            }
+            map->put(0, step);
+        });
+    };
+    const auto look = [&] {
+        return durum::lr::read_transaction([&] {
+            std::map<key, key> found;
+            EXPECT_TRUE(map->for_each([&](key at, key value) { found[at] = value; }));
+            EXPECT_EQ(map->size(), found.size());
+            const key now = map->get(0).value_or(0);
+            for (const auto &[at, value] : found) {
+                EXPECT_LE(value, now);
+                EXPECT_EQ(found.count(at < 2 ? at : at ^ 1), 1u) << at;
+                EXPECT_EQ(map->get(at), value);
+            }
+            return now;
+        });
+    };
+    readers_see_whole_states(update, look);
+}
+
+TEST(LeftRightStructures, ReadersOfTwoListsBesideAWriter) {
+    using list = list_set<key, without_waiting>;
+    made<list, durum::lr::pool> left;
+    list *right = left.pool().update_transaction([&] { return left.pool().alloc<list>(); });
+    constexpr key keys = 40;
+    left.pool().update_transaction([&] {
+        for (key at = 1; at <= keys; at++) {
+            left->add(at);
+        }
+        right->add(1000);
+    });
+    std::mt19937_64 random(6);
+    const auto update = [&](std::uint64_t step) {
+        left.pool().update_transaction([&] {
+            const key at = 1 + random() % keys;
+            left->remove(at) ? right->add(at) : (right->remove(at) && left->add(at));
+            right->remove(1000 + step - 1);
+            right->add(1000 + step);
+        });
+    };
+    const auto look = [&] {
+        return durum::lr::read_transaction([&] {
+            std::multiset<key> found;
+            EXPECT_TRUE(left->for_each([&](key at) { found.insert(at); }));
+            EXPECT_TRUE(right->for_each([&](key at) { found.insert(at); }));
+            EXPECT_EQ(found.size(), keys + 1);
+            EXPECT_EQ(left->size() + right->size(), keys + 1);
+            key expected = 1;
+            for (const key at : found) {
+                EXPECT_TRUE(at == expected || at >= 1000) << at;
+                expected++;
+            }
+            return *found.rbegin() - 1000;
+        });
+    };
+    readers_see_whole_states(update, look);
+    left.pool().update_transaction([&] { left.pool().free(right); });
 }
 
 } // namespace

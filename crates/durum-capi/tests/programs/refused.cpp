@@ -32,6 +32,25 @@ struct good {
 };
 DURUM_DESCRIBE(good, number, next)
 
+struct seen {
+    durum::lr::persist<int> number;
+    durum::lr::persist<seen *> next;
+    durum::lr::persist<good *> unseen;
+    durum::lr::persist<int *> bare;
+    durum::lr::persist<std::string *> undescribed;
+};
+DURUM_DESCRIBE(seen, number, next, unseen, bare, undescribed)
+struct half_seen {
+    durum::lr::persist<int> number;
+    int *pointer;
+};
+DURUM_DESCRIBE(half_seen, number, pointer)
+struct around_good {
+    durum::lr::persist<int> number;
+    good inner[2];
+};
+DURUM_DESCRIBE(around_good, number, inner)
+
 #if CASE == 2 // describe its type by DURUM_DESCRIBE
 DURUM_DESCRIBE(holder, inner)
 #elif CASE == 3 // has to list all members
@@ -61,5 +80,30 @@ void use(durum::pool &pool) {
 #elif CASE == 8 // a transaction returns a value
     int local = 0;
     pool.read_transaction([&]() -> int & { return local; });
+#endif
+}
+
+void use(durum::lr::pool &pool) {
+    seen *object = pool.alloc<seen>();
+    object->next->next->number = 1;
+#if CASE == 9 // make each of them a durum::lr::persist
+    pool.alloc<good>();
+#elif CASE == 10 // make each of them a durum::lr::persist
+    pool.alloc<half_seen>();
+#elif CASE == 11 // make each of them a durum::lr::persist
+    pool.get_object<around_good>(0);
+#elif CASE == 12 // make each of its members a durum::lr::persist
+    (void)object->unseen->number.get();
+#elif CASE == 13 // make each of its members a durum::lr::persist
+    good *followed = object->unseen;
+    (void)followed;
+#elif CASE == 14 // make each of its members a durum::lr::persist
+    (void)*object->bare;
+#elif CASE == 15 // make each of its members a durum::lr::persist
+    (void)object->undescribed->size();
+#elif CASE == 16 // make each of them a durum::lr::persist
+    durum::lr::alloc_array<int>(3);
+#elif CASE == 17 // a transaction returns a value
+    durum::lr::read_transaction([&]() -> seen & { return *object; });
 #endif
 }
