@@ -5,7 +5,7 @@
 
 mod announce;
 mod lock;
-mod primitive;
+pub(crate) mod primitive;
 mod round;
 mod thread;
 

@@ -1,10 +1,11 @@
-//! What the lock and the list of announcements stand on. `tests/loom` has the same names for loom's, so that all interleavings of both can be tried.
+//! What the lock, the list of announcements and left-right stand on. `tests/loom` has the same names for loom's, so that all interleavings of them can be tried.
 
 pub(crate) use std::hint::spin_loop as relax;
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex};
 use std::sync::{MutexGuard, PoisonError};
 pub(crate) use std::thread::{Thread, current, park};
+use std::time::Duration;
 
 /// What one thread at a time uses, by other means than a lock of its own.
 #[derive(Debug)]
@@ -27,6 +28,26 @@ pub(crate) const SPINS: u32 = 200;
 pub(crate) const FIRST_STRIPES: usize = 8;
 /// Blocks of the read indicator.
 pub(crate) const BLOCKS: usize = 16;
+
+/// Counters of readers of a Twin pool's copies, for each version.
+pub(crate) const COPY_STRIPES: usize = 32;
+
+/// Waits for somebody who wakes nobody: at first it looks often, later it lets others run.
+pub(crate) struct Patience(crossbeam_utils::Backoff);
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Self(crossbeam_utils::Backoff::new())
+    }
+
+    pub(crate) fn wait(&self) {
+        match self.0.is_completed() {
+            false => self.0.snooze(),
+            // Somebody who takes their time, or does not run: let them.
+            true => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+}
 
 /// Sequentially consistent operations need no fence between them.
 #[inline(always)]

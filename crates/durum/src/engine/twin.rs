@@ -18,6 +18,8 @@
 
 mod copies;
 mod left_right;
+#[cfg(test)]
+mod left_right_tests;
 mod turn;
 mod view;
 
@@ -28,6 +30,7 @@ use durum_persist::{Site, line};
 use super::Engine;
 use crate::alloc::PuddleHeap;
 use crate::announced::Announced;
+use crate::combine::primitive;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;

@@ -1,15 +1,19 @@
-//! All interleavings of a few threads in the lock and in the list of announcements.
+//! All interleavings of a few threads in the lock, in the list of announcements and in left-right.
 //!
-//! Both stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
-//! indicator, so that rare paths are common.
+//! They stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
+//! indicator and of each version, so that rare paths are common.
 #![allow(
     dead_code,
+    clippy::modulo_one,
     clippy::reversed_empty_ranges,
-    reason = "the modules have more than these tests call, and nobody spins here"
+    reason = "the modules have more than these tests call, nobody spins here, and there is one counter"
 )]
 
 #[path = "../../src/combine/announce.rs"]
 mod announce;
+mod copies;
+#[path = "../../src/engine/twin/left_right.rs"]
+mod left_right;
 #[path = "../../src/combine/lock.rs"]
 mod lock;
 mod primitive;

@@ -1,7 +1,7 @@
 //! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: sleep at once, and few counters.
 
 pub(crate) use loom::cell::UnsafeCell;
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 pub(crate) use loom::sync::{Condvar, Mutex};
 pub(crate) use loom::thread::{Thread, current, park, yield_now as relax};
 
@@ -11,6 +11,21 @@ use loom::sync::atomic::fence;
 pub(crate) const SPINS: u32 = 0;
 pub(crate) const FIRST_STRIPES: usize = 1;
 pub(crate) const BLOCKS: usize = 2;
+
+pub(crate) const COPY_STRIPES: usize = 1;
+
+/// Waits for another thread, which loom runs meanwhile.
+pub(crate) struct Patience;
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    pub(crate) fn wait(&self) {
+        relax();
+    }
+}
 
 /// loom knows sequential consistency of fences only.
 pub(crate) fn order() {

@@ -7,13 +7,11 @@
 //! Readers are counted under one of two *versions*, and the writer waits for both in turn: for the next one, which is nearly always empty, then for the one under
 //! which readers came until now. So new readers cannot keep it waiting (Ramalhete and Correia, "Brief announcement: left-right", SPAA'15).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use crossbeam_utils::CachePadded;
 
-use crossbeam_utils::{Backoff, CachePadded};
-
-/// Counters of each version. Threads are spread over them, so that readers mostly share no cache line.
-const STRIPES: usize = 32;
+use super::primitive::{
+    AtomicBool, AtomicUsize, COPY_STRIPES as STRIPES, Ordering, Patience, order,
+};
 
 /// Where readers are sent, and who is reading.
 #[derive(Debug, Default)]
@@ -21,6 +19,7 @@ pub(super) struct LeftRight {
     /// Whether they are sent to main.
     to_main: AtomicBool,
     version: AtomicUsize,
+    /// Those of each version. Threads are spread over the counters, so that readers mostly share no cache line.
     readers: [[CachePadded<AtomicUsize>; STRIPES]; 2],
 }
 
@@ -41,6 +40,7 @@ impl Drop for Reading<'_> {
 
 thread_local! {
     static STRIPE: usize = {
+        use std::sync::atomic::{AtomicUsize, Ordering};
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES
     };
@@ -55,6 +55,7 @@ impl LeftRight {
         let counter = &*self.readers[version % 2][stripe];
         // ORDER (of threads): it is counted before it asks where to. So a writer that finds nobody here has sent it to the other copy.
         counter.fetch_add(1, Ordering::SeqCst);
+        order();
         Reading {
             counter,
             is_main: self.to_main.load(Ordering::SeqCst),
@@ -66,6 +67,7 @@ impl LeftRight {
         if self.to_main.swap(to_main, Ordering::SeqCst) == to_main {
             return;
         }
+        order();
         let version = self.version.load(Ordering::SeqCst);
         self.wait_for(version + 1);
         self.version.store((version + 1) % 2, Ordering::SeqCst);
@@ -74,74 +76,10 @@ impl LeftRight {
 
     fn wait_for(&self, version: usize) {
         for counter in &self.readers[version % 2] {
-            let backoff = Backoff::new();
+            let patience = Patience::new();
             while counter.load(Ordering::SeqCst) != 0 {
-                match backoff.is_completed() {
-                    false => backoff.snooze(),
-                    // A reader that takes its time, or one that does not run: let it.
-                    true => thread::sleep(std::time::Duration::from_micros(50)),
-                }
+                patience.wait();
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::UnsafeCell;
-    use std::sync::atomic::AtomicU64;
-
-    /// Two copies of two words that are always equal in a copy that is whole.
-    struct Copies {
-        left_right: LeftRight,
-        words: [UnsafeCell<[u64; 2]>; 2],
-        reads: AtomicU64,
-    }
-
-    // SAFETY: what the tests are about.
-    unsafe impl Sync for Copies {}
-
-    #[test]
-    fn readers_never_meet_the_writer() {
-        let copies = Copies {
-            left_right: LeftRight::default(),
-            words: Default::default(),
-            reads: AtomicU64::new(0),
-        };
-        thread::scope(|scope| {
-            let copies = &copies;
-            for _ in 0..3 {
-                scope.spawn(move || {
-                    let mut last = 0;
-                    while last < 20_000 {
-                        let reading = copies.left_right.come();
-                        let copy = copies.words[usize::from(!reading.is_main)].get();
-                        // SAFETY: the writer is at the other copy.
-                        let [first, second] = unsafe { copy.read_volatile() };
-                        assert_eq!(first, second);
-                        assert!(first >= last, "time does not go back");
-                        last = first;
-                        copies.reads.fetch_add(1, Ordering::Relaxed);
-                    }
-                });
-            }
-            for value in 1..=20_000 {
-                // Main is what the writer changes first; readers are at back.
-                for copy in [0, 1] {
-                    copies.left_right.send(copy == 1);
-                    let words = copies.words[copy].get();
-                    // SAFETY: the readers are at the other copy.
-                    unsafe {
-                        words.cast::<u64>().write_volatile(value);
-                        words.cast::<u64>().add(1).write_volatile(value);
-                    }
-                }
-                if value == 20_000 {
-                    copies.left_right.send(true);
-                }
-            }
-        });
-        assert!(copies.reads.load(Ordering::Relaxed) > 0);
     }
 }
