@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and installs the library, the header, pkg-config and CMake files, and the `durum` command.
+# Builds and installs the libraries, their headers, pkg-config and CMake files, and the `durum` command.
 #
 #   PREFIX=/usr/local DESTDIR= ci/install.sh [--profile PROFILE]
 #
@@ -32,38 +32,48 @@ dev | test) built=$CARGO_TARGET_DIR/debug ;;
 *) built=$CARGO_TARGET_DIR/$profile ;;
 esac
 cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi
-# The tests of the library install nothing but the library.
+# The tests of the libraries install nothing else.
 [ "$profile" != release ] || cargo build --quiet --release -p durum-cli
 
-capi=crates/durum-capi
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
-soname=$(sed -n 's/.*-soname,\(libdurum\.so\.[0-9]*\).*/\1/p' $capi/build.rs)
 lib=$DESTDIR$PREFIX/lib
-install -d "$lib/pkgconfig" "$lib/cmake/durum" "$DESTDIR$PREFIX/include/durum"
-
-install -m 644 $capi/include/durum.h $capi/include/durum.hpp "$DESTDIR$PREFIX/include/"
-install -m 644 $capi/include/durum/*.hpp "$DESTDIR$PREFIX/include/durum/"
-install -m 644 "$built/libdurum.a" "$lib/libdurum.a"
-# A new inode, so that programs that run with the old library keep it.
-install -m 755 "$built/libdurum.so" "$lib/libdurum.so.$version"
-ln -sfn "libdurum.so.$version" "$lib/$soname"
-ln -sfn "$soname" "$lib/libdurum.so"
-
-# The key-value store, by LevelDB's interface.
+include=$DESTDIR$PREFIX/include
+capi=crates/durum-capi
 kv=crates/durum-kv-capi
-install -d "$DESTDIR$PREFIX/include/durum-kv/leveldb"
-install -m 644 $kv/include/durum_kv.h $kv/include/durum_kv.hpp "$DESTDIR$PREFIX/include/"
-install -m 644 $kv/include/durum-kv/leveldb/*.h "$DESTDIR$PREFIX/include/durum-kv/leveldb/"
-install -m 644 "$built/libdurum_kv.a" "$lib/libdurum_kv.a"
-install -m 755 "$built/libdurum_kv.so" "$lib/libdurum_kv.so.$version"
-ln -sfn "libdurum_kv.so.$version" "$lib/libdurum_kv.so.0"
-ln -sfn libdurum_kv.so.0 "$lib/libdurum_kv.so"
 
-fill() { sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" "$1"; }
-fill $capi/pkgconfig/durum.pc.in >"$lib/pkgconfig/durum.pc"
-fill $capi/cmake/durumConfig.cmake.in >"$lib/cmake/durum/durumConfig.cmake"
-fill $capi/cmake/durumConfigVersion.cmake.in >"$lib/cmake/durum/durumConfigVersion.cmake"
-chmod 644 "$lib/pkgconfig/durum.pc" "$lib/cmake/durum/"*
+soname_of() { # soname_of CRATE
+    sed -n 's/.*-soname,\(lib[a-z_]*\.so\.[0-9]*\).*/\1/p' "$1/build.rs"
+}
+# Shared and static, with what pkg-config and CMake need to find them.
+install_library() { # install_library CRATE NAME CMAKE_FILES...
+    local crate=$1 name=$2 soname file
+    shift 2
+    soname=$(soname_of "$crate")
+    fill() {
+        sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" -e "s|@NAME@|$name|g" "$@"
+    }
+    install -d "$lib/pkgconfig" "$lib/cmake/$name"
+    install -m 644 "$built/lib$name.a" "$lib/lib$name.a"
+    # A new inode, so that programs that run with the old library keep it.
+    install -m 755 "$built/lib$name.so" "$lib/lib$name.so.$version"
+    ln -sfn "lib$name.so.$version" "$lib/$soname"
+    ln -sfn "$soname" "$lib/lib$name.so"
+    for file in "$crate"/pkgconfig/*.pc.in; do
+        fill "$file" >"$lib/pkgconfig/$(basename "$file" .in)"
+    done
+    fill "$@" >"$lib/cmake/$name/${name}Config.cmake"
+    fill $capi/cmake/ConfigVersion.cmake.in >"$lib/cmake/$name/${name}ConfigVersion.cmake"
+    chmod 644 "$lib/pkgconfig/$name"*.pc "$lib/cmake/$name/"*
+}
+
+install -d "$include/durum" "$include/durum-kv/leveldb"
+install -m 644 $capi/include/durum.h $capi/include/durum.hpp "$include/"
+install -m 644 $capi/include/durum/*.hpp "$include/durum/"
+install_library $capi durum $capi/cmake/Config.cmake.in
+# The key-value store, by LevelDB's interface.
+install -m 644 $kv/include/durum_kv.h $kv/include/durum_kv.hpp "$include/"
+install -m 644 $kv/include/durum-kv/leveldb/*.h "$include/durum-kv/leveldb/"
+install_library $kv durum_kv $capi/cmake/Config.cmake.in $kv/cmake/leveldb.cmake.in
 
 if [ "$profile" = release ] && [ -x "$built/durum" ]; then
     install -d "$DESTDIR$PREFIX/bin"
@@ -82,7 +92,7 @@ say "installed durum $version to $target"
 if [ -z "$DESTDIR" ]; then
     # The linker's cache is root's; elsewhere programs are told by the environment where the library is.
     [ "$(id -u)" != 0 ] || ! command -v ldconfig >/dev/null || ldconfig
-    if command -v ldconfig >/dev/null && ! ldconfig -p | grep -qF "$PREFIX/lib/$soname"; then
+    if command -v ldconfig >/dev/null && ! ldconfig -p | grep -qF "$PREFIX/lib/$(soname_of $capi)"; then
         say "programs find it with: export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib"
     fi
 fi

@@ -1,40 +1,54 @@
 #!/usr/bin/env bash
-# libdurum_kv as its users meet it: programs that know LevelDB's C and C++ interfaces only are compiled and linked with it.
+# libdurum_kv as its users meet it: installed, and found by pkg-config and CMake. Programs that know LevelDB's C and C++ interfaces only are
+# compiled and linked with it.
 # Where LevelDB is installed, the same objects are linked with that, too, and have to see the same.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 ci/deps.sh build capi
 need_cargo
-cargo build --quiet --profile test -p durum-kv-capi
-built=$CARGO_TARGET_DIR/debug
 capi=crates/durum-kv-capi
 work=$(mktemp -d /dev/shm/durum-kv.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-ln -s "$built/libdurum_kv.so" "$work/libdurum_kv.so.0"
-ln -s libdurum_kv.so.0 "$work/libdurum_kv.so"
+prefix=$work/prefix
+PREFIX=$prefix ci/install.sh --profile test
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+read -ra own <<<"$(pkg-config --libs durum_kv) -Wl,-rpath,$prefix/lib -lpthread"
+read -ra static <<<"$(pkg-config --static --libs durum_kv | sed 's/-ldurum_kv/-l:libdurum_kv.a/')"
+read -ra leveldb <<<"$(pkg-config --cflags durum_kv_leveldb)"
 runs() { # runs PROGRAM: in an empty directory
     rm -rf "$work/dir" && mkdir "$work/dir"
     "$1" "$work/dir"
 }
 
 warnings=(-g -Wall -Wextra -Werror -pedantic)
-own=(-L"$work" -ldurum_kv "-Wl,-rpath,$work" -lpthread)
 for compiler in gcc clang; do
     command -v $compiler >/dev/null || continue
-    check "$compiler store.c" $compiler -std=c11 -D_GNU_SOURCE "${warnings[@]}" -I $capi/include/durum-kv -c \
+    check "$compiler store.c" $compiler -std=c11 -D_GNU_SOURCE "${warnings[@]}" "${leveldb[@]}" -c \
         $capi/tests/programs/store.c -o "$work/store.o"
     check "link store" $compiler "$work/store.o" -o "$work/store" "${own[@]}"
     check "store in C, $compiler" runs "$work/store"
+    check "link store, static" $compiler "$work/store.o" -o "$work/store" "${static[@]}"
+    check "store in C, $compiler, static" runs "$work/store"
 done
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
-    for names in "-I$capi/include/durum-kv" "-I$capi/include -DOWN_NAMES"; do
-        read -ra options <<<"$names"
-        check "$compiler $names store.cpp" $compiler -std=c++17 "${warnings[@]}" "${options[@]}" \
+    for package in durum_kv_leveldb durum_kv; do
+        read -ra options <<<"$(pkg-config --cflags $package)"
+        [ $package != durum_kv ] || options+=(-DOWN_NAMES)
+        check "$compiler $package store.cpp" $compiler -std=c++17 "${warnings[@]}" "${options[@]}" \
             $capi/tests/programs/store.cpp -o "$work/store-cpp" "${own[@]}"
-        check "store in C++, $compiler $names" runs "$work/store-cpp"
+        check "store in C++, $compiler $package" runs "$work/store-cpp"
     done
+done
+cmake_builds() {
+    cmake -S $capi/tests/cmake -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DPROGRAMS="$TOP/$capi/tests/programs" &&
+        cmake --build "$work/cmake"
+}
+check "cmake" cmake_builds
+for program in store store_cpp store_own; do
+    check "cmake: $program" runs "$work/cmake/${program}_durum_kv"
+    check "cmake: $program, static" runs "$work/cmake/${program}_static"
 done
 if [ -e /usr/include/leveldb/c.h ]; then
     # One object of LevelDB's own header, linked with either library.
@@ -47,7 +61,7 @@ if [ -e /usr/include/leveldb/c.h ]; then
     all_functions() {
         local library
         library=$(gcc -print-file-name=libleveldb.so)
-        diff <(functions "$library") <(functions "$work/libdurum_kv.so")
+        diff <(functions "$library") <(functions "$prefix/lib/libdurum_kv.so")
     }
     check "every function of LevelDB's is there" all_functions
 fi
