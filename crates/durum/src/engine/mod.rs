@@ -13,7 +13,7 @@ use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
 
 pub(crate) use shadow::{Alone, FreedAt, Journal, Section, Writer};
-pub(crate) use twin::{Copies, Turn, reads_copy};
+pub(crate) use twin::{Copies, Staged, Turn, reads_copy};
 pub use twin::{LrRef, TwinMode, View};
 
 /// The sites of all engines.

@@ -20,6 +20,7 @@ mod copies;
 mod left_right;
 #[cfg(test)]
 mod left_right_tests;
+mod staged;
 mod turn;
 mod view;
 
@@ -40,6 +41,7 @@ use crate::space::puddle_at;
 use crate::tx::{Announce, TxState};
 
 pub(crate) use copies::Copies;
+pub(crate) use staged::Staged;
 pub(crate) use turn::Turn;
 pub(crate) use view::is_reading as reads_copy;
 pub use view::{LrRef, View};
@@ -139,13 +141,16 @@ impl Engine for Twin {
             pools,
             announced,
             barrier,
+            staged,
             ..
         } = &mut *tx;
         let pool = pools.first().ok_or(Error::NoTransaction)?;
         let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
         let private = pool.store.private;
-        write_back_main(announced, barrier, private, MAIN_WRITE)?;
+        // Both read main, which is in the cache until it is written back.
         let is_sealed = copies.seal(pool, announced, barrier)?;
+        let is_staged = !private && copies.mode() != TwinMode::Basic && staged.take(announced);
+        write_back_main(announced, barrier, private, MAIN_WRITE)?;
         // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then; that the transaction is durable shows
         // when both are. Without: main is durable before the state says so.
         barrier.fence(private, if is_sealed { SEAL_FENCE } else { MAIN_FENCE })?;
@@ -164,6 +169,7 @@ impl Engine for Twin {
             private,
         };
         match copies.mode() {
+            _ if is_staged => staged.bring_to(copier.distance),
             TwinMode::Log | TwinMode::LeftRight => copier.copy_announced(announced)?,
             TwinMode::Basic => copier.copy_used(pool)?,
         }

@@ -11,7 +11,7 @@ use super::savepoint::Savepoint;
 use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
-use crate::engine::{self, Engine, Section, Turn, Writer};
+use crate::engine::{self, Engine, Section, Staged, Turn, Writer};
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
 use crate::log::LogWriter;
@@ -75,6 +75,8 @@ pub(crate) struct TxState {
     pub(crate) section: Option<Section>,
     /// The right to change its pool, where that has two copies.
     pub(crate) turn: Option<Turn>,
+    /// What such a transaction has changed, on its way to the other copy.
+    pub(crate) staged: Staged,
     pub(crate) barrier: Barrier,
     /// Old contents of announced ranges, where they are not kept in the log (`file` domain).
     pub(crate) backups: Saved,
@@ -115,6 +117,7 @@ impl TxState {
             writer: None,
             section: None,
             turn: None,
+            staged: Staged::default(),
             barrier: Barrier::default(),
             backups: Saved::default(),
             backed: Announced::default(),

@@ -190,10 +190,19 @@ impl Copies {
         };
         let used = Seal::encode(generation, ranges, contents, &mut place);
         let offset = seal_offset(root.size as u64, generation) as usize;
-        // SAFETY: the place lies in the puddle's header, behind all that others write there.
-        guarded(|| unsafe { line::copy(root.at(offset).as_ptr(), place.as_ptr(), used) });
-        // ORDER: durable with the caller's fence, before the back copy changes.
-        barrier.write_back(root, root.address + offset, used, SEAL_WRITE)?;
+        let target = root.at(offset).as_ptr();
+        if root.private {
+            // SAFETY: the place lies in the puddle's header, behind all that others write there.
+            guarded(|| unsafe { line::copy(target, place.as_ptr(), used) });
+            // ORDER: durable with the caller's fence, before the back copy changes.
+            barrier.write_back(root, root.address + offset, used, SEAL_WRITE)?;
+        } else {
+            // Whole lines past the cache: what was there need not be read.
+            let used = used.next_multiple_of(line::LINE);
+            // SAFETY: as above.
+            // ORDER: as above.
+            guarded(|| unsafe { line::copy_streaming(target, place.as_ptr(), used) });
+        }
         Ok(true)
     }
 

@@ -1,47 +1,72 @@
 //! Whose transaction may change a Twin pool: one at a time.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::pool::PoolInner;
 
-/// The turns of a pool.
+/// The turns of a pool. Taking one that is nobody's, and giving it up where nobody waits, is an atomic operation each.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Whose it is.
-    holder: Mutex<Option<ThreadId>>,
+    /// Whose it is: the thread's [`mark`], or 0.
+    holder: AtomicUsize,
+    /// Threads that wait, or are about to.
+    waiting: AtomicUsize,
+    lock: Mutex<()>,
     given_up: Condvar,
 }
 
+/// A number that no other thread has that is alive.
+fn mark() -> usize {
+    thread_local!(static MARK: u8 = const { 0 });
+    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+}
+
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, Option<ThreadId>> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    fn take(&self) {
+        if !self.try_take() {
+            self.wait();
+        }
     }
 
-    fn take(&self) {
-        let mut holder = self
-            .given_up
-            .wait_while(self.lock(), |holder| holder.is_some())
-            .unwrap_or_else(PoisonError::into_inner);
-        *holder = Some(thread::current().id());
+    #[cold]
+    fn wait(&self) {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // ORDER (of threads): told before the holder is asked, who gives up before he asks for this. So one of the two sees the other.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        while !self.try_take() {
+            let woken = self.given_up.wait(lock);
+            lock = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether it was nobody's, and now is this thread's.
+    #[inline]
     pub(super) fn try_take(&self) -> bool {
-        let mut holder = self.lock();
-        let is_free = holder.is_none();
-        if is_free {
-            *holder = Some(thread::current().id());
-        }
-        is_free
+        let (none, seen) = (0, Ordering::SeqCst);
+        self.holder
+            .compare_exchange(none, mark(), seen, seen)
+            .is_ok()
     }
 
     pub(super) fn is_mine(&self) -> bool {
-        *self.lock() == Some(thread::current().id())
+        self.holder.load(Ordering::Relaxed) == mark()
     }
 
+    #[inline]
     pub(super) fn give_up(&self) {
-        *self.lock() = None;
+        self.holder.store(0, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        // Who has told that it waits has the lock until it really does.
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.given_up.notify_one();
     }
 }
