@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use durum::format::crc::Crc;
 use durum::format::types::{Count, Field, Primitive, Type};
 use durum::{Described, Pool, Tx, Walk};
 
@@ -17,6 +18,9 @@ pub(crate) const LAYOUT: u64 = 1;
 
 /// Records of one leaf. With its extent's header a leaf takes 512 bytes.
 pub(crate) const SLOTS: usize = 59;
+
+/// Records from this size on are given to the engine as a whole.
+const FILLED_MIN: usize = 32 << 10;
 
 /// The pool's root.
 #[repr(C)]
@@ -162,13 +166,18 @@ impl Record {
         size_of::<Record>() as u64 + self.len
     }
 
-    /// The checksum of a record with these bytes.
-    fn sum(&self, bytes: &[u8]) -> u32 {
+    /// The checksum of a record with these bytes, the key's and the value's.
+    #[inline]
+    fn sum(&self, key: &[u8], value: &[u8]) -> u32 {
         let mut head = [0; 20];
         head[..8].copy_from_slice(&self.version.to_le_bytes());
         head[8..16].copy_from_slice(&self.len.to_le_bytes());
         head[16..].copy_from_slice(&self.key_len.to_le_bytes());
-        crc32c::crc32c_append(crc32c::crc32c(&head), bytes)
+        let mut sum = Crc::new();
+        sum.update(&head);
+        sum.update(key);
+        sum.update(value);
+        sum.value()
     }
 
     /// Whether the record is as it was made.
@@ -177,8 +186,8 @@ impl Record {
     /// As for [`Record::bytes`].
     pub(crate) unsafe fn verify(this: *const Record) -> Result<()> {
         // SAFETY: as the caller promises.
-        let (record, bytes) = unsafe { (&*this, Self::bytes(this)) };
-        if record.check == record.sum(bytes) {
+        let (record, key, value) = unsafe { (&*this, Self::key(this), Self::value(this)) };
+        if record.check == record.sum(key, value) {
             return Ok(());
         }
         Err(Error::damaged(
@@ -230,17 +239,28 @@ impl Media {
         let is_deletion = value.is_none();
         let value = value.unwrap_or_default();
         let len = key.len() + value.len();
-        let size = size_of::<Record>() + len;
-        let place: *mut Record = tx
-            .alloc_bytes(&self.pool, self.record_type, size, 8)?
-            .cast();
-        let record = Record {
+        let mut record = Record {
             previous,
             version: 2 * sequence + u64::from(is_deletion),
             len: len as u64,
             key_len,
             check: 0,
         };
+        record.check = record.sum(key, value);
+        if len >= FILLED_MIN {
+            // SAFETY: the struct has no padding.
+            let head = unsafe {
+                std::slice::from_raw_parts((&raw const record).cast(), size_of::<Record>())
+            };
+            let parts = [head, key, value];
+            // SAFETY: a record does not change in the transaction that makes it, unless another change of its key comes behind: that frees it, or leads to it.
+            let place = unsafe { tx.alloc_filled(&self.pool, self.record_type, &parts, 8)? };
+            return Ok(place.cast());
+        }
+        let size = size_of::<Record>() + len;
+        let place: *mut Record = tx
+            .alloc_bytes(&self.pool, self.record_type, size, 8)?
+            .cast();
         // SAFETY: the object was just allocated with room for the struct and `len` bytes.
         unsafe {
             place.write(record);
@@ -249,7 +269,6 @@ impl Media {
             bytes
                 .add(key.len())
                 .copy_from_nonoverlapping(value.as_ptr(), value.len());
-            (*place).check = (*place).sum(Record::bytes(place));
         }
         Ok(place)
     }

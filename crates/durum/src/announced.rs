@@ -24,7 +24,7 @@ pub(crate) struct Announced {
     large: Vec<Range<usize>>,
     /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in `lines`.
     objects: Vec<Range<usize>>,
-    /// Those of [`FRESH_LARGE`] bytes and more that are fresh, sorted; they lie in `large` too.
+    /// Fresh ranges that may be worth a way of their own, sorted; they lie in `large` too.
     fresh: Vec<Range<usize>>,
     bytes: usize,
     /// The ranges as they were inserted, while they are few and small.
@@ -147,6 +147,23 @@ impl Announced {
         self.objects.push(start..start + len);
     }
 
+    /// Whether small ranges that are allocated now would be kept by line.
+    #[inline]
+    pub(crate) fn has_many_objects(&self) -> bool {
+        self.objects.len() == OBJECTS_MAX
+    }
+
+    /// Adds a range that was just allocated, where others of this transaction lie on both sides: with those it becomes a large one.
+    pub(crate) fn insert_neighbour(&mut self, start: usize, len: usize) {
+        self.bytes += len;
+        self.insert_large(start..start + len);
+        let at = self.fresh.partition_point(|other| other.end < start);
+        match self.fresh.get_mut(at) {
+            Some(before) if before.end == start => before.end += len,
+            _ => self.fresh.insert(at, start..start + len),
+        }
+    }
+
     /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them they take.
     #[inline(always)]
     pub(crate) fn object_lines(&self) -> impl Iterator<Item = (usize, u64)> {
@@ -180,7 +197,7 @@ impl Announced {
         }
     }
 
-    /// Large ranges that were allocated, in order of address.
+    /// Ranges that were allocated, in order of address: large ones, and neighbours ([`Announced::insert_neighbour`]), which are large together or not.
     pub(crate) fn fresh(&self) -> &[Range<usize>] {
         &self.fresh
     }
@@ -375,6 +392,7 @@ mod tests {
                 assert!(!announced.covers(base + start, len) || covered);
                 wanted.fill(true);
                 match has_objects && random(4) == 0 {
+                    true if random(3) == 0 => announced.insert_neighbour(base + start, len),
                     true => announced.insert_object(base + start, len),
                     false => announced.insert(base + start, len),
                 }

@@ -4,6 +4,7 @@
 //! from the first change. What a program stores without any transaction is not seen here.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -213,6 +214,11 @@ impl Copies {
 
     pub(crate) fn is_large(&self, unit: usize) -> bool {
         self.large[unit / 64].load(Ordering::Relaxed) >> (unit % 64) & 1 == 1
+    }
+
+    /// Whether some of these bytes lie in large pages, by their offsets.
+    pub(crate) fn has_large(&self, range: Range<usize>) -> bool {
+        (range.start / LARGE_PAGE..range.end.div_ceil(LARGE_PAGE)).any(|unit| self.is_large(unit))
     }
 
     pub(crate) fn all_are_large(&self) {

@@ -32,7 +32,7 @@ use crate::space::removed;
 use crate::store::StoreInner;
 
 pub use scope::Transaction;
-pub(crate) use state::{BeforeReuse, PoolRef, Set, TxState};
+pub(crate) use state::{BeforeReuse, FILLED_MIN, PoolRef, Set, TxState};
 
 /// What `add` does about the old contents of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -522,6 +522,34 @@ impl Tx {
         align: usize,
     ) -> Result<*mut u8> {
         self.reserve(&pool.inner, type_id, size, size, align)
+    }
+
+    /// Allocates an object that holds `parts`, one behind the other. See [`Tx::alloc_bytes`].
+    ///
+    /// Where they are large this is faster than to allocate and then to store: on the Shadow engine whole pages go where they will stay, and no private ones are made for them.
+    ///
+    /// # Safety
+    /// Nobody stores to the object before the transaction has ended.
+    ///
+    /// # Errors
+    /// As for [`Tx::alloc`].
+    pub unsafe fn alloc_filled(
+        &self,
+        pool: &Pool,
+        type_id: u64,
+        parts: &[&[u8]],
+        align: usize,
+    ) -> Result<*mut u8> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if len >= FILLED_MIN {
+            pool.inner.note_filling();
+        }
+        let object = self.alloc_bytes(pool, type_id, len, align)?;
+        let is_durable = self.durability.get() == Durability::Durable;
+        self.state
+            .borrow_mut()
+            .fill(object.expose_provenance(), parts, len, is_durable);
+        Ok(object)
     }
 
     /// Allocates one object of a type that takes `size` bytes. As [`Tx::alloc_bytes`], whose objects may be rows of several.

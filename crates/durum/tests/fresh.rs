@@ -136,3 +136,82 @@ fn what_cannot_be_read_is_told() {
         assert_eq!(report.entries, 0, "nothing is guessed: {report:?}");
     }
 }
+
+/// What is logged while `work` runs.
+fn logged(work: impl FnOnce()) -> u64 {
+    let before = durum::thread_counters().bytes_logged;
+    work();
+    durum::thread_counters().bytes_logged - before
+}
+
+#[test]
+fn what_fills_objects_or_slabs_is_not_logged() {
+    const LEN: usize = 100_000;
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    let store = Store::create(&path, StoreOptions::new()).unwrap();
+    let options = PoolOptions::new().engine(Engine::Shadow);
+    let pool = store.create_pool("pool", options.clone()).unwrap();
+    let table = pool.root::<[*mut u8; 512]>().unwrap();
+    let byte = |at: usize| (at * 31 + at / 256) as u8;
+    let bytes: Vec<u8> = (0..LEN).map(byte).collect();
+    let holds = |object: *const u8, len| {
+        let found = unsafe { std::slice::from_raw_parts(object, len) };
+        assert!(found == &bytes[..len], "{object:?}");
+    };
+    // The first puddle is full before the last of these, which lie in one that was made for them.
+    let count = 40;
+    for at in 0..count {
+        let bytes_logged = logged(|| {
+            let filled = |tx: &durum::Tx| unsafe {
+                let parts = [&bytes[..at], &bytes[at..50_000], &bytes[50_000..]];
+                let object = tx.alloc_filled(&pool, 0, &parts, 8)?;
+                tx.set(&raw mut (*table)[at], object)
+            };
+            pool.transaction(filled).unwrap();
+        });
+        assert!(bytes_logged < 4096, "{bytes_logged}");
+        holds(unsafe { (*table)[at] }, LEN);
+    }
+    // A change of a page that is not private yet.
+    let target = unsafe { (*table)[count - 1].add(60_000) };
+    pool.transaction(|tx| unsafe {
+        tx.add_bytes(target, 1, durum::Announce::Backup)?;
+        target.write(!bytes[60_000]);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    // One that is rolled back leaves nothing behind, and its place is taken again.
+    let rolled_back = pool.transaction(|tx| unsafe {
+        tx.alloc_filled(&pool, 0, &[&[0xee; LEN]], 8)?;
+        tx.abort::<()>()
+    });
+    rolled_back.unwrap_err();
+    pool.transaction(|tx| unsafe {
+        let object = tx.alloc_filled(&pool, 0, &[&bytes], 8)?;
+        tx.set(&raw mut (*table)[count], object)
+    })
+    .unwrap();
+    holds(unsafe { (*table)[count] }, LEN);
+    let bytes_logged = logged(|| {
+        let many = |tx: &durum::Tx| {
+            (100..500).try_for_each(|at| unsafe {
+                let object = tx.alloc_bytes(&pool, 0, 200, 8)?;
+                object.copy_from_nonoverlapping(bytes.as_ptr(), 200);
+                tx.set(&raw mut (*table)[at], object)
+            })
+        };
+        pool.transaction(many).unwrap();
+    });
+    assert!(bytes_logged < 400 * 200 / 3, "{bytes_logged}");
+    drop((pool, store));
+    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", options).unwrap();
+    let table = pool.root::<[*mut u8; 512]>().unwrap();
+    for at in (0..=count).filter(|at| *at != count - 1) {
+        holds(unsafe { (*table)[at] }, LEN);
+    }
+    (100..500).for_each(|at| holds(unsafe { (*table)[at] }, 200));
+    assert_eq!(target, unsafe { (*table)[count - 1].add(60_000) });
+    assert_eq!(unsafe { target.read() }, !bytes[60_000]);
+}

@@ -181,9 +181,15 @@ pub fn push_copy(out: &mut Vec<u64>, target: u64, data: &[u8]) {
 pub fn push_fresh(out: &mut Vec<u64>, target: u64, data: &[u8]) {
     for (index, data) in data.chunks(COPY_MAX).enumerate() {
         let target = target + (index * COPY_MAX) as u64;
-        out.extend_from_slice(&range_head(KIND_FRESH, target, data.len()));
-        out.push(u64::from(crc32c(data)).to_le());
+        push_fresh_sum(out, target, data.len(), crc32c(data));
     }
+}
+
+/// Appends an entry that says that home holds `len` bytes with this CRC-32C at `target`; at most [`COPY_MAX`].
+pub fn push_fresh_sum(out: &mut Vec<u64>, target: u64, len: usize, sum: u32) {
+    debug_assert!(len <= COPY_MAX);
+    out.extend_from_slice(&range_head(KIND_FRESH, target, len));
+    out.push(u64::from(sum).to_le());
 }
 
 /// The entries of a record's body.

@@ -11,8 +11,8 @@ pub mod replay;
 pub mod ring;
 
 pub use entry::{
-    Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, PART_WORDS, part_head, push_copy,
-    push_fresh, push_part, push_word, push_words, words_head,
+    COPY_MAX, Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, PART_WORDS, part_head,
+    push_copy, push_fresh, push_fresh_sum, push_part, push_word, push_words, words_head,
 };
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
 pub use merge::{Page, Pages};

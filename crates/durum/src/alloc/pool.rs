@@ -15,9 +15,16 @@ use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
+use crate::tx::FILLED_MIN;
 
 /// Alignments up to this one can be asked for.
 pub(crate) const ALIGN_MAX: usize = 64 << 10;
+
+/// A pool that grows for an object of so many granules is about to be filled with such.
+const FILLED_GRANULES: usize = FILLED_MIN / GRANULE as usize;
+
+/// Pools double up to this size; larger ones grow by a quarter. Every page of a new puddle is made and cleared, used or not, which takes longer than what else a puddle costs.
+const DOUBLED_MAX: u64 = 32 << 20;
 
 /// What the threads of a pool share to allocate.
 #[derive(Debug, Default)]
@@ -30,6 +37,8 @@ pub(crate) struct PoolHeap {
     has_empty: AtomicBool,
     /// Held while the pool grows or shrinks, so that it does so once.
     resize: Mutex<()>,
+    /// The program gives large objects their contents when it allocates them.
+    fills: AtomicBool,
     /// Bytes that the program wants to find free, also where that is more than is kept otherwise.
     wanted: AtomicU64,
 }
@@ -65,6 +74,13 @@ pub(super) struct Element {
 }
 
 impl PoolInner {
+    /// A large object is about to be allocated together with its contents.
+    pub(crate) fn note_filling(&self) {
+        if !self.heap.fills.load(Ordering::Relaxed) {
+            self.heap.fills.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn list(&self, slab: Arc<Slab>) {
         let mut lists = self
             .heap
@@ -365,7 +381,7 @@ impl PoolInner {
         while free < bytes {
             let most = self.growth_max.max(UNIT) / UNIT * UNIT;
             let size = puddle::size_for_heap(bytes - free).map_or(most, |size| size.min(most));
-            let puddle = self.add_puddle(size, UNIT)?;
+            let puddle = self.add_puddle(size, UNIT, true)?;
             free += self.load_heap(&puddle)?.allocatable_bytes() as u64;
             made.push(puddle);
         }
@@ -403,13 +419,20 @@ impl PoolInner {
             false => Some(UNIT),
         };
         let needed = needed.unwrap_or(u64::MAX);
-        let doubled = total.clamp(UNIT, self.growth_max.max(UNIT)) / UNIT * UNIT;
-        self.add_puddle(doubled.max(needed), needed)?;
+        let wanted = match total < DOUBLED_MAX {
+            true => total,
+            false => total / 4,
+        };
+        let wanted = wanted.clamp(UNIT, self.growth_max.max(UNIT)) / UNIT * UNIT;
+        // Such objects go home without private pages, but not where there are large ones.
+        let has_large_pages =
+            granules < FILLED_GRANULES || !self.heap.fills.load(Ordering::Relaxed);
+        self.add_puddle(wanted.max(needed), needed, has_large_pages)?;
         Ok(())
     }
 
     /// Adds a puddle of `size` bytes; on a nearly full disk a smaller one, but not below `needed`.
-    fn add_puddle(&self, mut size: u64, needed: u64) -> Result<Arc<Puddle>> {
+    fn add_puddle(&self, mut size: u64, needed: u64, has_large_pages: bool) -> Result<Arc<Puddle>> {
         let grant = loop {
             match self.store.service.create_puddle(
                 PuddleOwner::Pool(self.uuid),
@@ -427,7 +450,7 @@ impl PoolInner {
             // A puddle that nobody can use must not stay behind.
             let _ = self.store.service.remove_puddle(uuid);
         })?;
-        puddle.prepare_fresh();
+        puddle.prepare_fresh(has_large_pages);
         self.load_heap(&puddle)?;
         self.puddles
             .write()

@@ -20,7 +20,7 @@ use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 const LINE: usize = durum_persist::line::LINE;
-/// Elements of slabs never go home by themselves: when one of them was freed is not noted, only when its slab was.
+/// Elements of slabs go home by themselves only with a slab that their own transaction has made: when one of them was freed is not noted, only when its slab was.
 const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
@@ -156,11 +156,15 @@ impl Allocation {
                     what: What::Element(element.slab, element.index),
                 });
             }
-            if !slab.published.load(Ordering::Relaxed) && !self.new_slabs.contains(&element.slab) {
-                self.new_slabs.push(element.slab);
-                announced.insert(slab.address, SLAB_HEADER_FIXED);
+            let is_new = !slab.published.load(Ordering::Relaxed);
+            if is_new && self.new_slabs.last() != Some(&element.slab) {
+                self.enter_slab(element.slab, announced);
             }
             match pool.kind {
+                // A transaction that fills whole slabs: nothing of them is known to anybody else.
+                EngineKind::Shadow if is_new && announced.has_many_objects() => {
+                    announced.insert_neighbour(address, slab.class.element_size as usize);
+                }
                 EngineKind::Shadow => announced.insert_object(address, size.max(1)),
                 _ => announced.insert(address, size.max(1)),
             }
@@ -182,6 +186,15 @@ impl Allocation {
             size,
             data_offset,
         ))
+    }
+
+    /// A slab of which this transaction has taken an element will be published by it.
+    fn enter_slab(&mut self, slab: NonNull<Slab>, announced: &mut Announced) {
+        if !self.new_slabs.contains(&slab) {
+            self.new_slabs.push(slab);
+            // SAFETY: an element of it is reserved, so the slab stays.
+            announced.insert(unsafe { slab.as_ref() }.address, SLAB_HEADER_FIXED);
+        }
     }
 
     /// Reserves the root object, at its fixed place.

@@ -12,7 +12,7 @@ use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::{Announce, TxState};
 
-pub(crate) use shadow::{Alone, FreedAt, Journal, Section, Writer};
+pub(crate) use shadow::{Alone, Direct, FreedAt, Journal, Section, Writer, write_now};
 pub(crate) use twin::{Copies, Staged, Turn, reads_copy};
 pub use twin::{LrRef, TwinMode, View};
 

@@ -34,7 +34,7 @@ mod writer;
 use std::ops::Range;
 use std::sync::Arc;
 
-use durum_format::record::{Operation, push_copy, push_fresh, push_word};
+use durum_format::record::{Operation, push_copy, push_fresh, push_fresh_sum, push_word};
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
@@ -49,6 +49,7 @@ use crate::puddle::Puddle;
 use crate::store::StoreInner;
 use crate::tx::{Announce, Durability, Set, TxState};
 
+pub(crate) use direct::{Direct, write_now};
 pub(crate) use freed::FreedAt;
 pub(crate) use journal::{Alone, Journal};
 pub(crate) use section::Section;
@@ -181,7 +182,8 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
         let may_be_direct = tx.durability == Durability::Durable;
-        push_large(writer, &tx.announced, &tx.sets, may_be_direct, journal);
+        let (announced, written) = (&tx.announced, &tx.written);
+        push_large(writer, announced, written, &tx.sets, may_be_direct, journal);
     }
     for change in &tx.bits {
         let operation = match change.set {
@@ -220,23 +222,31 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
 fn push_large(
     writer: &mut Writer,
     announced: &Announced,
+    written: &[Direct],
     sets: &[Set],
     may_be_direct: bool,
     journal: &Journal,
 ) {
-    if may_be_direct {
-        let deferred = sets.iter().map(|set| set.target..set.target + set.len);
-        direct::choose(announced.fresh(), deferred, journal, &mut writer.direct);
-    }
+    let deferred = sets.iter().map(|set| set.target..set.target + set.len);
+    let (fresh, direct) = (announced.fresh(), &mut writer.direct);
+    direct::choose(fresh, written, may_be_direct, deferred, journal, direct);
     let mut direct = writer.direct.iter().peekable();
     for range in announced.large() {
         let mut from = range.start;
         // Both are in order of address, and each of these lies in one of those.
-        while let Some(direct) = direct.next_if(|direct| direct.start < range.end) {
+        while let Some(Direct { range: direct, sum }) =
+            direct.next_if(|direct| direct.range.start < range.end)
+        {
             push_range(&mut writer.record, from..direct.start);
-            // SAFETY: as in `push_range`.
-            let bytes = unsafe { bytes_of(direct) };
-            guarded(|| push_fresh(&mut writer.record, direct.start as u64, bytes));
+            let (record, target) = (&mut writer.record, direct.start as u64);
+            match *sum {
+                Some(sum) => push_fresh_sum(record, target, direct.len(), sum),
+                None => {
+                    // SAFETY: as in `push_range`.
+                    let bytes = unsafe { bytes_of(direct) };
+                    guarded(|| push_fresh(record, target, bytes));
+                }
+            }
             from = direct.end;
         }
         push_range(&mut writer.record, from..range.end);

@@ -102,7 +102,10 @@ impl StoreInner {
             back: None,
             budget: None,
         };
-        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
+        let puddle = Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)?;
+        // The first commits need not wait for its pages one by one.
+        puddle.populate_media();
+        Ok(puddle)
     }
 
     /// The error of a log page that failed, if any.

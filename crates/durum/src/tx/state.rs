@@ -11,11 +11,12 @@ use super::savepoint::Savepoint;
 use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
-use crate::engine::{self, Engine, Section, Staged, Turn, Writer};
+use crate::engine::{self, Direct, Engine, Section, Staged, Turn, Writer, write_now};
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
 use crate::log::LogWriter;
 use crate::media::Barrier;
+use crate::pages::PAGE;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::saved::Saved;
@@ -62,6 +63,8 @@ pub(crate) struct TxState {
     pub(super) recent: Range<usize>,
     /// How far behind that its home is.
     recent_home: usize,
+    /// Pages of fresh objects that are home already, in order of address.
+    pub(crate) written: Vec<Direct>,
     pub(crate) sets: Vec<Set>,
     pub(crate) set_bytes: Vec<u8>,
     pub(super) set_index: Announced,
@@ -98,6 +101,20 @@ pub(crate) struct BeforeReuse {
     pub(crate) call: unsafe fn(*const (), bool),
 }
 
+/// From so many bytes on, whole pages of a fresh object whose contents are known go home at once.
+pub(crate) const FILLED_MIN: usize = 32 << 10;
+
+/// What of `parts`, one behind the other, lies in a range of them all.
+fn clipped<'p>(parts: &'p [&'p [u8]], range: Range<usize>) -> impl Iterator<Item = &'p [u8]> {
+    let mut start = 0;
+    parts.iter().filter_map(move |part| {
+        let own = start..start + part.len();
+        start = own.end;
+        let (from, to) = (range.start.max(own.start), range.end.min(own.end));
+        (from < to).then(|| &part[from - own.start..to - own.start])
+    })
+}
+
 impl TxState {
     pub(super) fn new() -> Self {
         Self {
@@ -107,6 +124,7 @@ impl TxState {
             announced: Announced::default(),
             recent: 0..0,
             recent_home: 0,
+            written: Vec::new(),
             sets: Vec::new(),
             set_bytes: Vec::new(),
             set_index: Announced::default(),
@@ -295,6 +313,43 @@ impl TxState {
         unsafe { self.announced.insert_saving(address, len) };
     }
 
+    /// Fills an object of `len` bytes that was just allocated on a Shadow pool. Its whole pages go home at once where that is possible, and are never private.
+    pub(super) fn fill(&mut self, object: usize, parts: &[&[u8]], len: usize, is_durable: bool) {
+        let pages = object.next_multiple_of(PAGE)..(object + len) & !(PAGE - 1);
+        let puddle = puddle_at(object);
+        let mut written = 0..0;
+        if is_durable
+            && len >= FILLED_MIN
+            && self.section.is_none()
+            && self.savepoint.is_none()
+            && self.sets.is_empty()
+            && let (Some(puddle), Some(pool)) = (puddle, self.pools.first())
+            && pool.kind == EngineKind::Shadow
+            && !pool.has_checker()
+        {
+            let inside = pages.start - object..pages.end - object;
+            let store = &pool.store;
+            // SAFETY: as in `touch`.
+            let puddle = unsafe { puddle.as_ref() };
+            let parts = clipped(parts, inside.clone());
+            if let Some(direct) = write_now(pages.clone(), parts, puddle, store.journal()) {
+                let at = self
+                    .written
+                    .partition_point(|other| other.starts_before(&direct));
+                self.written.insert(at, direct);
+                written = inside;
+            }
+        }
+        for rest in [0..written.start, written.end..len] {
+            let mut target = object + rest.start;
+            for part in clipped(parts, rest) {
+                // SAFETY: in the object, which only this thread knows.
+                guarded(|| unsafe { line::copy(target as *mut u8, part.as_ptr(), part.len()) });
+                target += part.len();
+            }
+        }
+    }
+
     /// Makes the short way of `add` possible in a puddle of this transaction.
     #[inline(always)]
     pub(crate) fn remember_puddle(&mut self, puddle: &Puddle) {
@@ -435,6 +490,7 @@ impl TxState {
             && self.bitmaps.is_empty()
             && self.backups.is_empty()
             && self.volatile.is_empty()
+            && self.written.is_empty()
             && self.kept.is_empty()
             && self.log.is_none()
             && self.section.is_none()
@@ -478,6 +534,7 @@ impl TxState {
             self.backed.clear();
         }
         self.volatile.clear();
+        self.written.clear();
         if !self.kept.is_empty() {
             self.kept.clear();
             self.forget_pools();

@@ -100,6 +100,66 @@ fn what_changes_large_objects_later_does_not_make_them_disappear() {
     CHANGED_SINCE.survives_on_lines();
 }
 
+/// Objects whose contents are known when they are allocated, in a puddle that is made for such: their pages are home before the commit, and never private. Then small ones that fill
+/// slabs of their own transaction.
+pub const FILLED: Workload = Workload {
+    name: "objects that are filled when they are allocated",
+    needs: |campaign| little_log(campaign).plan(|plan| plan.points_max = Some(150)),
+    run: |world| {
+        let helper = Helper::new();
+        // The first puddle is full then.
+        world
+            .lane()
+            .commits(|tx| tx.alloc(3, 1_900_000, 1, How::Set));
+        for round in 0..2 {
+            let tag = 10 + 100 * round;
+            world.lane().commits(|tx| tx.alloc_filled(0, 40_000, tag));
+            world
+                .lane()
+                .aborts(|tx| tx.alloc_filled(1, 50_000, tag + 1));
+            world.lane().commits(|tx| {
+                tx.alloc_filled(1, 70_000, tag + 2)?;
+                tx.alloc_filled(2, 35_000, tag + 3)
+            });
+            helper.run(world, move |lane| {
+                lane.commits(|tx| tx.refill(1, tag + 4));
+            });
+            world.lane().commits(|tx| tx.free(0, How::Set));
+            // In its place, about which there are records; then again, when there are none.
+            world
+                .lane()
+                .commits(|tx| tx.alloc_filled(0, 40_000, tag + 5));
+            world.lane().commits(|tx| tx.free(0, How::Set));
+            others_come_home(world, &helper, tag + 10);
+            world
+                .lane()
+                .commits(|tx| tx.alloc_filled(0, 40_000, tag + 6));
+            others_come_home(world, &helper, tag + 20);
+            world
+                .lane()
+                .commits(|tx| (0..3).try_for_each(|slot| tx.free(slot, How::Set)));
+            let sizes = [200, 256, 72];
+            for size in sizes {
+                world
+                    .lane()
+                    .commits(|tx| (0..40).try_for_each(|at| tx.alloc_only(size, tag + 30 + at)));
+            }
+            helper.run(world, move |lane| {
+                lane.commits(|tx| tx.change(0, 100, tag + 80));
+            });
+            world
+                .lane()
+                .commits(|tx| (0..40 * sizes.len()).try_for_each(|_| tx.free_only()));
+        }
+    },
+    ..PLAIN
+};
+
+#[test]
+fn objects_that_are_filled_at_once_are_whole() {
+    FILLED.survives_on_lines();
+}
+
 /// Two threads at once, each with objects of its own: a record is torn while one with a larger stamp is durable.
 pub const TWO_THREADS: Workload = Workload {
     name: "large objects of two threads",
@@ -271,7 +331,7 @@ fn large_objects_that_were_persisted_before_their_commit_are_whole() {
 #[test]
 fn no_step_that_lets_objects_go_home_is_redundant() {
     for (step, runs) in [
-        (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS][..]),
+        (WRITE_BACK, &[CHANGED_SINCE, TWO_THREADS, FILLED][..]),
         (FREED, &[SAME_PLACE]),
         (ANY_PLACE, &[BUFFERED, WRITTEN, SECTIONS]),
     ] {

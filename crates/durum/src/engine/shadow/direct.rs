@@ -1,4 +1,4 @@
-//! Large fresh ranges, which go home with their commit instead of into its record.
+//! Large fresh ranges, which go home with their commit instead of into its record: large objects, and small ones that fill slabs which the same transaction has made.
 //!
 //! Nobody knows a fresh object before its transaction is committed, so its place at home may be written before: ahead of the one fence, which makes
 //! it durable with the record. The record says what lies there, and does not count without it (`durum_format::record::fresh`).
@@ -14,11 +14,16 @@
 
 use std::ops::Range;
 
+use durum_format::crc::Crc;
+use durum_format::record::COPY_MAX;
 use durum_persist::{Site, line, record};
+use rustix::mm::Advice;
 
 use super::home::note_range;
 use super::journal::Journal;
+use crate::announced::FRESH_LARGE;
 use crate::fault::guarded;
+use crate::puddle::Puddle;
 use crate::space::puddle_at;
 
 /// Steps that a crash test leaves out, each in turn.
@@ -26,38 +31,134 @@ const WRITE_BACK: Site = Site("shadow.fresh: write back large fresh objects at h
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
 
-/// Adds to `direct` the fresh ranges that may go home with a durable commit; all in order of address.
+/// A fresh range that goes home with its commit.
+#[derive(Clone, Debug)]
+pub(crate) struct Direct {
+    pub(super) range: Range<usize>,
+    /// The CRC-32C of its bytes, if they are home already ([`write_now`]).
+    pub(super) sum: Option<u32>,
+}
+
+impl Direct {
+    pub(crate) fn starts_before(&self, other: &Direct) -> bool {
+        self.range.start < other.range.start
+    }
+}
+
+/// Adds to `direct` what of the fresh ranges may go home with a commit, and what is there already (`written`); all in order of address.
 pub(super) fn choose(
     fresh: &[Range<usize>],
+    written: &[Direct],
+    may_be_direct: bool,
     mut deferred: impl Iterator<Item = Range<usize>>,
     journal: &Journal,
-    direct: &mut Vec<Range<usize>>,
+    direct: &mut Vec<Direct>,
 ) {
     let is_in_fresh = |set: Range<usize>| {
         let at = fresh.partition_point(|range| range.end <= set.start);
         fresh.get(at).is_some_and(|range| range.start < set.end)
     };
-    if fresh.is_empty() || journal.group.is_some() || deferred.any(is_in_fresh) {
+    let watermark = journal.watermark();
+    let may_be_direct = may_be_direct
+        && !fresh.is_empty()
+        && !deferred.any(is_in_fresh)
+        && is_free_of_any_place(journal, watermark);
+    if !may_be_direct && written.is_empty() {
         return;
     }
-    let watermark = journal.watermark();
+    let push = |direct: &mut Vec<Direct>, range: Range<usize>| {
+        let range = whole_lines(&range);
+        if may_be_direct && range.len() >= FRESH_LARGE && is_free(&range, watermark) {
+            direct.push(Direct { range, sum: None });
+        }
+    };
+    let mut written = written.iter().peekable();
+    for range in fresh {
+        let mut from = range.start;
+        while let Some(written) = written.next_if(|written| written.range.start < range.end) {
+            push(direct, from..written.range.start);
+            direct.push(written.clone());
+            from = written.range.end;
+        }
+        push(direct, from..range.end);
+    }
+}
+
+/// Whether no record above the watermark may be about just any place.
+fn is_free_of_any_place(journal: &Journal, watermark: u64) -> bool {
     // What waits in the queue has no stamp yet. What comes there from now on is not about this space, which is ours.
     let until = journal.is_about_any_place_until();
-    if until.is_none_or(|until| until > watermark) && !record::leaves_out(ANY_PLACE) {
-        return;
+    journal.group.is_none()
+        && (until.is_some_and(|until| until <= watermark) || record::leaves_out(ANY_PLACE))
+}
+
+/// Whether no record above the watermark is about what was in this range before.
+fn is_free(range: &Range<usize>, watermark: u64) -> bool {
+    // SAFETY: a puddle of the running transaction, which keeps it.
+    puddle_at(range.start)
+        .is_some_and(|puddle| unsafe { puddle.as_ref() }.freed_at.latest(range) <= watermark)
+        || record::leaves_out(FREED)
+}
+
+/// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program reads them from home. `None`: not here.
+///
+/// The range is of whole pages, in one puddle. `parts` are its bytes, one behind the other. Its transaction is durable.
+pub(crate) fn write_now<'b>(
+    range: Range<usize>,
+    parts: impl Iterator<Item = &'b [u8]>,
+    puddle: &Puddle,
+    journal: &Journal,
+) -> Option<Direct> {
+    let watermark = journal.watermark();
+    let copies = puddle.copies.as_ref()?;
+    if copies.has_large(range.start - puddle.address..range.end - puddle.address)
+        || range.len() > COPY_MAX
+        || puddle.home_offset() == 0
+        || !is_free_of_any_place(journal, watermark)
+        || !is_free(&range, watermark)
+    {
+        return None;
     }
-    let is_free = |range: &&Range<usize>| {
-        // SAFETY: a puddle of the running transaction, which keeps it.
-        puddle_at(range.start)
-            .is_some_and(|puddle| unsafe { puddle.as_ref() }.freed_at.latest(range) <= watermark)
-            || record::leaves_out(FREED)
-    };
-    direct.extend(fresh.iter().filter(is_free).cloned());
+    if puddle.freed_at.latest(&range) > 0 {
+        // Somebody has had this space before: the program would read that.
+        // SAFETY: whole pages of a fresh object, in the mapping that the program stores to, which is private and copied from the file where it has no pages.
+        let dropped = unsafe {
+            rustix::mm::madvise(range.start as *mut _, range.len(), Advice::LinuxDontNeed)
+        };
+        dropped.ok()?;
+    }
+    let mut home = (range.start + puddle.home_offset()) as *mut u8;
+    let mut sum = Crc::new();
+    for part in parts {
+        sum.update(part);
+        // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
+        // SAFETY: as in `write`; parts end where the range does.
+        guarded(|| unsafe {
+            match record::leaves_out(WRITE_BACK) {
+                true => line::copy(home, part.as_ptr(), part.len()),
+                false => line::copy_streaming(home, part.as_ptr(), part.len()),
+            }
+            home = home.add(part.len());
+        });
+    }
+    debug_assert_eq!(home.addr(), range.end + puddle.home_offset());
+    Some(Direct {
+        range,
+        sum: Some(sum.value()),
+    })
+}
+
+/// The lines that lie in a range. Its ends may share theirs with something that records are about.
+fn whole_lines(range: &Range<usize>) -> Range<usize> {
+    range.start.next_multiple_of(line::LINE)..range.end & !(line::LINE - 1)
 }
 
 /// Writes these ranges home. They are durable after this thread's next fence.
-pub(super) fn write(direct: &[Range<usize>], journal: &Journal) {
-    for range in direct {
+pub(super) fn write(direct: &[Direct], journal: &Journal) {
+    for Direct { range, sum } in direct {
+        if sum.is_some() {
+            continue;
+        }
         // No home update will.
         note_range(range.clone());
         let home = (range.start + journal.home_offset) as *mut u8;

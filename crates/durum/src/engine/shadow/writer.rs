@@ -5,7 +5,7 @@ use std::ops::Range;
 use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::{Site, count, line};
 
-use super::direct;
+use super::direct::{self, Direct};
 use super::journal::{Journal, TRANSACTION_MAX};
 use super::segments::Segment;
 use crate::error::{Error, Result, Step};
@@ -38,7 +38,7 @@ pub(crate) struct Writer {
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
     /// Fresh ranges that go home with this commit instead of into its record.
-    pub(super) direct: Vec<Range<usize>>,
+    pub(super) direct: Vec<Direct>,
     /// Records that are not known to be durable: stamp and address.
     written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).

@@ -314,6 +314,15 @@ impl Running<'_> {
         self.enter(slot, object, size, tag, how)
     }
 
+    /// Allocates an object with its contents, in two parts.
+    pub fn alloc_filled(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
+        let bytes = pattern(tag, size);
+        let (head, rest) = bytes.split_at(size / 3);
+        let parts = [head, rest];
+        let object = unsafe { self.tx.alloc_filled(self.pool, byte_type(), &parts, 8)? };
+        self.enter(slot, object, size, tag, How::Set)
+    }
+
     /// Allocates an object and fills it by `set`, which takes effect at commit.
     pub fn alloc_and_set(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
         let object = self.tx.alloc_bytes(self.pool, byte_type(), size, 8)?;
