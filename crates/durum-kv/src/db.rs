@@ -12,13 +12,13 @@ use durum_service::Error as StoreError;
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::iter::Iter;
-use crate::lock::ReadersWriter;
+use crate::lock::{ReadersWriter, Turn};
 use crate::media::{Database, LAYOUT, Media, Record};
 use crate::options::{Options, ReadOptions, WriteOptions};
 use crate::snapshot::{Pin, Pins, Snapshot};
 use crate::transaction::Transaction;
 use crate::tree::Tree;
-use crate::write::{Request, Work, Writer};
+use crate::write::{Request, Work};
 
 /// The pool of a database that has a store of its own.
 pub const POOL: &str = "kv";
@@ -30,7 +30,7 @@ const SWEPT_AT_ONCE: usize = 1000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Root(pub(crate) *mut Database);
 
-// SAFETY: a place in the pool, changed by the thread that holds the writer's lock.
+// SAFETY: a place in the pool, changed by the thread that has the turn to write.
 unsafe impl Send for Root {}
 // SAFETY: as above.
 unsafe impl Sync for Root {}
@@ -41,8 +41,7 @@ pub(crate) struct Inner {
     /// The number of the last commit that readers see.
     visible: AtomicU64,
     pub(crate) pins: Pins,
-    pub(crate) writer: Mutex<Writer>,
-    /// The thread whose explicit transaction holds `writer`.
+    /// The thread whose explicit transaction has the turn to write.
     pub(crate) owner: Mutex<Option<ThreadId>>,
     /// Changes that whoever writes next is to make.
     pub(crate) queue: Mutex<Vec<Arc<Request>>>,
@@ -67,7 +66,7 @@ impl fmt::Debug for Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // Nobody reads by an old number any more. What this leaves, the next opener sweeps.
-        let _ = self.sweep_all();
+        let _ = self.sweep_all(&self.tree.turn());
     }
 }
 
@@ -81,7 +80,7 @@ impl Inner {
         self.visible.store(sequence, Ordering::Release);
     }
 
-    pub(crate) fn sweep_all(&self) -> Result<()> {
+    pub(crate) fn sweep_all(&self, turn: &Turn<'_, Tree>) -> Result<()> {
         let mut waiting = usize::MAX;
         loop {
             let now = self.tree.read().stale_keys();
@@ -89,7 +88,7 @@ impl Inner {
                 return Ok(());
             }
             waiting = now;
-            self.sweep(1, SWEPT_AT_ONCE)?;
+            self.sweep(turn, 1, SWEPT_AT_ONCE)?;
         }
     }
 
@@ -220,30 +219,29 @@ impl Db {
         }
         media.set_sequence_max(sequence);
         let tree = Tree::open(media, keys, database)?;
+        let has_slow_commits = store.info().domain == Domain::File;
         let inner = Inner {
-            tree: ReadersWriter::new(tree),
+            tree: ReadersWriter::new(tree, !has_slow_commits),
             visible: AtomicU64::new(sequence),
             pins: Pins::default(),
-            writer: Mutex::new(Writer {
-                sequence,
-                sequence_max: sequence,
-            }),
             owner: Mutex::new(None),
             queue: Mutex::new(Vec::new()),
             waiting: AtomicUsize::new(0),
-            has_slow_commits: store.info().domain == Domain::File,
+            has_slow_commits,
             database: Root(database),
             pool,
             path,
             _store: store.clone(),
         };
-        inner.sweep_all()?;
+        inner.sweep_all(&inner.tree.turn())?;
         let db = Db {
             inner: Arc::new(inner),
         };
         if options.paranoid_checks {
             db.verify()?;
         }
+        // Often it is another thread that writes, which is faster where no other has a part in the store.
+        store.leave();
         Ok(db)
     }
 

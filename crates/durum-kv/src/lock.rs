@@ -4,7 +4,7 @@
 //! a counter. A writer raises a flag and waits until all counters are zero. Reading costs two atomic additions.
 //!
 //! ```text
-//! read                                   write (one at a time)
+//! read                                   write (whoever has the turn)
 //! 1  own counter += 1                    1  flag = true
 //! 2  flag up: counter -= 1, wait         2  wait until every counter is 0
 //! ```
@@ -13,14 +13,27 @@
 //!
 //! The flag stays up for as long as a writer changes memory: about a microsecond. Who waits longer than that sleeps. A writer lets those go first who have slept, for
 //! a moment, so that a row of writers does not keep them out for good.
+//!
+//! *Alone.* An atomic read-modify-write waits until everything that was written back before it is on the media, so that with one on its way a write cannot begin while the fence of the
+//! last one is under way. Hence a thread that has written several times without meeting anybody *owns* the lock: it says that it is inside by plain stores. Who comes
+//! then asks it to leave, and pays for the other half of that handshake by a fence in all threads (as at the gate of a store, which durum has).
+//!
+//! ```text
+//! the owner                              who comes
+//! 1  busy += 1                           1  owner = it, leaving
+//! 2  (the compiler keeps the order)      2  a fence in all threads
+//! 3  owner is not it, or is leaving:     3  wait until busy is 0
+//!    busy -= 1, do as all others         4  owner = nobody
+//! ```
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::hint::spin_loop;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
@@ -30,14 +43,28 @@ const COUNTERS_MAX: usize = 32;
 const SPINS: u32 = 200;
 /// How often a writer looks whether those who slept have come through.
 const COURTESY: u32 = 100;
+/// How long one sleeps who has waited for an owner to leave.
+const NAP: Duration = Duration::from_micros(50);
+
+/// A counter has the readers that are inside below, and above it how many have come so far.
+const CAME: u64 = 1 << 32;
+const INSIDE: u64 = CAME - 1;
+
+/// After so many turns in a row a thread owns the lock. Doubled each time that an owner has to leave.
+const TURNS_MIN: usize = 16;
+const TURNS_MAX: usize = 1 << 16;
+/// In `owner`: somebody has come. Above it the owner's number, and 1.
+const LEAVING: usize = 1;
+/// In `busy`: the owner writes.
+const WRITES: usize = 1 << 32;
 
 thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// A small number of this thread's.
+/// A small number of this thread's, which no other has had.
 #[inline]
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     NUMBER.with(|number| {
         if number.get() == usize::MAX {
@@ -47,15 +74,39 @@ fn thread_number() -> usize {
     })
 }
 
+/// What the word `owner` is where this thread owns a lock.
+#[inline]
+fn own_word() -> usize {
+    (thread_number() + 1) << 1
+}
+
 /// Something that many read and one changes.
 pub(crate) struct ReadersWriter<T> {
-    counters: Box<[CachePadded<AtomicUsize>]>,
+    counters: Box<[CachePadded<AtomicU64>]>,
     flag: CachePadded<AtomicBool>,
+    /// Who owns the lock; 0 if nobody does.
+    owner: CachePadded<AtomicUsize>,
+    /// How often the owner is inside. Only the owner stores to it.
+    busy: CachePadded<AtomicUsize>,
+    /// Held by whoever has the owner leave.
+    coming: Mutex<()>,
+    /// Turns in a row after which a thread owns it; none is enough where that cannot be.
+    turns: AtomicUsize,
+    turn: Mutex<Run>,
     /// Readers that sleep, or are about to.
     sleepers: AtomicUsize,
     sleep: Mutex<()>,
     awake: Condvar,
     value: UnsafeCell<T>,
+}
+
+/// The last turns, as far as one thread had them and nobody else has read meanwhile.
+#[derive(Debug, Default)]
+struct Run {
+    word: usize,
+    turns: usize,
+    /// How many readers had come by other counters.
+    came: u64,
 }
 
 impl<T> fmt::Debug for ReadersWriter<T> {
@@ -72,21 +123,48 @@ unsafe impl<T: Send + Sync> Sync for ReadersWriter<T> {}
 /// Nobody changes the value while this lives.
 pub(crate) struct Reading<'l, T> {
     lock: &'l ReadersWriter<T>,
-    counter: &'l AtomicUsize,
+    /// None: by the owner.
+    counter: Option<&'l AtomicU64>,
+    /// Stays in its thread.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+/// Whoever has it may write; one thread at a time.
+pub(crate) struct Turn<'l, T> {
+    lock: &'l ReadersWriter<T>,
+    /// None: by the owner.
+    among_others: Option<MutexGuard<'l, Run>>,
+}
+
+impl<T> fmt::Debug for Turn<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").finish_non_exhaustive()
+    }
 }
 
 /// Nobody else sees the value while this lives.
 pub(crate) struct Writing<'l, T> {
     lock: &'l ReadersWriter<T>,
+    is_alone: bool,
 }
 
 impl<T> ReadersWriter<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// With `may_be_owned` a thread that writes without meeting others has it cheaper. Those who come wait then until its turn is over.
+    pub(crate) fn new(value: T, may_be_owned: bool) -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let counters = (2 * processors).next_power_of_two().min(COUNTERS_MAX);
+        let turns = match may_be_owned && durum::can_fence_all() {
+            true => TURNS_MIN,
+            false => usize::MAX,
+        };
         Self {
             counters: (0..counters).map(|_| CachePadded::default()).collect(),
             flag: CachePadded::default(),
+            owner: CachePadded::default(),
+            busy: CachePadded::default(),
+            coming: Mutex::default(),
+            turns: AtomicUsize::new(turns),
+            turn: Mutex::default(),
             sleepers: AtomicUsize::new(0),
             sleep: Mutex::new(()),
             awake: Condvar::new(),
@@ -94,20 +172,101 @@ impl<T> ReadersWriter<T> {
         }
     }
 
+    /// Goes inside as the owner, if this thread is that.
+    #[inline(always)]
+    fn enter(&self) -> bool {
+        let own = own_word();
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner & !LEAVING != own {
+            return false;
+        }
+        let busy = self.busy.load(Ordering::Relaxed);
+        if busy > 0 {
+            // Inside already, so nobody else is before this has left; but what it changes it does not read.
+            if busy < WRITES {
+                self.busy.store(busy + 1, Ordering::Relaxed);
+            }
+            return busy < WRITES;
+        }
+        if owner != own {
+            return false;
+        }
+        self.busy.store(1, Ordering::Relaxed);
+        // ORDER (of threads): busy before the look at the owner; the processor's part is done by the fence of who comes.
+        compiler_fence(Ordering::SeqCst);
+        if self.owner.load(Ordering::Acquire) == own {
+            return true;
+        }
+        self.busy.store(0, Ordering::Release);
+        false
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        let busy = self.busy.load(Ordering::Relaxed);
+        // Release: what was done is seen by who comes.
+        self.busy.store(busy - 1, Ordering::Release);
+    }
+
+    /// Nobody owns the lock when this returns.
+    #[cold]
+    fn come(&self) {
+        let _one_at_a_time = self.coming.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = self.owner.load(Ordering::Acquire);
+        if owner == 0 {
+            return;
+        }
+        self.owner.store(owner | LEAVING, Ordering::SeqCst);
+        durum::fence_all();
+        let mut looks = 0;
+        while self.busy.load(Ordering::Acquire) > 0 {
+            looks += 1;
+            match looks {
+                0..SPINS => spin_loop(),
+                SPINS..400 => thread::yield_now(),
+                _ => thread::sleep(NAP),
+            }
+        }
+        let turns = self.turns.load(Ordering::Relaxed);
+        let doubled = turns.saturating_mul(2).min(TURNS_MAX);
+        self.turns.store(doubled, Ordering::Relaxed);
+        self.owner.store(0, Ordering::SeqCst);
+    }
+
     /// Waits until nobody writes.
     #[inline]
     pub(crate) fn read(&self) -> Reading<'_, T> {
-        let counter = &*self.counters[thread_number() & (self.counters.len() - 1)];
+        let counter = match self.enter() {
+            true => None,
+            false => Some(self.enter_among_others()),
+        };
+        Reading {
+            lock: self,
+            counter,
+            _here: std::marker::PhantomData,
+        }
+    }
+
+    #[inline]
+    fn counter(&self) -> &AtomicU64 {
+        &self.counters[thread_number() & (self.counters.len() - 1)]
+    }
+
+    #[inline]
+    fn enter_among_others(&self) -> &AtomicU64 {
+        let counter = self.counter();
         loop {
-            counter.fetch_add(1, Ordering::SeqCst);
-            if !self.flag.load(Ordering::SeqCst) {
-                return Reading {
-                    lock: self,
-                    counter,
-                };
+            counter.fetch_add(CAME + 1, Ordering::SeqCst);
+            let is_written = self.flag.load(Ordering::SeqCst);
+            // After the flag: while that was up somebody may have become the owner.
+            if !is_written && self.owner.load(Ordering::SeqCst) == 0 {
+                return counter;
             }
             counter.fetch_sub(1, Ordering::SeqCst);
-            self.wait_for_writer();
+            match is_written {
+                true => self.wait_for_writer(),
+                false => self.come(),
+            }
         }
     }
 
@@ -132,19 +291,97 @@ impl<T> ReadersWriter<T> {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Waits until nobody reads, and keeps readers out.
-    ///
-    /// # Safety
-    /// No other thread is in this call or has what it returned.
+    /// The turn, if nobody has it.
     #[inline]
-    pub(crate) unsafe fn write(&self) -> Writing<'_, T> {
+    pub(crate) fn try_turn(&self) -> Option<Turn<'_, T>> {
+        if self.busy.load(Ordering::Relaxed) == 0 && self.enter() {
+            return Some(Turn {
+                lock: self,
+                among_others: None,
+            });
+        }
+        match self.turn.try_lock() {
+            Ok(run) => Some(self.turn_among_others(run)),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                Some(self.turn_among_others(poisoned.into_inner()))
+            }
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The turn, when it comes. For as long as one likes: those who read need not wait for its end.
+    pub(crate) fn turn(&self) -> Turn<'_, T> {
+        let run = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.turn_among_others(run)
+    }
+
+    fn turn_among_others<'l>(&'l self, run: MutexGuard<'l, Run>) -> Turn<'l, T> {
+        // Nobody becomes the owner but who has the turn.
+        if self.owner.load(Ordering::SeqCst) != 0 {
+            self.come();
+        }
+        Turn {
+            lock: self,
+            among_others: Some(run),
+        }
+    }
+
+    /// Readers that have come by other counters than this thread's.
+    fn others_came(&self) -> u64 {
+        let came = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / CAME;
+        let sum: u64 = self.counters.iter().map(|counter| came(counter)).sum();
+        sum - came(self.counter())
+    }
+
+    /// A turn among others ends: whether there were any.
+    fn look_back(&self, run: &mut Run) {
+        let own = own_word();
+        run.turns += 1;
+        if run.word == own && run.turns < self.turns.load(Ordering::Relaxed) {
+            return;
+        }
+        let came = self.others_came();
+        if run.word == own && run.came == came {
+            self.become_owner(own);
+        }
+        *run = Run {
+            word: own,
+            turns: 0,
+            came,
+        };
+    }
+
+    /// For who has the turn. Not if somebody reads.
+    #[cold]
+    fn become_owner(&self, own: usize) {
+        self.flag.store(true, Ordering::SeqCst);
+        let mut counters = self.counters.iter();
+        if counters.all(|counter| counter.load(Ordering::SeqCst) & INSIDE == 0) {
+            // ORDER (of threads): before the flag goes down, behind which readers look at it.
+            self.owner.store(own, Ordering::SeqCst);
+        }
+        self.take_flag_down();
+    }
+
+    #[inline]
+    fn take_flag_down(&self) {
+        self.flag.store(false, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // Whoever is between its look at the flag and its sleep holds the mutex.
+            drop(self.sleep.lock());
+            self.awake.notify_all();
+        }
+    }
+
+    #[inline]
+    fn keep_readers_out(&self) {
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             self.let_sleepers_pass();
         }
         self.flag.store(true, Ordering::SeqCst);
         for counter in &self.counters {
             let mut looks = 0;
-            while counter.load(Ordering::SeqCst) > 0 {
+            while counter.load(Ordering::SeqCst) & INSIDE > 0 {
                 looks += 1;
                 match looks < SPINS {
                     true => spin_loop(),
@@ -152,7 +389,6 @@ impl<T> ReadersWriter<T> {
                 }
             }
         }
-        Writing { lock: self }
     }
 
     #[cold]
@@ -166,12 +402,45 @@ impl<T> ReadersWriter<T> {
     }
 }
 
+impl<'l, T> Turn<'l, T> {
+    /// Waits until nobody reads, and keeps readers out.
+    ///
+    /// # Safety
+    /// The last one that this turn has given is gone.
+    #[inline]
+    pub(crate) unsafe fn write(&self) -> Writing<'l, T> {
+        let is_alone = self.among_others.is_none();
+        match is_alone {
+            true => {
+                let busy = self.lock.busy.load(Ordering::Relaxed);
+                assert!(busy == 1, "whoever writes does not read at the same time");
+                self.lock.busy.store(busy + WRITES, Ordering::Relaxed);
+            }
+            false => self.lock.keep_readers_out(),
+        }
+        Writing {
+            lock: self.lock,
+            is_alone,
+        }
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        match &mut self.among_others {
+            None => self.lock.leave(),
+            Some(run) => self.lock.look_back(run),
+        }
+    }
+}
+
 impl<T> Deref for Reading<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the counter keeps writers out.
+        // SAFETY: the counter keeps writers out; or this is the owner, who does not write now.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -179,8 +448,13 @@ impl<T> Deref for Reading<'_, T> {
 impl<T> Drop for Reading<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Release: what was read was read before a writer finds the counter at zero.
-        self.counter.fetch_sub(1, Ordering::Release);
+        match self.counter {
+            None => self.lock.leave(),
+            // Release: what was read was read before a writer finds the counter at zero.
+            Some(counter) => {
+                counter.fetch_sub(1, Ordering::Release);
+            }
+        }
     }
 }
 
@@ -188,7 +462,7 @@ impl<T> Deref for Writing<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the flag keeps readers out, and there is one writer.
+        // SAFETY: the flag keeps readers out, or nobody but the owner is inside; and there is one writer.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -203,25 +477,23 @@ impl<T> DerefMut for Writing<'_, T> {
 impl<T> Drop for Writing<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.flag.store(false, Ordering::SeqCst);
-        if self.lock.sleepers.load(Ordering::SeqCst) > 0 {
-            // Whoever is between its look at the flag and its sleep holds the mutex.
-            drop(self.lock.sleep.lock());
-            self.lock.awake.notify_all();
+        match self.is_alone {
+            true => {
+                let busy = self.lock.busy.load(Ordering::Relaxed);
+                self.lock.busy.store(busy - WRITES, Ordering::Relaxed);
+            }
+            false => self.lock.take_flag_down(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn readers_never_see_half_of_a_change() {
-        let lock = ReadersWriter::new([0u64; 16]);
+        let lock = ReadersWriter::new([0u64; 16], true);
         let (reads, done) = (AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -235,8 +507,9 @@ mod tests {
                 });
             }
             for round in 1..=2000 {
-                // SAFETY: one thread writes.
-                let mut value = unsafe { lock.write() };
+                let turn = lock.turn();
+                // SAFETY: the first of this turn.
+                let mut value = unsafe { turn.write() };
                 value.iter_mut().for_each(|word| *word = round);
                 if round % 500 == 0 {
                     // Long enough that readers sleep.
@@ -253,5 +526,99 @@ mod tests {
             done.store(true, Ordering::Relaxed);
         });
         assert_eq!(lock.read()[3], 2000);
+    }
+
+    /// Changes two numbers that only an exclusion keeps equal.
+    fn change(lock: &ReadersWriter<(u64, u64)>) -> bool {
+        let Some(turn) = lock.try_turn() else {
+            return false;
+        };
+        assert_eq!(lock.read().0, lock.read().1);
+        // SAFETY: the first of this turn.
+        let mut value = unsafe { turn.write() };
+        value.0 += 1;
+        std::hint::black_box(&mut *value);
+        value.1 += 1;
+        assert_eq!(value.0, value.1);
+        true
+    }
+
+    #[test]
+    fn owners_come_and_go() {
+        let lock = ReadersWriter::new((0, 0), true);
+        let may_be_owned = durum::can_fence_all();
+        let changed = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for thread in 0..3 {
+                let (lock, changed) = (&lock, &changed);
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        // Long enough alone, now and then, to own it.
+                        for _ in 0..100 {
+                            changed.fetch_add(u64::from(change(lock)), Ordering::Relaxed);
+                        }
+                        match (thread + round) % 4 {
+                            0 => thread::sleep(Duration::from_micros(300)),
+                            1 => {
+                                let value = lock.read();
+                                assert_eq!(value.0, value.1);
+                            }
+                            2 => drop(lock.turn()),
+                            _ => thread::yield_now(),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(lock.read().0, changed.load(Ordering::Relaxed));
+        for _ in 0..2 * TURNS_MAX {
+            assert!(change(&lock));
+        }
+        assert_eq!(
+            lock.owner.load(Ordering::Relaxed) == own_word(),
+            may_be_owned
+        );
+        // A turn that may last is never the owner's.
+        let turn = lock.turn();
+        assert_eq!(lock.owner.load(Ordering::Relaxed), 0);
+        assert!(lock.try_turn().is_none());
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(lock.try_turn().is_none() && lock.read().0 > 0));
+        });
+        drop(turn);
+        assert!(lock.try_turn().is_some());
+    }
+
+    #[test]
+    fn who_comes_waits_for_the_owner() {
+        let lock = ReadersWriter::new((0, 0), true);
+        for _ in 0..3 * TURNS_MIN {
+            change(&lock);
+        }
+        if lock.owner.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let turn = lock.try_turn().unwrap();
+        // SAFETY: the first of this turn.
+        let mut value = unsafe { turn.write() };
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| *lock.read());
+            thread::sleep(Duration::from_millis(20));
+            assert!(!reader.is_finished());
+            *value = (7, 7);
+            drop(value);
+            drop(turn);
+            assert_eq!(reader.join().unwrap(), (7, 7));
+        });
+        assert_eq!(lock.owner.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn where_nobody_may_own_it_nobody_does() {
+        let lock = ReadersWriter::new((0, 0), false);
+        for _ in 0..2 * TURNS_MAX {
+            change(&lock);
+        }
+        assert_eq!(lock.owner.load(Ordering::Relaxed), 0);
     }
 }

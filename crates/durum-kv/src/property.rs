@@ -41,8 +41,8 @@ impl Db {
     /// # Errors
     /// Those of durum.
     pub fn compact(&self) -> Result<()> {
-        let _writer = self.inner.lock_writer()?;
-        self.inner.sweep_all()
+        let turn = self.inner.wait_for_turn()?;
+        self.inner.sweep_all(&turn)
     }
 
     /// A property by its name: LevelDB's `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables` and `leveldb.approximate-memory-usage`, and `durum.`

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::MutexGuard;
 use std::thread;
 
 use crate::batch::WriteBatch;
@@ -11,8 +10,10 @@ use crate::comparator::Keys;
 use crate::db::Db;
 use crate::error::Result;
 use crate::iter::Iter;
+use crate::lock::Turn;
 use crate::options::{ReadOptions, WriteOptions};
-use crate::write::{Work, Writer};
+use crate::tree::Tree;
+use crate::write::Work;
 
 /// A key in the database's order.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ impl Eq for Ordered {}
 #[derive(Debug)]
 pub struct Transaction<'d> {
     db: &'d Db,
-    writer: MutexGuard<'d, Writer>,
+    turn: Turn<'d, Tree>,
     keys: Keys,
     /// What it has written: a value, or nothing where it has deleted.
     written: BTreeMap<Ordered, Option<Vec<u8>>>,
@@ -68,12 +69,12 @@ pub struct Transaction<'d> {
 
 impl<'d> Transaction<'d> {
     pub(crate) fn begin(db: &'d Db) -> Result<Self> {
-        let writer = db.inner.lock_writer()?;
+        let turn = db.inner.wait_for_turn()?;
         *db.inner.lock_owner() = Some(thread::current().id());
         let keys = db.inner.tree.read().keys.clone();
         Ok(Self {
             db,
-            writer,
+            turn,
             keys,
             written: BTreeMap::new(),
         })
@@ -159,7 +160,7 @@ impl<'d> Transaction<'d> {
     ///
     /// # Errors
     /// As for [`Transaction::commit`].
-    pub fn commit_with(mut self, options: &WriteOptions) -> Result<()> {
+    pub fn commit_with(self, options: &WriteOptions) -> Result<()> {
         if self.written.is_empty() {
             return Ok(());
         }
@@ -171,11 +172,7 @@ impl<'d> Transaction<'d> {
             }
         }
         let inner = &self.db.inner;
-        inner.commit(
-            &mut self.writer,
-            Work::Batches(&[&batch]),
-            options.durability,
-        )
+        inner.commit(&self.turn, Work::Batches(&[&batch]), options.durability)
     }
 
     /// Takes everything back.

@@ -10,7 +10,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use durum::{Durability, Tx};
@@ -18,7 +18,7 @@ use durum::{Durability, Tx};
 use crate::batch::{Change, WriteBatch};
 use crate::db::Inner;
 use crate::error::{Error, Result};
-use crate::lock::Writing;
+use crate::lock::{Turn, Writing};
 use crate::media::Database;
 use crate::tree::{Readers, Tree};
 
@@ -34,15 +34,6 @@ const SEQUENCES: u64 = 1 << 32;
 const SWEPT_BY_COMMIT: usize = 4;
 /// Where commits go on beside readers, a sweep has a transaction of its own, which is worth it for so many keys.
 const SWEPT_AT_ONCE: usize = 256;
-
-/// What only the thread that writes uses.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    /// The number of the last commit.
-    pub(crate) sequence: u64,
-    /// What the pool says is the largest number.
-    pub(crate) sequence_max: u64,
-}
 
 /// What is to be changed.
 #[derive(Clone, Copy, Debug)]
@@ -98,24 +89,20 @@ impl Inner {
         if Tx::levels() > 0 {
             return Err(Error::InTransaction);
         }
-        if self.waiting.load(Ordering::Relaxed) == 0 {
-            match self.writer.try_lock() {
-                Ok(mut writer) => return self.commit(&mut writer, work, durability),
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    return self.commit(&mut poisoned.into_inner(), work, durability);
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
+        if self.waiting.load(Ordering::Relaxed) == 0
+            && let Some(turn) = self.tree.try_turn()
+        {
+            return self.commit(&turn, work, durability);
         }
         self.write_in_group(work, durability)
     }
 
     /// Waits until this thread may write.
-    pub(crate) fn lock_writer(&self) -> Result<MutexGuard<'_, Writer>> {
+    pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Tree>> {
         if Tx::levels() > 0 || *self.lock_owner() == Some(thread::current().id()) {
             return Err(Error::InTransaction);
         }
-        Ok(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.tree.turn())
     }
 
     /// The thread that has an explicit transaction open.
@@ -150,7 +137,7 @@ impl Inner {
             queue.push(own.clone());
             self.waiting.store(queue.len(), Ordering::Relaxed);
         }
-        let mut writer = self.lock_writer()?;
+        let turn = self.wait_for_turn()?;
         // Others are served until this thread's request is: the queue is first in, first out.
         loop {
             if let Some(outcome) = own.outcome().take() {
@@ -159,9 +146,9 @@ impl Inner {
             let group = self.take_group();
             if group.is_empty() {
                 // A comparator has panicked in the group that it was in: nothing of that was kept.
-                return self.commit(&mut writer, Work::Batches(&[&own.batch]), durability);
+                return self.commit(&turn, Work::Batches(&[&own.batch]), durability);
             }
-            self.commit_group(&mut writer, &group);
+            self.commit_group(&turn, &group);
         }
     }
 
@@ -180,7 +167,7 @@ impl Inner {
         group
     }
 
-    fn commit_group(&self, writer: &mut Writer, group: &[Arc<Request>]) {
+    fn commit_group(&self, turn: &Turn<'_, Tree>, group: &[Arc<Request>]) {
         let batches: Vec<&WriteBatch> = group.iter().map(|request| &request.batch).collect();
         let durability = match group
             .iter()
@@ -189,7 +176,7 @@ impl Inner {
             true => Durability::Durable,
             false => Durability::Buffered,
         };
-        let commit = || self.commit(writer, Work::Batches(&batches), durability);
+        let commit = || self.commit(turn, Work::Batches(&batches), durability);
         let Ok(result) = catch_unwind(AssertUnwindSafe(commit)) else {
             // The panic is that of one of them, who will meet it again: without an outcome each makes its own.
             return;
@@ -198,7 +185,7 @@ impl Inner {
             let outcome = match &result {
                 Ok(()) => Ok(()),
                 // Nothing of the group was kept: each gets what it deserves.
-                Err(_) => self.commit(writer, Work::Batches(&[&request.batch]), request.durability),
+                Err(_) => self.commit(turn, Work::Batches(&[&request.batch]), request.durability),
             };
             *request.outcome() = Some(outcome);
         }
@@ -207,22 +194,21 @@ impl Inner {
     /// Makes the changes in one transaction, and then visible.
     pub(crate) fn commit(
         &self,
-        writer: &mut Writer,
+        turn: &Turn<'_, Tree>,
         work: Work<'_>,
         durability: Durability,
     ) -> Result<()> {
         let goes_on_beside = self.has_slow_commits || work.is_large();
-        let sequence = writer.sequence + 1;
-        let sequence_max = match sequence > writer.sequence_max {
-            true => sequence + SEQUENCES,
-            false => writer.sequence_max,
-        };
+        let sequence = self.visible() + 1;
+        // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
+        let is_new = sequence > unsafe { (*self.database.0).sequence_max };
         self.transact(
+            turn,
             durability,
             goes_on_beside,
             |tx, tree, readers| {
-                if sequence_max != writer.sequence_max {
-                    self.raise_sequence_max(tx, sequence_max)?;
+                if is_new {
+                    self.raise_sequence_max(tx, sequence + SEQUENCES)?;
                 }
                 let mut made = 0;
                 work.each(|change| {
@@ -232,15 +218,14 @@ impl Inner {
                         *tree = None;
                     }
                     made += 1;
-                    let tree = self.keep_readers_out(tree)?;
+                    let tree = keep_readers_out(turn, tree)?;
                     match change {
                         Change::Put(key, value) => tree.put(tx, key, value, sequence, readers),
                         Change::Delete(key) => tree.delete(tx, key, sequence, readers),
                     }
                 })?;
                 if !goes_on_beside {
-                    self.keep_readers_out(tree)?
-                        .sweep(tx, readers, SWEPT_BY_COMMIT)?;
+                    keep_readers_out(turn, tree)?.sweep(tx, readers, SWEPT_BY_COMMIT)?;
                 }
                 Ok(())
             },
@@ -248,10 +233,8 @@ impl Inner {
                 self.set_visible(sequence);
             },
         )?;
-        writer.sequence = sequence;
-        writer.sequence_max = sequence_max;
         if goes_on_beside {
-            self.sweep(SWEPT_AT_ONCE, SWEPT_AT_ONCE)?;
+            self.sweep(turn, SWEPT_AT_ONCE, SWEPT_AT_ONCE)?;
         }
         Ok(())
     }
@@ -267,7 +250,7 @@ impl Inner {
     }
 
     /// Frees superseded versions that nobody needs, where at least `least` keys wait. Readers are kept out.
-    pub(crate) fn sweep(&self, least: usize, max: usize) -> Result<()> {
+    pub(crate) fn sweep(&self, turn: &Turn<'_, Tree>, least: usize, max: usize) -> Result<()> {
         let is_due = {
             let tree = self.tree.read();
             tree.stale_keys() >= least && tree.can_sweep(&Readers(self.pins.sequences()))
@@ -277,31 +260,18 @@ impl Inner {
         }
         // It may come later: who opens the database after a crash does it then.
         self.transact(
+            turn,
             Durability::Buffered,
             false,
-            |tx, tree, readers| self.keep_readers_out(tree)?.sweep(tx, readers, max),
+            |tx, tree, readers| keep_readers_out(turn, tree)?.sweep(tx, readers, max),
             || (),
         )
     }
 
-    /// Has the tree for the writer. Its caller is the one that writes.
-    fn keep_readers_out<'t, 'l>(
-        &'l self,
-        tree: &'t mut Option<Writing<'l, Tree>>,
-    ) -> Result<&'t mut Tree> {
-        // SAFETY: callers hold the writer's lock, and `tree` is where they keep what this returns.
-        let tree = tree.get_or_insert_with(|| unsafe { self.tree.write() });
-        match &tree.broken {
-            None => Ok(tree),
-            Some(reason) => Err(Error::Broken {
-                reason: reason.clone(),
-            }),
-        }
-    }
-
     /// A transaction that changes the tree, by a thread that holds the writer's lock. If it fails, memory is made to say what the pool says.
     fn transact<'l>(
-        &'l self,
+        &self,
+        turn: &Turn<'l, Tree>,
         durability: Durability,
         goes_on_beside: bool,
         change: impl FnOnce(&Tx, &mut Option<Writing<'l, Tree>>, &Readers) -> Result<()>,
@@ -311,7 +281,7 @@ impl Inner {
         let mut tree: Option<Writing<'l, Tree>> = None;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             self.pool.transaction_with(durability, |tx| {
-                self.keep_readers_out(&mut tree)?;
+                keep_readers_out(turn, &mut tree)?;
                 let mut readers = self.pins.sequences();
                 if goes_on_beside {
                     // Those that come meanwhile read by this one.
@@ -330,11 +300,11 @@ impl Inner {
                 Ok(())
             }
             Ok(Err(error)) => {
-                self.take_back(tree, &error);
+                self.take_back(turn, tree, &error);
                 Err(error)
             }
             Err(panic) => {
-                self.take_back(tree, &Error::InTransaction);
+                self.take_back(turn, tree, &Error::InTransaction);
                 resume_unwind(panic)
             }
         }
@@ -342,9 +312,14 @@ impl Inner {
 
     /// Reads the pool again, after a transaction was rolled back.
     #[cold]
-    fn take_back<'l>(&'l self, mut tree: Option<Writing<'l, Tree>>, error: &Error) {
+    fn take_back<'l>(
+        &self,
+        turn: &Turn<'l, Tree>,
+        mut tree: Option<Writing<'l, Tree>>,
+        error: &Error,
+    ) {
         // SAFETY: as in `keep_readers_out`.
-        let tree = tree.get_or_insert_with(|| unsafe { self.tree.write() });
+        let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
         let is_unknown = matches!(error, Error::Durum(durum::Error::Poisoned { .. }));
         if tree.broken.is_some() {
             return;
@@ -355,5 +330,20 @@ impl Inner {
             false => tree.load().map_err(|error| error.to_string()),
         };
         tree.broken = read.err();
+    }
+}
+
+/// Has the tree for the writer.
+fn keep_readers_out<'t, 'l>(
+    turn: &Turn<'l, Tree>,
+    tree: &'t mut Option<Writing<'l, Tree>>,
+) -> Result<&'t mut Tree> {
+    // SAFETY: `tree` is where callers keep what the turn gives.
+    let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
+    match &tree.broken {
+        None => Ok(tree),
+        Some(reason) => Err(Error::Broken {
+            reason: reason.clone(),
+        }),
     }
 }

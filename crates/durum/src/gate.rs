@@ -184,12 +184,12 @@ fn register() -> rustix::io::Result<()> {
 }
 
 /// Whether [`fence_all`] will work, and cost no more than microseconds.
-pub(crate) fn can_fence_all() -> bool {
+pub fn can_fence_all() -> bool {
     matches!(barrier_command(), Some(MembarrierCommand::PrivateExpedited)) && register().is_ok()
 }
 
 /// A full fence in this thread and in every other one that runs; only where [`can_fence_all`].
-pub(crate) fn fence_all() {
+pub fn fence_all() {
     fence(Ordering::SeqCst);
     if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
         // A program that forbids itself system calls (seccomp) has to allow this one. To go on would be to share what another thread believes to be its own.

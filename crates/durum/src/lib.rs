@@ -69,6 +69,8 @@ pub use durum_service::{
 };
 pub use engine::{LrRef, TwinMode, View};
 pub use error::{Error, ErrorKind, Result};
+#[doc(hidden)]
+pub use gate::{can_fence_all, fence_all};
 pub use pages::PageTracking;
 pub use pool::{Pool, PoolOptions, Usage};
 pub use rawlog::{RawEntry, RawLog};

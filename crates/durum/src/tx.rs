@@ -254,7 +254,26 @@ impl Tx {
         })
     }
 
-    /// The thread ends: its log and its slabs go back to the store.
+    /// This thread gives back what it keeps for transactions on a store, unless one is running.
+    pub(crate) fn leave_store(store: &StoreInner) {
+        let left = THREAD.try_with(|thread| {
+            let mut known = thread.0.borrow_mut();
+            let is_it = |tx: &Rc<Tx>| tx.store_key == store.key && tx.depth.get() == 0;
+            let at = known.iter().position(is_it)?;
+            let tx = known.swap_remove(at);
+            CURRENT.with(|current| {
+                if current.get() == Rc::as_ptr(&tx) {
+                    current.set(ptr::null());
+                }
+            });
+            Some(tx)
+        });
+        if let Ok(Some(tx)) = left {
+            tx.retire();
+        }
+    }
+
+    /// The thread ends, or leaves the store: its log and its slabs go back.
     fn retire(&self) {
         let Some(store) = self.store.upgrade() else {
             return;
