@@ -4,9 +4,12 @@
 
 use std::sync::OnceLock;
 
+use durum_persist::line::{LINE, prefetch};
+
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
 use crate::media::{Leaf, Media, Record, SLOTS};
+use crate::row::Row;
 use crate::sorted::Sorted;
 
 const CHUNK_MAX: usize = 128;
@@ -21,25 +24,44 @@ pub(crate) struct Node {
     entries: OnceLock<Box<Entries>>,
 }
 
-/// The records of a leaf in the order of their keys.
-#[derive(Debug)]
+/// The records of a leaf in the order of their keys. In one piece, because it is rarely in the cache: its lines can be fetched together.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Entries {
-    order: Sorted,
-    pub(crate) records: Vec<*mut Record>,
+    order: Sorted<Row<u64, SLOTS>>,
+    records: Row<*mut Record, SLOTS>,
     /// Where each record stands in the leaf.
-    slots: Vec<u8>,
+    slots: Row<u8, SLOTS>,
     /// Bit i: slot i has a record.
     used: u64,
 }
 
 impl Entries {
     pub(crate) fn new() -> Self {
-        Self {
-            order: Sorted::with_capacity(SLOTS),
-            records: Vec::with_capacity(SLOTS),
-            slots: Vec::with_capacity(SLOTS),
-            used: 0,
+        Self::default()
+    }
+
+    /// Fetches the records' addresses: where the search finds which of them is wanted, it need not wait once more.
+    #[inline(always)]
+    fn fetch_records(&self) {
+        let start = (&raw const self.records).addr();
+        for line in (start..start + size_of_val(&self.records)).step_by(LINE) {
+            prefetch(line);
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn records(&self) -> &[*mut Record] {
+        &self.records
+    }
+
+    #[inline(always)]
+    pub(crate) fn record(&self, index: usize) -> *mut Record {
+        self.records[index]
+    }
+
+    pub(crate) fn replace(&mut self, index: usize, record: *mut Record) {
+        self.records[index] = record;
     }
 
     /// Reads a leaf, all of whose keys have to lie between the bounds.
@@ -83,11 +105,11 @@ impl Entries {
         }
         let mut entries = Self::new();
         entries.used = found.iter().fold(0, |used, (.., slot)| used | 1 << slot);
-        entries.order = Sorted::of(keys, SLOTS, found.len(), |index| found[index].0);
-        entries
-            .records
-            .extend(found.iter().map(|(_, record, _)| record));
-        entries.slots.extend(found.iter().map(|(.., slot)| slot));
+        entries.order = Sorted::of(keys, found.len(), |index| found[index].0);
+        for &(_, record, slot) in &found {
+            entries.records.push(record);
+            entries.slots.push(slot);
+        }
         Ok(Box::new(entries))
     }
 
@@ -136,24 +158,28 @@ impl Entries {
     /// Takes off the entries from `index` on: records and slots.
     pub(crate) fn split_off(&mut self, index: usize) -> Vec<(*mut Record, usize)> {
         self.order.truncate(index);
-        let records = self.records.split_off(index);
-        let slots = self.slots.split_off(index);
-        for slot in &slots {
+        let slots = self.slots[index..].iter().map(|&slot| usize::from(slot));
+        let records = self.records[index..].iter().copied();
+        let taken: Vec<_> = records.zip(slots).collect();
+        for (_, slot) in &taken {
             self.used &= !(1 << slot);
         }
-        let slots = slots.into_iter().map(usize::from);
-        records.into_iter().zip(slots).collect()
+        self.records.truncate(index);
+        self.slots.truncate(index);
+        taken
     }
 
     /// Entries of these records, which ascend, in the slots from 0 on.
-    pub(crate) fn of(keys: &Keys, records: Vec<*mut Record>) -> Self {
+    pub(crate) fn of(keys: &Keys, records: &[*mut Record]) -> Self {
         // SAFETY: as in `key`.
         let key_at = |index: usize| unsafe { Record::key(records[index]) };
         let mut entries = Self::new();
-        entries.order = Sorted::of(keys, SLOTS, records.len(), key_at);
-        entries.slots.extend(0..records.len() as u8);
+        entries.order = Sorted::of(keys, records.len(), key_at);
         entries.used = (1 << records.len()) - 1;
-        entries.records.extend(records);
+        for (slot, &record) in records.iter().enumerate() {
+            entries.records.push(record);
+            entries.slots.push(slot as u8);
+        }
         entries
     }
 }
@@ -177,7 +203,7 @@ impl Node {
 }
 
 /// Which node, as long as no node comes or goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     chunk: usize,
     node: usize,
@@ -186,16 +212,14 @@ pub(crate) struct Position {
 #[derive(Debug)]
 struct Chunk {
     /// The bounds of all nodes but the first.
-    order: Sorted,
+    order: Sorted<Vec<u64>>,
     nodes: Vec<Node>,
 }
 
 impl Chunk {
     fn new(keys: &Keys, nodes: Vec<Node>) -> Self {
         Self {
-            order: Sorted::of(keys, CHUNK_MAX, nodes.len() - 1, |index| {
-                &nodes[index + 1].low
-            }),
+            order: Sorted::of(keys, nodes.len() - 1, |index| &nodes[index + 1].low),
             nodes,
         }
     }
@@ -205,18 +229,35 @@ impl Chunk {
     }
 }
 
+/// Fetches the first records of a row, up to `count`. How many of these it does not have.
+fn fetch(records: &[*mut Record], count: usize) -> usize {
+    let reached = count.min(records.len());
+    records[..reached]
+        .iter()
+        .for_each(|record| prefetch(record.addr()));
+    count - reached
+}
+
+/// The same for the last ones.
+fn fetch_last(records: &[*mut Record], count: usize) -> usize {
+    let reached = count.min(records.len());
+    let last = &records[records.len() - reached..];
+    last.iter().for_each(|record| prefetch(record.addr()));
+    count - reached
+}
+
 /// All nodes in the order of their keys: at least one.
 #[derive(Debug)]
 pub(crate) struct Index {
     /// The bounds of all chunks but the first.
-    order: Sorted,
+    order: Sorted<Vec<u64>>,
     chunks: Vec<Chunk>,
 }
 
 impl Index {
     pub(crate) fn new(keys: &Keys, first: Node) -> Self {
         Self {
-            order: Sorted::with_capacity(0),
+            order: Sorted::default(),
             chunks: vec![Chunk::new(keys, vec![first])],
         }
     }
@@ -255,6 +296,60 @@ impl Index {
         let high = self.next(at).map(|next| &*self.node(next).low);
         let entries = Entries::load(media, keys, node.leaf, low, high)?;
         Ok(node.entries.get_or_init(|| entries))
+    }
+
+    /// The records of a node in which a key is looked for.
+    #[inline]
+    pub(crate) fn entries_to_search(
+        &self,
+        media: &Media,
+        keys: &Keys,
+        at: Position,
+    ) -> Result<&Entries> {
+        let entries = self.entries(media, keys, at)?;
+        entries.fetch_records();
+        Ok(entries)
+    }
+
+    /// Fetches what somebody will look at soon who goes forward: `count` records from a place on, and where those behind them are.
+    pub(crate) fn fetch_behind(&self, at: Position, from: usize, count: usize) {
+        let Some(entries) = self.node(at).entries.get() else {
+            return;
+        };
+        let mut left = fetch(entries.records.get(from..).unwrap_or_default(), count);
+        let mut at = at;
+        while left > 0
+            && let Some(next) = self.next(at)
+            && let Some(entries) = self.node(next).entries.get()
+        {
+            left = fetch(&entries.records, left);
+            at = next;
+        }
+        if let Some(entries) = self.next(at).and_then(|next| self.node(next).entries.get()) {
+            entries.fetch_records();
+        }
+    }
+
+    /// The same for somebody who goes backward: `count` records before a place.
+    pub(crate) fn fetch_before(&self, at: Position, to: usize, count: usize) {
+        let Some(entries) = self.node(at).entries.get() else {
+            return;
+        };
+        let mut left = fetch_last(entries.records.get(..to).unwrap_or_default(), count);
+        let mut at = at;
+        while left > 0
+            && let Some(previous) = self.previous(at)
+            && let Some(entries) = self.node(previous).entries.get()
+        {
+            left = fetch_last(&entries.records, left);
+            at = previous;
+        }
+        if let Some(entries) = self
+            .previous(at)
+            .and_then(|previous| self.node(previous).entries.get())
+        {
+            entries.fetch_records();
+        }
     }
 
     /// The records of a node, to be changed.
@@ -362,13 +457,9 @@ impl Index {
     /// Bytes of plain memory that it takes, about.
     pub(crate) fn memory(&self) -> usize {
         let nodes = self.chunks.iter().flat_map(|chunk| &chunk.nodes);
-        let loaded = SLOTS * (size_of::<u64>() + size_of::<*mut Record>() + 1);
         nodes
             .map(|node| {
-                let entries = node
-                    .entries
-                    .get()
-                    .map_or(0, |_| size_of::<Entries>() + loaded);
+                let entries = node.entries.get().map_or(0, |_| size_of::<Entries>());
                 size_of::<Node>() + size_of::<u64>() + node.low.len() + entries
             })
             .sum()

@@ -2,11 +2,15 @@
 //!
 //! An iterator pins a sequence number, so the records that it sees stay where they are. It takes a row of records at a time, and needs no lock until it comes to the end of the row. Rows
 //! begin short, for those who look for one entry, and grow up to a leaf.
+//!
+//! As long as no key comes or goes, the next row is where this one ends. Otherwise the key at this end is looked for: its record is pinned, and whatever came or went beside it is nothing
+//! that the pinned number sees.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::error::Result;
-use crate::index::{Entries, Position};
+use crate::index::Position;
 use crate::media::{Record, SLOTS};
 use crate::snapshot::Pin;
 use crate::tree::{Tree, visible};
@@ -32,22 +36,25 @@ use crate::tree::{Tree, visible};
 pub struct Iter {
     pin: Pin,
     verifies: bool,
-    /// What the pinned number sees between two bounds, ascending.
+    /// What the pinned number sees of a row of entries, ascending.
     // INVARIANT: each was live and visible at the pinned number when it was taken, so it stays until the pin goes.
     records: Vec<*const Record>,
     /// The entry that it stands at; none if there is no such index.
     at: usize,
-    /// `records` are all from the first bound up to before the second. `None`: there is no bound.
-    low: Option<Vec<u8>>,
-    high: Option<Vec<u8>>,
+    /// The leaf that the row lies in, and where in it, as long as the tree has this shape.
+    leaf: Position,
+    row: Range<usize>,
+    shape: u64,
     /// How many entries are taken next.
     reach: usize,
 }
 
 /// Entries that are taken where one is looked for.
-const SHORT: usize = 4;
+const SHORT: usize = 1;
 /// Entries that are taken where many are.
 const LONG: usize = 16;
+/// So many times the entries of one row has the next one.
+const GROWTH: usize = 4;
 
 // SAFETY: the records are read by whoever has the iterator, and changed by nobody.
 unsafe impl Send for Iter {}
@@ -63,23 +70,25 @@ impl fmt::Debug for Iter {
     }
 }
 
-/// Copies a bound to where one was before.
-fn keep(place: &mut Option<Vec<u8>>, bound: Option<&[u8]>) {
-    match (place, bound) {
-        (place, None) => *place = None,
-        (Some(kept), Some(bound)) => {
-            kept.clear();
-            kept.extend_from_slice(bound);
-        }
-        (place, Some(bound)) => *place = Some(bound.to_vec()),
-    }
-}
-
-/// The leaf that a key belongs to, and where in it: the index of the first entry that is not smaller.
-fn place(tree: &Tree, key: &[u8]) -> Result<(Position, usize)> {
+/// The leaf that a key belongs to, and which of its entries are equal: one, or none where it would be.
+fn place(tree: &Tree, key: &[u8]) -> Result<(Position, Range<usize>)> {
     let position = tree.index.find(&tree.keys, key);
     let found = tree.entries(position)?.find(&tree.keys, key);
-    Ok((position, found.unwrap_or_else(|place| place)))
+    Ok((
+        position,
+        found.map_or_else(|place| place..place, |place| place..place + 1),
+    ))
+}
+
+/// What is visible of some entries, put to `records`.
+#[inline]
+fn take(records: &mut Vec<*const Record>, entries: &[*mut Record], sequence: u64) {
+    records.clear();
+    // SAFETY: entered records are live, and the writer is kept out.
+    let seen = entries
+        .iter()
+        .filter_map(|&record| unsafe { visible(record, sequence) });
+    records.extend(seen);
 }
 
 impl Iter {
@@ -89,8 +98,9 @@ impl Iter {
             verifies,
             records: Vec::new(),
             at: 0,
-            low: None,
-            high: None,
+            leaf: Position::default(),
+            row: 0..0,
+            shape: 0,
             reach: SHORT,
         }
     }
@@ -123,7 +133,7 @@ impl Iter {
     /// `Damaged`, `Broken`; it stands at none then.
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.reach = LONG;
-        self.forward_from(None)
+        self.forward_from(|tree, _| Ok((tree.index.first(), 0)))
     }
 
     /// Goes to the last entry. Whether there is one.
@@ -132,7 +142,10 @@ impl Iter {
     /// As for [`Iter::seek_to_first`].
     pub fn seek_to_last(&mut self) -> Result<bool> {
         self.reach = LONG;
-        self.backward_from(None)
+        self.backward_from(|tree, _| {
+            let last = tree.index.last();
+            Ok((last, tree.entries(last)?.len()))
+        })
     }
 
     /// Goes to the first entry whose key is not smaller. Whether there is one.
@@ -141,7 +154,10 @@ impl Iter {
     /// As for [`Iter::seek_to_first`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
         self.reach = SHORT;
-        self.forward_from(Some(key))
+        self.forward_from(|tree, _| {
+            let (position, equal) = place(tree, key)?;
+            Ok((position, equal.start))
+        })
     }
 
     /// Goes to the next entry. Whether there is one; if not, or if it stands at none, it stands at none.
@@ -176,29 +192,34 @@ impl Iter {
 
     #[inline(never)]
     fn next_row(&mut self) -> Result<bool> {
-        let high = match self.valid() {
-            true => self.high.take(),
-            false => None,
+        let Some(&last) = self.records.last().filter(|_| self.valid()) else {
+            return Ok(self.stand_nowhere());
         };
-        self.reach = (2 * self.reach).min(SLOTS);
-        match high {
-            // Leaves were split or merged meanwhile, perhaps: the bound still parts what was seen from what was not.
-            Some(high) => self.forward_from(Some(&high)),
-            None => Ok(self.stand_nowhere()),
-        }
+        self.reach = (GROWTH * self.reach).min(SLOTS);
+        self.forward_from(|tree, iter| match tree.shape() == iter.shape {
+            true => Ok((iter.leaf, iter.row.end)),
+            false => {
+                // SAFETY: the invariant of `records`.
+                let (position, equal) = place(tree, unsafe { Record::key(last) })?;
+                Ok((position, equal.end))
+            }
+        })
     }
 
     #[inline(never)]
     fn previous_row(&mut self) -> Result<bool> {
-        let low = match self.valid() {
-            true => self.low.take(),
-            false => None,
+        let Some(&first) = self.records.first().filter(|_| self.valid()) else {
+            return Ok(self.stand_nowhere());
         };
-        self.reach = (2 * self.reach).min(SLOTS);
-        match low {
-            Some(low) => self.backward_from(Some(&low)),
-            None => Ok(self.stand_nowhere()),
-        }
+        self.reach = (GROWTH * self.reach).min(SLOTS);
+        self.backward_from(|tree, iter| match tree.shape() == iter.shape {
+            true => Ok((iter.leaf, iter.row.start)),
+            false => {
+                // SAFETY: as above.
+                let (position, equal) = place(tree, unsafe { Record::key(first) })?;
+                Ok((position, equal.start))
+            }
+        })
     }
 
     fn stand_nowhere(&mut self) -> bool {
@@ -206,83 +227,78 @@ impl Iter {
         false
     }
 
-    /// Takes the first row of entries that are not below a key.
-    fn forward_from(&mut self, key: Option<&[u8]>) -> Result<bool> {
+    /// Takes the first row that has entries, from a place on: a leaf, and an index there.
+    fn forward_from(
+        &mut self,
+        place: impl FnOnce(&Tree, &Self) -> Result<(Position, usize)>,
+    ) -> Result<bool> {
+        let db = &*self.pin.db;
+        let tree = db.readable().inspect_err(|_| self.records.clear())?;
+        let placed = place(&tree, self);
         self.records.clear();
-        let db = self.pin.db.clone();
-        let tree = db.readable()?;
-        let (mut position, mut from) = match key {
-            None => (tree.index.first(), 0),
-            Some(key) => place(&tree, key)?,
-        };
+        let (mut leaf, mut from) = placed?;
         loop {
-            let entries = tree.entries(position)?;
+            let entries = tree.entries(leaf)?;
             let to = (from + self.reach).min(entries.len());
-            self.take(entries, from..to);
-            let is_end = to == entries.len();
+            take(
+                &mut self.records,
+                &entries.records()[from..to],
+                self.pin.sequence,
+            );
             if !self.records.is_empty() {
+                if self.reach >= LONG {
+                    tree.index.fetch_behind(leaf, to, self.reach);
+                }
                 self.at = 0;
-                let high = match is_end {
-                    true => tree.bounds(position).1,
-                    false => Some(entries.key(to)),
-                };
-                keep(&mut self.low, key);
-                keep(&mut self.high, high);
+                (self.leaf, self.row, self.shape) = (leaf, from..to, tree.shape());
+                drop(tree);
                 return self.arrive();
             }
             from = to;
-            if is_end {
-                let Some(next) = tree.index.next(position) else {
+            if to == entries.len() {
+                let Some(next) = tree.index.next(leaf) else {
                     return Ok(false);
                 };
-                (position, from) = (next, 0);
+                (leaf, from) = (next, 0);
             }
         }
     }
 
-    /// Takes the last row of entries that are below a key.
-    fn backward_from(&mut self, key: Option<&[u8]>) -> Result<bool> {
+    /// Takes the last row that has entries, up to before a place: a leaf, and an index there.
+    fn backward_from(
+        &mut self,
+        place: impl FnOnce(&Tree, &Self) -> Result<(Position, usize)>,
+    ) -> Result<bool> {
+        let db = &*self.pin.db;
+        let tree = db.readable().inspect_err(|_| self.records.clear())?;
+        let placed = place(&tree, self);
         self.records.clear();
-        let db = self.pin.db.clone();
-        let tree = db.readable()?;
-        let (mut position, mut to) = match key {
-            None => {
-                let last = tree.index.last();
-                (last, tree.entries(last)?.len())
-            }
-            Some(key) => place(&tree, key)?,
-        };
+        let (mut leaf, mut to) = placed?;
         loop {
-            let entries = tree.entries(position)?;
+            let entries = tree.entries(leaf)?;
             let from = to.saturating_sub(self.reach);
-            self.take(entries, from..to);
+            take(
+                &mut self.records,
+                &entries.records()[from..to],
+                self.pin.sequence,
+            );
             if let Some(last) = self.records.len().checked_sub(1) {
+                if self.reach >= LONG {
+                    tree.index.fetch_before(leaf, from, self.reach);
+                }
                 self.at = last;
-                let low = match from {
-                    0 => tree.bounds(position).0,
-                    from => Some(entries.key(from)),
-                };
-                keep(&mut self.low, low);
-                keep(&mut self.high, key);
+                (self.leaf, self.row, self.shape) = (leaf, from..to, tree.shape());
+                drop(tree);
                 return self.arrive();
             }
             to = from;
             if to == 0 {
-                let Some(previous) = tree.index.previous(position) else {
+                let Some(previous) = tree.index.previous(leaf) else {
                     return Ok(false);
                 };
-                (position, to) = (previous, tree.entries(previous)?.len());
+                (leaf, to) = (previous, tree.entries(previous)?.len());
             }
         }
-    }
-
-    /// Takes what is visible of some entries.
-    fn take(&mut self, entries: &Entries, row: std::ops::Range<usize>) {
-        let sequence = self.pin.sequence;
-        let records = entries.records[row].iter();
-        // SAFETY: entered records are live, and the writer is kept out.
-        let seen = records.filter_map(|&record| unsafe { visible(record, sequence) });
-        self.records.extend(seen);
     }
 
     /// It stands at an entry, which is looked at now if that is wanted.

@@ -143,7 +143,7 @@ fn size_in_node(tree: &Tree, at: Position, range: &Range<'_>) -> Result<u64> {
     let entries = tree.entries(at)?;
     let place = |key| entries.find(&tree.keys, key).unwrap_or_else(|place| place);
     let (from, to) = (place(range.start), place(range.limit));
-    let records = entries.records.get(from..to).unwrap_or_default();
+    let records = entries.records().get(from..to).unwrap_or_default();
     // SAFETY: entered records are live, and the writer is kept out.
     let records = records.iter().map(|&record| unsafe { &*record });
     Ok(records

@@ -2,42 +2,75 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::db::Inner;
+use crate::lock::thread_number;
+
+/// Pins that have a place of their own; more are counted under a lock.
+const PLACES: usize = 64;
 
 /// The sequence numbers of snapshots and iterators. A number is entered while readers keep the writer out, so that a writer which finds none
 /// knows that no older version is needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pins {
-    /// The number of pins, so that a writer sees without a lock that there are none.
+    /// The number of pins, so that a writer sees without a look at the places that there are none.
     count: AtomicUsize,
-    by_sequence: Mutex<BTreeMap<u64, usize>>,
+    /// A number and 1, or 0 where nobody is.
+    places: Box<[AtomicU64; PLACES]>,
+    others: Mutex<BTreeMap<u64, usize>>,
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            places: Box::new([const { AtomicU64::new(0) }; PLACES]),
+            others: Mutex::default(),
+        }
+    }
 }
 
 impl Pins {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.by_sequence
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock_others(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, sequence: u64) {
-        let mut by_sequence = self.lock();
-        *by_sequence.entry(sequence).or_default() += 1;
+    /// Where it is entered, if it has a place.
+    fn enter(&self, sequence: u64) -> Option<usize> {
         self.count.fetch_add(1, Ordering::Relaxed);
+        let first = thread_number() % PLACES;
+        let places = (first..PLACES).chain(0..first);
+        for place in places {
+            let word = &self.places[place];
+            // Release: who finds the place free again has entered it anew.
+            if word.load(Ordering::Relaxed) == 0
+                && word
+                    .compare_exchange(0, sequence + 1, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return Some(place);
+            }
+        }
+        *self.lock_others().entry(sequence).or_default() += 1;
+        None
     }
 
-    fn leave(&self, sequence: u64) {
-        let mut by_sequence = self.lock();
-        if let Some(count) = by_sequence.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
-                by_sequence.remove(&sequence);
+    fn leave(&self, sequence: u64, place: Option<usize>) {
+        match place {
+            Some(place) => self.places[place].store(0, Ordering::Release),
+            None => {
+                let mut others = self.lock_others();
+                if let Some(count) = others.get_mut(&sequence) {
+                    *count -= 1;
+                    if *count == 0 {
+                        others.remove(&sequence);
+                    }
+                }
             }
-            self.count.fetch_sub(1, Ordering::Relaxed);
         }
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The numbers, ascending. For the writer, while it keeps readers out.
@@ -45,8 +78,20 @@ impl Pins {
     pub(crate) fn sequences(&self) -> Vec<u64> {
         match self.count.load(Ordering::Relaxed) {
             0 => Vec::new(),
-            _ => self.lock().keys().copied().collect(),
+            _ => self.entered(),
         }
+    }
+
+    fn entered(&self) -> Vec<u64> {
+        let places = self
+            .places
+            .iter()
+            .map(|place| place.load(Ordering::Acquire));
+        let mut sequences: Vec<u64> = places.filter_map(|word| word.checked_sub(1)).collect();
+        sequences.extend(self.lock_others().keys());
+        sequences.sort_unstable();
+        sequences.dedup();
+        sequences
     }
 
     /// The number of pins.
@@ -59,6 +104,7 @@ impl Pins {
 pub(crate) struct Pin {
     pub(crate) db: Arc<Inner>,
     pub(crate) sequence: u64,
+    place: Option<usize>,
 }
 
 impl Pin {
@@ -70,17 +116,18 @@ impl Pin {
 
     /// Pins a number that is pinned, or that is the visible one while the caller keeps the writer out.
     pub(crate) fn at(db: &Arc<Inner>, sequence: u64) -> Self {
-        db.pins.enter(sequence);
+        let place = db.pins.enter(sequence);
         Self {
             db: db.clone(),
             sequence,
+            place,
         }
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        self.db.pins.leave(self.sequence);
+        self.db.pins.leave(self.sequence, self.place);
     }
 }
 

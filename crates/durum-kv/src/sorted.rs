@@ -6,18 +6,42 @@
 use std::cmp::Ordering;
 
 use crate::comparator::Keys;
+use crate::row::Numbers;
 
 /// Common beginnings are used up to this length.
 const PREFIX_MAX: usize = 47;
 
 /// A row's search order. The keys themselves lie elsewhere: calls give a function that finds them.
-#[derive(Clone, Debug)]
-pub(crate) struct Sorted {
-    /// All keys begin with `prefix[..skip]`.
-    prefix: [u8; PREFIX_MAX],
-    skip: u8,
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Sorted<H> {
+    prefix: Prefix,
     /// The head of each key, ascending; all 0 where the order is not that of bytes.
-    heads: Vec<u64>,
+    heads: H,
+}
+
+/// All keys of a row begin with `bytes[..skip]`.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct Prefix {
+    bytes: [u8; PREFIX_MAX],
+    skip: u8,
+}
+
+impl Default for Prefix {
+    fn default() -> Self {
+        Self {
+            bytes: [0; PREFIX_MAX],
+            skip: 0,
+        }
+    }
+}
+
+impl Prefix {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.skip).min(PREFIX_MAX)]
+    }
 }
 
 /// The eight bytes from `skip` on, the first one highest, zeros where the key has ended.
@@ -38,35 +62,55 @@ fn head(key: &[u8], skip: usize) -> u64 {
 /// other, as when each comparison says where to look next.
 const SHORT: usize = 64;
 
+/// How many heads are smaller, and how many equal.
 #[inline]
-fn count_below(heads: &[u64], head: u64) -> usize {
-    match heads.len() <= SHORT {
-        true => heads.iter().map(|&other| usize::from(other < head)).sum(),
-        false => heads.partition_point(|&other| other < head),
+fn count(heads: &[u64], head: u64) -> (usize, usize) {
+    if heads.len() > SHORT {
+        let below = heads.partition_point(|&other| other < head);
+        let behind = heads[below..].iter();
+        // Mostly none or one is equal.
+        return (below, behind.take_while(|&&other| other == head).count());
     }
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if durum_persist::wide::is_there() {
+        // SAFETY: the processor has what the function needs.
+        return unsafe { count_wide(heads, head) };
+    }
+    let count = |is: fn(&u64, &u64) -> bool| {
+        let found = heads.iter().map(|other| usize::from(is(other, &head)));
+        found.sum()
+    };
+    (count(u64::lt), count(u64::eq))
+}
+
+/// The same, eight at once.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+fn count_wide(heads: &[u64], head: u64) -> (usize, usize) {
+    use std::arch::x86_64::{
+        _mm512_mask_cmpeq_epu64_mask, _mm512_mask_cmplt_epu64_mask, _mm512_maskz_loadu_epi64,
+        _mm512_set1_epi64,
+    };
+    let wanted = _mm512_set1_epi64(head as i64);
+    let (mut below, mut equal) = (0, 0);
+    for eight in heads.chunks(8) {
+        let mask = 0xff >> (8 - eight.len());
+        // SAFETY: what the mask leaves out is not read.
+        let found = unsafe { _mm512_maskz_loadu_epi64(mask, eight.as_ptr().cast()) };
+        below += _mm512_mask_cmplt_epu64_mask(mask, found, wanted).count_ones();
+        equal += _mm512_mask_cmpeq_epu64_mask(mask, found, wanted).count_ones();
+    }
+    (below as usize, equal as usize)
 }
 
 fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-impl Sorted {
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self {
-            prefix: [0; PREFIX_MAX],
-            skip: 0,
-            heads: Vec::with_capacity(capacity),
-        }
-    }
-
+impl<H: Numbers> Sorted<H> {
     /// The order of `len` keys, which ascend.
-    pub(crate) fn of<'k>(
-        keys: &Keys,
-        capacity: usize,
-        len: usize,
-        key_at: impl Fn(usize) -> &'k [u8],
-    ) -> Self {
-        let mut sorted = Self::with_capacity(capacity);
+    pub(crate) fn of<'k>(keys: &Keys, len: usize, key_at: impl Fn(usize) -> &'k [u8]) -> Self {
+        let mut sorted = Self::default();
         if len > 0 {
             // What the first and the last begin with, all between them begin with.
             let (first, last) = (key_at(0), key_at(len - 1));
@@ -81,18 +125,18 @@ impl Sorted {
             Keys::Bytewise => prefix.len().min(PREFIX_MAX),
             Keys::Custom(_) => 0,
         };
-        self.prefix[..skip].copy_from_slice(&prefix[..skip]);
-        self.skip = skip as u8;
+        self.prefix.bytes[..skip].copy_from_slice(&prefix[..skip]);
+        self.prefix.skip = skip as u8;
     }
 
     fn fill<'k>(&mut self, keys: &Keys, len: usize, key_at: impl Fn(usize) -> &'k [u8]) {
-        let skip = usize::from(self.skip);
-        self.heads.clear();
-        match keys {
-            Keys::Bytewise => self
-                .heads
-                .extend((0..len).map(|index| head(key_at(index), skip))),
-            Keys::Custom(_) => self.heads.resize(len, 0),
+        let skip = usize::from(self.prefix.skip);
+        self.heads.truncate(0);
+        for index in 0..len {
+            self.heads.push(match keys {
+                Keys::Bytewise => head(key_at(index), skip),
+                Keys::Custom(_) => 0,
+            });
         }
     }
 
@@ -106,21 +150,16 @@ impl Sorted {
     ) -> Result<usize, usize> {
         let (mut from, mut to) = (0, self.heads.len());
         if let Keys::Bytewise = keys {
-            let skip = usize::from(self.skip);
-            let begin = &key[..skip.min(key.len())];
-            match begin.cmp(&self.prefix[..skip]) {
+            let prefix = self.prefix.bytes();
+            let begin = &key[..prefix.len().min(key.len())];
+            match begin.cmp(prefix) {
                 Ordering::Less => return Err(0),
                 Ordering::Greater => return Err(to),
                 Ordering::Equal => {}
             }
-            let head = head(key, skip);
-            from = count_below(&self.heads, head);
-            // Mostly none or one is equal.
-            to = from
-                + self.heads[from..]
-                    .iter()
-                    .take_while(|&&other| other == head)
-                    .count();
+            let head = head(key, prefix.len());
+            let (below, equal) = count(&self.heads, head);
+            (from, to) = (below, below + equal);
         }
         while from < to {
             let middle = from + (to - from) / 2;
@@ -145,16 +184,16 @@ impl Sorted {
             self.heads.insert(index, 0);
             return;
         }
-        let skip = usize::from(self.skip);
         if self.heads.is_empty() {
             // The end of a key tells it from its neighbours.
             self.begin_with(keys, &key[..key.len().saturating_sub(8)]);
-        } else if key.len() < skip || key[..skip] != self.prefix[..skip] {
+        } else if !key.starts_with(self.prefix.bytes()) {
             let len = self.heads.len();
-            self.skip = common(&self.prefix[..skip], key) as u8;
+            self.prefix.skip = common(self.prefix.bytes(), key) as u8;
             self.fill(keys, len, key_at);
         }
-        self.heads.insert(index, head(key, usize::from(self.skip)));
+        let head = head(key, usize::from(self.prefix.skip));
+        self.heads.insert(index, head);
     }
 
     pub(crate) fn remove(&mut self, index: usize) {
@@ -212,7 +251,7 @@ mod tests {
                 false => Keys::Bytewise,
             };
             let mut row: Vec<Vec<u8>> = Vec::new();
-            let mut sorted = Sorted::with_capacity(0);
+            let mut sorted = Sorted::<Vec<u64>>::default();
             for key in &inserted {
                 if let Err(index) = sorted.find(&keys, key, |index| &row[index]) {
                     sorted.insert(&keys, index, key, |index| &row[index]);
@@ -228,7 +267,7 @@ mod tests {
             }
             prop_assert_eq!(sorted.heads.len(), row.len());
             prop_assert!(row.is_sorted_by(|a, b| keys.compare(a, b).is_lt()));
-            let fresh = Sorted::of(&keys, 0, row.len(), |index| &row[index]);
+            let fresh = Sorted::<Vec<u64>>::of(&keys, row.len(), |index| &row[index]);
             for key in asked.iter().chain(&inserted) {
                 let expected = row.binary_search_by(|other| keys.compare(other, key));
                 prop_assert_eq!(sorted.find(&keys, key, |index| &row[index]), expected);

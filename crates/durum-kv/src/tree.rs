@@ -46,6 +46,8 @@ pub(crate) struct Tree {
     pub(crate) index: Index,
     /// Each slot that is marked stale, once.
     stale: VecDeque<Stale>,
+    /// Counts the times that a key, or a leaf, came or went.
+    shape: u64,
     /// Reading the pool has failed: what memory says is not to be believed.
     pub(crate) broken: Option<String>,
 }
@@ -65,6 +67,7 @@ impl Tree {
             keys,
             database,
             stale: VecDeque::new(),
+            shape: 0,
             broken: None,
         };
         tree.load()?;
@@ -79,6 +82,7 @@ impl Tree {
     /// Reads the pool again.
     pub(crate) fn load(&mut self) -> Result<()> {
         self.stale.clear();
+        self.shape += 1;
         // SAFETY: the root is live as long as the pool is open.
         let first = unsafe { (*self.database).first };
         let mut at = self.media.leaf(first)?;
@@ -107,6 +111,12 @@ impl Tree {
         }
     }
 
+    /// As long as this is the same, so are all positions and indices.
+    #[inline]
+    pub(crate) fn shape(&self) -> u64 {
+        self.shape
+    }
+
     fn note_stale(&mut self, leaf: *mut Leaf) -> Result<()> {
         // SAFETY: the caller has checked it.
         let mut marks = unsafe { (*leaf).stale };
@@ -127,25 +137,24 @@ impl Tree {
         Ok(())
     }
 
-    /// The bounds of a node: its keys are at least the first and below the second.
-    pub(crate) fn bounds(&self, at: Position) -> (Option<&[u8]>, Option<&[u8]>) {
-        let low = (at != self.index.first()).then(|| &*self.index.node(at).low);
-        let high = self.index.next(at).map(|next| &*self.index.node(next).low);
-        (low, high)
-    }
-
     #[inline]
     pub(crate) fn entries(&self, at: Position) -> Result<&Entries> {
         self.index.entries(&self.media, &self.keys, at)
     }
 
+    /// The entries of a node in which a key is looked for.
+    #[inline]
+    fn entries_to_search(&self, at: Position) -> Result<&Entries> {
+        self.index.entries_to_search(&self.media, &self.keys, at)
+    }
+
     /// The record of a key that a reader by `sequence` sees.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<*const Record>> {
-        let entries = self.entries(self.index.find(&self.keys, key))?;
+        let entries = self.entries_to_search(self.index.find(&self.keys, key))?;
         match entries.find(&self.keys, key) {
             // SAFETY: entered records are live.
-            Ok(index) => Ok(unsafe { visible(entries.records[index], sequence) }),
+            Ok(index) => Ok(unsafe { visible(entries.record(index), sequence) }),
             Err(_) => Ok(None),
         }
     }
@@ -160,7 +169,7 @@ impl Tree {
         readers: &Readers,
     ) -> Result<()> {
         let at = self.index.find(&self.keys, key);
-        match self.entries(at)?.find(&self.keys, key) {
+        match self.entries_to_search(at)?.find(&self.keys, key) {
             Ok(index) => self.supersede(tx, at, index, key, Some(value), sequence, readers),
             Err(index) => self.insert(tx, at, index, key, value, sequence),
         }
@@ -175,11 +184,11 @@ impl Tree {
         readers: &Readers,
     ) -> Result<()> {
         let at = self.index.find(&self.keys, key);
-        let entries = self.entries(at)?;
+        let entries = self.entries_to_search(at)?;
         let Ok(index) = entries.find(&self.keys, key) else {
             return Ok(());
         };
-        let record = entries.records[index];
+        let record = entries.record(index);
         // SAFETY: entered records are live.
         let (from, is_alone) = unsafe { ((*record).sequence(), (*record).previous.is_null()) };
         if is_alone && !readers.need(from, sequence) {
@@ -211,6 +220,7 @@ impl Tree {
                 .alloc_record(tx, key, Some(value), sequence, std::ptr::null_mut())?;
         let leaf = self.index.node(at).leaf;
         store(tx, slot_of(leaf, slot), record)?;
+        self.shape += 1;
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
         entries.insert(&self.keys, index, record, slot);
         Ok(())
@@ -229,7 +239,7 @@ impl Tree {
         readers: &Readers,
     ) -> Result<()> {
         let entries = self.entries(at)?;
-        let (old, slot) = (entries.records[index], entries.slot(index));
+        let (old, slot) = (entries.record(index), entries.slot(index));
         // SAFETY: entered records are live.
         let (from, is_alone) = unsafe { ((*old).sequence(), (*old).previous.is_null()) };
         let frees_old = is_alone && !readers.need(from, sequence);
@@ -251,19 +261,20 @@ impl Tree {
         }
         self.mark(tx, leaf, slot, has_more, record)?;
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-        entries.records[index] = record;
+        entries.replace(index, record);
         Ok(())
     }
 
     /// Takes a key's entry away, and frees its record, which is the only version.
     fn remove(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
         let entries = self.entries(at)?;
-        let (record, slot) = (entries.records[index], entries.slot(index));
+        let (record, slot) = (entries.record(index), entries.slot(index));
         let leaf = self.index.node(at).leaf;
         store(tx, slot_of(leaf, slot), std::ptr::null_mut())?;
         // SAFETY: as in `supersede`.
         unsafe { tx.free(record)? };
         self.mark(tx, leaf, slot, false, record)?;
+        self.shape += 1;
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
         entries.remove(index);
         if entries.len() <= FEW {
@@ -363,7 +374,7 @@ impl Tree {
         let Ok(index) = entries.find(&self.keys, key) else {
             return Ok(());
         };
-        let (record, slot) = (entries.records[index], entries.slot(index));
+        let (record, slot) = (entries.record(index), entries.slot(index));
         let leaf = self.index.node(at).leaf;
         // SAFETY: leaf and record are live.
         let (is_stale, is_deletion) =
@@ -395,6 +406,7 @@ impl Tree {
         let low: Box<[u8]> = self.keys.separator(entries.key(kept - 1), above).into();
         let leaf = self.index.node(at).leaf;
         let new = tx.alloc_zeroed::<Leaf>()?;
+        self.shape += 1;
         let moved = {
             let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
             entries.split_off(kept)
@@ -416,8 +428,8 @@ impl Tree {
                 (*leaf).stale &= !(1 << from);
             }
         }
-        let records = moved.into_iter().map(|(record, _)| record).collect();
-        let entries = Entries::of(&self.keys, records);
+        let records: Vec<_> = moved.into_iter().map(|(record, _)| record).collect();
+        let entries = Entries::of(&self.keys, &records);
         let node = Node::with_entries(new, low, entries);
         self.index.insert_after(&self.keys, at, node);
         Ok(())
@@ -442,6 +454,7 @@ impl Tree {
     /// Moves the records of a leaf to the one before, and frees it.
     fn merge(&mut self, tx: &Tx, left: Position, right: Position) -> Result<()> {
         let (to, from) = (self.index.node(left).leaf, self.index.node(right).leaf);
+        self.shape += 1;
         let moved = {
             let entries = self.index.entries_mut(&self.media, &self.keys, right)?;
             entries.split_off(0)
