@@ -138,6 +138,18 @@ impl Entries {
         self.order.find(keys, key, |index| self.key(index))
     }
 
+    /// The record of a key, which is about to be read: its first lines are fetched together. Where its value begins is known only when its head is there.
+    #[inline]
+    pub(crate) fn find_to_read(&self, keys: &Keys, key: &[u8]) -> Option<*mut Record> {
+        let found = self.order.find(keys, key, |index| {
+            let start = self.records[index].addr();
+            prefetch(start + LINE);
+            prefetch(start + 2 * LINE);
+            self.key(index)
+        });
+        found.ok().map(|index| self.records[index])
+    }
+
     pub(crate) fn insert(&mut self, keys: &Keys, index: usize, record: *mut Record, slot: usize) {
         let Self { order, records, .. } = self;
         // SAFETY: as in `key`; the new record was made by the caller.

@@ -152,11 +152,9 @@ impl Tree {
     #[inline]
     pub(crate) fn get(&self, key: &[u8], sequence: u64) -> Result<Option<*const Record>> {
         let entries = self.entries_to_search(self.index.find(&self.keys, key))?;
-        match entries.find(&self.keys, key) {
-            // SAFETY: entered records are live.
-            Ok(index) => Ok(unsafe { visible(entries.record(index), sequence) }),
-            Err(_) => Ok(None),
-        }
+        let record = entries.find_to_read(&self.keys, key);
+        // SAFETY: entered records are live.
+        Ok(record.and_then(|record| unsafe { visible(record, sequence) }))
     }
 
     /// Sets the value of a key.
