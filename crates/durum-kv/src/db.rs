@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use durum::{Domain, Pool, PoolOptions, Store};
+use durum::{Domain, Pool, PoolOptions, Store, Tx};
 use durum_service::Error as StoreError;
 
 use crate::batch::{Change, WriteBatch};
@@ -179,6 +179,10 @@ impl Db {
     /// # Errors
     /// As for [`Db::open`].
     pub fn open_in(store: &Store, pool: &str, options: Options) -> Result<Db> {
+        if Tx::levels() > 0 {
+            // What that transaction takes back, the database would count on.
+            return Err(Error::InTransaction);
+        }
         let path = store.info().path.clone();
         // Puddles stay while the database is open: who reads by an old number may be looking at what has just been freed.
         let pool_options = PoolOptions::new()
@@ -383,7 +387,11 @@ impl Db {
     /// `OtherSnapshot`.
     pub fn iter_with(&self, options: &ReadOptions<'_>) -> Result<Iter> {
         let pin = match options.snapshot {
-            Some(snapshot) => Pin::at(&self.inner, self.inner.sequence_of(snapshot)?),
+            Some(snapshot) => {
+                // The writer, who asks for pins one after the other, must not miss both this one and the snapshot's.
+                let _tree = self.inner.tree.read();
+                Pin::at(&self.inner, self.inner.sequence_of(snapshot)?)
+            }
             None => Pin::now(&self.inner),
         };
         Ok(Iter::new(pin, options.verify_checksums))

@@ -521,12 +521,10 @@ impl Store {
         let _one_at_a_time = self.opening();
         self.inner.find_open_pool(name);
         let grant = self.inner.service.create_pool(name, &spec)?;
-        let pool = self.enter(grant, &options).inspect_err(|_| {
+        self.enter(grant, &options).inspect_err(|_| {
             // A pool that cannot be mapped here must not stay behind.
             let _ = self.inner.service.remove_pool(name);
-        })?;
-        pool.inner.root_puddle()?.prepare_fresh(true);
-        Ok(pool)
+        })
     }
 
     /// Opens a pool; a pool that is open in this process gives another handle to it.

@@ -161,8 +161,12 @@ impl Allocation {
                 self.enter_slab(element.slab, announced);
             }
             match pool.kind {
-                // A transaction that fills whole slabs: nothing of them is known to anybody else.
-                EngineKind::Shadow if is_new && announced.has_many_objects() => {
+                // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come home over it.
+                EngineKind::Shadow
+                    if is_new
+                        && !slab.has_records.load(Ordering::Relaxed)
+                        && announced.has_many_objects() =>
+                {
                     announced.insert_neighbour(address, slab.class.element_size as usize);
                 }
                 EngineKind::Shadow => announced.insert_object(address, size.max(1)),
@@ -489,9 +493,9 @@ impl Allocation {
                     if other == slab && unsafe { slab.as_ref() }.is_live(index))
             });
             // SAFETY: as above.
-            unsafe { slab.as_ref() }
-                .published
-                .store(published, Ordering::Relaxed);
+            let slab = unsafe { slab.as_ref() };
+            slab.published.store(published, Ordering::Relaxed);
+            slab.has_records.store(true, Ordering::Relaxed);
         }
     }
 

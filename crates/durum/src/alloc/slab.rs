@@ -32,6 +32,8 @@ pub(crate) struct Slab {
     pub(crate) geometry: SlabGeometry,
     /// The extent's start bit is durable. Until then the slab exists for its owner only.
     pub(super) published: AtomicBool,
+    /// A record that was committed may be about its elements, although it is not published: they were allocated and freed in one transaction.
+    pub(super) has_records: AtomicBool,
     /// Some thread reserves in it.
     pub(super) owned: AtomicBool,
     /// It waits in the pool's list of slabs with room.
@@ -73,6 +75,7 @@ impl Slab {
             class,
             geometry,
             published: AtomicBool::new(published),
+            has_records: AtomicBool::new(published),
             owned: AtomicBool::new(false),
             listed: AtomicBool::new(false),
             free: AtomicU32::new(capacity as u32 - taken),

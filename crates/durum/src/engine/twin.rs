@@ -149,7 +149,9 @@ impl Engine for Twin {
         let private = pool.store.private;
         // Both read main, which is in the cache until it is written back.
         let is_sealed = copies.seal(pool, announced, barrier)?;
-        let is_staged = !private && copies.mode() != TwinMode::Basic && staged.take(announced);
+        let is_staged = !private
+            && copies.mode() != TwinMode::Basic
+            && staged.take(announced, pool.store.info.space_size as usize);
         write_back_main(announced, barrier, private, MAIN_WRITE)?;
         // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then; that the transaction is durable shows
         // when both are. Without: main is durable before the state says so.
@@ -171,7 +173,11 @@ impl Engine for Twin {
         match copies.mode() {
             _ if is_staged => staged.bring_to(copier.distance),
             TwinMode::Log | TwinMode::LeftRight => copier.copy_announced(announced)?,
-            TwinMode::Basic => copier.copy_used(pool)?,
+            TwinMode::Basic => {
+                // The seal is about all that was announced, also where nothing is in use any more.
+                copier.copy_announced(announced)?;
+                copier.copy_used(pool)?;
+            }
         }
         let Copier { barrier, .. } = copier;
         copies.go_on(pool, barrier, is_sealed)?;
@@ -243,6 +249,8 @@ impl Engine for Twin {
             .for_each_gap(address, len, |gap| gaps.insert(gap.start, gap.len()));
         let (barrier, private) = (&mut tx.barrier, puddle.private);
         if let Some(copies) = &pool.copies {
+            // Where the copies count as the same, nobody compares them.
+            copies.begin(pool, barrier)?;
             // A seal may be about these bytes.
             copies.settle(pool, barrier)?;
         }

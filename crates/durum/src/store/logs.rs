@@ -102,10 +102,7 @@ impl StoreInner {
             back: None,
             budget: None,
         };
-        let puddle = Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)?;
-        // The first commits need not wait for its pages one by one.
-        puddle.populate_media();
-        Ok(puddle)
+        Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
     }
 
     /// The error of a log page that failed, if any.

@@ -23,14 +23,15 @@ pub(crate) struct Staged(Vec<Line>);
 
 impl Staged {
     /// Puts the changed lines aside. Not where large ranges were announced: nothing says here what they were.
-    pub(super) fn take(&mut self, announced: &Announced) -> bool {
+    pub(super) fn take(&mut self, announced: &Announced, distance: usize) -> bool {
         self.0.clear();
         if !announced.large().is_empty() {
             return false;
         }
         guarded(|| {
             for line in announced.lines() {
-                if has_changed(&line) {
+                // The seal is about a line that was announced and not changed, too; back lacks what was stored there before without an announcement.
+                if has_changed(&line) || differs(line.address, line.address + distance) {
                     self.0.push(Line {
                         // SAFETY: a line of a mapped puddle; only this thread, whose turn it is, changes it.
                         contents: unsafe { (line.address as *const [u64; 8]).read() },
@@ -54,6 +55,13 @@ impl Staged {
         });
         self.0.clear();
     }
+}
+
+/// Whether two lines hold something else.
+fn differs(main: usize, back: usize) -> bool {
+    let (main, back) = (main as *const [u64; 8], back as *const [u64; 8]);
+    // SAFETY: both copies of a line of a mapped puddle; nobody changes the announced one meanwhile but this thread, nor the other.
+    unsafe { main.read() != back.read() }
 }
 
 /// Whether the line may hold something else than before the transaction. Of what was allocated in it nobody kept what was there.
