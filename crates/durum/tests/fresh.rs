@@ -215,3 +215,44 @@ fn what_fills_objects_or_slabs_is_not_logged() {
     assert_eq!(target, unsafe { (*table)[count - 1].add(60_000) });
     assert_eq!(unsafe { target.read() }, !bytes[60_000]);
 }
+
+/// The places of objects that a committed transaction gave up are in its record; what is made there later must not be older than that.
+#[test]
+fn a_record_of_objects_that_are_gone_does_not_come_home_over_their_successors() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("store");
+    let options = PoolOptions::new().engine(Engine::Shadow);
+    let store = Store::create(&path, StoreOptions::new()).unwrap();
+    let pool = store.create_pool("pool", options.clone()).unwrap();
+    let table = pool.root::<[*mut u8; 512]>().unwrap();
+    pool.transaction(|tx| unsafe {
+        for _ in 0..6 {
+            let object = tx.alloc_bytes(&pool, 0, 200, 8)?;
+            object.write_bytes(0xaa, 200);
+            tx.free(object)?;
+        }
+        let kept = tx.alloc_bytes(&pool, 0, 8, 8)?;
+        kept.write_bytes(0, 8);
+        tx.set(&raw mut (*table)[511], kept)
+    })
+    .unwrap();
+    pool.transaction(|tx| unsafe {
+        for at in 0..100 {
+            // Some of another size first: a transaction that makes many.
+            let len = if at < 6 { 64 } else { 200 };
+            let object = tx.alloc_bytes(&pool, 0, len, 8)?;
+            object.write_bytes(0xbb, len);
+            tx.set(&raw mut (*table)[at], object)?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    drop((pool, store));
+    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", options).unwrap();
+    let table = pool.root::<[*mut u8; 512]>().unwrap();
+    for at in 6..100 {
+        let bytes = unsafe { std::slice::from_raw_parts((*table)[at], 200) };
+        assert!(bytes.iter().all(|byte| *byte == 0xbb), "object {at}");
+    }
+}
