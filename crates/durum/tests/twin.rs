@@ -794,10 +794,11 @@ fn leaves_what_is_not_in_use(pool: &Pool, root: *mut Root) {
     unsafe {
         (*root).words[0] = 7;
         pool.transaction(|tx| {
-            tx.add(&raw const (*root).words)?;
+            tx.add(&raw const (*root).words[0])?;
+            tx.add(&raw const (*root).words[1000])?;
             (*root).words[1000] = 1;
-            let object = tx.alloc_bytes(pool, 0, 4000, 8)?;
-            object.write_bytes(1, 4000);
+            let object = tx.alloc_bytes(pool, 0, 400, 8)?;
+            object.write_bytes(1, 400);
             tx.free(object)
         })
         .unwrap();
@@ -805,8 +806,8 @@ fn leaves_what_is_not_in_use(pool: &Pool, root: *mut Root) {
         let _ = pool.transaction(|tx| {
             tx.add(&raw const (*root).words[500])?;
             (*root).words[500] = 99;
-            let object = tx.alloc_bytes(pool, 0, 4000, 8)?;
-            object.write_bytes(2, 4000);
+            let object = tx.alloc_bytes(pool, 0, 400, 8)?;
+            object.write_bytes(2, 400);
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
                 .unwrap();
             Ok::<_, Error>(())
