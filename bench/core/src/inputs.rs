@@ -249,22 +249,13 @@ pub fn map(scale: &Scale) -> MapInputs {
     let mut random = Random::new(4);
     let zipf = Zipf::new(scale.elements, ZIPF_THETA);
     let mut requests = |update_percent: usize| {
-        let mut read_sum = 0u64;
-        let mut ops = Vec::with_capacity(scale.requests);
-        for _ in 0..scale.requests {
-            let entry = &mut state[zipf.item(&mut random)];
-            let mut op = Op {
-                key: entry.key,
-                value: 0,
-            };
-            if random.below(100) < update_percent {
-                op.value = random.bits() | 1;
-                entry.value = op.value;
-            } else {
-                read_sum = read_sum.wrapping_add(digest(entry.value));
-            }
-            ops.push(op);
-        }
+        let mut drawing = Drawing {
+            random: &mut random,
+            state: &mut state,
+            update_percent,
+            content: digest,
+        };
+        let (ops, read_sum) = drawing.requests(scale.requests, |random| zipf.item(random));
         Requests {
             ops,
             read_sum,
@@ -315,22 +306,15 @@ pub fn shared(scale: &Scale, entries_count: usize, content: fn(u64) -> u64) -> S
     let mut random = Random::new(5);
     let mut row = |update_percent: usize, threads: usize| {
         let ops_of = |thread: usize| {
-            let mut read_sum = 0u64;
-            let mut ops = Vec::with_capacity(scale.shared);
-            for _ in 0..scale.shared {
-                let entry = &mut state[random.below(entries_count / threads) * threads + thread];
-                let mut op = Op {
-                    key: entry.key,
-                    value: 0,
-                };
-                if random.below(100) < update_percent {
-                    op.value = random.bits() | 1;
-                    entry.value = op.value;
-                } else {
-                    read_sum = read_sum.wrapping_add(content(entry.value));
-                }
-                ops.push(op);
-            }
+            let mut drawing = Drawing {
+                random: &mut random,
+                state: &mut state,
+                update_percent,
+                content,
+            };
+            let (ops, read_sum) = drawing.requests(scale.shared, |random| {
+                random.below(entries_count / threads) * threads + thread
+            });
             ThreadOps { ops, read_sum }
         };
         SharedRow {
@@ -343,6 +327,42 @@ pub fn shared(scale: &Scale, entries_count: usize, content: fn(u64) -> u64) -> S
         rows.extend([row(update_percent, 1), row(update_percent, 2)]);
     }
     SharedInputs { entries, rows }
+}
+
+/// Of requests: reads, and updates of entries whose state goes on.
+struct Drawing<'a> {
+    random: &'a mut Random,
+    state: &'a mut [Op],
+    update_percent: usize,
+    /// What a read finds of a value.
+    content: fn(u64) -> u64,
+}
+
+impl Drawing<'_> {
+    /// The requests, each of the entry that `place` draws, and the sum of what their reads find.
+    fn requests(
+        &mut self,
+        count: usize,
+        mut place: impl FnMut(&mut Random) -> usize,
+    ) -> (Vec<Op>, u64) {
+        let mut read_sum = 0u64;
+        let mut ops = Vec::with_capacity(count);
+        for _ in 0..count {
+            let entry = &mut self.state[place(self.random)];
+            let mut op = Op {
+                key: entry.key,
+                value: 0,
+            };
+            if self.random.below(100) < self.update_percent {
+                op.value = self.random.bits() | 1;
+                entry.value = op.value;
+            } else {
+                read_sum = read_sum.wrapping_add((self.content)(entry.value));
+            }
+            ops.push(op);
+        }
+        (ops, read_sum)
+    }
 }
 
 /// Entries with distinct random keys (`mix` is a bijection) and random values that are not 0.

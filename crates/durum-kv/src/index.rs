@@ -4,12 +4,12 @@
 
 use std::sync::OnceLock;
 
+use arrayvec::ArrayVec;
 use durum_persist::line::{LINE, prefetch};
 
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
 use crate::media::{Leaf, Media, Record, SLOTS};
-use crate::row::Row;
 use crate::sorted::Sorted;
 
 const CHUNK_MAX: usize = 128;
@@ -28,10 +28,10 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Entries {
-    order: Sorted<Row<u64, SLOTS>>,
-    records: Row<*mut Record, SLOTS>,
+    order: Sorted<ArrayVec<u64, SLOTS>>,
+    records: ArrayVec<*mut Record, SLOTS>,
     /// Where each record stands in the leaf.
-    slots: Row<u8, SLOTS>,
+    slots: ArrayVec<u8, SLOTS>,
     /// Bit i: slot i has a record.
     used: u64,
 }

@@ -196,13 +196,9 @@ impl Iter {
             return Ok(self.stand_nowhere());
         };
         self.reach = (GROWTH * self.reach).min(SLOTS);
-        self.forward_from(|tree, iter| match tree.shape() == iter.shape {
-            true => Ok((iter.leaf, iter.row.end)),
-            false => {
-                // SAFETY: the invariant of `records`.
-                let (position, equal) = place(tree, unsafe { Record::key(last) })?;
-                Ok((position, equal.end))
-            }
+        self.forward_from(|tree, iter| {
+            let (leaf, row) = iter.row_of(tree, last)?;
+            Ok((leaf, row.end))
         })
     }
 
@@ -212,14 +208,19 @@ impl Iter {
             return Ok(self.stand_nowhere());
         };
         self.reach = (GROWTH * self.reach).min(SLOTS);
-        self.backward_from(|tree, iter| match tree.shape() == iter.shape {
-            true => Ok((iter.leaf, iter.row.start)),
-            false => {
-                // SAFETY: as above.
-                let (position, equal) = place(tree, unsafe { Record::key(first) })?;
-                Ok((position, equal.start))
-            }
+        self.backward_from(|tree, iter| {
+            let (leaf, row) = iter.row_of(tree, first)?;
+            Ok((leaf, row.start))
         })
+    }
+
+    /// Where the row is that it stands in; or this record of it, if entries have moved since.
+    fn row_of(&self, tree: &Tree, record: *const Record) -> Result<(Position, Range<usize>)> {
+        match tree.shape() == self.shape {
+            true => Ok((self.leaf, self.row.clone())),
+            // SAFETY: the invariant of `records`.
+            false => place(tree, unsafe { Record::key(record) }),
+        }
     }
 
     fn stand_nowhere(&mut self) -> bool {

@@ -35,7 +35,6 @@ mod lock;
 mod media;
 mod options;
 mod property;
-mod row;
 mod snapshot;
 mod sorted;
 mod transaction;

@@ -4,12 +4,58 @@
 //! look at one key in the end. With a comparator of the program's own, heads say nothing and keys are compared.
 
 use std::cmp::Ordering;
+use std::ops::Deref;
+
+use arrayvec::ArrayVec;
 
 use crate::comparator::Keys;
-use crate::row::Numbers;
 
 /// Common beginnings are used up to this length.
 const PREFIX_MAX: usize = 47;
+
+/// The heads of a row, where the row wants them.
+pub(crate) trait Heads: Default + Deref<Target = [u64]> {
+    fn insert(&mut self, index: usize, head: u64);
+    fn push(&mut self, head: u64);
+    fn remove(&mut self, index: usize);
+    fn truncate(&mut self, len: usize);
+}
+
+impl Heads for Vec<u64> {
+    fn insert(&mut self, index: usize, head: u64) {
+        self.insert(index, head);
+    }
+
+    fn push(&mut self, head: u64) {
+        self.push(head);
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.remove(index);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.truncate(len);
+    }
+}
+
+impl<const N: usize> Heads for ArrayVec<u64, N> {
+    fn insert(&mut self, index: usize, head: u64) {
+        self.insert(index, head);
+    }
+
+    fn push(&mut self, head: u64) {
+        self.push(head);
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.remove(index);
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.truncate(len);
+    }
+}
 
 /// A row's search order. The keys themselves lie elsewhere: calls give a function that finds them.
 #[derive(Clone, Debug, Default)]
@@ -107,7 +153,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-impl<H: Numbers> Sorted<H> {
+impl<H: Heads> Sorted<H> {
     /// The order of `len` keys, which ascend.
     pub(crate) fn of<'k>(keys: &Keys, len: usize, key_at: impl Fn(usize) -> &'k [u8]) -> Self {
         let mut sorted = Self::default();

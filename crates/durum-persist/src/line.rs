@@ -23,9 +23,6 @@ compile_error!("durum knows how to write back cache lines on x86-64 and AArch64 
 /// Bytes in a line, the unit of write-back.
 pub const LINE: usize = 64;
 
-/// The site of the write-backs that [`copy_streaming`] makes for the ragged ends of its range.
-pub const STREAM_ENDS: Site = Site("ends of a streamed range");
-
 /// How a line is written back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -234,10 +231,10 @@ pub unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
 ///
 /// # Safety
 /// As for [`copy`].
-pub unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize) {
+pub unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize, site: Site) {
     if state::load() >= state::HOOKED {
         // SAFETY: the same contract.
-        return unsafe { record::hook::copy_streaming(target, source, len) };
+        return unsafe { record::hook::copy_streaming(target, source, len, site) };
     }
     // SAFETY: the same contract.
     unsafe { copy_streaming_unhooked(target, source, len) };

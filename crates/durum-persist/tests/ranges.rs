@@ -74,7 +74,12 @@ fn a_streamed_copy_equals_a_copy_and_counts_its_lines() {
                 let before = count::thread_counters();
                 // SAFETY: inside the buffers, which do not overlap.
                 unsafe {
-                    line::copy_streaming(target.0.as_mut_ptr().add(start), bytes.as_ptr(), len)
+                    line::copy_streaming(
+                        target.0.as_mut_ptr().add(start),
+                        bytes.as_ptr(),
+                        len,
+                        DATA,
+                    )
                 };
                 line::fence(DATA);
                 let cost = count::thread_counters() - before;

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use common::*;
@@ -41,6 +42,33 @@ fn sites_are_counted_and_a_skipped_one_is_left_out_of_the_trace() {
     assert_eq!(
         states_at_end(&without, Rules::Lines, words([0, 8])).len(),
         2
+    );
+}
+
+#[test]
+fn a_skipped_streamed_store_is_stored_and_not_written_back() {
+    let protocol = |map: &Mapped| {
+        map.stream(56, &[1; 8 + 64 + 8]);
+        line::fence(FLAG);
+    };
+    let one = u64::from_ne_bytes([1; 8]);
+    let whole = record_mapped(protocol);
+    let options = RecorderOptions {
+        skip: Some(DATA),
+        ..RecorderOptions::default()
+    };
+    let without = record_with(options, |dir| {
+        protocol(&Mapped::open(&dir.join("data"), true))
+    });
+    for trace in [&whole, &without] {
+        assert_eq!((trace.sites()[&DATA], trace.sites()[&FLAG]), (1, 1));
+    }
+    let states = |trace| states_at_end(trace, Rules::Lines, words([7, 8, 16]));
+    assert_eq!(states(&whole), BTreeSet::from([[one; 3]]));
+    let lost = states(&without);
+    assert!(
+        lost.contains(&[0; 3]) && lost.contains(&[one; 3]),
+        "{lost:?}"
     );
 }
 

@@ -317,7 +317,7 @@ impl Announced {
     }
 
     /// Whether the line that starts at `start` is written back with a large range.
-    fn touches_large(&self, start: usize) -> bool {
+    pub(crate) fn touches_large(&self, start: usize) -> bool {
         let at = self.large.partition_point(|range| range.end <= start);
         self.large
             .get(at)

@@ -21,11 +21,13 @@ use crate::puddle::Puddle;
 const CREATE_WRITE: Site = Site("log.create: write back header and range word");
 /// A new log is whole before the log space names it.
 const CREATE_FENCE: Site = Site("log.create: fence");
+/// The data of large entries, past the cache.
+const LARGE_WRITE: Site = Site("log.append: write back large data");
 /// What a full puddle of the log holds, and the entry that leads on.
 const CHAIN_WRITE: Site = Site("log.chain: write back a full puddle");
 
 /// The sites of this module.
-pub(crate) const SITES: &[Site] = &[CREATE_WRITE, CREATE_FENCE, CHAIN_WRITE];
+pub(crate) const SITES: &[Site] = &[CREATE_WRITE, CREATE_FENCE, LARGE_WRITE, CHAIN_WRITE];
 
 const LINE_SIZE: usize = LINE as usize;
 /// From this many bytes on, data goes to the log by non-temporal stores: it is not read again, and a cached copy costs
@@ -379,7 +381,7 @@ impl LogWriter {
             }
             if data.len() >= STREAM_MIN && !self.private() {
                 // The line that the header ends in goes back with the ragged start of the data.
-                line::copy_streaming(body as *mut u8, data.as_ptr(), data.len());
+                line::copy_streaming(body as *mut u8, data.as_ptr(), data.len(), LARGE_WRITE);
                 streamed = true;
             } else {
                 line::copy(body as *mut u8, data.as_ptr(), data.len());

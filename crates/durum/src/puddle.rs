@@ -298,26 +298,20 @@ impl Puddle {
     /// Page tables of the media are made in one go; page by page this takes three times as long. Where programs work in private pages,
     /// these have nothing to be copied from but zeros, so they can be large ones; on a file system they are, lest each page is in the page cache, too.
     pub(crate) fn prepare_fresh(&self, has_large_pages: bool) {
-        self.populate_media();
+        if !self.private {
+            let media = self.address + self.home_offset();
+            for start in [Some(media), self.back.map(|back| self.address + back)] {
+                let Some(start) = start else { continue };
+                // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
+                let _ = unsafe {
+                    rustix::mm::madvise(start as *mut _, self.size, Advice::LinuxPopulateWrite)
+                };
+            }
+        }
         if (self.private || has_large_pages && self.home.is_some())
             && let Err(error) = self.use_large_pages()
         {
             tracing::debug!(%error, "a fresh puddle keeps small pages");
-        }
-    }
-
-    /// Makes the page tables of the media.
-    pub(crate) fn populate_media(&self) {
-        if self.private {
-            return;
-        }
-        let media = self.address + self.home_offset();
-        for start in [Some(media), self.back.map(|back| self.address + back)] {
-            let Some(start) = start else { continue };
-            // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
-            let _ = unsafe {
-                rustix::mm::madvise(start as *mut _, self.size, Advice::LinuxPopulateWrite)
-            };
         }
     }
 

@@ -548,7 +548,7 @@ impl Tx {
     /// Where they are large this is faster than to allocate and then to store: on the Shadow engine whole pages go where they will stay, and no private ones are made for them.
     ///
     /// # Safety
-    /// Nobody stores to the object before the transaction has ended.
+    /// Nobody stores to the object before the transaction has ended, by [`Tx::set`] neither.
     ///
     /// # Errors
     /// As for [`Tx::alloc`].

@@ -187,7 +187,7 @@ impl<W: Written> PlainMemory<W> {
         image[..8].copy_from_slice(&first_word.to_ne_bytes());
         if image.len() >= W::STREAMED_LEN_MIN {
             // SAFETY: the caller's target has room for `image`; the two do not overlap.
-            unsafe { line::copy_streaming(target, image.as_ptr(), image.len()) };
+            unsafe { line::copy_streaming(target, image.as_ptr(), image.len(), ALONE) };
         } else {
             // SAFETY: as above.
             unsafe { target.copy_from_nonoverlapping(image.as_ptr(), image.len()) };

@@ -164,7 +164,7 @@ pub(crate) unsafe fn zero(target: *mut u8, len: usize) {
 /// # Safety
 /// As for [`line::copy`].
 #[cold]
-pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize) {
+pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize, site: Site) {
     let (start, middle, end) = line::split_at_lines(target as usize, len);
     let mut global = lock();
     before_store(&mut global, target as usize, len);
@@ -173,11 +173,7 @@ pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usi
     if let Some(active) = &mut global.active {
         // SAFETY: valid for reads by the same contract; no one writes to it meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(source, len) };
-        for (offset, part) in [(0, start), (start + middle, end)] {
-            active.stored(target as usize + offset, &bytes[offset..offset + part]);
-            active.written_back(target as usize + offset, part, line::STREAM_ENDS);
-        }
-        active.streamed(target as usize + start, &bytes[start..start + middle]);
+        active.streamed(target as usize, bytes, site);
     }
     drop(global);
     let lines = middle / line::LINE + usize::from(start > 0) + usize::from(end > 0);

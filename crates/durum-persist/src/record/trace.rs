@@ -79,7 +79,8 @@ impl Event {
     /// What the operation was there for, if it is of a kind that names a site.
     pub fn site(&self) -> Option<Site> {
         match self.kind {
-            EventKind::WriteBack { site, .. }
+            EventKind::Streamed { site, .. }
+            | EventKind::WriteBack { site, .. }
             | EventKind::Fence { site }
             | EventKind::Allocated { site, .. }
             | EventKind::Synced { site, .. }
@@ -125,6 +126,8 @@ pub enum EventKind {
         offset: u64,
         /// What was stored.
         data: Data,
+        /// Where in the program.
+        site: Site,
     },
     /// A write-back of whole lines.
     WriteBack {

@@ -90,7 +90,9 @@ impl<'t> Media<'t> {
             EventKind::Stored {
                 file, offset, data, ..
             } => self.write(*file, *offset, *data, false),
-            EventKind::Streamed { file, offset, data } => {
+            EventKind::Streamed {
+                file, offset, data, ..
+            } => {
                 self.write(*file, *offset, *data, false);
                 self.write_back(event.thread, *file, *offset, data.len as u64);
             }

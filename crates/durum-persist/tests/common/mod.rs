@@ -77,7 +77,7 @@ impl Mapped {
 
     pub fn stream(&self, offset: usize, bytes: &[u8]) {
         // SAFETY: inside the mapping.
-        unsafe { line::copy_streaming(self.byte(offset), bytes.as_ptr(), bytes.len()) }
+        unsafe { line::copy_streaming(self.byte(offset), bytes.as_ptr(), bytes.len(), DATA) }
     }
 
     pub fn write_back(&self, index: usize, site: Site) {

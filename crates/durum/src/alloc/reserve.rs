@@ -20,7 +20,8 @@ use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 const LINE: usize = durum_persist::line::LINE;
-/// Elements of slabs go home by themselves only with a slab that their own transaction has made: when one of them was freed is not noted, only when its slab was.
+/// No element of a slab is large enough to go home by itself, and neighbours do together only where no committed record can be about their slab
+/// ([`Slab::has_records`]): when an element was freed is not noted, only when its slab was.
 const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;

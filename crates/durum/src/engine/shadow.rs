@@ -61,6 +61,7 @@ pub(crate) const SITES: &[Site] = &[
     writer::COMMIT_FENCE,
     home::HOME_WRITE,
     home::DRAIN_FENCE,
+    direct::HOME_WRITE,
     journal::WATERMARK_WRITE,
     journal::WATERMARK_FENCE,
 ];

@@ -22,6 +22,7 @@ mod left_right;
 mod left_right_tests;
 mod staged;
 mod turn;
+mod turns;
 mod view;
 
 use std::sync::PoisonError;
@@ -149,9 +150,10 @@ impl Engine for Twin {
         let private = pool.store.private;
         // Both read main, which is in the cache until it is written back.
         let is_sealed = copies.seal(pool, announced, barrier)?;
-        let is_staged = !private
-            && copies.mode() != TwinMode::Basic
-            && staged.take(announced, pool.store.info.space_size as usize);
+        let distance = pool.store.info.space_size as usize;
+        if !private {
+            staged.take(announced, distance);
+        }
         write_back_main(announced, barrier, private, MAIN_WRITE)?;
         // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then; that the transaction is durable shows
         // when both are. Without: main is durable before the state says so.
@@ -164,22 +166,22 @@ impl Engine for Twin {
         }
         // From here on the transaction is durable.
         copies.send_readers_to_main();
-        // Should anything fail now, the store is poisoned, and what the caller is told of the outcome is that nobody knows it.
         let mut copier = Copier {
-            distance: pool.store.info.space_size as usize,
+            distance,
             barrier,
             private,
         };
-        match copies.mode() {
-            _ if is_staged => staged.bring_to(copier.distance),
-            TwinMode::Log | TwinMode::LeftRight => copier.copy_announced(announced)?,
-            TwinMode::Basic => {
-                // The seal is about all that was announced, also where nothing is in use any more.
-                copier.copy_announced(announced)?;
-                copier.copy_used(pool)?;
-            }
+        // The seal is about all that was announced, also where nothing is in use any more.
+        let mut copied = copier.copy_announced(announced, staged);
+        if copies.mode() == TwinMode::Basic {
+            copied = copied.and_then(|()| copier.copy_used(pool));
         }
-        let Copier { barrier, .. } = copier;
+        if copied.is_err() {
+            // What the caller is told of the outcome is that nobody knows it. The next opener finds main whole.
+            let (file, reason) = (&pool.store.info.path, "a copy could not be completed");
+            pool.poison.set(file, 0, reason);
+        }
+        copied?;
         copies.go_on(pool, barrier, is_sealed)?;
         // ORDER: the back copy is durable before main changes again, or before the caller changes without a transaction what the seal is about.
         barrier.fence(private, BACK_FENCE)?;
@@ -406,8 +408,13 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// The lines that hold announced bytes.
-    fn copy_announced(&mut self, announced: &Announced) -> Result<()> {
+    /// The lines that hold announced bytes. On mapped media those of small ranges were put aside.
+    fn copy_announced(&mut self, announced: &Announced, staged: &mut Staged) -> Result<()> {
+        if !self.private {
+            staged.bring_to(self.distance);
+            let mut large = announced.large().iter();
+            return large.try_for_each(|range| self.copy(range.start, range.len()));
+        }
         let mut result = Ok(());
         for_each_line_range(announced, |address, len| {
             if result.is_ok() {
@@ -432,10 +439,11 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Whole lines.
+    /// The lines that hold these bytes.
     fn copy(&mut self, address: usize, len: usize) -> Result<()> {
         guarded(|| {
-            for start in (address..address + len).step_by(line::LINE) {
+            let first = address / line::LINE * line::LINE;
+            for start in (first..address + len).step_by(line::LINE) {
                 let main = start as *const [u64; 8];
                 let back = (start + self.distance) as *mut [u64; 8];
                 // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the back copy.

@@ -78,7 +78,7 @@ fn matters_here(site: &Site) -> bool {
 
 /// Where to look first, by the beginning of a site's name. Only a matter of time: the other runs follow.
 const HINTS: &[(&str, &Workload)] = &[
-    ("ends of a streamed range", &undo::STREAMED),
+    ("log.append", &undo::STREAMED),
     ("hybrid.abort: fence after restored", &redo::MIXED_LARGE),
     ("hybrid.abort: write back restored", &redo::MIXED_SMALL),
     ("hybrid.abort", &undo::ABORTS),
@@ -107,7 +107,8 @@ fn sites_of(trace: &Trace) -> BTreeSet<Site> {
     let ordering = trace.events().iter().filter(|event| {
         matches!(
             event.kind,
-            EventKind::WriteBack { .. }
+            EventKind::Streamed { .. }
+                | EventKind::WriteBack { .. }
                 | EventKind::Fence { .. }
                 | EventKind::Synced { .. }
                 | EventKind::DirSynced { .. }

@@ -1,4 +1,4 @@
-//! All interleavings of a few threads in the lock, in the list of announcements and in left-right.
+//! All interleavings of a few threads in the lock, in the list of announcements, in left-right and in taking turns.
 //!
 //! They stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
 //! indicator and of each version, so that rare paths are common.
@@ -17,6 +17,9 @@ mod left_right;
 #[path = "../../src/combine/lock.rs"]
 mod lock;
 mod primitive;
+#[path = "../../src/engine/twin/turns.rs"]
+mod turns;
+mod turns_tests;
 
 use std::sync::Arc;
 

@@ -39,3 +39,9 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn waited<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap()
 }
+
+/// loom's threads share those of the system.
+pub(crate) fn this_thread() -> usize {
+    loom::thread_local!(static PLACE: Box<u8> = Box::new(0));
+    PLACE.with(|place| std::ptr::from_ref(&**place).addr())
+}

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Active;
 use crate::Site;
 use crate::file::FileKey;
-use crate::line::LINE;
+use crate::line::{self, LINE};
 use crate::record::region::Region;
 use crate::record::{Data, EventKind, FileId, PAGE};
 
@@ -153,11 +153,35 @@ impl Active {
         });
     }
 
-    pub(in crate::record) fn streamed(&mut self, addr: usize, bytes: &[u8]) {
-        self.in_regions(addr, bytes.len(), |active, file, offset, part| {
-            let data = active.keep(&bytes[part.clone()]);
-            active.current[file.index()].write(offset, &bytes[part]);
-            active.push(EventKind::Streamed { file, offset, data });
+    /// Whole lines past the cache, and the ragged ends stored and written back. Without its site all of it is stored, and nothing written back.
+    pub(in crate::record) fn streamed(&mut self, addr: usize, bytes: &[u8], site: Site) {
+        if bytes.is_empty() || self.regions_in(addr, addr + bytes.len()).is_empty() {
+            return;
+        }
+        self.join();
+        if !self.admits(site) {
+            return self.stored(addr, bytes);
+        }
+        let (start, middle, _) = line::split_at_lines(addr, bytes.len());
+        for ends in [0..start, start + middle..bytes.len()] {
+            self.stored(addr + ends.start, &bytes[ends.clone()]);
+            self.in_regions(
+                addr + ends.start,
+                ends.len(),
+                |active, file, offset, part| {
+                    active.push_write_back(file, offset, part.len(), site);
+                },
+            );
+        }
+        self.in_regions(addr + start, middle, |active, file, offset, part| {
+            let data = active.keep(&bytes[start..][part.clone()]);
+            active.current[file.index()].write(offset, &bytes[start..][part]);
+            active.push(EventKind::Streamed {
+                file,
+                offset,
+                data,
+                site,
+            });
         });
     }
 
@@ -165,16 +189,20 @@ impl Active {
         self.in_regions(addr, len, |active, file, offset, part| {
             active.join();
             if active.admits(site) {
-                let first = offset / LINE as u64 * LINE as u64;
-                let lines =
-                    (offset + part.len() as u64).div_ceil(LINE as u64) - first / LINE as u64;
-                active.push(EventKind::WriteBack {
-                    file,
-                    offset: first,
-                    lines,
-                    site,
-                });
+                active.push_write_back(file, offset, part.len(), site);
             }
+        });
+    }
+
+    /// Of the lines that hold these bytes.
+    fn push_write_back(&mut self, file: FileId, offset: u64, len: usize, site: Site) {
+        let first = offset / LINE as u64;
+        let lines = (offset + len as u64).div_ceil(LINE as u64) - first;
+        self.push(EventKind::WriteBack {
+            file,
+            offset: first * LINE as u64,
+            lines,
+            site,
         });
     }
 

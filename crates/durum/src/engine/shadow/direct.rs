@@ -1,4 +1,4 @@
-//! Large fresh ranges, which go home with their commit instead of into its record: large objects, and small ones that fill slabs which the same transaction has made.
+//! Large fresh ranges, which go home with their commit instead of into its record: large objects, and small ones side by side in a new slab.
 //!
 //! Nobody knows a fresh object before its transaction is committed, so its place at home may be written before: ahead of the one fence, which makes
 //! it durable with the record. The record says what lies there, and does not count without it (`durum_format::record::fresh`).
@@ -8,7 +8,8 @@
 //!    its record's fence, and on a file system it would take a second sync.
 //! 2. No record that is about the place will ever be replayed, or brought home. Such a record is of a time when the space was in use, and then its
 //!    stamp is not larger than the one at which the space was freed ([`FreedAt`](super::FreedAt)); or it may be about any place
-//!    ([`Journal::is_about_any_place_until`]). The durable watermark has to have reached both.
+//!    ([`Journal::is_about_any_place_until`]). The durable watermark has to have reached both. When an element of a slab was freed nobody notes:
+//!    elements take this way only as long as no committed transaction has had any of their slab.
 //! 3. The record does not change what it says is there. Stores that `set` deferred were made before the commit where they lie in an
 //!    object of their own transaction; it is the exception that some are left.
 
@@ -26,8 +27,8 @@ use crate::fault::guarded;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
 
+pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh objects at home");
 /// Steps that a crash test leaves out, each in turn.
-const WRITE_BACK: Site = Site("shadow.fresh: write back large fresh objects at home");
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
 
@@ -134,10 +135,7 @@ pub(crate) fn write_now<'b>(
         // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
         // SAFETY: as in `write`; parts end where the range does.
         guarded(|| unsafe {
-            match record::leaves_out(WRITE_BACK) {
-                true => line::copy(home, part.as_ptr(), part.len()),
-                false => line::copy_streaming(home, part.as_ptr(), part.len()),
-            }
+            line::copy_streaming(home, part.as_ptr(), part.len(), HOME_WRITE);
             home = home.add(part.len());
         });
     }
@@ -165,11 +163,6 @@ pub(super) fn write(direct: &[Direct], journal: &Journal) {
         let source = range.start as *const u8;
         // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
         // SAFETY: an object of this transaction, in its two mappings; nobody else writes to either, and no record about this space is left.
-        guarded(|| unsafe {
-            match record::leaves_out(WRITE_BACK) {
-                true => line::copy(home, source, range.len()),
-                false => line::copy_streaming(home, source, range.len()),
-            }
-        });
+        guarded(|| unsafe { line::copy_streaming(home, source, range.len(), HOME_WRITE) });
     }
 }

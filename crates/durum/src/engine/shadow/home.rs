@@ -334,7 +334,9 @@ impl Mapped {
                     note_range(target..target + data.len());
                     // ORDER: durable with the next fence of this thread, before these records count as home.
                     // SAFETY: as above; the record does not overlap data.
-                    return unsafe { line::copy_streaming(home, data.as_ptr(), data.len()) };
+                    return unsafe {
+                        line::copy_streaming(home, data.as_ptr(), data.len(), HOME_WRITE)
+                    };
                 }
                 // SAFETY: as above.
                 unsafe { line::copy(home, data.as_ptr(), data.len()) };

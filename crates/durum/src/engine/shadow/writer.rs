@@ -377,7 +377,7 @@ fn write_record(
     if size >= STREAM_MIN {
         // ORDER: durable with the commit's fence.
         // SAFETY: as above.
-        unsafe { line::copy_streaming(target, source.cast(), size) };
+        unsafe { line::copy_streaming(target, source.cast(), size, RECORD_WRITE) };
         return Ok(());
     }
     // SAFETY: as above.

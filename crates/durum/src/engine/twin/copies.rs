@@ -10,7 +10,7 @@ use durum_format::twin::{
 use durum_persist::{Site, line};
 
 use super::left_right::LeftRight;
-use super::turn::Turns;
+use super::turns::Turns;
 use super::{SEAL_WRITE, TwinMode, view};
 use crate::announced::Announced;
 use crate::error::{Error, Result};
@@ -201,7 +201,7 @@ impl Copies {
             let used = used.next_multiple_of(line::LINE);
             // SAFETY: as above.
             // ORDER: as above.
-            guarded(|| unsafe { line::copy_streaming(target, place.as_ptr(), used) });
+            guarded(|| unsafe { line::copy_streaming(target, place.as_ptr(), used, SEAL_WRITE) });
         }
         Ok(true)
     }

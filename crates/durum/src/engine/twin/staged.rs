@@ -6,8 +6,12 @@
 
 use durum_persist::line;
 
+use super::BACK_WRITE;
 use crate::announced::{Announced, AnnouncedLine, runs};
 use crate::fault::guarded;
+
+/// Room for so many lines is kept for the next transaction.
+const LINES_KEPT: usize = 1024;
 
 /// A line of main.
 #[derive(Debug)]
@@ -22,14 +26,15 @@ struct Line {
 pub(crate) struct Staged(Vec<Line>);
 
 impl Staged {
-    /// Puts the changed lines aside. Not where large ranges were announced: nothing says here what they were.
-    pub(super) fn take(&mut self, announced: &Announced, distance: usize) -> bool {
+    /// Puts the changed lines aside. Not those that a large range touches: nothing says here what they were.
+    pub(super) fn take(&mut self, announced: &Announced, distance: usize) {
         self.0.clear();
-        if !announced.large().is_empty() {
-            return false;
-        }
+        self.0.shrink_to(LINES_KEPT);
         guarded(|| {
             for line in announced.lines() {
+                if announced.touches_large(line.address) {
+                    continue;
+                }
                 // The seal is about a line that was announced and not changed, too; back lacks what was stored there before without an announcement.
                 if has_changed(&line) || differs(line.address, line.address + distance) {
                     self.0.push(Line {
@@ -40,7 +45,6 @@ impl Staged {
                 }
             }
         });
-        true
     }
 
     /// Brings them to the back copy, so far behind main. Durable with the caller's fence, before main changes again.
@@ -50,7 +54,14 @@ impl Staged {
                 let back = (line.address + distance) as *mut u8;
                 // SAFETY: the back copy of a line of a mapped puddle; nobody but the thread whose turn it is changes it.
                 // ORDER: durable with the caller's fence.
-                unsafe { line::copy_streaming(back, line.contents.as_ptr().cast(), line::LINE) };
+                unsafe {
+                    line::copy_streaming(
+                        back,
+                        line.contents.as_ptr().cast(),
+                        line::LINE,
+                        BACK_WRITE,
+                    )
+                };
             }
         });
         self.0.clear();
