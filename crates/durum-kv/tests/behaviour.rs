@@ -266,6 +266,18 @@ fn a_database_lives_beside_other_pools() {
     assert!(Db::open_in(&store, "other", options()).is_err());
     db.put(b"a", b"1").unwrap();
     assert_eq!(db.path(), path);
+    // What a transaction takes back, a database that was opened inside it would count on.
+    let inside = other.transaction(|_| match Db::open_in(&store, "more", options()) {
+        Err(Error::InTransaction) => Ok::<_, durum::Error>(()),
+        result => panic!("{result:?}"),
+    });
+    inside.unwrap();
+    assert!(matches!(
+        store.open_pool("more", PoolOptions::new()),
+        Err(durum::Error::Store(
+            durum_service::Error::PoolMissing { .. }
+        ))
+    ));
 }
 
 /// Whatever bytes of the pool are wrong, opening and reading say so or read right; nothing panics, and no pointer is followed out of the pool.

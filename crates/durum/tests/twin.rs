@@ -788,6 +788,36 @@ fn the_basic_mode_copies_all_that_is_in_use() {
     }
 }
 
+/// Recovery compares the copies of a pool that says it is being changed; those of an idle one count as the same.
+#[test]
+fn the_first_persist_says_that_main_is_being_changed() {
+    const CHANGING: u64 = 1;
+    let (dir, store, pool, root) = store(StoreOptions::new());
+    pool.transaction(|tx| unsafe { tx.set(&raw mut (*root).words[0], 1) })
+        .unwrap();
+    drop((pool, store));
+    let store = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();
+    let pool = store.open_pool("pool", twin()).unwrap();
+    let stage = || {
+        let files = files(dir.path());
+        let file = files.iter().find(|file| is_root(file)).unwrap();
+        let mut word = [0; 8];
+        let state = durum_format::twin::STATE_OFFSET;
+        File::open(file)
+            .unwrap()
+            .read_exact_at(&mut word, state)
+            .unwrap();
+        u64::from_le_bytes(word) & 3
+    };
+    assert_ne!(stage(), CHANGING);
+    // SAFETY: the root is live, and nobody else is there.
+    unsafe {
+        (*root).words[5] = 5;
+        pool.persist(&raw const (*root).words[5], 8).unwrap();
+    }
+    assert_eq!(stage(), CHANGING);
+}
+
 /// What one mode's transactions leave for the seal to be about: a line that was stored to before without an announcement, and an object that is gone.
 fn leaves_what_is_not_in_use(pool: &Pool, root: *mut Root) {
     // SAFETY: the root is live, and nobody else is there.

@@ -30,6 +30,36 @@ fn space_of_an_aborted_allocation_goes_back() {
     assert_eq!(pool.usage().unwrap(), before);
 }
 
+/// Slabs belong to the thread that allocates in them, until it ends or leaves the store.
+#[test]
+fn who_leaves_a_store_gives_back_its_slabs() {
+    const SLAB: usize = 4096;
+    let fixture = Fixture::new();
+    let pool = fixture.pool();
+    let allocate = || {
+        let object = pool.transaction(|tx| tx.alloc::<u64>().map(|object| object.addr()));
+        object.unwrap() / SLAB
+    };
+    let elsewhere = || std::thread::scope(|scope| scope.spawn(allocate).join().unwrap());
+    let mine = allocate();
+    assert_ne!(elsewhere(), mine, "another thread has slabs of its own");
+    // Not in the middle of a transaction.
+    let in_one = pool.transaction(|tx| {
+        let object = tx.alloc::<u64>()?;
+        fixture.store.as_ref().unwrap().leave();
+        unsafe { object.write(7) };
+        Ok::<_, Error>(object)
+    });
+    let object = in_one.unwrap();
+    assert_eq!((object.addr() / SLAB, unsafe { object.read() }), (mine, 7));
+    fixture.store.as_ref().unwrap().leave();
+    fixture.store.as_ref().unwrap().leave();
+    let slabs = [elsewhere(), elsewhere()];
+    assert!(slabs.contains(&mine), "{slabs:x?} {mine:x}");
+    // And it can come back.
+    allocate();
+}
+
 /// What was asked for stays while objects come and go, and goes when the pool is closed.
 #[test]
 fn reserved_room_is_there_until_the_pool_is_closed() {
