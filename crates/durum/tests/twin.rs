@@ -253,7 +253,9 @@ fn both_copies_are_the_same_after_each_transaction() {
                 .wrapping_add(1442695040888963407);
             (state >> 33) as usize % below
         };
-        let mut blocks: Vec<*mut u8> = Vec::new();
+        // With their sizes.
+        let mut blocks: Vec<(*mut u8, usize)> = Vec::new();
+        let distance = store.info().space_size as usize;
         for round in 0..60 {
             let commits = random(4) > 0;
             let kept = blocks.clone();
@@ -264,10 +266,10 @@ fn both_copies_are_the_same_after_each_transaction() {
                             let size = [24, 300, 5000][random(3)];
                             let block = tx.alloc_bytes(&pool, 0, size, 8)?;
                             block.write_bytes(round as u8, size);
-                            blocks.push(block);
+                            blocks.push((block, size));
                         }
                         1 if !blocks.is_empty() => {
-                            tx.free(blocks.swap_remove(random(blocks.len())))?
+                            tx.free(blocks.swap_remove(random(blocks.len())).0)?
                         }
                         2 => {
                             let word = &raw mut (*root).words[random(1024)];
@@ -296,6 +298,12 @@ fn both_copies_are_the_same_after_each_transaction() {
                 continue;
             }
             result.unwrap();
+            for &(block, size) in &blocks {
+                // SAFETY: a live block, and where its other copy is mapped.
+                let [main, back] = [block, block.wrapping_add(distance)]
+                    .map(|copy| unsafe { std::slice::from_raw_parts(copy, size) });
+                assert!(main == back, "round {round}: {size} bytes at {block:?}");
+            }
             for file in files(dir.path()) {
                 // What a transaction that was aborted left in free places may differ.
                 let (main, back) = copies(&file);
