@@ -26,9 +26,9 @@ fn counters_agree_with_executed_instructions() {
         .to_vec(),
         rounds: 1,
         scale: Scale {
-            elements: 20,
-            small: 10,
-            large: 10,
+            elements: 8,
+            small: 4,
+            large: 2,
             ..Scale::tiny()
         },
         dir: dir.path(),
