@@ -180,7 +180,15 @@ where
         };
         let mut selected = vec![points_max.is_none() || self.only.is_some(); count];
         if let Some(points_max) = points_max {
-            for index in sample(count, points_max, seed) {
+            // What a fence has made durable, and what its absence would not have, shows at fences: half of the points are there.
+            let is_fence = |&index: &usize| {
+                let kind = &trace.events[index].kind;
+                matches!(kind, EventKind::Fence { .. } | EventKind::Synced { .. })
+            };
+            let fences: Vec<usize> = (0..count).filter(is_fence).collect();
+            let at_fences = sample(fences.len(), points_max / 2, seed).into_iter();
+            let anywhere = sample(count, points_max.div_ceil(2), seed).into_iter();
+            for index in at_fences.map(|at| fences[at]).chain(anywhere) {
                 selected[index] = true;
             }
         }

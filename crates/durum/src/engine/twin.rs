@@ -56,9 +56,8 @@ const BACK_FENCE: Site = Site("twin.commit: fence after the back copy");
 const ABORT_WRITE: Site = Site("twin.abort: write back what is restored");
 const ABORT_FENCE: Site = Site("twin.abort: fence after what is restored");
 const PERSIST_WRITE: Site = Site("twin.persist: write back main");
-const PERSIST_FENCE: Site = Site("twin.persist: fence after main");
 const PERSIST_BACK_WRITE: Site = Site("twin.persist: write back the back copy");
-const PERSIST_BACK_FENCE: Site = Site("twin.persist: fence after the back copy");
+const PERSIST_FENCE: Site = Site("twin.persist: fence after both copies");
 
 /// The sites of this engine.
 pub(crate) const SITES: &[Site] = &[
@@ -71,9 +70,8 @@ pub(crate) const SITES: &[Site] = &[
     ABORT_WRITE,
     ABORT_FENCE,
     PERSIST_WRITE,
-    PERSIST_FENCE,
     PERSIST_BACK_WRITE,
-    PERSIST_BACK_FENCE,
+    PERSIST_FENCE,
     copies::STATE_WRITE,
     copies::CHANGING_FENCE,
     copies::COPYING_FENCE,
@@ -256,7 +254,7 @@ impl Engine for Twin {
             // A seal may be about these bytes.
             copies.settle(pool, barrier)?;
         }
-        // Recovery brings these bytes from one copy to the other as they are there; after the second fence they are the same in both.
+        // The state is settled now: until a transaction has committed, recovery takes these bytes from back, whatever main has. So one fence does for both.
         let mut result = Ok(());
         gaps.for_each(false, |address, len| {
             if result.is_ok() {
@@ -265,8 +263,6 @@ impl Engine for Twin {
             }
         });
         result?;
-        // ORDER: main is durable before back changes: recovery may copy from either.
-        barrier.fence(private, PERSIST_FENCE)?;
         puddle.check_failed()?;
         let distance = pool.store.info.space_size as usize;
         let mut result = Ok(());
@@ -283,7 +279,7 @@ impl Engine for Twin {
         });
         result?;
         // ORDER: durable on return; that is what the caller asked for.
-        barrier.fence(private, PERSIST_BACK_FENCE)?;
+        barrier.fence(private, PERSIST_FENCE)?;
         puddle.check_failed()
     }
 

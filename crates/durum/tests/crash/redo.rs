@@ -193,26 +193,36 @@ fn a_set_may_fill_a_fresh_object() {
     SET_ON_FRESH.survives_on_lines();
 }
 
-/// More ranges than a seal can name.
+/// More ranges than a seal can name, of Hybrid's commit (16) and of Twin's (126).
 pub const MANY_RANGES: Workload = Workload {
     name: "more ranges than a seal covers",
     needs: |campaign| campaign.plan(|plan| plan.single_units_max = 5),
     run: |world| {
-        for ranges in [16, 17] {
-            world.lane().commits(|tx| {
-                for at in 0..ranges {
-                    tx.change(at * 100, 3, at as u64 + 1)?;
-                }
-                tx.set(4000, 8, 99 + ranges as u64)
-            });
+        let change = |tx: &mut Running<'_>, ranges: usize| {
+            for at in 0..ranges {
+                tx.change(at * 30, 3, (ranges + at) as u64)?;
+            }
+            tx.set(4000, 8, 99 + ranges as u64)
+        };
+        for ranges in [16, 17, 130] {
+            world.lane().commits(|tx| change(tx, ranges));
+        }
+        world.lane().aborts(|tx| change(tx, 131));
+        for ranges in [132, 2] {
+            world.lane().commits(|tx| change(tx, ranges));
         }
     },
     ..PLAIN
 };
 
 #[test]
-fn a_seal_names_sixteen_ranges_and_a_fence_serves_more() {
+fn a_seal_names_some_ranges_and_a_fence_serves_more() {
     MANY_RANGES.survives_on_lines();
+}
+
+#[test]
+fn a_seal_names_some_ranges_and_a_sync_serves_more() {
+    MANY_RANGES.survives_on_sectors();
 }
 
 pub const SHARED_LINES: Workload = Workload {

@@ -12,20 +12,21 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use durum::{Domain, Error, Pool, Store, StoreOptions, Tx};
+use durum::{Domain, Error, Pool, Store, StoreOptions, TwinMode, Tx};
 use durum_persist::record::{Recorder, RecorderOptions, join_thread, note};
 use durum_persist::simulate::{CrashPoint, Plan, Rules, explore_with_recovery};
 
 use crate::harness::{Arena, check_structures, recover, seed};
-use crate::support::pool_options;
+use crate::support::{pool_options, twin_mode};
 
 const THREADS: usize = 3;
 const UPDATES: u64 = 5;
 const ACKNOWLEDGED: [&str; THREADS] = ["thread 0", "thread 1", "thread 2"];
-const READ: [&str; THREADS] = [
+const READ: [&str; THREADS + 1] = [
     "thread 0 has read",
     "thread 1 has read",
     "thread 2 has read",
+    "the reader has read",
 ];
 
 #[repr(C)]
@@ -96,11 +97,23 @@ impl Shared {
     }
 }
 
+/// How many updates a reader sees; beside an update, if the pool lets it.
+fn counted(pool: &Pool, root: &Shared) -> u64 {
+    let count = match twin_mode() {
+        TwinMode::LeftRight => {
+            pool.read_copy(|view| unsafe { view.get(root.at()).map_or(0, |root| root.count) })
+        }
+        _ => pool.read(|| unsafe { (*root.at()).count }),
+    };
+    count.expect("a read")
+}
+
 /// Lets all threads do their updates, with marks of what they were told. Their answers, and how many updates ran on other threads than their own.
 fn run(pool: &Pool) -> (HashMap<(u64, u64), Answer>, u64) {
     let root = Shared(pool.root::<Root>().expect("a root"));
     let (root, start, answers) = (&root, Barrier::new(THREADS), Mutex::new(HashMap::new()));
     let elsewhere = AtomicU64::new(0);
+    let working = &AtomicU64::new(THREADS as u64);
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (start, answers, elsewhere) = (&start, &answers, &elsewhere);
@@ -124,8 +137,23 @@ fn run(pool: &Pool) -> (HashMap<(u64, u64), Answer>, u64) {
                             .expect("no panic")
                             .insert((who, number), answer);
                     }
-                    let count = pool.read(|| unsafe { (*root.at()).count }).expect("a read");
-                    note(READ[thread], count);
+                    note(READ[thread], counted(pool, root));
+                }
+                working.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        // Looks all the time, so that some of it is in the middle of a commit.
+        if twin_mode() == TwinMode::LeftRight {
+            scope.spawn(|| {
+                join_thread();
+                let mut seen = 0;
+                while working.load(Ordering::Relaxed) > 0 {
+                    let count = counted(pool, root);
+                    assert!(count >= seen, "time does not go back");
+                    if count > seen {
+                        note(READ[THREADS], count);
+                    }
+                    seen = count;
                 }
             });
         }
@@ -202,11 +230,11 @@ fn judge(
         if found != upto(done) && found != upto((done + 1).min(UPDATES)) {
             return Err(format!("thread {thread}, told of {done}, finds {found:?}"));
         }
-        let read = point.last_note(READ[thread]).unwrap_or(0);
+    }
+    for who in READ {
+        let read = point.last_note(who).unwrap_or(0);
         if read > history.len() as u64 {
-            return Err(format!(
-                "thread {thread} has read {read}, and there are {history:?}"
-            ));
+            return Err(format!("{who} {read}, and there are {history:?}"));
         }
     }
     match check_structures(image)?.lost {
