@@ -15,6 +15,6 @@ say "-- the client's campaigns on Hybrid"
 DURUM_TEST_ENGINE=hybrid cargo test --release -p durum --no-fail-fast --tests -- --ignored --nocapture || failed=1
 for engine in twin twin-basic twin-lr; do
     say "-- the crash simulator on $engine"
-    DURUM_TEST_ENGINE=$engine cargo test --release -p durum --no-fail-fast --test crash -- --skip chaining:: --nocapture || failed=1
+    DURUM_CRASH_ALL=1 DURUM_TEST_ENGINE=$engine cargo test --release -p durum --no-fail-fast --test crash -- --skip chaining:: --nocapture || failed=1
 done
 exit "$failed"

@@ -21,4 +21,6 @@ DURUM_TEST_ENGINE=hybrid "${limit[@]}" cargo test --quiet -p durum "${by_engine[
 skipped+=(chaining:: failing_disk::)
 say "-- the client's tests on Twin"
 DURUM_TEST_ENGINE=twin "${limit[@]}" cargo test --quiet -p durum "${by_engine[@]/#/--test=}" --no-fail-fast -- "${skipped[@]/#/--skip=}" || failed=1
+# Readers beside a commit, which the other modes do not have.
+DURUM_TEST_ENGINE=twin-lr "${limit[@]}" cargo test --quiet -p durum --test=crash --no-fail-fast -- updates:: || failed=1
 exit "$failed"
