@@ -72,9 +72,13 @@ fn is_of_this_engine(site: &str) -> bool {
     }
 }
 
-/// What the service syncs is the same on every engine, and left out with Hybrid.
+/// What the service syncs is the same on every engine, and left out with Hybrid. Twin has a log space like the others, and nothing in it.
 fn matters_here(site: &Site) -> bool {
-    engine() == Engine::Hybrid || durum::sites().contains(site)
+    match engine() {
+        Engine::Hybrid => true,
+        Engine::Twin => is_of_this_engine(site.0),
+        _ => durum::sites().contains(site),
+    }
 }
 
 /// Where to look first, by the beginning of a site's name. Only a matter of time: the other runs follow.

@@ -4,9 +4,12 @@
 //! late as ever.
 
 use durum::Engine;
+use durum_persist::Site;
 
-use crate::harness::{BYTES, Campaign, Helper, Medium, PLAIN, Workload, World};
+use crate::buffered::is_noticed;
+use crate::harness::{BYTES, Campaign, Helper, Medium, PLAIN, Workload, World, in_turns};
 use crate::support::engine;
+use crate::undo::two_lanes;
 use crate::{buffered, fresh, sections, undo, wrap};
 
 /// Of each run; the same runs without giving back have theirs.
@@ -121,6 +124,46 @@ const APPLIED_FOR_A_SECTION: Workload = Workload {
     },
     ..PLAIN
 };
+
+/// What a thread has stored and not committed lies in a line that another thread's transaction has changed, and that goes home.
+const BESIDE_ONE_UNDER_WAY: Workload = Workload {
+    name: "applied beside a transaction",
+    needs: |campaign| {
+        let mut campaign = two_lanes(once_round_the_log(campaign));
+        campaign.owners.bytes = |offset| match offset {
+            0..BYTES => offset / 8 % 2,
+            _ => 1,
+        };
+        campaign
+    },
+    run: |world| {
+        in_turns(world, &[0, 1, 1, 0], |lane, number, turns| match number {
+            0 => {
+                let mut running = lane.begin();
+                turns.step(number, || running.change(0, 8, 7).expect("announced"));
+                let step = turns.step(number, || running.abort());
+                lane.took(step);
+            }
+            _ => {
+                turns.step(number, || lane.commits(|tx| tx.change(8, 8, 8)));
+                turns.step(number, || {
+                    // Once round the log.
+                    for round in 0..12 {
+                        lane.commits(|tx| tx.change(BYTES + 100_000, 230_000, 9 + round));
+                    }
+                });
+            }
+        });
+    },
+    ..PLAIN
+};
+
+#[test]
+fn lines_go_home_from_records_and_not_from_where_the_program_stores() {
+    BESIDE_ONE_UNDER_WAY.survives_on_lines();
+    let step = Site("shadow.checkpoint: take what goes home from records only");
+    assert!(is_noticed(Medium::Lines, step, &BESIDE_ONE_UNDER_WAY));
+}
 
 #[test]
 fn what_was_applied_to_give_pages_back_is_home_before_it_counts_as_home() {

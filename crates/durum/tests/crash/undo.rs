@@ -249,7 +249,7 @@ fn a_log_is_used_again_and_again() {
     MANY.survives_on_lines();
 }
 
-fn two_lanes(mut campaign: crate::harness::Campaign) -> crate::harness::Campaign {
+pub fn two_lanes(mut campaign: crate::harness::Campaign) -> crate::harness::Campaign {
     campaign.lanes = 2;
     // Neighbouring bytes belong to different threads: every word and line is shared.
     campaign.owners.bytes = |offset| offset % 2;
