@@ -173,6 +173,39 @@ fn alone() -> Option<std::sync::MutexGuard<'static, ()>> {
 
 const DOMAINS: [Domain; 2] = [Domain::Dram, Domain::File];
 
+/// What the system says of the mapping that holds an address: its flags, two letters each.
+fn mapping_flags(address: usize) -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut is_it = false;
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some((start, end)) = first.split_once('-')
+            && let Ok(start) = usize::from_str_radix(start, 16)
+            && let Ok(end) = usize::from_str_radix(end, 16)
+        {
+            is_it = (start..end).contains(&address);
+        } else if is_it && first == "VmFlags:" {
+            return words.map(str::to_owned).collect();
+        }
+    }
+    panic!("{address:#x} is not mapped");
+}
+
+/// Else a pool takes as much of what the machine has to give as it is large: 64 GiB could not be opened.
+#[test]
+fn private_mappings_reserve_no_memory() {
+    for domain in [Domain::Dram, Domain::File] {
+        let dir = tempfile::tempdir_in(parent(domain)).unwrap();
+        let options = StoreOptions::new().domain(domain);
+        let store = Store::create(dir.path().join("store"), options).unwrap();
+        let pool = store.create_pool("pool", pool_options()).unwrap();
+        let flags = mapping_flags(pool.root::<Root>().unwrap().addr());
+        assert!(flags.iter().any(|flag| flag == "nr"), "{flags:?}");
+        assert!(!flags.iter().any(|flag| flag == "sh"), "{flags:?}");
+    }
+}
+
 #[test]
 fn a_pool_many_times_the_limit_is_filled_and_changed() {
     let Some(_alone) = alone() else { return };

@@ -6,6 +6,7 @@
 )]
 
 mod buffered;
+mod checkpointer;
 mod costs;
 mod fixture;
 mod space;

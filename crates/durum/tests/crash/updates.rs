@@ -215,8 +215,8 @@ fn judge(
     if sum != total {
         return Err(format!("{history:?} has the sum {total}"));
     }
-    for thread in 0..THREADS {
-        let done = point.last_note(ACKNOWLEDGED[thread]).unwrap_or(0);
+    for (thread, acknowledged) in ACKNOWLEDGED.into_iter().enumerate() {
+        let done = point.last_note(acknowledged).unwrap_or(0);
         let found: Vec<u64> = history
             .iter()
             .filter(|entry| entry.0 == thread as u64)
