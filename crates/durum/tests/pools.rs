@@ -198,7 +198,7 @@ fn the_checker_names_the_field_that_was_not_announced() {
 }
 
 #[test]
-fn opening_a_pool_of_1000_puddles_takes_less_than_50_ms() {
+fn opening_a_pool_of_1000_puddles_is_soon_over() {
     let (dir, store) = store();
     let pool = store
         .create_pool("large", pool_options().growth_max(2 << 20))
@@ -263,7 +263,7 @@ fn dies_in_a_transaction_on_a_large_pool() {
 }
 
 #[test]
-fn recovery_of_one_transaction_in_a_1_gib_pool_takes_less_than_a_millisecond() {
+fn recovery_of_one_transaction_in_a_1_gib_pool_is_soon_over() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut best = Duration::MAX;
     for _ in 0..3 {
@@ -321,7 +321,7 @@ fn dies_with_a_full_log() {
 }
 
 #[test]
-fn recovery_of_a_log_that_is_full_takes_less_than_100_ms() {
+fn recovery_of_a_log_that_is_full_is_soon_over() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut best = Duration::MAX;
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! How long recovery takes after a kill in the middle of updates, by engine and size (Romulus, SPAA'18, §6.3).
+//! How long recovery takes after a kill in the middle of updates, by engine and size (Romulus, SPAA'18, §6.5).
 //!
 //! `durum-bench-recovery [--rounds N] [--dir DIR]`: medians over the rounds. What was recovered is compared with what the killed process had
 //! said that it did, before the time counts. The time is that of the service's recovery of the pool; opening the store's files is not in it.

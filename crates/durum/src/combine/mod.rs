@@ -164,7 +164,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// What `body` returns, and the errors of [`Pool::transaction`]; `UpdateInRead` inside a [`Pool::read`] of this pool; `ReadsCopy` inside a [`Pool::read_copy`]; `InsideTransaction` inside a transaction that
+    /// What `body` returns, and the errors of [`Pool::transaction`]; `UpdateInRead` inside a [`Pool::read`] of this pool; `InsideTransaction` inside a transaction that
     /// is no update of this pool; `ReadsCopy` inside a [`Pool::read_copy`]; `CombinedUpdates` where the transaction of several updates could not be committed. Nothing of `body` was kept then.
     #[inline]
     pub fn update<R, E, F>(&self, body: F) -> Result<R, E>
