@@ -61,8 +61,29 @@ fn threads_that_share_a_structure_get_the_right_answers() {
         }
         if name.contains("_read_") {
             assert_eq!(fences("twin") + fences("twin_lr"), 0.0);
+            for column in &row.columns {
+                let lines = column.median(|sample| sample.write_backs);
+                assert_eq!(lines, 0.0, "{name} {}", column.side);
+            }
         }
     }
+}
+
+/// Each changed line goes to both copies, and a seal beside them.
+#[test]
+fn twin_writes_each_line_twice() {
+    let measured = run_rows("twin", &["swap_64"], &sides::twin()).unwrap();
+    let (columns, limit) = (&measured[0].columns, measured[0].role(Role::Limit).unwrap());
+    for side in ["twin", "twin_lr"] {
+        let column = columns.iter().find(|column| column.side == side).unwrap();
+        let percent = by_engine::amplification(column, limit).unwrap();
+        assert!((100.0..125.0).contains(&percent), "{side}: {percent} %");
+    }
+    let table = by_engine::format(&measured);
+    assert!(
+        table.contains("amplification") && table.contains(" %"),
+        "{table}"
+    );
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The table of a suite with one peer: a line for each row and side of ours, the peer beside it.
 
 use super::{align, short};
-use crate::run::Measured;
+use crate::run::{Column, Measured};
 use crate::side::Role;
 
-const HEADERS: [&str; 11] = [
+const HEADERS: [&str; 12] = [
     "row",
     "engine",
     "ns",
@@ -16,9 +16,11 @@ const HEADERS: [&str; 11] = [
     "fences",
     "lines",
     "bytes",
+    "amplification",
 ];
 
-/// One line for each row and side of ours. `fences`, `lines` (written back or stored past the cache) and `bytes` are per operation.
+/// One line for each row and side of ours. `fences`, `lines` (written back or stored past the cache) and `bytes` are per operation; `amplification` is how many
+/// lines more than the limit the side has written, in percent of the limit's.
 pub fn format(all: &[Measured]) -> String {
     let mut lines: Vec<[String; HEADERS.len()]> = vec![HEADERS.map(str::to_owned)];
     for measured in all {
@@ -37,6 +39,9 @@ pub fn format(all: &[Measured]) -> String {
             let floor_ratio = limit
                 .and_then(|limit| column.ratio_to(limit))
                 .filter(|_| matches!(column.role, Role::Engine | Role::Bound));
+            let amplification = limit
+                .filter(|_| column.role == Role::Engine)
+                .and_then(|limit| amplification(column, limit));
             lines.push([
                 if first {
                     measured.row.name.to_owned()
@@ -53,8 +58,15 @@ pub fn format(all: &[Measured]) -> String {
                 short(column.median(|sample| sample.fences)),
                 short(column.median(|sample| sample.write_backs)),
                 short(column.median(|sample| sample.bytes)),
+                amplification.map_or(String::new(), |percent| format!("{percent:.0} %")),
             ]);
         }
     }
     align(&lines)
+}
+
+/// How many lines more than the limit a side has written, in percent of the limit's; `None` where that writes none.
+pub fn amplification(column: &Column, limit: &Column) -> Option<f64> {
+    let lines = |column: &Column| column.median(|sample| sample.write_backs);
+    (lines(limit) > 0.0).then(|| 100.0 * (lines(column) / lines(limit) - 1.0))
 }
