@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::catalog::Catalog;
@@ -189,9 +189,9 @@ fn mixed(file: PathBuf, structure: &'static str, problem: String) -> Error {
     }
 }
 
-/// The plans for all clients that did not end in order, with the moment of the first log read.
+/// The plans for all clients that did not end in order, and how long they took to make.
 pub(crate) struct Plans {
-    began: Instant,
+    took: Duration,
     clients: Vec<(Uuid, ClientPlan)>,
 }
 
@@ -203,7 +203,10 @@ fn plan(path: &Path, contents: &Contents, progress: &dyn Fn(Stage, u64, u64)) ->
         let mut step = |done, total| progress(Stage::Logs, done, total);
         clients.push((client, plan_client(path, contents, client, &mut step)?));
     }
-    Ok(Plans { began, clients })
+    Ok(Plans {
+        took: began.elapsed(),
+        clients,
+    })
 }
 
 /// Applies the plans and retires the logs.
@@ -221,11 +224,13 @@ fn recover(
     if report.was_clean {
         return Ok(report);
     }
+    let began = Instant::now();
     for (_, plan) in &plans.clients {
         apply::apply(path, contents, plan)?;
         report.count(plan);
     }
-    report.log_time = plans.began.elapsed();
+    // The registry was opened in between.
+    report.log_time = plans.took + began.elapsed();
     let began = Instant::now();
     let mut changes = Vec::new();
     let mut removed = Vec::new();

@@ -258,7 +258,8 @@ fn plan_range(
     range: std::ops::Range<u64>,
     writes: &mut Vec<HomeWrite>,
 ) -> Result<()> {
-    let (mut wanted, mut found) = (vec![0; CHUNK], vec![0; CHUNK]);
+    let size = CHUNK.min((range.end - range.start) as usize);
+    let (mut wanted, mut found) = (vec![0; size], vec![0; size]);
     let mut offset = range.start;
     while offset < range.end {
         let length = (range.end - offset).min(CHUNK as u64) as usize;
