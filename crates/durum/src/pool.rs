@@ -654,6 +654,7 @@ impl Pool {
 
     /// The id of a described type, registered with the pool's store. For types that were declared in another language.
     #[doc(hidden)]
+    #[inline]
     pub fn ensure_described(&self, description: &crate::described::Description) -> Result<u64> {
         self.inner.store.ensure_described(description)
     }

@@ -572,6 +572,7 @@ impl Tx {
     }
 
     /// Allocates one object of a type that takes `size` bytes. As [`Tx::alloc_bytes`], whose objects may be rows of several.
+    #[inline]
     pub(crate) fn alloc_lone(
         &self,
         pool: &Pool,

@@ -38,16 +38,24 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_empty()
-    }
-
-    /// Opens an account. By how much the balance changes.
+    /// Opens an account, unless it lies inside another one: then `None`. By how much the balance changes, without the handles that are in it now: these the caller counts,
+    /// who knows their type.
     ///
     /// # Safety
     /// From `account.start` to `account.end` lie values of which `account.owners` counts the handles, until the account is closed.
-    pub(crate) unsafe fn open(&mut self, account: Account) -> i64 {
+    #[inline]
+    pub(crate) unsafe fn open(&mut self, account: Account) -> Option<i64> {
+        let meets = |open: &Account| open.start < account.end && account.start < open.end;
+        // Mostly there are one or two others, elsewhere.
+        if self.many.is_empty() && self.few.len() < FEW && !self.few.iter().any(meets) {
+            self.few.push(account);
+            return Some(0);
+        }
+        self.open_among(account)
+    }
+
+    #[inline(never)]
+    fn open_among(&mut self, account: Account) -> Option<i64> {
         let is_inside = match self.many.is_empty() {
             true => self.few.iter().any(|open| open.holds(&account)),
             false => self
@@ -57,9 +65,9 @@ impl Accounts {
                 .is_some_and(|(_, open)| open.holds(&account)),
         };
         if is_inside {
-            return 0;
+            return None;
         }
-        let change = self.close(account.start, account.end);
+        let change = self.close(account.start, account.end).unwrap_or(0);
         if self.many.is_empty() && self.few.len() < FEW {
             self.few.push(account);
         } else {
@@ -67,12 +75,22 @@ impl Accounts {
             self.many.extend(few);
             self.many.insert(account.start, account);
         }
-        change + account.owners()
+        Some(change)
     }
 
-    /// Closes the accounts in `[start, end)`. By how much the balance changes.
-    pub(crate) fn close(&mut self, start: usize, end: usize) -> i64 {
-        let mut change = 0;
+    /// Closes the accounts in `[start, end)`, if there are any. By how much the balance changes.
+    #[inline]
+    pub(crate) fn close(&mut self, start: usize, end: usize) -> Option<i64> {
+        let goes = |open: &Account| start <= open.start && open.end <= end;
+        match self.many.is_empty() && !self.few.iter().any(goes) {
+            true => None,
+            false => self.close_some(start, end),
+        }
+    }
+
+    #[inline(never)]
+    fn close_some(&mut self, start: usize, end: usize) -> Option<i64> {
+        let (mut change, before) = (0, self.few.len() + self.many.len());
         self.few.retain(|open| {
             let goes = start <= open.start && open.end <= end;
             if goes {
@@ -84,14 +102,27 @@ impl Accounts {
             change -= open.owners();
             self.many.remove(&at);
         }
-        change
+        (self.few.len() + self.many.len() < before).then_some(change)
     }
 
     /// Closes all. By how much the balance changes.
+    #[inline]
     pub(crate) fn close_all(&mut self) -> i64 {
-        let open = self.few.iter().chain(self.many.values());
-        let change = open.map(|open| -open.owners()).sum();
+        let mut change = 0;
+        for open in &self.few {
+            change -= open.owners();
+        }
         self.few.clear();
+        // To clear a map takes longer than to see that it is empty.
+        if !self.many.is_empty() {
+            change += self.close_many();
+        }
+        change
+    }
+
+    #[inline(never)]
+    fn close_many(&mut self) -> i64 {
+        let change = self.many.values().map(|open| -open.owners()).sum();
         self.many.clear();
         change
     }

@@ -144,6 +144,12 @@ fn hold(running: &Running) {
     while !running.open().limbo.try_hold() {
         pause.wait();
     }
+    note_held(running);
+}
+
+/// The limbo is the transaction's until its end.
+fn note_held(running: &Running) {
+    running.note_counted();
     running.counts.borrow_mut().has_limbo = true;
 }
 
@@ -157,7 +163,7 @@ pub(super) fn drop_some(running: &Running) {
         if !running.open().limbo.try_hold() {
             return;
         }
-        running.counts.borrow_mut().has_limbo = true;
+        note_held(running);
     }
     let mut link = head(running);
     let mut left = SOME;

@@ -272,8 +272,7 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
 /// The value is about to be written to.
 #[inline]
 pub(super) fn open<T: PSafe>(running: &Running, word: &BorrowWord, value: &UnsafeCell<T>) {
-    running.open_to_changes(value.get());
-    if running.holds(value.get().addr()) {
+    if running.open_to_changes(value.get()) {
         running.note_written(word);
     }
 }

@@ -76,11 +76,10 @@ pub struct Running {
     id_end: Cell<u64>,
     /// Of this thread, as the owner of locks. Never 0, and never used again.
     number: u32,
-    /// Something has to be done at the end, beyond what the untyped core does.
-    is_used: Cell<bool>,
+    /// What has to be done at the end, beyond what the untyped core does: `LOOKS`, `SETTLES`, `HOLDS`, `ABORTS`.
+    tasks: Cell<u8>,
     /// What was held until the outcome was durable has been given back.
     has_ended: Cell<bool>,
-    doomed: Cell<bool>,
     failure: RefCell<Option<Error>>,
     balance: Cell<i64>,
     accounts: RefCell<Accounts>,
@@ -96,6 +95,14 @@ pub struct Running {
 }
 
 const RECENT: usize = 8;
+/// Accounts are open, or cells were written to: the end looks at them.
+const LOOKS: u8 = 1;
+/// Something was put off, or counted.
+const SETTLES: u8 = 2;
+/// Something is this transaction's until its outcome is certain: locks, counted objects, the limbo.
+const HOLDS: u8 = 4;
+/// It is doomed.
+const ABORTS: u8 = 8;
 /// So many ids a thread draws at a time.
 const IDS: u64 = 1 << 20;
 
@@ -150,9 +157,8 @@ impl Running {
                     id: Cell::new(0),
                     id_end: Cell::new(0),
                     number: draw_number(&NUMBERS),
-                    is_used: Cell::new(false),
+                    tasks: Cell::new(0),
                     has_ended: Cell::new(false),
-                    doomed: Cell::new(false),
                     failure: RefCell::new(None),
                     balance: Cell::new(0),
                     accounts: RefCell::default(),
@@ -245,12 +251,11 @@ impl Running {
 
     /// The transaction can only roll back.
     pub(crate) fn doom(&self) {
-        self.doomed.set(true);
-        self.is_used.set(true);
+        self.note(ABORTS);
     }
 
     pub(crate) fn is_doomed(&self) -> bool {
-        self.doomed.get()
+        self.tasks.get() & ABORTS != 0
     }
 
     /// Leaves the transaction's body with an error: it is rolled back and returns that.
@@ -288,16 +293,21 @@ impl Running {
         }
     }
 
+    #[inline(always)]
+    fn note(&self, tasks: u8) {
+        self.tasks.set(self.tasks.get() | tasks);
+    }
+
     /// Prepares a value for being changed through `&mut` until the transaction ends: its old contents come back if that does not commit, and
-    /// handles that are moved in and out are counted. A value that is not in the pool is nobody's concern.
+    /// handles that are moved in and out are counted. A value that is not in the pool is nobody's concern. Whether it is there.
     ///
     /// No reference to the value is to be made before this: counting reads it, and would end the right of a `&mut` to be used.
     #[inline]
-    pub(crate) fn open_to_changes<T: PSafe>(&self, value: *mut T) {
+    pub(crate) fn open_to_changes<T: PSafe>(&self, value: *mut T) -> bool {
         // Exposed, because counting reads by address: of the pointers that it may then stand for this one is the last, and stays good.
         let (address, len) = (value.expose_provenance(), size_of::<T>());
         if !self.holds(address) {
-            return;
+            return false;
         }
         self.forget_words::<T>(address, len);
         // Without an account it is not prepared for a type of the same size that has handles. A longer length would be another's tag.
@@ -305,7 +315,7 @@ impl Running {
         let tag = address as u64 | (len as u64) << 48 | u64::from(T::OWNERS) << 63;
         let slot = &self.recent[(address >> 4) % RECENT];
         if fits && slot.get() == (tag, self.id.get()) {
-            return;
+            return true;
         }
         self.announce(address, len);
         if T::OWNERS {
@@ -314,6 +324,7 @@ impl Running {
         if fits {
             slot.set((tag, self.id.get()));
         }
+        true
     }
 
     /// The same for values in a row.
@@ -328,30 +339,39 @@ impl Running {
         }
     }
 
+    #[inline]
     fn open_account<T: PSafe>(&self, start: usize, bytes: usize) {
         unsafe fn owners<T: PSafe>(start: usize, end: usize) -> i64 {
-            let values = ptr::with_exposed_provenance::<T>(start);
-            // SAFETY: as the account says. One by one: others may hold references to what lies beside.
-            (0..(end - start) / size_of::<T>())
-                .map(|at| unsafe { &*values.add(at) }.owners())
-                .sum()
+            let (mut at, mut owners) = (start, 0);
+            while at < end {
+                // SAFETY: as the account says. One by one: others may hold references to what lies beside.
+                owners += unsafe { &*ptr::with_exposed_provenance::<T>(at) }.owners();
+                at += size_of::<T>();
+            }
+            owners
+        }
+        // Nothing is in no room, and accounts are told apart by where they lie.
+        if bytes == 0 {
+            return;
         }
         let account = Account {
             start,
             end: start + bytes,
             owners: owners::<T>,
         };
-        self.is_used.set(true);
+        self.note(LOOKS);
         // SAFETY: the values lie there; before they are moved or freed, `close_accounts` is called.
-        let change = unsafe { self.accounts.borrow_mut().open(account) };
-        self.gain(change);
+        if let Some(change) = unsafe { self.accounts.borrow_mut().open(account) } {
+            // SAFETY: as above. Counted here, where the type is known: for a handle that is a comparison.
+            self.gain(change + unsafe { owners::<T>(start, start + bytes) });
+        }
     }
 
     /// Values in a range are about to be moved or freed: their accounts end.
     #[inline]
     pub(crate) fn close_accounts(&self, start: usize, len: usize) {
-        if !self.accounts.borrow().is_empty() {
-            let change = self.accounts.borrow_mut().close(start, start + len);
+        let closed = self.accounts.borrow_mut().close(start, start + len);
+        if let Some(change) = closed {
             self.gain(change);
             self.forget_recent();
         }
@@ -447,27 +467,33 @@ impl Running {
     /// Drops what lies at an address before the commit, and frees it. From a list, so that long chains do not take the stack.
     #[inline]
     pub(crate) fn drop_later(&self, work: Work) {
-        self.is_used.set(true);
+        self.note(SETTLES);
         self.works.borrow_mut().push(work);
     }
 
     /// A cell was borrowed to be written to for the first time.
     #[inline]
     pub(super) fn note_written(&self, word: &BorrowWord) {
-        self.is_used.set(true);
+        self.note(LOOKS);
         self.written.borrow_mut().push(NonNull::from(word));
     }
 
     /// A mutex was locked, until the transaction ends.
     #[inline]
     pub(super) fn note_locked(&self, word: &LockWord) {
-        self.is_used.set(true);
+        self.note(HOLDS);
         self.locked.borrow_mut().push(NonNull::from(word));
     }
 
+    /// References to counted objects have come or gone, an object was pinned, or the limbo is held.
     #[inline]
     pub(crate) fn note_counted(&self) {
-        self.is_used.set(true);
+        self.note(SETTLES | HOLDS);
+    }
+
+    #[inline]
+    pub(crate) fn has_works(&self) -> bool {
+        !self.works.borrow().is_empty()
     }
 
     /// Drops everything that was put off.
@@ -481,16 +507,22 @@ impl Running {
         }
     }
 
+    #[inline]
     fn check_balance(&self) {
         let change = self.accounts.borrow_mut().close_all();
-        self.gain(change);
-        if self.balance.get() != 0 {
-            give_up(&format!(
-                "{} handles to objects of pool {} were carried out of a transaction or forgotten",
-                self.balance.get(),
-                self.binding().name
-            ));
+        let balance = self.balance.get() + change;
+        if balance != 0 {
+            self.give_up_owners(balance);
         }
+        self.balance.set(0);
+    }
+
+    #[cold]
+    fn give_up_owners(&self, balance: i64) -> ! {
+        give_up(&format!(
+            "{balance} handles to objects of pool {} were carried out of a transaction or forgotten",
+            self.binding().name
+        ))
     }
 
     /// What is rolled back must not be borrowed: a reader would see it change.
@@ -505,49 +537,71 @@ impl Running {
 
     #[inline(always)]
     pub(crate) fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
-        if !self.is_used.get() && self.balance.get() == 0 {
-            let result = transaction.commit();
-            self.depth.set(0);
-            return result;
+        if self.tasks.get() != 0 || self.balance.get() != 0 {
+            // Most transactions write to what is in cells, and do no more.
+            if self.tasks.get() > LOOKS || self.open().limbo.len() > 0 {
+                return self.commit_more(transaction);
+            }
+            self.check_balance();
         }
-        self.commit_used(transaction)
+        let result = transaction.commit();
+        self.end_of_commit(&result);
+        result
     }
 
     #[inline(never)]
-    fn commit_used(&self, transaction: Transaction<'_>) -> Result<()> {
-        if self.doomed.get() {
+    fn commit_more(&self, transaction: Transaction<'_>) -> Result<()> {
+        if self.open().limbo.len() > 0 {
+            self.note(SETTLES);
+        }
+        if self.tasks.get() & SETTLES != 0
+            && !self.is_doomed()
+            && let Err(panic) = self.settle()
+        {
+            self.abort(transaction);
+            resume_unwind(panic);
+        }
+        if self.is_doomed() {
             let failure = self.failure.take().unwrap_or(Error::Aborted);
             self.abort(transaction);
             return Err(failure);
         }
-        // What it announces may find no room, and then leaves it as it would leave the body.
-        let settled = catch_unwind(AssertUnwindSafe(|| Counts::settle(self)));
-        let settled = match settled {
-            Ok(settled) => settled,
-            Err(panic) => match panic.downcast::<Failure>() {
-                Ok(failure) => Err(failure.0),
-                Err(panic) => {
-                    self.abort(transaction);
-                    resume_unwind(panic);
-                }
-            },
-        };
-        if let Err(error) = settled {
-            self.abort(transaction);
-            return Err(error);
-        }
-        if self.doomed.get() {
-            return self.commit_used(transaction);
-        }
         self.check_balance();
-        self.end_before_reuse();
+        // Settling may have locked and counted more.
+        let holds = self.tasks.get() & HOLDS != 0;
+        if holds {
+            self.end_before_reuse();
+        }
         let result = transaction.commit();
+        if holds {
+            self.end_unless_told(result.is_ok());
+        }
+        self.end_of_commit(&result);
+        result
+    }
+
+    #[inline(always)]
+    fn end_of_commit(&self, result: &Result<()>) {
         if result.is_err() {
             // It was rolled back.
             self.check_readers();
         }
-        self.rest(result.is_ok());
-        result
+        self.rest();
+    }
+
+    /// Drops what was put off, and adds up what was counted. Where that fails the transaction is doomed.
+    ///
+    /// # Errors
+    /// A panic that is none of ours.
+    #[inline(never)]
+    fn settle(&self) -> std::thread::Result<()> {
+        // What it announces may find no room, and then leaves it as it would leave the body.
+        match catch_unwind(AssertUnwindSafe(|| Counts::settle(self))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.fail_later(error),
+            Err(panic) => self.fail_later(panic.downcast::<Failure>()?.0),
+        }
+        Ok(())
     }
 
     #[inline(never)]
@@ -557,7 +611,9 @@ impl Running {
         self.check_readers();
         self.end_before_reuse();
         transaction.abort();
-        self.rest(false);
+        self.end_unless_told(false);
+        self.failure.take();
+        self.rest();
     }
 
     /// Has [`Running::end`] called by the core as soon as the outcome is certain, and before it gives places back: their words are others' then.
@@ -573,17 +629,20 @@ impl Running {
         });
     }
 
-    /// The transaction is over.
-    fn rest(&self, committed: bool) {
+    /// Where the core had nothing to do it has told nobody.
+    #[inline]
+    fn end_unless_told(&self, committed: bool) {
         if !self.has_ended.get() {
-            // The core had nothing to do.
             self.tx().tell_nobody();
             self.end(committed);
         }
+    }
+
+    /// The transaction is over.
+    #[inline]
+    fn rest(&self) {
         self.written.borrow_mut().clear();
-        self.doomed.set(false);
-        self.failure.take();
-        self.is_used.set(false);
+        self.tasks.set(0);
         self.depth.set(0);
     }
 

@@ -430,7 +430,9 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         let bytes = size_of_val(unsafe { &*elements });
         match bytes.checked_div(size_of::<T>()) {
             None | Some(0) => {}
-            Some(1) => running::<P>().open_to_changes(first),
+            Some(1) => {
+                running::<P>().open_to_changes(first);
+            }
             Some(len) => {
                 Self::close_accounts(running::<P>(), all, all_len);
                 running::<P>().open_row_to_changes(first, len);
