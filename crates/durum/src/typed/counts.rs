@@ -16,6 +16,7 @@
 
 use std::any::Any;
 use std::hint::spin_loop;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -143,6 +144,11 @@ pub(crate) struct Counts {
     /// By address, where there are more than a few.
     index: FxHashMap<usize, u32>,
     last: usize,
+    /// Threads share some of them: these may be locked or pinned.
+    has_shared: bool,
+    /// One whose sums have become zero: mostly nothing is left to do about it, and the next object gets its entry. Who walks along counted pointers, from a reference to
+    /// the next, needs two entries for any way.
+    idle: Option<u32>,
     /// Those whose sums are not zero.
     pending: Vec<u32>,
     /// The pool's limbo is this transaction's until its end.
@@ -152,12 +158,16 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    #[inline]
     fn find(&mut self, address: usize) -> Option<usize> {
-        if let Some(entry) = self.entries.get(self.last)
-            && entry.address == address
-        {
-            return Some(self.last);
+        match self.entries.get(self.last) {
+            Some(entry) if entry.address == address => Some(self.last),
+            _ => self.find_other(address),
         }
+    }
+
+    #[inline]
+    fn find_other(&mut self, address: usize) -> Option<usize> {
         let found = match self.index.is_empty() {
             true => self
                 .entries
@@ -169,11 +179,20 @@ impl Counts {
         found
     }
 
+    #[inline]
     fn entry(&mut self, address: usize, glue: &'static Glue, is_shared: bool) -> usize {
-        if let Some(at) = self.find(address) {
-            return at;
+        match self.find(address) {
+            Some(at) => at,
+            None => self.new_entry(address, glue, is_shared),
         }
-        self.forget_idle();
+    }
+
+    fn new_entry(&mut self, address: usize, glue: &'static Glue, is_shared: bool) -> usize {
+        if let Some(at) = self.idle.take()
+            && self.reuse(at as usize, address, glue, is_shared)
+        {
+            return at as usize;
+        }
         let at = self.entries.len();
         self.entries.push(Entry {
             address,
@@ -186,47 +205,44 @@ impl Counts {
             held: 0,
             is_pending: false,
         });
-        if at >= FEW && self.index.is_empty() {
-            let addresses = self.entries.iter().enumerate();
-            self.index = addresses
-                .map(|(at, entry)| (entry.address, at as u32))
-                .collect();
-        } else if at >= FEW {
-            self.index.insert(address, at as u32);
+        self.has_shared |= is_shared;
+        if at >= FEW {
+            self.index_entry(at);
         }
         self.last = at;
         at
     }
 
-    /// Takes out one of the last two entries, if nothing is left to do about it: who walks along counted pointers, from a reference to the next, leaves none behind.
-    fn forget_idle(&mut self) {
-        let len = self.entries.len();
-        let is_idle = |entry: &Entry| {
-            let is_touched = entry.is_fresh || entry.held != 0 || entry.state != State::Kept;
-            entry.strong == 0 && entry.weak == 0 && !is_touched
-        };
-        // Both became pending one after the other, and nothing since.
-        let first = len.saturating_sub(2);
-        let pending = self.pending.len().checked_sub(len - first);
-        let in_order = pending.is_some_and(|from| {
-            let numbers = first as u32..len as u32;
-            self.pending[from..].iter().copied().eq(numbers)
-        });
-        if !in_order {
-            return;
+    /// Has an entry say of another object that nothing is known yet, if nothing would be forgotten by that.
+    #[inline]
+    fn reuse(&mut self, at: usize, address: usize, glue: &'static Glue, is_shared: bool) -> bool {
+        let entry = &mut self.entries[at];
+        let is_touched = entry.is_fresh || entry.held != 0 || entry.state != State::Kept;
+        if entry.strong != 0 || entry.weak != 0 || is_touched {
+            return false;
         }
-        let Some(at) = (first..len).find(|at| is_idle(&self.entries[*at])) else {
-            return;
-        };
-        let idle = self.entries.swap_remove(at);
-        self.pending.pop();
+        let old = std::mem::replace(&mut entry.address, address);
+        // Where it is pending, it stays so.
+        (entry.glue, entry.is_shared) = (glue, is_shared);
+        self.has_shared |= is_shared;
         if !self.index.is_empty() {
-            self.index.remove(&idle.address);
-            if let Some(moved) = self.entries.get(at) {
-                self.index.insert(moved.address, at as u32);
-            }
+            self.index.remove(&old);
+            self.index.insert(address, at as u32);
         }
-        self.last = 0;
+        self.last = at;
+        true
+    }
+
+    #[inline(never)]
+    fn index_entry(&mut self, at: usize) {
+        if self.index.is_empty() {
+            let addresses = self.entries.iter().enumerate();
+            self.index = addresses
+                .map(|(at, entry)| (entry.address, at as u32))
+                .collect();
+        } else {
+            self.index.insert(self.entries[at].address, at as u32);
+        }
     }
 
     /// References have come or gone.
@@ -242,12 +258,19 @@ impl Counts {
         running.note_counted();
         let mut counts = running.counts.borrow_mut();
         let at = counts.entry(address, glue, is_shared);
-        let entry = &mut counts.entries[at];
+        counts.change(at, strong, weak);
+    }
+
+    #[inline]
+    fn change(&mut self, at: usize, strong: i64, weak: i64) {
+        let entry = &mut self.entries[at];
         entry.strong += strong;
         entry.weak += weak;
-        if !entry.is_pending {
-            entry.is_pending = true;
-            counts.pending.push(at as u32);
+        if entry.strong == 0 && entry.weak == 0 {
+            self.idle = Some(at as u32);
+        }
+        if !std::mem::replace(&mut entry.is_pending, true) {
+            self.pending.push(at as u32);
         }
     }
 
@@ -258,10 +281,13 @@ impl Counts {
         glue: &'static Glue,
         is_shared: bool,
     ) {
-        Self::add(running, address, glue, is_shared, 1, 0);
+        running.note_counted();
         let mut counts = running.counts.borrow_mut();
-        let last = counts.last;
-        counts.entries[last].is_fresh = true;
+        // What the transaction has freed is not allocated again before it has ended.
+        debug_assert_eq!(counts.find(address), None);
+        let at = counts.new_entry(address, glue, is_shared);
+        counts.entries[at].is_fresh = true;
+        counts.change(at, 1, 0);
     }
 
     /// The strong references to an object, with those of the running transaction.
@@ -303,17 +329,23 @@ impl Counts {
         if running.counts.borrow().entries.is_empty() && !has_limbo {
             return Ok(());
         }
-        running.counts.borrow_mut().lock_pending(running.binding());
+        {
+            let mut counts = running.counts.borrow_mut();
+            if counts.has_shared {
+                counts.lock_pending(running.binding());
+            }
+        }
         if has_limbo {
             limbo::drop_some(running);
         }
         loop {
-            running.do_works();
+            // What is dropped with an object adds to both lists.
             let next = running.counts.borrow_mut().pending.pop();
-            let Some(at) = next else {
-                return Ok(());
-            };
-            Self::apply(running, at as usize)?;
+            match next {
+                Some(at) => Self::apply(running, at as usize)?,
+                None if running.has_works() => running.do_works(),
+                None => return Ok(()),
+            }
         }
     }
 
@@ -348,7 +380,7 @@ impl Counts {
         if strong == 0 && weak == 0 && (!entry.is_fresh || entry.state != State::Kept) {
             return Ok(());
         }
-        let (address, glue) = (entry.address, entry.glue);
+        let (address, glue, is_fresh) = (entry.address, entry.glue, entry.is_fresh);
         // SAFETY: an object of the open pool.
         let word = unsafe { running.binding().words.at::<CountWord>(address) };
         if entry.is_shared && !entry.is_locked() {
@@ -395,12 +427,20 @@ impl Counts {
             return Ok(());
         }
         if new != old {
-            running.announce(address, size_of::<Tally>());
-            // SAFETY: as above. Others may look at the counts meanwhile, and look again when they see that they are locked.
-            unsafe {
-                let tally = tally(address);
-                AtomicU64::from_ptr(&raw mut (*tally).strong).store(new.strong, Ordering::Release);
-                AtomicU64::from_ptr(&raw mut (*tally).weak).store(new.weak, Ordering::Release);
+            // Mostly one of the two changes, and the other is not logged.
+            for (offset, old, new) in [
+                (offset_of!(Tally, strong), old.strong, new.strong),
+                (offset_of!(Tally, weak), old.weak, new.weak),
+            ] {
+                if new == old {
+                    continue;
+                }
+                if !is_fresh {
+                    running.announce(address + offset, size_of::<u64>());
+                }
+                let count = std::ptr::with_exposed_provenance_mut::<u64>(address + offset);
+                // SAFETY: as above. Others may look at the counts meanwhile, and look again when they see that they are locked.
+                unsafe { AtomicU64::from_ptr(count) }.store(new, Ordering::Release);
             }
         }
         if dies {
@@ -462,7 +502,12 @@ impl Counts {
             self.before_rollback(running);
         }
         let words = &running.binding().words;
-        for entry in &self.entries {
+        let held = if self.has_shared {
+            &self.entries[..]
+        } else {
+            &[]
+        };
+        for entry in held {
             let is_freed = matches!(entry.state, State::Freed { .. });
             if entry.held != 0 && !is_freed {
                 // SAFETY: an object of the open pool.
@@ -474,8 +519,10 @@ impl Counts {
         }
         self.entries.clear();
         self.pending.clear();
-        self.index.clear();
-        self.last = 0;
+        if !self.index.is_empty() {
+            self.index.clear();
+        }
+        (self.last, self.has_shared, self.idle) = (0, false, None);
     }
 }
 
@@ -517,6 +564,42 @@ impl Pause {
 mod tests {
     use super::*;
     use crate::described::Described;
+
+    #[test]
+    fn a_walk_along_counted_pointers_needs_two_entries() {
+        static BINDING: Binding = Binding::new("P");
+        static GLUE: Glue = Glue {
+            binding: || &BINDING,
+            describe: u64::description,
+            drop_value: |_, _| (),
+            value: (16, 8),
+        };
+        // As few objects as are looked through one by one, and more.
+        for changed in [1, FEW + 3] {
+            let mut counts = Counts::default();
+            let count = |counts: &mut Counts, object: usize, strong: i64| {
+                let at = counts.entry(64 * object, &GLUE, false);
+                counts.change(at, strong, 0);
+            };
+            (1..=changed).for_each(|object| count(&mut counts, object, 1));
+            count(&mut counts, 100, 1);
+            for object in 100..1000 {
+                count(&mut counts, object + 1, 1);
+                count(&mut counts, object, -1);
+            }
+            assert_eq!(counts.entries.len(), changed + 2);
+            // What others have changed is known still, each entry once, and each is looked at once.
+            let sum = |counts: &mut Counts, object: usize| {
+                let at = counts.find(64 * object)?;
+                Some(counts.entries[at].strong)
+            };
+            (1..=changed).for_each(|object| assert_eq!(sum(&mut counts, object), Some(1)));
+            assert_eq!(sum(&mut counts, 1000), Some(1));
+            assert_eq!(sum(&mut counts, 500), None);
+            counts.pending.sort_unstable();
+            assert!(counts.pending.iter().copied().eq(0..changed as u32 + 2));
+        }
+    }
 
     #[test]
     fn objects_are_locked_in_order_and_none_is_given_back_to_wait_for_another() {

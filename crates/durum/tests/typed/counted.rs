@@ -123,3 +123,48 @@ on_each_engine! {
         P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap();
     }
 }
+
+on_each_engine! {
+    fn a_reference_costs_a_word_of_the_log(engine) {
+        durum::pool!(P);
+
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        struct Desk {
+            kept: PRefCell<Option<Prc<u64, P>>, P>,
+            weak: PRefCell<Option<PWeak<u64, P, Local>>, P>,
+            other: PRefCell<Option<Prc<u64, P>>, P>,
+            far: PRefCell<Option<Pbox<PCell<u64, P>, P>>, P>,
+            near: PCell<u64, P>,
+        }
+
+        let logged = |transaction: &dyn Fn()| {
+            let before = durum::thread_counters().bytes_logged;
+            transaction();
+            durum::thread_counters().bytes_logged - before
+        };
+        let place = Place::new();
+        let desk = P::open::<Desk>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            *desk.kept.borrow_mut(j) = Some(Prc::new(1, j));
+            *desk.far.borrow_mut(j) = Some(Pbox::new(PCell::new(0, j), j));
+        }).unwrap();
+        let kept = desk.kept.borrow();
+        let (kept, far) = (kept.as_ref().unwrap(), desk.far.borrow());
+        let far = far.as_ref().unwrap();
+        // A word here and a word in an object.
+        let two_words = logged(&|| P::transaction(|j| {
+            desk.near.set(1, j);
+            far.set(1, j);
+        }).unwrap());
+        let reference = logged(&|| P::transaction(|j| *desk.other.borrow_mut(j) = Some(kept.pclone(j))).unwrap());
+        assert_eq!(reference, two_words);
+        let dropped = logged(&|| P::transaction(|j| *desk.other.borrow_mut(j) = None).unwrap());
+        assert_eq!(dropped, two_words);
+        let weak = logged(&|| P::transaction(|j| *desk.weak.borrow_mut(j) = Some(kept.downgrade(j))).unwrap());
+        assert_eq!(weak, two_words);
+        // One that comes and goes costs nothing at all.
+        let nothing = logged(&|| P::transaction(|j| drop(kept.pclone(j))).unwrap());
+        assert_eq!(nothing, 0);
+    }
+}
