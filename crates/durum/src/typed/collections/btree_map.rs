@@ -192,18 +192,20 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     }
 
     /// The way to the entry of a key, or else to the gap for it; and whether there is such an entry.
-    fn path_to<Q>(&self, key: &Q) -> (Path<K, V>, bool)
+    ///
+    /// `path` is empty. Filled where it is: to move one takes as long as to find a short one.
+    #[inline]
+    fn go_to<Q>(&self, key: &Q, path: &mut Path<K, V>) -> bool
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
     {
-        let mut path = Path::new();
         let mut next = self.root();
         while let Some(node) = next {
             match search(node, key) {
                 Ok(at) => {
                     path.push(node, at);
-                    return (path, true);
+                    return true;
                 }
                 Err(at) => {
                     path.push(node, at);
@@ -211,7 +213,7 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
                 }
             }
         }
-        (path, false)
+        false
     }
 
     /// The value of a key.
@@ -261,14 +263,12 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
 
     /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
     pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
-        let running = j.running();
-        match self.path_to(&key) {
-            (path, true) => Some(path.entry().replace_value(value, running)),
-            (gap, false) => {
-                self.put(gap, key, value, running);
-                None
-            }
+        let (running, mut path) = (j.running(), Path::new());
+        if self.go_to(&key, &mut path) {
+            return Some(path.entry().replace_value(value, running));
         }
+        self.put(&mut path, key, value, running);
+        None
     }
 
     /// Takes the value of a key out.
@@ -287,15 +287,17 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         K: Borrow<Q>,
         Q: Ord + ?Sized,
     {
-        let (mut path, is_there) = self.path_to(key);
-        is_there.then(|| self.take(&mut path, running::<P>()))
+        let mut path = Path::new();
+        self.go_to(key, &mut path)
+            .then(|| self.take(&mut path, running::<P>()))
     }
 
     /// Where the entry of a key is or would be.
     pub fn entry<'a>(&'a mut self, key: K, j: &'a Journal<P>) -> Entry<'a, K, V, P> {
-        match self.path_to(&key) {
-            (path, true) => Entry::Occupied(OccupiedEntry::new(self, path, j.running())),
-            (gap, false) => Entry::Vacant(VacantEntry::new(self, gap, key, j.running())),
+        let mut path = Path::new();
+        match self.go_to(&key, &mut path) {
+            true => Entry::Occupied(OccupiedEntry::new(self, path, j.running())),
+            false => Entry::Vacant(VacantEntry::new(self, path, key, j.running())),
         }
     }
 

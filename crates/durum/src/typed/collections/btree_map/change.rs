@@ -18,7 +18,7 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     /// Puts an entry into a gap.
     pub(super) fn put(
         &mut self,
-        mut gap: Path<K, V>,
+        gap: &mut Path<K, V>,
         key: K,
         value: V,
         running: &Running,
@@ -31,7 +31,7 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
             gap.push(leaf, 0);
         }
         if gap.end().node.is_full() {
-            self.make_room(&mut gap, running);
+            self.make_room(gap, running);
         }
         let Step { node, at } = gap.end();
         node.announce_room(1, running);

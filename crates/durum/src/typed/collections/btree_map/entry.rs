@@ -153,8 +153,8 @@ impl<'a, K: PSafe, V: PSafe, P: PoolType> VacantEntry<'a, K, V, P> {
     }
 
     /// Inserts an entry. The value can be changed.
-    pub fn insert(self, value: V) -> &'a mut V {
-        let place = self.map.put(self.gap, self.key, value, self.running);
+    pub fn insert(mut self, value: V) -> &'a mut V {
+        let place = self.map.put(&mut self.gap, self.key, value, self.running);
         // SAFETY: the new entry, borrowed as the map is.
         unsafe { place.value_to_change(self.running) }
     }

@@ -54,6 +54,7 @@ impl Order {
     }
 
     /// Moves what stands at one place of the order to another one.
+    #[inline]
     fn moved(self, from: usize, to: usize) -> Self {
         let before = |at: usize| (1u64 << (4 + 4 * at)) - 1;
         let slot = self.slot(from) as u64;
@@ -62,6 +63,7 @@ impl Order {
     }
 
     /// The first vacant slot becomes that of the entry at `at`.
+    #[inline]
     fn inserted(self, at: usize) -> Self {
         let len = self.len();
         self.moved(len, at).with_len(len + 1)
@@ -291,6 +293,7 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
     }
 
     /// Prepares the node for `count` more entries, with the children behind them.
+    #[inline]
     pub(super) fn announce_room(self, count: usize, running: &Running) {
         let (order, len) = (self.order(), self.len());
         self.announce_order(running);
@@ -313,6 +316,7 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
         }
     }
 
+    #[inline]
     fn announce_order(self, running: &Running) {
         running.announce(self.address, size_of::<Order>());
     }

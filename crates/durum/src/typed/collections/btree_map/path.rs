@@ -2,6 +2,8 @@
 //!
 //! Between any two neighbouring entries of a tree there is exactly one gap of a leaf, and one before the first entry and behind the last one.
 
+use arrayvec::ArrayVec;
+
 use super::node::{Node, Place};
 use crate::typed::psafe::PSafe;
 
@@ -14,10 +16,8 @@ pub(super) struct Step<K, V> {
     pub(super) at: usize,
 }
 
-pub(super) struct Path<K, V> {
-    steps: [Step<K, V>; LEVELS_MAX],
-    len: usize,
-}
+/// Room for the longest one, of which only what is used is ever touched: most have a few steps.
+pub(super) struct Path<K, V>(ArrayVec<Step<K, V>, LEVELS_MAX>);
 
 impl<K, V> Clone for Step<K, V> {
     fn clone(&self) -> Self {
@@ -29,20 +29,13 @@ impl<K, V> Copy for Step<K, V> {}
 
 impl<K, V> Clone for Path<K, V> {
     fn clone(&self) -> Self {
-        Self { ..*self }
+        Self(self.0.clone())
     }
 }
 
 impl<K: PSafe, V: PSafe> Path<K, V> {
     pub(super) fn new() -> Self {
-        let none = Step {
-            node: Node::at(0, 0),
-            at: 0,
-        };
-        Self {
-            steps: [none; LEVELS_MAX],
-            len: 0,
-        }
+        Self(ArrayVec::new_const())
     }
 
     /// To the gap before the first entry under `root`.
@@ -76,43 +69,41 @@ impl<K: PSafe, V: PSafe> Path<K, V> {
         }
     }
 
+    #[inline]
     pub(super) fn push(&mut self, node: Node<K, V>, at: usize) {
-        self.steps[self.len] = Step { node, at };
-        self.len += 1;
+        self.0.push(Step { node, at });
     }
 
     /// The tree has a new root, with one child so far.
     pub(super) fn push_root(&mut self, node: Node<K, V>) {
-        self.steps.copy_within(..self.len, 1);
-        self.steps[0] = Step { node, at: 0 };
-        self.len += 1;
+        self.0.insert(0, Step { node, at: 0 });
     }
 
     /// The root's only child is the root now, if there is one.
     pub(super) fn pop_root(&mut self) {
-        self.steps.copy_within(1..self.len, 0);
-        self.len -= 1;
+        self.0.remove(0);
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     pub(super) fn step(&self, level: usize) -> Step<K, V> {
-        self.steps[level]
+        self.0[level]
     }
 
     pub(super) fn step_mut(&mut self, level: usize) -> &mut Step<K, V> {
-        &mut self.steps[level]
+        &mut self.0[level]
     }
 
     /// The last step, of a path that has any.
     pub(super) fn end(&self) -> Step<K, V> {
-        self.steps[self.len - 1]
+        self.0[self.0.len() - 1]
     }
 
     pub(super) fn end_mut(&mut self) -> &mut Step<K, V> {
-        &mut self.steps[self.len - 1]
+        let end = self.0.len() - 1;
+        &mut self.0[end]
     }
 
     /// The entry that it leads to.
@@ -123,20 +114,19 @@ impl<K: PSafe, V: PSafe> Path<K, V> {
 
     /// From a gap to the entry behind it. If there is none it stays.
     pub(super) fn go_to_entry_behind(&mut self) -> bool {
-        let level = (0..self.len).rev().find(|level| {
-            let Step { node, at } = self.steps[*level];
-            at < node.len()
-        });
-        self.len = level.map_or(self.len, |level| level + 1);
+        let level = self.0.iter().rposition(|step| step.at < step.node.len());
+        if let Some(level) = level {
+            self.0.truncate(level + 1);
+        }
         level.is_some()
     }
 
     /// From a gap to the entry before it. If there is none it stays.
     pub(super) fn go_to_entry_before(&mut self) -> bool {
-        let level = (0..self.len).rev().find(|level| self.steps[*level].at > 0);
+        let level = self.0.iter().rposition(|step| step.at > 0);
         if let Some(level) = level {
-            self.steps[level].at -= 1;
-            self.len = level + 1;
+            self.0[level].at -= 1;
+            self.0.truncate(level + 1);
         }
         level.is_some()
     }
@@ -181,6 +171,6 @@ impl<K: PSafe, V: PSafe> Path<K, V> {
 
     /// Where the gap is among those of the tree, for comparisons.
     pub(super) fn position(&self) -> impl Iterator<Item = usize> {
-        self.steps[..self.len].iter().map(|step| step.at)
+        self.0.iter().map(|step| step.at)
     }
 }
