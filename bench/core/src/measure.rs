@@ -102,6 +102,15 @@ impl Meter {
         }
     }
 
+    /// Of so many operations, the first in a new store, how many go before the batch. Where instructions are counted one by one, batches are so small that what a thread
+    /// and a store do once, registering types and making logs and slabs, would be most of them.
+    pub fn warm_up(&self, ops: usize) -> usize {
+        match self.marks {
+            Some(_) => ops / 2,
+            None => 0,
+        }
+    }
+
     /// Runs a batch of `ops` operations.
     pub fn measure<R>(&mut self, ops: usize, batch: impl FnOnce() -> R) -> (Sample, R) {
         let counts = count::thread_counters();

@@ -168,7 +168,8 @@ impl<P: PoolType> side::List for Open<Ends<P>, P> {
             let popped = P::transaction(|j| {
                 let mut head = ends.head.borrow_mut(j);
                 let first = head.take()?;
-                let next = first.next.take(j);
+                // Another reference, so that nothing is written to the node that goes.
+                let next = first.next.borrow().as_ref().map(|next| next.pclone(j));
                 if next.is_none() {
                     *ends.tail.borrow_mut(j) = None;
                 }
