@@ -444,3 +444,27 @@ on_each_engine! {
         assert_eq!((large.first.get(), large.rest[1000]), (0, 0));
     }
 }
+
+on_each_engine! {
+    fn a_value_without_bytes_is_written_to(engine) {
+        durum::pool!(P);
+
+        #[derive(PSafe, Root)]
+        #[repr(C)]
+        struct Desk {
+            none: PRefCell<[Pbox<u64, P>; 0], P>,
+            some: PRefCell<Option<Pbox<u64, P>>, P>,
+        }
+
+        let place = Place::new();
+        let desk = P::open::<Desk>(&place.path, options(engine)).unwrap();
+        P::transaction(|j| {
+            let mut none = desk.none.borrow_mut(j);
+            none.reverse();
+            *desk.some.borrow_mut(j) = Some(Pbox::new(1, j));
+            none.reverse();
+        })
+        .unwrap();
+        assert_eq!(desk.some.borrow().as_deref(), Some(&1));
+    }
+}
