@@ -537,13 +537,16 @@ impl Running {
 
     #[inline(always)]
     pub(crate) fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
-        if self.tasks.get() != 0 || self.balance.get() != 0 {
-            // Most transactions write to what is in cells, and do no more.
-            if self.tasks.get() > LOOKS || self.open().limbo.len() > 0 {
-                return self.commit_more(transaction);
-            }
-            self.check_balance();
+        if self.tasks.get() == 0 && self.balance.get() == 0 {
+            let result = transaction.commit();
+            self.depth.set(0);
+            return result;
         }
+        // Most others write to what is in cells, and do no more.
+        if self.tasks.get() > LOOKS || self.open().limbo.len() > 0 {
+            return self.commit_more(transaction);
+        }
+        self.check_balance();
         let result = transaction.commit();
         self.end_of_commit(&result);
         result
