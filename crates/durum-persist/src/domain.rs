@@ -109,6 +109,11 @@ fn temporary_file(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether a file is kept in memory by tmpfs.
+pub(crate) fn is_tmpfs(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as u64 == TMPFS_MAGIC)
+}
+
 fn maps_synchronously(file: &File) -> bool {
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
     // SAFETY: a new mapping at an address of the kernel's choice; nobody touches its memory.

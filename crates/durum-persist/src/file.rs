@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::inject::{self, Operation};
 use crate::record::hook::{self, Name};
-use crate::{Site, count, delay};
+use crate::{Site, count, delay, large};
 
 /// An open file on media. Clones share the descriptor, which is close-on-exec.
 #[derive(Clone, Debug)]
@@ -125,19 +125,43 @@ impl MediaFile {
     /// # Errors
     /// `StorageFull` if the space is not there; the length is then as before.
     pub fn allocate(&self, len: u64, site: Site) -> io::Result<()> {
+        self.allocate_by(len, site, || self.reserve(len))
+    }
+
+    /// As [`allocate`](Self::allocate), for bytes that are about to be used, most of them. A file that is kept in memory gets large pages for them where the system
+    /// has some: they are made in less time, and so are their page tables. All of them then count as written: to look for what was
+    /// ([`lseek`](https://man7.org/linux/man-pages/man2/lseek.2.html) with `SEEK_DATA`) finds everything.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub fn allocate_large(&self, len: u64, site: Site) -> io::Result<()> {
+        self.allocate_by(len, site, || {
+            let old_len = self.len()?;
+            large::make(&self.inner.file, old_len..len);
+            // Whoever maps the file stores to what it finds there: only now is it known that the space is.
+            self.reserve(len).inspect_err(|_| {
+                // The promise of the error; it gives pages back, too. Should this fail, a longer file of zeros is harmless.
+                let _ = self.inner.file.set_len(old_len);
+            })
+        })
+    }
+
+    fn allocate_by(
+        &self,
+        len: u64,
+        site: Site,
+        reserve: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         inject::check(Operation::Grow, &self.inner.path)?;
-        hook::file(
-            || match rustix::fs::fallocate(
-                &self.inner.file,
-                rustix::fs::FallocateFlags::empty(),
-                0,
-                len,
-            ) {
-                Err(rustix::io::Errno::OPNOTSUPP) => self.allocate_by_writing(len),
-                result => result.map_err(io::Error::from),
-            },
-            |active, ()| active.allocated(self, len, site),
-        )
+        hook::file(reserve, |active, ()| active.allocated(self, len, site))
+    }
+
+    fn reserve(&self, len: u64) -> io::Result<()> {
+        let flags = rustix::fs::FallocateFlags::empty();
+        match rustix::fs::fallocate(&self.inner.file, flags, 0, len) {
+            Err(rustix::io::Errno::OPNOTSUPP) => self.allocate_by_writing(len),
+            result => result.map_err(io::Error::from),
+        }
     }
 
     /// For file systems without fallocate: writes zeros past the end. Holes before the end stay holes; files

@@ -103,6 +103,7 @@ mod delay;
 pub mod domain;
 pub mod file;
 pub mod inject;
+mod large;
 pub mod line;
 pub mod record;
 pub mod simulate;

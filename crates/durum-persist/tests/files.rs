@@ -1,6 +1,7 @@
 //! File operations: what they do, what they count, and that injected failures reach the caller.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 
 use durum_persist::file::{self, MediaFile};
 use durum_persist::inject::{self, Operation};
@@ -63,6 +64,47 @@ fn files_are_created_written_read_and_named() {
     );
 }
 
+/// On tmpfs, where large pages are, and elsewhere, where none are.
+#[test]
+fn large_allocations_are_zero_and_have_all_their_space() {
+    const LEN: u64 = (9 << 20) + 5000;
+    for dir in [tempfile::tempdir_in("/dev/shm"), tempfile::tempdir()] {
+        let dir = dir.unwrap();
+        let path = dir.path().join("a");
+        let file = MediaFile::create_new(&path).unwrap();
+        file.write_all_at(b"kept", 100).unwrap();
+        file.allocate_large(LEN, SITE).unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!(metadata.len(), LEN);
+        assert!(metadata.blocks() * 512 >= LEN, "{}", metadata.blocks());
+        let mut bytes = vec![1; LEN as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes[100..104], b"kept");
+        bytes[100..104].fill(0);
+        assert!(bytes.iter().all(|byte| *byte == 0));
+        file.allocate_large(100, SITE).unwrap();
+        assert_eq!(file.len().unwrap(), LEN, "allocation never shortens");
+    }
+}
+
+#[test]
+fn a_large_allocation_that_does_not_fit_changes_nothing() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("a");
+    let file = MediaFile::create_new(&path).unwrap();
+    file.allocate_large(3 << 20, SITE).unwrap();
+    let before = std::fs::metadata(&path).unwrap();
+    // More than the file system has, and more than a file may have.
+    for len in [1 << 50, u64::MAX >> 1, u64::MAX] {
+        file.allocate_large(len, SITE).unwrap_err();
+        let after = std::fs::metadata(&path).unwrap();
+        assert_eq!(
+            (after.len(), after.blocks()),
+            (before.len(), before.blocks())
+        );
+    }
+}
+
 #[test]
 fn clones_share_the_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -101,6 +143,7 @@ fn a_full_disk_can_be_injected_at_every_growth() {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::StorageFull)
     };
     full(file.allocate(1000, SITE));
+    full(file.allocate_large(5 << 20, SITE));
     full(file.set_len(101));
     full(file.write_all_at(&[1; 2], 99));
     full(MediaFile::create_new(&dir.path().join("b")).map(drop));

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
+use durum_format::{UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 use memmap2::MmapMut;
@@ -19,6 +19,9 @@ use crate::registry::is_full;
 pub(crate) const PUDDLE_DIRECTORY: &str = "puddles";
 /// The directory of logs that failed validation.
 pub(crate) const QUARANTINE_DIRECTORY: &str = "quarantine";
+
+/// Puddles of objects from this size on get large pages: of what a store begins with, little may ever be used.
+const LARGE_MIN: u64 = 2 * UNIT;
 
 const CREATION: Site = Site("new puddle");
 const CREATION_NAME: Site = Site("new puddle's name");
@@ -91,7 +94,11 @@ pub(crate) fn create(store: &Path, header: &PuddleHeader) -> Result<MediaFile> {
 }
 
 fn fill(file: &MediaFile, header: &PuddleHeader) -> io::Result<()> {
-    file.allocate(header.file_size(), CREATION)?;
+    // Of a log most is never used, and recovery asks the file system which part was.
+    match header.kind.holds_objects() && header.size >= LARGE_MIN {
+        true => file.allocate_large(header.file_size(), CREATION)?,
+        false => file.allocate(header.file_size(), CREATION)?,
+    }
     file.write_all_at(&puddle::encode(header), 0)?;
     // ORDER: header and length are durable before the registry names the puddle; else a crash leaves a
     // registered puddle that no opener accepts.
