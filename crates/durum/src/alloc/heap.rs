@@ -406,6 +406,13 @@ impl PuddleHeap {
             .is_some_and(|slab| slab.address == address && !slab.published.load(Ordering::Relaxed))
     }
 
+    /// Gives `each` the slabs of a class.
+    pub(super) fn slabs_of(&self, class: Class, mut each: impl FnMut(&Arc<Slab>)) {
+        let inner = self.lock();
+        let slabs = inner.slabs.values();
+        slabs.filter(|slab| slab.class == class).for_each(&mut each);
+    }
+
     /// Marks a live object extent as being freed: its position and granules.
     pub(super) fn begin_free_object(&self, puddle: &Puddle, address: usize) -> Option<usize> {
         let mut inner = self.lock();

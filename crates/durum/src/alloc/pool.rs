@@ -1,6 +1,5 @@
 //! Finding room in a pool: slabs owned by threads, slabs with room that nobody owns, puddles, growth.
 
-use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use durum_format::puddle;
 use durum_format::{GRANULE, UNIT, extent};
 use durum_service::PuddleOwner;
+use rustc_hash::FxHashMap;
 
 use super::heap::{LARGE_GRANULES, PuddleHeap};
 use super::slab::{Class, Slab};
@@ -30,7 +30,7 @@ const DOUBLED_MAX: u64 = 32 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct PoolHeap {
     /// Slabs that have room and no owner.
-    with_room: Mutex<HashMap<Class, Vec<Arc<Slab>>>>,
+    with_room: Mutex<FxHashMap<Class, Vec<Arc<Slab>>>>,
     /// Slabs that were seen empty without an owner: the next commits give their extents back.
     empty: Mutex<Vec<Arc<Slab>>>,
     /// Whether `empty` is worth a look.
@@ -256,8 +256,18 @@ impl PoolInner {
     fn new_slab(&self, class: Class) -> Result<(Arc<Slab>, usize)> {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = (geometry.extent_size / GRANULE) as usize;
-        let (puddle, found) =
-            self.place(granules, |puddle, heap| heap.reserve_slab(puddle, class))?;
+        let take = |puddle: &Puddle, heap: &PuddleHeap| heap.reserve_slab(puddle, class);
+        let (puddle, found) = match self.place_here(granules, take)?.1 {
+            Some(placed) => placed,
+            None => {
+                // Before it grows the pool uses what little room its slabs have.
+                self.list_any_room(class);
+                match self.listed_element(class) {
+                    Some(found) => return Ok(found),
+                    None => self.place(granules, take)?,
+                }
+            }
+        };
         // SAFETY: puddles live while their store is open, and the pool is.
         write_slab_header(unsafe { puddle.as_ref() }, &found.0);
         Ok(found)
@@ -297,31 +307,33 @@ impl PoolInner {
         Ok(heap)
     }
 
+    /// Offers every slab of a class that has any room.
+    #[cold]
+    fn list_any_room(&self, class: Class) {
+        let mut found = Vec::new();
+        let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        for heap in puddles.iter().filter_map(|puddle| puddle.heap.get()) {
+            heap.slabs_of(class, |slab| {
+                if slab.wants_listing_with_any_room() {
+                    found.push(slab.clone());
+                }
+            });
+        }
+        drop(puddles);
+        found.into_iter().for_each(|slab| self.list(slab));
+    }
+
     /// Finds a puddle where `take` succeeds; the pool grows if there is none.
     pub(super) fn place<R>(
         &self,
         granules: usize,
         mut take: impl FnMut(&Puddle, &PuddleHeap) -> Option<R>,
     ) -> Result<(NonNull<Puddle>, R)> {
-        'again: loop {
-            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
-            let known = puddles.len();
-            // In one go, and without counting references: each atomic operation waits for the last commit's fence.
-            for puddle in puddles.iter() {
-                let Some(heap) = puddle.heap.get() else {
-                    // Not under the lock: who loads heaps may be waiting for it.
-                    let puddle = puddle.clone();
-                    drop(puddles);
-                    self.heap_of(&puddle)?;
-                    continue 'again;
-                };
-                if heap.may_fit(granules)
-                    && let Some(taken) = take(puddle, heap)
-                {
-                    return Ok((NonNull::from(&**puddle), taken));
-                }
+        loop {
+            let (known, placed) = self.place_here(granules, &mut take)?;
+            if let Some(placed) = placed {
+                return Ok(placed);
             }
-            drop(puddles);
             let _once = self
                 .heap
                 .resize
@@ -337,6 +349,33 @@ impl PoolInner {
                 continue;
             }
             self.grow(granules)?;
+        }
+    }
+
+    /// Finds a puddle where `take` succeeds, if there is one among those that the pool has: how many these are.
+    fn place_here<R>(
+        &self,
+        granules: usize,
+        mut take: impl FnMut(&Puddle, &PuddleHeap) -> Option<R>,
+    ) -> Result<(usize, Option<(NonNull<Puddle>, R)>)> {
+        'again: loop {
+            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+            // In one go, and without counting references: each atomic operation waits for the last commit's fence.
+            for puddle in puddles.iter() {
+                let Some(heap) = puddle.heap.get() else {
+                    // Not under the lock: who loads heaps may be waiting for it.
+                    let puddle = puddle.clone();
+                    drop(puddles);
+                    self.heap_of(&puddle)?;
+                    continue 'again;
+                };
+                if heap.may_fit(granules)
+                    && let Some(taken) = take(puddle, heap)
+                {
+                    return Ok((puddles.len(), Some((NonNull::from(&**puddle), taken))));
+                }
+            }
+            return Ok((puddles.len(), None));
         }
     }
 

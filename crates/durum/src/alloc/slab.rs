@@ -40,10 +40,22 @@ pub(crate) struct Slab {
     pub(super) listed: AtomicBool,
     /// Elements that are not busy; exact when nobody is in between.
     free: AtomicU32,
-    busy: Box<[AtomicU64]>,
-    freeing: Box<[AtomicU64]>,
+    words: Box<[Word]>,
     this: Weak<Slab>,
 }
+
+/// The bits of 64 elements, side by side: who frees an element looks at both.
+#[derive(Debug)]
+struct Word {
+    busy: AtomicU64,
+    freeing: AtomicU64,
+}
+
+/// A slab is offered to others when this part of it is free. If one element were enough, threads would go from slab to slab for one element
+/// at a time where a program frees here and there: each change takes some atomic operations, which wait for the last commit's fence, and new neighbours would
+/// lie in different slabs, so that a commit would change as many bitmaps and lines as it makes objects. What is free below that is used before a
+/// pool grows.
+const OFFERED_PART: u32 = 8;
 
 fn bit(index: usize) -> (usize, u64) {
     (index / 64, 1 << (index % 64))
@@ -79,10 +91,12 @@ impl Slab {
             owned: AtomicBool::new(false),
             listed: AtomicBool::new(false),
             free: AtomicU32::new(capacity as u32 - taken),
-            busy: (0..words)
-                .map(|word| AtomicU64::new(set(word) | beyond(capacity, word)))
+            words: (0..words)
+                .map(|word| Word {
+                    busy: AtomicU64::new(set(word) | beyond(capacity, word)),
+                    freeing: AtomicU64::new(0),
+                })
                 .collect(),
-            freeing: (0..words).map(|_| AtomicU64::new(0)).collect(),
             this: this.clone(),
         })
     }
@@ -123,7 +137,7 @@ impl Slab {
     /// Takes a free element, and tells whether the slab was empty before. Owner only. `is_alone`: no other thread changes the slab meanwhile
     /// ([`PoolInner::try_alone`](crate::pool::PoolInner::try_alone)).
     pub(super) fn reserve(&self, is_alone: bool) -> Option<(usize, bool)> {
-        for (word, busy) in self.busy.iter().enumerate() {
+        for (word, Word { busy, .. }) in self.words.iter().enumerate() {
             let seen = busy.load(Ordering::Relaxed);
             if seen == !0 {
                 continue;
@@ -147,25 +161,25 @@ impl Slab {
     /// Marks a live element as being freed; false if it is not live.
     pub(super) fn begin_free(&self, index: usize, is_alone: bool) -> bool {
         let (word, mask) = bit(index);
-        self.busy[word].load(Ordering::Relaxed) & mask != 0
-            && set(&self.freeing[word], mask, is_alone, Ordering::Relaxed) & mask == 0
+        self.words[word].busy.load(Ordering::Relaxed) & mask != 0
+            && set(&self.words[word].freeing, mask, is_alone, Ordering::Relaxed) & mask == 0
     }
 
     /// The transaction that wanted to free it is rolled back.
     pub(super) fn cancel_free(&self, index: usize) {
         let (word, mask) = bit(index);
-        self.freeing[word].fetch_and(!mask, Ordering::Relaxed);
+        self.words[word].freeing.fetch_and(!mask, Ordering::Relaxed);
     }
 
     /// The element may be reserved again: its free is durable, or its allocation never will be. Tells whether the slab
     /// is empty now.
     pub(super) fn release(&self, index: usize, is_alone: bool) -> bool {
         let (word, mask) = bit(index);
-        if self.freeing[word].load(Ordering::Relaxed) & mask != 0 {
-            clear(&self.freeing[word], mask, is_alone, Ordering::Relaxed);
+        if self.words[word].freeing.load(Ordering::Relaxed) & mask != 0 {
+            clear(&self.words[word].freeing, mask, is_alone, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `reserve`.
-        clear(&self.busy[word], mask, is_alone, Ordering::Release);
+        clear(&self.words[word].busy, mask, is_alone, Ordering::Release);
         // Wrapping: whoever took the element just now may have counted before us.
         self.count(1, is_alone).wrapping_add(1) == self.geometry.capacity as u32
     }
@@ -185,7 +199,9 @@ impl Slab {
     /// Whether the element is allocated or reserved, and not being freed.
     pub(super) fn is_live(&self, index: usize) -> bool {
         let (word, mask) = bit(index);
-        self.busy[word].load(Ordering::Relaxed) & !self.freeing[word].load(Ordering::Relaxed) & mask
+        self.words[word].busy.load(Ordering::Relaxed)
+            & !self.words[word].freeing.load(Ordering::Relaxed)
+            & mask
             != 0
     }
 
@@ -196,9 +212,19 @@ impl Slab {
         self.wants_listing()
     }
 
-    /// True for the one caller that has to put the slab into the pool's list.
+    /// True for the one caller that has to put the slab into the pool's list, because there is enough room in it.
     pub(super) fn wants_listing(&self) -> bool {
-        self.free.load(Ordering::SeqCst) > 0
+        let capacity = self.geometry.capacity as u32;
+        self.wants_listing_with((capacity / OFFERED_PART).max(1))
+    }
+
+    /// The same, if there is any room. For slabs that every commit knows: what a running transaction makes is its own.
+    pub(super) fn wants_listing_with_any_room(&self) -> bool {
+        self.published.load(Ordering::Relaxed) && self.wants_listing_with(1)
+    }
+
+    fn wants_listing_with(&self, room: u32) -> bool {
+        self.free.load(Ordering::SeqCst) >= room
             && !self.owned.load(Ordering::SeqCst)
             && !self.listed.load(Ordering::SeqCst)
             && !self.listed.swap(true, Ordering::SeqCst)
@@ -206,7 +232,7 @@ impl Slab {
 
     /// Takes the whole slab out of use if it is empty: after this no reservation succeeds, also by its owner.
     pub(super) fn retire(&self) -> bool {
-        for (word, busy) in self.busy.iter().enumerate() {
+        for (word, Word { busy, .. }) in self.words.iter().enumerate() {
             let empty = beyond(self.geometry.capacity as usize, word);
             if busy
                 .compare_exchange(empty, !0, Ordering::AcqRel, Ordering::Relaxed)
@@ -222,7 +248,7 @@ impl Slab {
             self.free
                 .compare_exchange(capacity, 0, Ordering::SeqCst, Ordering::Relaxed);
         if all_counted.is_err() {
-            self.empty_words(self.busy.len());
+            self.empty_words(self.words.len());
         }
         all_counted.is_ok()
     }
@@ -232,11 +258,11 @@ impl Slab {
         // Before the words are: from then on others reserve, and count what they take from this.
         self.free
             .store(self.geometry.capacity as u32, Ordering::SeqCst);
-        self.empty_words(self.busy.len());
+        self.empty_words(self.words.len());
     }
 
     fn empty_words(&self, count: usize) {
-        for (word, busy) in self.busy[..count].iter().enumerate() {
+        for (word, Word { busy, .. }) in self.words[..count].iter().enumerate() {
             busy.store(
                 beyond(self.geometry.capacity as usize, word),
                 Ordering::Release,
@@ -309,6 +335,40 @@ mod tests {
             }
             assert!(slab.is_empty());
         }
+    }
+
+    #[test]
+    fn a_slab_is_offered_once_enough_of_it_is_free() {
+        for element_size in [8, 64, 152, 256] {
+            let slab = slab(element_size);
+            let mut taken = Vec::new();
+            while let Some((index, _)) = slab.reserve(false) {
+                taken.push(index);
+            }
+            let enough = (taken.len() / OFFERED_PART as usize).max(1);
+            for (count, index) in taken.into_iter().enumerate() {
+                slab.release(index, false);
+                assert_eq!(slab.wants_listing(), count + 1 == enough, "{count}");
+            }
+            slab.listed.store(false, Ordering::SeqCst);
+            slab.owned.store(true, Ordering::SeqCst);
+            assert!(!slab.wants_listing() && !slab.wants_listing_with_any_room());
+            // What no commit has made known is its maker's, however much room it has.
+            slab.published.store(false, Ordering::SeqCst);
+            slab.owned.store(false, Ordering::SeqCst);
+            assert!(!slab.wants_listing_with_any_room() && slab.wants_listing());
+        }
+    }
+
+    #[test]
+    fn any_room_is_offered_if_it_is_asked_for() {
+        let slab = slab(8);
+        while slab.reserve(false).is_some() {}
+        assert!(!slab.wants_listing_with_any_room(), "it has none");
+        slab.release(3, false);
+        assert!(!slab.wants_listing());
+        assert!(slab.wants_listing_with_any_room());
+        assert!(!slab.wants_listing_with_any_room(), "once");
     }
 
     #[test]

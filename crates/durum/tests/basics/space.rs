@@ -60,6 +60,39 @@ fn who_leaves_a_store_gives_back_its_slabs() {
     allocate();
 }
 
+/// A slab is offered to threads when a part of it is free. What is free in slabs below that is taken before a pool grows.
+#[test]
+fn a_pool_does_not_grow_while_its_slabs_have_any_room() {
+    const SLAB: usize = 16 << 10;
+    let fixture = Fixture::with(StoreOptions::new(), pool_options());
+    let pool = fixture.pool();
+    fixture.root();
+    let allocate = || {
+        let object = pool.transaction(|tx| tx.alloc_bytes(pool, 0, 200, 8));
+        object.unwrap()
+    };
+    let mut objects = Vec::new();
+    while pool.usage().unwrap().free_bytes >= SLAB {
+        objects.push(allocate());
+    }
+    let before = pool.usage().unwrap();
+    // One or two of the 81 elements that each slab has.
+    let freed = objects.iter().step_by(50);
+    let count = freed.len();
+    for object in freed {
+        pool.transaction(|tx| unsafe { tx.free(*object) }).unwrap();
+    }
+    for _ in 0..count {
+        allocate();
+    }
+    assert_eq!(pool.usage().unwrap(), before);
+    // One slab may have had room before.
+    for _ in 0..81 {
+        allocate();
+    }
+    assert!(pool.usage().unwrap().puddles > before.puddles);
+}
+
 /// What was asked for stays while objects come and go, and goes when the pool is closed.
 #[test]
 fn reserved_room_is_there_until_the_pool_is_closed() {
