@@ -5,12 +5,13 @@
 use std::sync::OnceLock;
 
 use arrayvec::ArrayVec;
-use durum_persist::line::{LINE, prefetch};
+use durum_persist::line::{LINE, prefetch, prefetch_to_write};
 
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
 use crate::media::{Leaf, Media, Record, SLOTS};
 use crate::sorted::Sorted;
+use crate::tree::slot_of;
 
 const CHUNK_MAX: usize = 128;
 
@@ -148,6 +149,29 @@ impl Entries {
             self.key(index)
         });
         found.ok().map(|index| self.records[index])
+    }
+
+    /// The place of a key, which is about to be written: if it has a record, that is freed and its slot changes, and these places are fetched together with the record's key.
+    #[inline]
+    pub(crate) fn find_to_write(
+        &self,
+        media: &Media,
+        keys: &Keys,
+        leaf: *mut Leaf,
+        key: &[u8],
+    ) -> Result<usize, usize> {
+        if let Keys::Custom(_) = keys {
+            // Most of those that are compared are others.
+            return self.find(keys, key);
+        }
+        self.order.find(keys, key, |index| {
+            // SAFETY: entered records are live.
+            unsafe { media.pool().prefetch_free(self.records[index].cast()) };
+            prefetch_to_write(slot_of(leaf, self.slot(index)).addr());
+            // Where the leaf's marks are.
+            prefetch(leaf.addr());
+            self.key(index)
+        })
     }
 
     pub(crate) fn insert(&mut self, keys: &Keys, index: usize, record: *mut Record, slot: usize) {

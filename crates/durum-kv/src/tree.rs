@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use durum::Tx;
+use durum_persist::line::prefetch_to_write;
 
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
@@ -167,7 +168,8 @@ impl Tree {
         readers: &Readers,
     ) -> Result<()> {
         let at = self.index.find(&self.keys, key);
-        match self.entries_to_search(at)?.find(&self.keys, key) {
+        let (entries, leaf) = (self.entries_to_search(at)?, self.index.node(at).leaf);
+        match entries.find_to_write(&self.media, &self.keys, leaf, key) {
             Ok(index) => self.supersede(tx, at, index, key, Some(value), sequence, readers),
             Err(index) => self.insert(tx, at, index, key, value, sequence),
         }
@@ -213,10 +215,11 @@ impl Tree {
             self.split(tx, at, index, key)?;
             return self.put(tx, key, value, sequence, &Readers::default());
         };
+        let leaf = self.index.node(at).leaf;
+        prefetch_to_write(slot_of(leaf, slot).addr());
         let record =
             self.media
                 .alloc_record(tx, key, Some(value), sequence, std::ptr::null_mut())?;
-        let leaf = self.index.node(at).leaf;
         store(tx, slot_of(leaf, slot), record)?;
         self.shape += 1;
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
@@ -496,7 +499,7 @@ pub(crate) unsafe fn visible(mut record: *const Record, sequence: u64) -> Option
     }
 }
 
-fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
+pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
     // SAFETY: the leaf is live, and slots are below SLOTS.
     unsafe { (&raw mut (*leaf).slots).cast::<*mut Record>().add(slot) }
 }

@@ -652,6 +652,27 @@ impl Pool {
         puddle.pool_key == self.inner.key && puddle.holds(address, len)
     }
 
+    /// Fetches to the caches what [`Tx::free`](crate::Tx::free) of this object will look at. For a program that knows early what it is going to free: it waits
+    /// for each of these places otherwise, for one after the other.
+    ///
+    /// # Safety
+    /// The object is allocated.
+    #[doc(hidden)]
+    #[inline]
+    pub unsafe fn prefetch_free(&self, object: *const u8) {
+        let address = object.addr();
+        let Some(puddle) = puddle_at(address) else {
+            return;
+        };
+        // SAFETY: as above.
+        let puddle = unsafe { puddle.as_ref() };
+        if let Some(heap) = puddle.heap.get()
+            && let Some(slab) = heap.slab_at(puddle, address)
+        {
+            slab.prefetch_free(address, puddle.home_offset());
+        }
+    }
+
     /// The id of a described type, registered with the pool's store. For types that were declared in another language.
     #[doc(hidden)]
     #[inline]

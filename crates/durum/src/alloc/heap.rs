@@ -390,7 +390,7 @@ impl PuddleHeap {
 
     /// The slab that covers an address.
     #[inline]
-    pub(super) fn slab_at(&self, puddle: &Puddle, address: usize) -> Option<&Slab> {
+    pub(crate) fn slab_at(&self, puddle: &Puddle, address: usize) -> Option<&Slab> {
         let page = self
             .pages
             .get((address - puddle.address) / SLAB_ALIGN as usize)?;

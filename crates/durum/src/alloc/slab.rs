@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 
 use durum_format::extent::SlabGeometry;
 use durum_format::extent::slab::SLAB_BITMAP_OFFSET;
+use durum_persist::line::prefetch_to_write;
 
 /// What the elements of a slab have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -163,6 +164,20 @@ impl Slab {
         let (word, mask) = bit(index);
         self.words[word].busy.load(Ordering::Relaxed) & mask != 0
             && set(&self.words[word].freeing, mask, is_alone, Ordering::Relaxed) & mask == 0
+    }
+
+    /// Fetches what a free of the element at this address looks at.
+    #[inline]
+    pub(crate) fn prefetch_free(&self, address: usize, home_offset: usize) {
+        let Some(index) = self.index_of(address) else {
+            return;
+        };
+        let (word, _) = bit(index);
+        prefetch_to_write((&raw const self.words[word]).addr());
+        let (word, _) = self.media_bit(index);
+        prefetch_to_write(word);
+        // Where the cleared bit goes soon after the commit.
+        prefetch_to_write(word + home_offset);
     }
 
     /// The transaction that wanted to free it is rolled back.
