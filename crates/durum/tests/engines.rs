@@ -373,6 +373,8 @@ fn subjects() -> Vec<Subject> {
             Engine::Shadow,
             on(Domain::File).checkpoint_thread(false),
         ),
+        Subject::new("twin", Engine::Twin, on(Domain::Dram)),
+        Subject::new("twin on files", Engine::Twin, on(Domain::File)),
     ]
 }
 

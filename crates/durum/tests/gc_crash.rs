@@ -233,6 +233,19 @@ fn on_hybrid_all_is_freed_or_nothing() {
 }
 
 #[test]
+fn on_twin_all_is_freed_or_nothing() {
+    Setting {
+        engine: Engine::Twin,
+        domain: Domain::Dax,
+        rules: Rules::Lines,
+        base: 0x3000_0000_0000,
+        points: 200,
+        objects_max: usize::MAX,
+    }
+    .survives();
+}
+
+#[test]
 fn on_a_file_system_all_is_freed_or_nothing() {
     Setting {
         engine: Engine::Shadow,

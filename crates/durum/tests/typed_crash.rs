@@ -306,6 +306,7 @@ fn published_words_are_durable_in_their_order() {
     for (engine, base) in [
         (Engine::Shadow, 0x2c00_0000_0000),
         (Engine::Hybrid, 0x2e00_0000_0000),
+        (Engine::Twin, 0x3600_0000_0000),
     ] {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let path = dir.path().join("store");
@@ -373,12 +374,34 @@ fn hybrid_survives_on_mapped_memory() {
 }
 
 #[test]
+fn twin_survives_on_mapped_memory() {
+    survives(
+        Engine::Twin,
+        Domain::Dax,
+        Rules::Lines,
+        0x3000_0000_0000,
+        150,
+    );
+}
+
+#[test]
 fn shadow_survives_on_a_file_system() {
     survives(
         Engine::Shadow,
         Domain::File,
         Rules::Sectors,
         0x2800_0000_0000,
+        60,
+    );
+}
+
+#[test]
+fn twin_survives_on_a_file_system() {
+    survives(
+        Engine::Twin,
+        Domain::File,
+        Rules::Sectors,
+        0x3200_0000_0000,
         60,
     );
 }

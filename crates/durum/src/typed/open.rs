@@ -39,6 +39,8 @@ impl Flags {
     pub const NEW: Self = Self(2);
     /// If it is made, its transactions run on the Hybrid engine, not on Shadow.
     pub const HYBRID: Self = Self(4);
+    /// If it is made, its transactions run on the Twin engine: one at a time.
+    pub const TWIN: Self = Self(8);
 
     fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
@@ -112,6 +114,9 @@ impl From<Flags> for OpenOptions {
             options.pool = options.pool.engine(crate::Engine::Hybrid);
         }
         options
+        if flags.has(Flags::TWIN) {
+            options.pool = options.pool.engine(crate::Engine::Twin);
+        }
     }
 }
 

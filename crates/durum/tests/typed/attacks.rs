@@ -21,11 +21,8 @@ type Handle = Pbox<u64, P>;
 /// The store and the engine of an attack, in the process that it is to end.
 fn victim() -> Option<(PathBuf, Engine)> {
     let path = std::env::var_os("DURUM_ATTACKED_STORE")?;
-    let engine = match std::env::var("DURUM_ATTACKED_ENGINE").as_deref() {
-        Ok("hybrid") => Engine::Hybrid,
-        _ => Engine::Shadow,
-    };
-    Some((path.into(), engine))
+    let engine = std::env::var("DURUM_ATTACKED_ENGINE").unwrap();
+    Some((path.into(), Engine::from_name(&engine).unwrap()))
 }
 
 fn open(path: &Path, engine: Engine) -> RootGuard<Root, P> {
@@ -34,13 +31,9 @@ fn open(path: &Path, engine: Engine) -> RootGuard<Root, P> {
 
 /// Runs this very test in a process of its own on each engine, which has to abort saying `reason`.
 fn ends_the_process(test: &str, reason: &str) {
-    for engine in ["shadow", "hybrid"] {
+    for engine in ["shadow", "hybrid", "twin"] {
         let place = Place::new();
-        let kind = if engine == "hybrid" {
-            Engine::Hybrid
-        } else {
-            Engine::Shadow
-        };
+        let kind = Engine::from_name(engine).unwrap();
         let root = open(&place.path, kind);
         P::transaction(|j| *root.borrow_mut(j) = Some(Pbox::new(PRefCell::new(1, j), j))).unwrap();
         root.close().unwrap();

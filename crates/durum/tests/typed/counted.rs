@@ -2,7 +2,7 @@
 
 use durum::typed::*;
 
-use crate::{Place, on_each_engine, options};
+use crate::{Place, on_each_engine, options, where_transactions_run_side_by_side};
 
 on_each_engine! {
     fn the_last_pointer_frees_the_object(engine) {
@@ -74,6 +74,29 @@ on_each_engine! {
         root.close().unwrap();
     }
 
+    fn what_one_thread_counts_is_promoted_by_that_thread(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PRefCell<Option<Prc<PCell<u64, P>, P>>, P>>(&place.path, options(engine)).unwrap();
+        let weak = P::transaction(|j| {
+            let object = Prc::new(PCell::new(4, j), j);
+            let weak = object.demote();
+            *root.borrow_mut(j) = Some(object);
+            weak
+        })
+        .unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap());
+        });
+        P::transaction(|j| weak.promote(j).unwrap().set(5, j)).unwrap();
+        assert_eq!(root.borrow().as_ref().unwrap().get(), 5);
+        root.close().unwrap();
+        let _root = P::open::<PRefCell<Option<Prc<PCell<u64, P>, P>>, P>>(&place.path, 0).unwrap();
+        P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap();
+    }
+}
+
+where_transactions_run_side_by_side! {
     fn a_fresh_object_is_its_transactions_own(engine) {
         durum::pool!(P);
         let place = Place::new();
@@ -100,27 +123,6 @@ on_each_engine! {
             .unwrap();
             go_on.wait();
         });
-    }
-
-    fn what_one_thread_counts_is_promoted_by_that_thread(engine) {
-        durum::pool!(P);
-        let place = Place::new();
-        let root = P::open::<PRefCell<Option<Prc<PCell<u64, P>, P>>, P>>(&place.path, options(engine)).unwrap();
-        let weak = P::transaction(|j| {
-            let object = Prc::new(PCell::new(4, j), j);
-            let weak = object.demote();
-            *root.borrow_mut(j) = Some(object);
-            weak
-        })
-        .unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap());
-        });
-        P::transaction(|j| weak.promote(j).unwrap().set(5, j)).unwrap();
-        assert_eq!(root.borrow().as_ref().unwrap().get(), 5);
-        root.close().unwrap();
-        let _root = P::open::<PRefCell<Option<Prc<PCell<u64, P>, P>>, P>>(&place.path, 0).unwrap();
-        P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap();
     }
 }
 

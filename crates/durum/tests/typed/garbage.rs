@@ -10,7 +10,7 @@ use durum::gc::{GcOptions, GcReport, collect};
 use durum::typed::*;
 use durum_service::{CheckOptions, CheckReport, Leaks, Severity, check};
 
-use crate::{Place, on_each_engine, options};
+use crate::{Place, on_each_engine, options, where_transactions_run_side_by_side};
 
 /// The report of a store without damage, and the number of objects that leak.
 fn leaks(path: &Path) -> (CheckReport, u64) {
@@ -473,45 +473,6 @@ fn objects(path: &Path) -> u64 {
 }
 
 on_each_engine! {
-    fn a_lost_reference_waits_until_its_type_is_used(engine) {
-        durum::pool!(P);
-        durum::pool!(Q);
-        let image = with_lost_references::<P>(engine, 1);
-        // The root does not reach the type, and of `Q` it has not been used.
-        Q::open_no_root(&image.path, 0).unwrap().close().unwrap();
-        assert_eq!(objects(&image.path), 4);
-        let root = Q::open_no_root(&image.path, 0).unwrap();
-        Q::transaction(|j| drop(Loop::<Q>::new(j))).unwrap();
-        root.close().unwrap();
-        assert_eq!(objects(&image.path), 1);
-    }
-
-    fn a_lost_reference_to_a_type_that_was_used_is_dropped_when_the_pool_is_opened(engine) {
-        durum::pool!(P);
-        let image = with_lost_references::<P>(engine, 1);
-        P::open_no_root(&image.path, 0).unwrap().close().unwrap();
-        assert_eq!(objects(&image.path), 1);
-    }
-
-    fn a_lost_reference_is_garbage(engine) {
-        durum::pool!(P);
-        for objects_max in [usize::MAX, 1] {
-            let image = with_lost_references::<P>(engine, 3);
-            let mut options = GcOptions::new();
-            options.objects_max = objects_max;
-            // Three references, the objects, and their texts.
-            let report = collect(&image.path, &options).unwrap();
-            assert_eq!(report.objects(), 9);
-            assert_eq!(report.transactions, if objects_max == 1 { 9 } else { 1 });
-            assert_eq!(clean(&image.path).objects(), 0);
-            assert_eq!(objects(&image.path), 1);
-            let root = P::open_no_root(&image.path, 0).unwrap();
-            P::transaction(|j| drop(Loop::<P>::new(j))).unwrap();
-            root.close().unwrap();
-            assert_eq!(objects(&image.path), 1);
-        }
-    }
-
     fn what_holds_no_element_is_not_looked_at(engine) {
         durum::pool!(P);
         /// Zero is none of them.
@@ -549,5 +510,56 @@ on_each_engine! {
         // The root, three collections and their texts.
         assert_eq!(objects(&place.path), 10);
         nothing_is_wrong(&place.path);
+    }
+}
+
+fn waits_until_its_type_is_used<P: PoolType, Q: PoolType>(engine: durum::Engine) {
+    let image = with_lost_references::<P>(engine, 1);
+    // The root does not reach the type, and of `Q` it has not been used.
+    Q::open_no_root(&image.path, 0).unwrap().close().unwrap();
+    assert_eq!(objects(&image.path), 4);
+    let root = Q::open_no_root(&image.path, 0).unwrap();
+    Q::transaction(|j| drop(Loop::<Q>::new(j))).unwrap();
+    root.close().unwrap();
+    assert_eq!(objects(&image.path), 1);
+}
+
+where_transactions_run_side_by_side! {
+    fn a_lost_reference_waits_until_its_type_is_used(engine) {
+        // A process that has used a type knows it for good, so each engine has pool types of its own.
+        durum::pool!(P);
+        durum::pool!(Q);
+        durum::pool!(OnHybrid);
+        durum::pool!(OnHybridLater);
+        match engine {
+            durum::Engine::Hybrid => waits_until_its_type_is_used::<OnHybrid, OnHybridLater>(engine),
+            _ => waits_until_its_type_is_used::<P, Q>(engine),
+        }
+    }
+
+    fn a_lost_reference_to_a_type_that_was_used_is_dropped_when_the_pool_is_opened(engine) {
+        durum::pool!(P);
+        let image = with_lost_references::<P>(engine, 1);
+        P::open_no_root(&image.path, 0).unwrap().close().unwrap();
+        assert_eq!(objects(&image.path), 1);
+    }
+
+    fn a_lost_reference_is_garbage(engine) {
+        durum::pool!(P);
+        for objects_max in [usize::MAX, 1] {
+            let image = with_lost_references::<P>(engine, 3);
+            let mut options = GcOptions::new();
+            options.objects_max = objects_max;
+            // Three references, the objects, and their texts.
+            let report = collect(&image.path, &options).unwrap();
+            assert_eq!(report.objects(), 9);
+            assert_eq!(report.transactions, if objects_max == 1 { 9 } else { 1 });
+            assert_eq!(clean(&image.path).objects(), 0);
+            assert_eq!(objects(&image.path), 1);
+            let root = P::open_no_root(&image.path, 0).unwrap();
+            P::transaction(|j| drop(Loop::<P>::new(j))).unwrap();
+            root.close().unwrap();
+            assert_eq!(objects(&image.path), 1);
+        }
     }
 }

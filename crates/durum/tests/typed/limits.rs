@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use durum::typed::*;
 
-use crate::{Place, on_each_engine, options};
+use crate::{Place, on_each_engine, options, where_transactions_run_side_by_side};
 
 /// A node of a list of any pool.
 #[derive(PSafe)]
@@ -87,51 +87,6 @@ on_each_engine! {
         }
     }
 
-    fn the_last_reference_to_what_another_transaction_uses_waits(engine) {
-        durum::pool!(P);
-        let place = Place::new();
-        type Root = (PMutex<Option<Parc<Link<P>, P>>, P>, PMutex<Option<Parc<Link<P>, P>>, P>);
-        let root = P::open::<Root>(&place.path, options(engine)).unwrap();
-        for keeps in [false, true] {
-            let weak = P::transaction(|j| {
-                let tail = Parc::new(Link { next: None }, j);
-                let head = Parc::new(Link { next: Some(tail) }, j);
-                let weak = head.demote();
-                *root.0.lock(j) = Some(head);
-                weak
-            })
-            .unwrap();
-            let (promoted, dropped) = (Barrier::new(2), Barrier::new(2));
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    P::transaction(|j| {
-                        let head = weak.promote(j).unwrap();
-                        promoted.wait();
-                        dropped.wait();
-                        // Nobody else holds it, and it is all there.
-                        assert!(head.next.as_ref().unwrap().next.is_none());
-                        if keeps {
-                            *root.1.lock(j) = Some(head);
-                        }
-                    })
-                    .unwrap();
-                });
-                promoted.wait();
-                P::transaction(|j| *root.0.lock(j) = None).unwrap();
-                dropped.wait();
-            });
-            // Some transaction that changes counts takes the reference from the limbo.
-            P::transaction(|j| drop(Parc::<u64, P>::new(0, j))).unwrap();
-            P::transaction(|j| match weak.promote(j) {
-                Some(head) => assert!(keeps && head.strong_count(j) == 2),
-                None => assert!(!keeps),
-            })
-            .unwrap();
-        }
-        root.close().unwrap();
-        nothing_is_lost(&place);
-    }
-
     fn an_inner_panic_that_is_caught_dooms_the_outer_transaction(engine) {
         durum::pool!(P);
         let place = Place::new();
@@ -200,44 +155,6 @@ on_each_engine! {
         })
         .unwrap();
         P::transaction(|j| assert_eq!(*root.lock(j), 2)).unwrap();
-    }
-
-    fn two_threads_that_wait_for_each_other_are_found(engine) {
-        durum::pool!(P);
-        let place = Place::new();
-        type Root = (PMutex<u64, P>, PMutex<u32, P>);
-        let root = P::open::<Root>(&place.path, options(engine).find_deadlocks(true)).unwrap();
-        let both = Barrier::new(2);
-        let told = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for first in [true, false] {
-                let (root, both, told) = (&root, &both, &told);
-                scope.spawn(move || {
-                    let caught = catch_unwind(AssertUnwindSafe(|| {
-                        P::transaction(|j| {
-                            let (a, b);
-                            if first {
-                                a = root.0.lock(j);
-                                both.wait();
-                                b = root.1.lock(j);
-                            } else {
-                                b = root.1.lock(j);
-                                both.wait();
-                                std::thread::sleep(Duration::from_millis(50));
-                                a = root.0.lock(j);
-                            }
-                            assert_eq!((*a, *b), (0, 0));
-                        })
-                    }));
-                    if let Err(panic) = caught {
-                        told.lock().unwrap().push(panic.downcast_ref::<String>().unwrap().clone());
-                    }
-                });
-            }
-        });
-        let told = told.into_inner().unwrap();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("PMutex<u64>") && told[0].contains("PMutex<u32>"), "{told:?}");
     }
 
     fn a_store_is_open_under_one_type_only(engine) {
@@ -466,5 +383,90 @@ on_each_engine! {
         })
         .unwrap();
         assert_eq!(desk.some.borrow().as_deref(), Some(&1));
+    }
+}
+
+where_transactions_run_side_by_side! {
+    fn the_last_reference_to_what_another_transaction_uses_waits(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        type Root = (PMutex<Option<Parc<Link<P>, P>>, P>, PMutex<Option<Parc<Link<P>, P>>, P>);
+        let root = P::open::<Root>(&place.path, options(engine)).unwrap();
+        for keeps in [false, true] {
+            let weak = P::transaction(|j| {
+                let tail = Parc::new(Link { next: None }, j);
+                let head = Parc::new(Link { next: Some(tail) }, j);
+                let weak = head.demote();
+                *root.0.lock(j) = Some(head);
+                weak
+            })
+            .unwrap();
+            let (promoted, dropped) = (Barrier::new(2), Barrier::new(2));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    P::transaction(|j| {
+                        let head = weak.promote(j).unwrap();
+                        promoted.wait();
+                        dropped.wait();
+                        // Nobody else holds it, and it is all there.
+                        assert!(head.next.as_ref().unwrap().next.is_none());
+                        if keeps {
+                            *root.1.lock(j) = Some(head);
+                        }
+                    })
+                    .unwrap();
+                });
+                promoted.wait();
+                P::transaction(|j| *root.0.lock(j) = None).unwrap();
+                dropped.wait();
+            });
+            // Some transaction that changes counts takes the reference from the limbo.
+            P::transaction(|j| drop(Parc::<u64, P>::new(0, j))).unwrap();
+            P::transaction(|j| match weak.promote(j) {
+                Some(head) => assert!(keeps && head.strong_count(j) == 2),
+                None => assert!(!keeps),
+            })
+            .unwrap();
+        }
+        root.close().unwrap();
+        nothing_is_lost(&place);
+    }
+
+    fn two_threads_that_wait_for_each_other_are_found(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        type Root = (PMutex<u64, P>, PMutex<u32, P>);
+        let root = P::open::<Root>(&place.path, options(engine).find_deadlocks(true)).unwrap();
+        let both = Barrier::new(2);
+        let told = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for first in [true, false] {
+                let (root, both, told) = (&root, &both, &told);
+                scope.spawn(move || {
+                    let caught = catch_unwind(AssertUnwindSafe(|| {
+                        P::transaction(|j| {
+                            let (a, b);
+                            if first {
+                                a = root.0.lock(j);
+                                both.wait();
+                                b = root.1.lock(j);
+                            } else {
+                                b = root.1.lock(j);
+                                both.wait();
+                                std::thread::sleep(Duration::from_millis(50));
+                                a = root.0.lock(j);
+                            }
+                            assert_eq!((*a, *b), (0, 0));
+                        })
+                    }));
+                    if let Err(panic) = caught {
+                        told.lock().unwrap().push(panic.downcast_ref::<String>().unwrap().clone());
+                    }
+                });
+            }
+        });
+        let told = told.into_inner().unwrap();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("PMutex<u64>") && told[0].contains("PMutex<u32>"), "{told:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The typed interface, on both engines.
+//! The typed interface, on every engine.
 
 mod attacks;
 mod collections;
@@ -40,37 +40,44 @@ pub fn options(engine: Engine) -> OpenOptions {
         .pool(PoolOptions::new().engine(engine))
 }
 
-/// Runs a test on each engine. The pool types in it are different ones then.
+/// Runs tests on each engine. One after the other, as the pool types in a test are the same for all: compiling it for each would take three times as long.
 #[macro_export]
 macro_rules! on_each_engine {
-    ($($(#[$attribute:meta])* fn $name:ident($engine:ident) $body:block)*) => { $(
+    ($(fn $name:ident($engine:ident) $body:block)*) => { $(
+        $crate::on_engines!([shadow Shadow] [hybrid Hybrid] [twin Twin] $name $engine $body);
+    )* };
+}
+
+/// The same for tests in which a transaction waits for what another one does while both run. On Twin a pool has one at a time, and they would wait for ever.
+#[macro_export]
+macro_rules! where_transactions_run_side_by_side {
+    ($(fn $name:ident($engine:ident) $body:block)*) => { $(
+        $crate::on_engines!([shadow Shadow] [hybrid Hybrid] $name $engine $body);
+    )* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! on_engines {
+    ($([$module:ident $kind:ident])* $name:ident $engine:ident $body:block) => {
         mod $name {
             #[allow(unused_imports)]
             use super::*;
 
-            mod shadow {
-                #[allow(unused_imports)]
-                use super::*;
-
-                $(#[$attribute])*
-                #[test]
-                fn run() {
-                    let $engine = durum::Engine::Shadow;
-                    $body
-                }
+            fn run_on($engine: durum::Engine) {
+                static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+                let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                $body
             }
 
-            mod hybrid {
-                #[allow(unused_imports)]
-                use super::*;
-
-                $(#[$attribute])*
-                #[test]
-                fn run() {
-                    let $engine = durum::Engine::Hybrid;
-                    $body
+            $(
+                mod $module {
+                    #[test]
+                    fn run() {
+                        super::run_on(durum::Engine::$kind);
+                    }
                 }
-            }
+            )*
         }
-    )* };
+    };
 }

@@ -1,5 +1,10 @@
 //! Transactions, cells and boxes.
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use durum::Engine;
 use durum::typed::*;
 
 use crate::{Place, on_each_engine, options};
@@ -256,4 +261,49 @@ on_each_engine! {
         });
         P::transaction(|j| assert_eq!((*root.0.lock(j), *root.1.lock(j)), (2000, 4000))).unwrap();
     }
+}
+
+#[test]
+fn flags_choose_the_engine() {
+    durum::pool!(P);
+    for (flags, engine) in [
+        (Flags::CREATE, Engine::Shadow),
+        (Flags::CREATE | Flags::HYBRID, Engine::Hybrid),
+        (Flags::NEW | Flags::TWIN, Engine::Twin),
+    ] {
+        let place = Place::new();
+        let root = P::open::<PCell<u64, P>>(&place.path, flags).unwrap();
+        assert_eq!(root.pool().engine(), engine);
+        P::transaction(|j| root.set(1, j)).unwrap();
+        root.close().unwrap();
+        let root = P::open::<PCell<u64, P>>(&place.path, Flags::OPEN).unwrap();
+        assert_eq!((root.pool().engine(), root.get()), (engine, 1));
+    }
+}
+
+/// What docs/safety.md says of threads that wait for each other within transactions.
+#[test]
+fn on_twin_a_transaction_begins_when_that_of_another_thread_has_ended() {
+    durum::pool!(P);
+    let place = Place::new();
+    let root = P::open::<[PMutex<u64, P>; 2]>(&place.path, options(Engine::Twin)).unwrap();
+    let (begun, has_ended) = (Barrier::new(2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            begun.wait();
+            // It wants another mutex, and waits all the same.
+            P::transaction(|j| {
+                *root[1].lock(j) += 1;
+                assert!(has_ended.load(Ordering::SeqCst));
+            })
+            .unwrap();
+        });
+        P::transaction(|j| {
+            *root[0].lock(j) += 1;
+            begun.wait();
+            std::thread::sleep(Duration::from_millis(50));
+            has_ended.store(true, Ordering::SeqCst);
+        })
+        .unwrap();
+    });
 }
