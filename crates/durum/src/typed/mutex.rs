@@ -134,7 +134,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
                 word.gate()
                     .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             if taken.is_err() {
-                wait::<T>(word, running);
+                wait::<T, P>(&self.word, word, running);
             }
             running.note_locked(word);
         }
@@ -153,14 +153,19 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
     }
 }
 
-/// Waits for a mutex, and locks it.
+/// Waits for a mutex, and locks it. `at` is its word in the pool, `word` what is kept about it.
 #[cold]
-fn wait<T: PSafe>(word: &LockWord, running: &Running) {
+fn wait<T: PSafe, P: PoolType>(at: &LockWord, word: &LockWord, running: &Running) {
     stats::count_contended();
-    let _waiting = running
-        .open()
-        .finds_deadlocks
-        .then(|| Waiting::begin(word, running.number(), name_of::<T>()));
+    let _waiting = running.open().finds_deadlocks.then(|| {
+        let name = format!(
+            "PMutex<{}> of pool {} at {:p}",
+            name_of::<T>(),
+            P::binding().name,
+            at
+        );
+        Waiting::begin(word, running.number(), name)
+    });
     // ORDER (of threads): what the last owner did is seen.
     while word.gate().swap(AWAITED, Ordering::Acquire) != FREE {
         // Woken, interrupted, or changed before it slept: look again.
@@ -168,7 +173,7 @@ fn wait<T: PSafe>(word: &LockWord, running: &Running) {
     }
 }
 
-/// Which thread waits for which mutex, where deadlocks are looked for.
+/// Which thread waits for which mutex, where deadlocks are looked for: its word, and what it is called.
 static WAITING: Mutex<Option<HashMap<u32, (usize, String)>>> = Mutex::new(None);
 
 struct Waiting(u32);
@@ -194,13 +199,8 @@ impl Waiting {
                 waiting.remove(&number);
                 drop(known);
                 panic!(
-                    "deadlock: this thread waits for PMutex<{}>, whose owner waits for {} that this thread has locked",
-                    chain[0],
-                    chain[1..]
-                        .iter()
-                        .map(|name| format!("PMutex<{name}>"))
-                        .collect::<Vec<_>>()
-                        .join(", whose owner waits for ")
+                    "deadlock: this thread waits for {}, which this thread has locked",
+                    chain.join(", whose owner waits for ")
                 );
             }
             if chain.len() > waiting.len() + 1 {

@@ -67,7 +67,8 @@ pub struct OpenOptions {
     pub store: StoreOptions,
     /// How the pool is used, and made.
     pub pool: PoolOptions,
-    /// Look for threads that wait for each other's [`PMutex`](super::PMutex), and panic with the names of both. Default: no.
+    /// Look for threads that wait for each other's [`PMutex`](super::PMutex), and panic in one of them: the message names each mutex by its type, its pool and its address, which
+    /// is that of a reference to it. Default: no.
     pub find_deadlocks: bool,
 }
 
@@ -113,10 +114,10 @@ impl From<Flags> for OpenOptions {
         if flags.has(Flags::HYBRID) {
             options.pool = options.pool.engine(crate::Engine::Hybrid);
         }
-        options
         if flags.has(Flags::TWIN) {
             options.pool = options.pool.engine(crate::Engine::Twin);
         }
+        options
     }
 }
 

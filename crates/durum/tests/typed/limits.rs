@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Barrier, Mutex};
-use std::time::Duration;
 
 use durum::typed::*;
 
@@ -432,41 +431,38 @@ where_transactions_run_side_by_side! {
         nothing_is_lost(&place);
     }
 
-    fn two_threads_that_wait_for_each_other_are_found(engine) {
+    fn threads_that_wait_for_each_other_are_found(engine) {
         durum::pool!(P);
         let place = Place::new();
-        type Root = (PMutex<u64, P>, PMutex<u32, P>);
-        let root = P::open::<Root>(&place.path, options(engine).find_deadlocks(true)).unwrap();
-        let both = Barrier::new(2);
-        let told = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for first in [true, false] {
-                let (root, both, told) = (&root, &both, &told);
-                scope.spawn(move || {
-                    let caught = catch_unwind(AssertUnwindSafe(|| {
-                        P::transaction(|j| {
-                            let (a, b);
-                            if first {
-                                a = root.0.lock(j);
-                                both.wait();
-                                b = root.1.lock(j);
-                            } else {
-                                b = root.1.lock(j);
-                                both.wait();
-                                std::thread::sleep(Duration::from_millis(50));
-                                a = root.0.lock(j);
-                            }
-                            assert_eq!((*a, *b), (0, 0));
-                        })
-                    }));
-                    if let Err(panic) = caught {
-                        told.lock().unwrap().push(panic.downcast_ref::<String>().unwrap().clone());
-                    }
-                });
+        let root = P::open::<[PMutex<u64, P>; 3]>(&place.path, options(engine).find_deadlocks(true)).unwrap();
+        // Two, and three in a ring.
+        for count in [2, 3] {
+            let locked = Barrier::new(count);
+            let told = Mutex::new(Vec::new());
+            std::thread::scope(|scope| {
+                for first in 0..count {
+                    let (root, locked, told) = (&root, &locked, &told);
+                    scope.spawn(move || {
+                        let caught = catch_unwind(AssertUnwindSafe(|| {
+                            P::transaction(|j| {
+                                let mine = root[first].lock(j);
+                                locked.wait();
+                                assert_eq!((*mine, *root[(first + 1) % count].lock(j)), (0, 0));
+                            })
+                        }));
+                        if let Err(panic) = caught {
+                            told.lock().unwrap().push(panic.downcast_ref::<String>().unwrap().clone());
+                        }
+                    });
+                }
+            });
+            // One of them gives up, and the others go on.
+            let told = told.into_inner().unwrap();
+            assert_eq!(told.len(), 1, "{told:?}");
+            for (number, mutex) in root.iter().enumerate() {
+                let name = format!("PMutex<u64> of pool P at {mutex:p}");
+                assert_eq!(told[0].matches(&name).count(), usize::from(number < count), "{number}: {told:?}");
             }
-        });
-        let told = told.into_inner().unwrap();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("PMutex<u64>") && told[0].contains("PMutex<u32>"), "{told:?}");
+        }
     }
 }
