@@ -4,6 +4,7 @@
 //! object, no object is lost), opened, and has to be what the model was after the last transaction that returned, or after the next one.
 #![deny(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use durum::typed::*;
@@ -31,6 +32,15 @@ struct Link {
     next: Option<Parc<Link, P>>,
 }
 
+/// The same of one thread, with a cell in it, and a pointer back that does not count.
+#[derive(PSafe)]
+#[repr(C)]
+struct Single {
+    value: PCell<u64, P>,
+    next: Option<Prc<Single, P>>,
+    before: PRefCell<Option<PWeak<Single, P, Local>>, P>,
+}
+
 #[derive(PSafe, Root)]
 #[repr(C)]
 struct Book {
@@ -40,6 +50,12 @@ struct Book {
     slots: [PMutex<Option<Parc<Link, P>>, P>; SLOTS],
     weak: PRefCell<Option<PWeak<Link, P>>, P>,
     text: PRefCell<PString<P>, P>,
+    counter: PCell<u64, P>,
+    held: PCell<Option<Pbox<u64, P>>, P>,
+    chains: [PRefCell<Option<Prc<Single, P>>, P>; SLOTS],
+    local_weak: PRefCell<Option<PWeak<Single, P, Local>>, P>,
+    hashed: PRefCell<PHashMap<u64, PString<P>, P>, P>,
+    ordered: PRefCell<PBTreeMap<u64, Pbox<u64, P>, P>, P>,
 }
 
 /// What a book holds.
@@ -53,6 +69,13 @@ struct Model {
     /// The value of the object that the weak pointer leads to, if that lives.
     weak: Option<u64>,
     text: String,
+    counter: u64,
+    held: Option<u64>,
+    /// As `slots`; with each value the one that the pointer back leads to.
+    chains: [Vec<(u64, Option<u64>)>; SLOTS],
+    local_weak: Option<u64>,
+    hashed: BTreeMap<u64, String>,
+    ordered: BTreeMap<u64, u64>,
 }
 
 fn read(book: &Book) -> Model {
@@ -87,8 +110,61 @@ fn read(book: &Book) -> Model {
     .expect("reading changes nothing");
     model.slots = slots;
     model.weak = weak;
+    read_local(book, &mut model);
+    model.counter = book.counter.get();
+    let hashed = book.hashed.borrow();
+    let texts = hashed.iter().map(|(key, text)| (*key, text.to_string()));
+    model.hashed = texts.collect();
+    let ordered = book.ordered.borrow();
+    model.ordered = ordered.iter().map(|(key, value)| (*key, **value)).collect();
+    // What both maps find by key is what they list.
+    for (key, text) in &model.hashed {
+        assert_eq!(hashed.get(key).map(|found| found.as_str()), Some(&**text));
+    }
+    for (key, value) in &model.ordered {
+        assert_eq!(ordered.get(key).map(|found| **found), Some(*value));
+    }
+    assert_eq!(
+        (hashed.len(), ordered.len()),
+        (model.hashed.len(), model.ordered.len())
+    );
     model
 }
+
+/// The part that is of one thread.
+fn read_local(book: &Book, model: &mut Model) {
+    P::transaction(|j| {
+        let chain = |chain: &PRefCell<Option<Prc<Single, P>>, P>| {
+            let first = chain.borrow();
+            let mut values = Vec::new();
+            let mut at = first.as_ref();
+            while let Some(local) = at {
+                let before = local.before.borrow();
+                let before = before.as_ref().and_then(|before| before.upgrade(j));
+                values.push((local.value.get(), before.map(|local| local.value.get())));
+                at = local.next.as_ref();
+            }
+            values
+        };
+        let weak = book.local_weak.borrow();
+        let target = weak.as_ref().and_then(|weak| weak.upgrade(j));
+        // There is no other way to look into a `PCell` that holds a pointer.
+        let held = book.held.take(j);
+        let number = held.as_ref().map(|held| **held);
+        book.held.set(held, j);
+        let chains = book.chains.each_ref().map(chain);
+        (chains, target.map(|local| local.value.get()), number)
+    })
+    .map(|(chains, weak, held)| {
+        model.chains = chains;
+        model.local_weak = weak;
+        model.held = held;
+    })
+    .expect("reading changes nothing");
+}
+
+/// The kind of step that is rolled back. Those before it are not.
+const ABORTS: u64 = 28;
 
 /// One transaction. `value` is not used before.
 fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
@@ -158,6 +234,71 @@ fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
             }
             13 => book.text.borrow_mut(j).push_str(&format!("{value} "), j),
             14 => book.text.borrow_mut(j).clear(),
+            15 => book.counter.set(value, j),
+            16 => drop(book.held.replace(Some(Pbox::new(value, j)), j)),
+            17 => drop(book.held.take(j)),
+            18 => {
+                // What the chain had becomes its tail, and points back.
+                let mut chain = book.chains[to].borrow_mut(j);
+                let next = chain.take();
+                let behind = next.as_ref().map(|next| next.pclone(j));
+                let first = Single {
+                    value: PCell::new(value, j),
+                    next,
+                    before: PRefCell::new(None, j),
+                };
+                let first = Prc::new(first, j);
+                if let Some(behind) = behind {
+                    *behind.before.borrow_mut(j) = Some(first.downgrade(j));
+                }
+                *chain = Some(first);
+            }
+            19 => {
+                let shared = book.chains[from].borrow().as_ref().map(|it| it.pclone(j));
+                *book.chains[to].borrow_mut(j) = shared;
+            }
+            20 => *book.chains[to].borrow_mut(j) = None,
+            21 => {
+                if let Some(local) = &*book.chains[from].borrow() {
+                    local.value.set(value, j);
+                    *book.local_weak.borrow_mut(j) = Some(local.downgrade(j));
+                }
+            }
+            22 => {
+                let weak = book.local_weak.borrow();
+                let revived = weak.as_ref().and_then(|weak| weak.upgrade(j));
+                *book.chains[to].borrow_mut(j) = revived;
+            }
+            23 => {
+                // Enough for a larger table, and for another level of the tree.
+                for key in value..value + 12 {
+                    let text = PString::new(&format!("text {key}"), j);
+                    book.hashed.borrow_mut(j).insert(key * 7, text, j);
+                    let value = Pbox::new(key, j);
+                    book.ordered.borrow_mut(j).insert(key * 7 % 64, value, j);
+                }
+            }
+            24 => {
+                let mut hashed = book.hashed.borrow_mut(j);
+                let key = hashed.keys().min().copied().unwrap_or(value);
+                hashed.entry(key, j).or_default().push_str("more", j);
+                hashed.entry(value, j).or_default().push('x', j);
+            }
+            25 => {
+                let mut ordered = book.ordered.borrow_mut(j);
+                **ordered
+                    .entry(value % 64, j)
+                    .or_insert_with(|| Pbox::new(0, j)) += value;
+                ordered.pop_first();
+            }
+            26 => {
+                book.hashed.borrow_mut(j).retain(|key, _| key % 3 != 0);
+                book.ordered.borrow_mut(j).retain(|key, _| key % 3 != 0);
+            }
+            27 => {
+                book.hashed.borrow_mut(j).clear();
+                book.ordered.borrow_mut(j).clear();
+            }
             _ => {
                 // Everything at once, and then not.
                 *book.list.borrow_mut(j) = None;
@@ -165,6 +306,12 @@ fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
                 book.boxes.borrow_mut(j).clear();
                 book.slots.iter().for_each(|slot| *slot.lock(j) = None);
                 *book.weak.borrow_mut(j) = None;
+                book.counter.set(value, j);
+                drop(book.held.take(j));
+                (book.chains.iter()).for_each(|chain| *chain.borrow_mut(j) = None);
+                *book.local_weak.borrow_mut(j) = None;
+                book.hashed.borrow_mut(j).clear();
+                book.ordered.borrow_mut(j).clear();
                 return Err(durum::Error::Aborted);
             }
         }
@@ -206,7 +353,7 @@ fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), 
         return Err(format!("found {found:?}, and not one of {allowed:?}"));
     }
     // It can be used, too.
-    for kind in 0..=14 {
+    for kind in 0..ABORTS {
         step(&book, kind, 1_000_000 + kind).map_err(|e| text(&e))?;
     }
     P::transaction(|j| {
@@ -214,6 +361,11 @@ fn judge(image: &Path, options: &OpenOptions, allowed: &[&Model]) -> Result<(), 
         book.boxes.borrow_mut(j).clear();
         book.slots.iter().for_each(|slot| *slot.lock(j) = None);
         *book.weak.borrow_mut(j) = None;
+        drop(book.held.take(j));
+        (book.chains.iter()).for_each(|chain| *chain.borrow_mut(j) = None);
+        *book.local_weak.borrow_mut(j) = None;
+        book.hashed.borrow_mut(j).clear();
+        book.ordered.borrow_mut(j).clear();
     })
     .map_err(|e| text(&e))?;
     Ok(())
@@ -225,7 +377,7 @@ fn kinds(count: usize, mut seed: u64) -> impl Iterator<Item = u64> {
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % 16
+        (seed >> 33) % (ABORTS + 1)
     })
 }
 
@@ -239,14 +391,14 @@ fn survives(engine: Engine, domain: Domain, rules: Rules, base: u64, points: usi
     let path = dir.path().join("store");
     let options = options(engine, domain, base);
     let book = P::open::<Book>(&path, options.clone()).unwrap();
-    for kind in [0, 0, 4, 6, 8, 8, 9, 11, 13] {
+    for kind in [0, 0, 4, 6, 8, 8, 9, 11, 13, 16, 18, 18, 19, 21, 23] {
         step(&book, kind, 100 + kind).unwrap();
     }
     let mut states = vec![read(&book)];
     let recorder = Recorder::start(&path, RecorderOptions::default());
-    for (number, kind) in kinds(60, base).enumerate() {
+    for (number, kind) in kinds(100, base).enumerate() {
         let result = step(&book, kind, number as u64);
-        assert_eq!(result.is_err(), kind == 15);
+        assert_eq!(result.is_err(), kind == ABORTS);
         states.push(read(&book));
         record::note("step", states.len() as u64 - 1);
     }
