@@ -25,6 +25,7 @@ mod refcell;
 mod running;
 mod shared;
 mod stats;
+mod stays;
 mod words;
 
 pub use crate::pool;

@@ -2,7 +2,7 @@ use durum::typed::*;
 durum::pool!(P);
 
 fn change(root: &RootGuard<PCell<u64, P>, P>) {
-    //~ this method takes 2 arguments but 1 argument was supplied
+    //~ argument #2 of type `&Journal<P>` is missing
     root.set(1);
 }
 

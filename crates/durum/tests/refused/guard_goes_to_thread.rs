@@ -6,7 +6,8 @@ fn main() {
     P::transaction(|j| {
         let guard = root.lock(j);
         std::thread::scope(|scope| {
-            //~ cannot be
+            //~ `PMutexGuard<'_, u64>` is its transaction's own
+            //~ let each thread begin one of its own, with `transaction(|j| ..)`, and lock there what it needs
             scope.spawn(|| *guard);
         });
     })

@@ -2,6 +2,6 @@ use durum::typed::*;
 durum::pool!(P);
 
 fn main() {
-    //~ cannot be sent between threads safely
+    //~ Pbox<{integer}, P>` cannot be sent between threads safely
     let _: durum::Result<()> = P::transaction(|j| std::panic::panic_any(Pbox::new(1, j)));
 }

@@ -5,7 +5,8 @@ durum::pool!(P);
 fn main() {
     P::transaction(|j| {
         let a = Parc::new(42, j);
-        //~ cannot be sent between threads safely
+        //~ `Counted<i32, P, Shared>` stays on its thread, in its transaction
+        //~ send what `demote()` gives (`VWeak`), and `promote(j)` it in a transaction of that thread
         std::thread::spawn(move || {
             let _b = a;
         });
