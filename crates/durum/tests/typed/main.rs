@@ -1,5 +1,6 @@
 //! The typed interface, on every engine.
 
+mod allowed;
 mod attacks;
 mod collections;
 mod counted;
@@ -7,6 +8,7 @@ mod empty;
 mod forgotten;
 mod garbage;
 mod limits;
+mod processes;
 mod remains;
 mod transactions;
 
