@@ -38,6 +38,7 @@ mod announced;
 mod budget;
 mod checker;
 mod combine;
+mod contention;
 mod described;
 mod engine;
 mod error;

@@ -21,18 +21,20 @@ struct Share<P: PoolType> {
 }
 
 const THREADS: usize = 4;
+/// Of each thread.
+const TRANSACTIONS: usize = 500;
 
 fn run<P: PoolType>(engine: Engine) {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let pool = durum::PoolOptions::new().engine(engine);
     let options = OpenOptions::new().create(true).pool(pool);
     let shares = P::open::<[Share<P>; THREADS]>(dir.path().join("store"), options).unwrap();
-    let before = contended();
+    let (before, before_within) = (contended(), contended_within());
     std::thread::scope(|scope| {
         for number in 0..THREADS {
             let shares = &shares;
             scope.spawn(move || {
-                for value in 0..500 {
+                for value in 0..TRANSACTIONS as u64 {
                     P::transaction(|j| {
                         let share = &shares[number];
                         let mut chain = share.chain.lock(j);
@@ -50,15 +52,19 @@ fn run<P: PoolType>(engine: Engine) {
             });
         }
     });
+    let within = contended_within() - before_within;
     println!(
-        "{engine:?}: {} contended acquisitions",
-        contended() - before
+        "{engine:?}: {} contended acquisitions, and {within} of locks that all threads of a pool share, in {} transactions",
+        contended() - before,
+        THREADS * TRANSACTIONS,
     );
     assert_eq!(contended(), before);
+    // These are for what one transaction in many needs.
+    assert!(within < (THREADS * TRANSACTIONS / 10) as u64, "{within}");
     P::transaction(|j| {
         for share in &*shares {
-            assert_eq!(share.values.lock(j).len(), 500);
-            assert_eq!(share.text.lock(j).len(), 500);
+            assert_eq!(share.values.lock(j).len(), TRANSACTIONS);
+            assert_eq!(share.text.lock(j).len(), TRANSACTIONS);
         }
     })
     .unwrap();
@@ -75,7 +81,7 @@ fn run<P: PoolType>(engine: Engine) {
             .unwrap();
         });
         held.wait();
-        P::transaction(|j| assert_eq!(shares[0].text.lock(j).len(), 500)).unwrap();
+        P::transaction(|j| assert_eq!(shares[0].text.lock(j).len(), TRANSACTIONS)).unwrap();
     });
     assert_eq!(contended(), before + 1);
 }
@@ -86,4 +92,31 @@ fn threads_apart_never_wait() {
     durum::pool!(OnHybrid);
     run::<OnShadow>(Engine::Shadow);
     run::<OnHybrid>(Engine::Hybrid);
+    threads_on_twin_wait_for_the_turn();
+}
+
+/// Where threads do meet in what a pool shares, that is counted: on Twin, in the turn of each transaction.
+fn threads_on_twin_wait_for_the_turn() {
+    durum::pool!(OnTwin);
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let options = OpenOptions::from(Flags::CREATE | Flags::TWIN);
+    let shares = OnTwin::open::<[PMutex<u64, OnTwin>; 2]>(dir.path().join("store"), options);
+    let shares = shares.unwrap();
+    let (before, before_within) = (contended(), contended_within());
+    let begun = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        let (shares, begun) = (&shares, &begun);
+        scope.spawn(move || {
+            OnTwin::transaction(|j| {
+                *shares[0].lock(j) += 1;
+                begun.wait();
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            })
+            .unwrap();
+        });
+        begun.wait();
+        OnTwin::transaction(|j| *shares[1].lock(j) += 1).unwrap();
+    });
+    assert_eq!(contended(), before);
+    assert!(contended_within() > before_within);
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use durum_format::GRANULE;
 use durum_format::extent::slab::SLAB_ALIGN;
@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::buddy::Buddy;
 use super::slab::{Class, Slab};
+use crate::contention;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::puddle::Puddle;
@@ -203,7 +204,7 @@ impl PuddleHeap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        contention::lock(&self.inner)
     }
 
     /// Whether `granules` could fit, without the lock.

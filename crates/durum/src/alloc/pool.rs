@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::heap::{LARGE_GRANULES, PuddleHeap};
 use super::slab::{Class, Slab};
+use crate::contention;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::pool::PoolInner;
@@ -82,11 +83,7 @@ impl PoolInner {
     }
 
     fn list(&self, slab: Arc<Slab>) {
-        let mut lists = self
-            .heap
-            .with_room
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut lists = contention::lock(&self.heap.with_room);
         lists.entry(slab.class).or_default().push(slab);
     }
 
@@ -121,11 +118,7 @@ impl PoolInner {
             && !slab.owned.load(Ordering::SeqCst)
             && let Some(slab) = slab.shared()
         {
-            self.heap
-                .empty
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(slab);
+            contention::lock(&self.heap.empty).push(slab);
             self.heap.has_empty.store(true, Ordering::Release);
         }
     }
@@ -137,11 +130,7 @@ impl PoolInner {
         }
         loop {
             let slab = {
-                let mut empty = self
-                    .heap
-                    .empty
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut empty = contention::lock(&self.heap.empty);
                 let slab = empty.pop();
                 if empty.is_empty() {
                     self.heap.has_empty.store(false, Ordering::Release);
@@ -230,10 +219,7 @@ impl PoolInner {
     }
 
     fn take_listed(&self, class: Class) -> Option<Arc<Slab>> {
-        self.heap
-            .with_room
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        contention::lock(&self.heap.with_room)
             .get_mut(&class)?
             .pop()
     }
@@ -284,11 +270,7 @@ impl PoolInner {
 
     #[cold]
     fn load_heap_once<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
-        let _once = self
-            .heap
-            .resize
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _once = contention::lock(&self.heap.resize);
         self.load_heap(puddle)
     }
 
@@ -334,11 +316,7 @@ impl PoolInner {
             if let Some(placed) = placed {
                 return Ok(placed);
             }
-            let _once = self
-                .heap
-                .resize
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _once = contention::lock(&self.heap.resize);
             if self
                 .puddles
                 .read()
@@ -383,11 +361,7 @@ impl PoolInner {
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
         let mut made = Vec::new();
         {
-            let _once = self
-                .heap
-                .resize
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _once = contention::lock(&self.heap.resize);
             if let Err(error) = self.grow_to(bytes, &mut made) {
                 for puddle in made {
                     if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {
@@ -513,11 +487,7 @@ impl PoolInner {
     /// Gives unused puddles back, the largest first, until at most `spare_max` bytes of them are left, or as many as the used ones have;
     /// with 0, all of them. But none that is needed for `wanted` bytes to be free.
     pub(crate) fn give_back_unused(&self, spare_max: u64, wanted: u64) {
-        let _once = self
-            .heap
-            .resize
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _once = contention::lock(&self.heap.resize);
         let (mut unused, used): (Vec<_>, Vec<_>) = self
             .puddles
             .read()
@@ -600,11 +570,7 @@ impl PoolInner {
     }
 
     fn forget_slabs(&self, puddle: &Puddle) {
-        let mut lists = self
-            .heap
-            .with_room
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut lists = contention::lock(&self.heap.with_room);
         for list in lists.values_mut() {
             list.retain(|slab| !puddle.contains(slab.address, 1));
         }

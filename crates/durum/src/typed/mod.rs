@@ -43,7 +43,7 @@ pub use pool_id::PoolId;
 pub use psafe::{PClone, PSafe, Root, TxInSafe, TxOutSafe};
 pub use refcell::{BorrowError, PRef, PRefCell, PRefMut};
 pub use shared::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
-pub use stats::contended;
+pub use stats::{contended, contended_within};
 
 /// What the macros name. Not for programs.
 #[doc(hidden)]

@@ -254,6 +254,11 @@ fn first_chunk(text: &str) -> Option<&str> {
     (!chunk.is_empty()).then_some(chunk)
 }
 
+/// How often a thread has found a lock taken: of what it works on, and of what all threads of a pool share.
+fn meetings() -> (u64, u64) {
+    (contended(), contended_within())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -267,7 +272,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let is_apart = *how == "apart";
         let room = if is_apart { usize::MAX } else { WAITING_MAX };
         let is_read = AtomicBool::new(false);
-        let (mut start, mut met) = (Instant::now(), contended());
+        let (mut start, mut met) = (Instant::now(), meetings());
         std::thread::scope(|scope| {
             let (work, is_read) = (&work, &is_read);
             let read = texts.iter().take(FILES_MAX).enumerate();
@@ -285,13 +290,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             readers.into_iter().for_each(|reader| drop(reader.join()));
             is_read.store(true, Ordering::Release);
             if is_apart {
-                (start, met) = (Instant::now(), contended());
+                (start, met) = (Instant::now(), meetings());
                 count();
             }
         });
         let micros = start.elapsed().as_micros();
         eprintln!("{how} {threads} threads: {micros} us");
-        eprintln!("contended {}", contended() - met);
+        let (words, pool) = meetings();
+        eprintln!("contended {}, {} in the pool", words - met.0, pool - met.1);
     }
     let (totals, status) = P::transaction(|j| (work.totals(j), work.status(j)))?;
     for (word, count) in totals {

@@ -7,7 +7,7 @@
 //! Members sleep on a word of their group and go on without the lock when they are woken: with a condition variable all of them would meet at the lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -16,6 +16,7 @@ use rustix::thread::futex;
 
 use super::journal::{Journal, UNPUBLISHED_MAX};
 use super::writer::{COMMIT_FENCE, Writer};
+use crate::contention;
 use crate::error::{Error, Result};
 use crate::media::Barrier;
 use crate::store::StoreInner;
@@ -56,7 +57,7 @@ pub(super) struct Group {
 
 impl Group {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        contention::lock(&self.state)
     }
 
     fn bed(&self, group: u64) -> &AtomicU32 {

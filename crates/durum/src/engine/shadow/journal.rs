@@ -5,7 +5,7 @@
 //! all three, because its stamp is drawn and its record is not there.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -23,6 +23,7 @@ use super::latch::{Held, Latch};
 use super::queue::{DRAIN, Queue};
 use super::relief::Relief;
 use super::segments::{Segment, Segments};
+use crate::contention;
 use crate::error::{Result, Step};
 use crate::fault::guarded;
 use crate::log::MoreLog;
@@ -302,7 +303,7 @@ impl Journal {
     }
 
     fn lock_segments(&self) -> MutexGuard<'_, Segments> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+        contention::lock(&self.segments)
     }
 
     /// Gives back a segment whose last record has the stamp `last`.

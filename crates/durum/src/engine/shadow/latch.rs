@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crossbeam_utils::{Backoff, CachePadded};
 
-use crate::gate;
+use crate::{contention, gate};
 
 /// How long a thread sleeps that has waited for some microseconds in vain.
 const NAP: Duration = Duration::from_micros(50);
@@ -166,11 +166,15 @@ impl<T> Latch<T> {
     /// The value, for whoever needs it once in a while, when nobody works on it any more.
     pub(super) fn lock(&self) -> Held<'_, T> {
         self.come();
-        let backoff = Backoff::new();
+        let (backoff, mut was_taken) = (Backoff::new(), false);
         loop {
             if let Some(mut held) = self.try_among_others() {
                 held.is_visit = true;
                 return held;
+            }
+            if !was_taken {
+                contention::count();
+                was_taken = true;
             }
             Self::pause(&backoff);
         }

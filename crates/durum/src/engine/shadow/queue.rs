@@ -29,6 +29,7 @@ use super::flusher::Flusher;
 use super::journal::Journal;
 use super::latest::Latest;
 use super::writer::Writer;
+use crate::contention;
 use crate::error::{Result, Step};
 use crate::fault::media_failed;
 use crate::media::Barrier;
@@ -114,7 +115,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        contention::lock(&self.state)
     }
 
     /// Whether a durable commit has to look closer.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::contention;
 use crate::pool::PoolInner;
 
 /// The right of a transaction to change a Twin pool, until it is dropped.
@@ -12,7 +13,10 @@ impl Turn {
     /// Waits until no other transaction has it. `None` where transactions need none.
     pub(crate) fn take(pool: &Arc<PoolInner>) -> Option<Self> {
         let copies = pool.copies.as_ref()?;
-        copies.turns.take();
+        if !copies.turns.try_take() {
+            contention::count();
+            copies.turns.take();
+        }
         Some(Self(pool.clone()))
     }
 
