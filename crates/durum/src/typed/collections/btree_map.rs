@@ -340,6 +340,19 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     pub fn append(&mut self, other: &mut Self, j: &Journal<P>) {
         self.extend(mem::take(other), j);
     }
+
+    /// Moves the entries from a key on to a map of their own.
+    pub fn split_off<Q>(&mut self, key: &Q, j: &Journal<P>) -> Self
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let mut tail = Self::new();
+        while (self.last_key_value()).is_some_and(|(last, _)| last.borrow() >= key) {
+            tail.extend(self.pop_last(), j);
+        }
+        tail
+    }
 }
 
 /// Where a key is among those of a node, or the gap where it would be.

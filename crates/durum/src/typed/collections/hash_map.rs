@@ -28,7 +28,7 @@ use std::marker::PhantomData;
 
 pub use self::entry::{Entry, OccupiedEntry, VacantEntry};
 use self::hasher::{fresh_seed, hash_of};
-pub use self::iter::{IntoIter, Iter, IterMut, Keys, Values, ValuesMut};
+pub use self::iter::{IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
 use self::table::{Place, Table, drop_table};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{Journal, running, running_unless};
@@ -107,6 +107,21 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     /// The values, in no order, to be changed. Each is announced when the iterator comes to it.
     pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
         ValuesMut::new(self)
+    }
+
+    /// Takes all entries out, in no order; their room goes, as by [`PHashMap::clear`]. Those that the iterator is not asked for are dropped with it.
+    pub fn drain(&mut self) -> IntoIter<K, V, P> {
+        std::mem::take(self).into_iter()
+    }
+
+    /// The keys, taken out in no order.
+    pub fn into_keys(self) -> IntoKeys<K, V, P> {
+        IntoKeys(self.into_iter())
+    }
+
+    /// The values, taken out in no order.
+    pub fn into_values(self) -> IntoValues<K, V, P> {
+        IntoValues(self.into_iter())
     }
 
     fn table(&self) -> Table<K, V> {

@@ -76,6 +76,42 @@ impl<P: PoolType> PString<P> {
         self.push_str(&tail, j);
     }
 
+    /// Inserts a character before byte `at`.
+    ///
+    /// # Panics
+    /// As [`PString::insert_str`].
+    #[track_caller]
+    pub fn insert(&mut self, at: usize, char: char, j: &Journal<P>) {
+        self.insert_str(at, char.encode_utf8(&mut [0; 4]), j);
+    }
+
+    /// Takes the character at byte `at` out.
+    ///
+    /// # Panics
+    /// If no character begins there.
+    #[track_caller]
+    pub fn remove(&mut self, at: usize) -> char {
+        let char = self[at..].chars().next();
+        let char = char.expect("a character is taken out where there is one");
+        self.bytes.drain(at..at + char.len_utf8());
+        char
+    }
+
+    /// Keeps the characters for which `keep` is true.
+    pub fn retain(&mut self, mut keep: impl FnMut(char) -> bool) {
+        let kept: String = self.chars().filter(|char| keep(*char)).collect();
+        if kept.len() < self.len() {
+            // No more than there was, so nothing is allocated.
+            self.bytes[..kept.len()].copy_from_slice(kept.as_bytes());
+            self.bytes.truncate(kept.len());
+        }
+    }
+
+    /// Gives back the room beyond the text.
+    pub fn shrink_to_fit(&mut self, j: &Journal<P>) {
+        self.bytes.shrink_to_fit(j);
+    }
+
     /// Drops what comes from byte `len` on.
     ///
     /// # Panics
@@ -161,6 +197,24 @@ impl<P: PoolType> FromIterator<char> for PString<P> {
     fn from_iter<I: IntoIterator<Item = char>>(chars: I) -> Self {
         let text: String = chars.into_iter().collect();
         Self::new(&text, journal::current())
+    }
+}
+
+impl<'a, P: PoolType> FromIterator<&'a str> for PString<P> {
+    /// # Panics
+    /// Outside of a transaction on the pool.
+    fn from_iter<I: IntoIterator<Item = &'a str>>(parts: I) -> Self {
+        let text: String = parts.into_iter().collect();
+        Self::new(&text, journal::current())
+    }
+}
+
+impl<P: PoolType> fmt::Write for PString<P> {
+    /// # Panics
+    /// Outside of a transaction on the pool.
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push_str(text, journal::current());
+        Ok(())
     }
 }
 

@@ -102,6 +102,17 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         }
     }
 
+    /// Gives back the room beyond the elements.
+    pub fn shrink_to_fit(&mut self, j: &Journal<P>) {
+        if Self::IS_EMPTY_TYPE || self.capacity == self.len {
+            return;
+        }
+        match self.len {
+            0 => *self = Self::new(),
+            len => self.take_room(Some(len), j.running()),
+        }
+    }
+
     fn take_room(&mut self, wanted: Option<usize>, running: &Running) {
         let bytes = wanted.and_then(|wanted| wanted.checked_mul(size_of::<T>()));
         let Some(bytes) = bytes.filter(|bytes| *bytes <= isize::MAX as usize) else {
@@ -307,6 +318,55 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             at += 1;
         }
         self.truncate(kept);
+    }
+
+    /// Drops all elements but the first of those in a row that are equal.
+    pub fn dedup(&mut self)
+    where
+        T: PartialEq,
+    {
+        self.dedup_by(|a, b| a == b);
+    }
+
+    /// Drops all elements but the first of those in a row that have the same key.
+    pub fn dedup_by_key<K: PartialEq>(&mut self, mut key: impl FnMut(&T) -> K) {
+        self.dedup_by(|a, b| key(a) == key(b));
+    }
+
+    /// Drops the elements of which `same` says that they are as the last one that was kept, which it gets behind the other.
+    pub fn dedup_by(&mut self, mut same: impl FnMut(&T, &T) -> bool) {
+        let mut kept = 0;
+        for at in 1..self.len {
+            if !same(&self[at], &self[kept]) {
+                kept += 1;
+                self.swap(kept, at);
+            }
+        }
+        self.truncate(kept + 1);
+    }
+
+    /// Drops elements from the end, or appends copies of `value`, until there are `len`.
+    pub fn resize(&mut self, len: usize, value: T, j: &Journal<P>)
+    where
+        T: PClone<P>,
+    {
+        if len <= self.len {
+            return self.truncate(len);
+        }
+        self.resize_with(len - 1, || value.pclone(j), j);
+        self.push(value, j);
+    }
+
+    /// Drops elements from the end, or appends what `make` gives, until there are `len`.
+    pub fn resize_with(&mut self, len: usize, mut make: impl FnMut() -> T, j: &Journal<P>) {
+        self.truncate(len);
+        self.reserve(len - self.len, j);
+        (self.len..len).for_each(|_| self.push(make(), j));
+    }
+
+    /// Moves all elements of another vector to the end of this one.
+    pub fn append(&mut self, other: &mut Self, j: &Journal<P>) {
+        self.extend(other.drain(..), j);
     }
 
     /// Takes the elements in a range out; those behind it move on. All at once, also those that the iterator is not asked for.
@@ -603,6 +663,16 @@ impl<T: PSafe, P: PoolType> Extend<T> for PVec<T, P> {
     /// Outside of a transaction on the pool.
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
         PVec::extend(self, values, journal::current());
+    }
+}
+
+impl<T: PSafe, P: PoolType> IntoIterator for PVec<T, P> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    /// Takes all elements out, as [`PVec::drain`] does. Only in a transaction, as everything that has a vector by value.
+    fn into_iter(mut self) -> Self::IntoIter {
+        self.drain(..)
     }
 }
 

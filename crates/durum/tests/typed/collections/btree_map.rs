@@ -30,6 +30,7 @@ enum Op {
     Copy,
     TakeOut(usize),
     Append(u64, u64),
+    SplitOff(u64),
 }
 
 fn bound() -> impl Strategy<Value = Bound<u64>> {
@@ -63,6 +64,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Copy),
         1 => (0..50usize).prop_map(Op::TakeOut),
         1 => (key(), row()).prop_map(|(key, count)| Op::Append(key, count)),
+        2 => key().prop_map(Op::SplitOff),
     ]
 }
 
@@ -155,6 +157,12 @@ where
             map.append(&mut other, j);
             assert!(other.is_empty());
         }
+        Op::SplitOff(k) => {
+            let tail = map.split_off(&key(k), j);
+            let parts = (map.len() as u64, tail.keys().next().map_or(0, K::number));
+            map.extend(tail, j);
+            return Some(mix(0, parts.0, parts.1));
+        }
     }
     None
 }
@@ -190,6 +198,15 @@ fn apply_to_model(map: &mut BTreeMap<u64, u64>, op: &Op) -> Option<u64> {
         Op::Clear => map.clear(),
         Op::Copy | Op::TakeOut(_) => {}
         Op::Append(k, n) => map.extend((k..k + n).map(|k| (k, k + 1))),
+        Op::SplitOff(k) => {
+            let tail = map.split_off(&k);
+            let parts = (
+                map.len() as u64,
+                tail.keys().next().map_or(0, |first| *first),
+            );
+            map.extend(tail);
+            return Some(mix(0, parts.0, parts.1));
+        }
     }
     None
 }

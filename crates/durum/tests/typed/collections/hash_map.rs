@@ -26,6 +26,8 @@ enum Op {
     Rehash,
     Copy,
     TakeOut(usize),
+    Drain,
+    IntoParts,
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -46,6 +48,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Rehash),
         1 => Just(Op::Copy),
         1 => (0..50usize).prop_map(Op::TakeOut),
+        1 => Just(Op::Drain),
+        1 => Just(Op::IntoParts),
     ]
 }
 
@@ -91,6 +95,23 @@ where
             map.extend(rest, j);
             map.extend(taken.into_iter().map(|(k, v)| (key(k), value(v))), j);
         }
+        Op::Drain => {
+            let drained: Vec<(K, V)> = map.drain().collect();
+            assert!(map.is_empty());
+            map.extend(drained, j);
+        }
+        Op::IntoParts => {
+            let keys = map
+                .pclone(j)
+                .into_keys()
+                .map(|key| key.number())
+                .sum::<u64>();
+            let mut values = map.pclone(j).into_values();
+            let len = values.len() as u64;
+            // The others are dropped with the iterator.
+            drop(values.next());
+            return Some(keys + len);
+        }
     }
     None
 }
@@ -107,8 +128,9 @@ fn apply_to_model(map: &mut HashMap<u64, u64>, op: &Op) -> Option<u64> {
             return Some(*entry.or_insert(v));
         }
         Op::Retain(n) => map.retain(|key, _| key % n != 0),
+        Op::IntoParts => return Some(map.keys().sum::<u64>() + map.len() as u64),
         Op::Clear => map.clear(),
-        Op::Reserve(_) | Op::ShrinkToFit | Op::Rehash | Op::Copy | Op::TakeOut(_) => {}
+        Op::Reserve(_) | Op::ShrinkToFit | Op::Rehash | Op::Copy | Op::TakeOut(_) | Op::Drain => {}
     }
     None
 }

@@ -1,5 +1,7 @@
 //! `PVec` and `PString` against `Vec` and `String`.
 
+use std::fmt::Write;
+
 use durum::Engine;
 use durum::typed::*;
 use proptest::prelude::*;
@@ -29,6 +31,13 @@ enum Op {
     Drain(usize, usize),
     SplitOff(usize),
     Copy,
+    Dedup,
+    DedupByKey(u64),
+    Resize(usize, u64),
+    ResizeWith(usize, u64),
+    Append(Vec<u64>),
+    ShrinkToFit,
+    IntoIter(usize),
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -55,6 +64,13 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Copy),
         3 => (at(), at()).prop_map(|(from, to)| Op::Drain(from, to)),
         3 => at().prop_map(Op::SplitOff),
+        2 => Just(Op::Dedup),
+        2 => (2..9u64).prop_map(Op::DedupByKey),
+        2 => (at(), value()).prop_map(|(len, value)| Op::Resize(len, value)),
+        2 => (at(), value()).prop_map(|(len, value)| Op::ResizeWith(len, value)),
+        2 => prop::collection::vec(value(), 0..20).prop_map(Op::Append),
+        2 => Just(Op::ShrinkToFit),
+        2 => at().prop_map(Op::IntoIter),
     ]
 }
 
@@ -95,6 +111,33 @@ fn apply<P: PoolType, T: Sample<P>>(vec: &mut PVec<T, P>, op: &Op, j: &Journal<P
             std::mem::swap(vec, &mut tail);
             vec.extend(tail.drain(..), j);
         }
+        Op::Dedup => {
+            vec.sort_by_key(|value| value.number() / 10);
+            vec.dedup_by(|a, b| a.number() / 10 == b.number() / 10);
+        }
+        Op::DedupByKey(n) => vec.dedup_by_key(|value| value.number() / n),
+        Op::Resize(len, v) => vec.resize(*len, value(*v), j),
+        Op::ResizeWith(len, v) => vec.resize_with(*len, || value(*v), j),
+        Op::Append(values) => {
+            let mut other: PVec<T, P> = values.iter().map(|v| value(*v)).collect();
+            vec.append(&mut other, j);
+            assert!(other.is_empty());
+        }
+        Op::ShrinkToFit => {
+            vec.shrink_to_fit(j);
+            assert_eq!(vec.capacity(), vec.len());
+        }
+        Op::IntoIter(n) => {
+            // The first ones are dropped, and of the rest every other one with the iterator.
+            let mut values = std::mem::take(vec).into_iter().skip(*n);
+            while let Some(kept) = values.next() {
+                vec.push(kept, j);
+                values.next();
+                if vec.len() == 20 {
+                    break;
+                }
+            }
+        }
         _ => {}
     }
     None
@@ -124,6 +167,17 @@ fn apply_to_model(vec: &mut Vec<u64>, op: &Op) -> Option<u64> {
             return vec.drain(from.min(to)..from.max(to)).next_back();
         }
         Op::SplitOff(at) => vec.rotate_left(at % (len + 1)),
+        Op::Dedup => {
+            vec.sort_by_key(|value| value / 10);
+            vec.dedup_by(|a, b| *a / 10 == *b / 10);
+        }
+        Op::DedupByKey(n) => vec.dedup_by_key(|value| *value / n),
+        Op::Resize(len, v) | Op::ResizeWith(len, v) => vec.resize(*len, *v),
+        Op::Append(values) => vec.extend(values),
+        Op::IntoIter(n) => {
+            let kept = vec.iter().skip(*n).step_by(2).take(20);
+            *vec = kept.copied().collect();
+        }
         _ => {}
     }
     None
@@ -190,6 +244,16 @@ on_each_engine! {
             vec.insert(3, (), j);
             assert_eq!((vec.pop(), vec.remove(0), vec.swap_remove(2)), (Some(()), (), ()));
             vec.iter_mut().for_each(|nothing| *nothing = ());
+            vec.resize(20, (), j);
+            let mut other = PVec::<(), P>::new();
+            other.resize_with(5, || (), j);
+            vec.append(&mut other, j);
+            vec.shrink_to_fit(j);
+            assert_eq!((vec.len(), other.len()), (25, 0));
+            vec.truncate(8);
+            other.resize(3, (), j);
+            other.dedup();
+            assert_eq!(other.into_iter().count(), 1);
             assert_eq!((vec.drain(1..2).len(), vec.split_off(5, j).len()), (1, 2));
         })
         .unwrap();
@@ -198,7 +262,7 @@ on_each_engine! {
 
     fn texts(engine) {
         durum::pool!(P);
-        proptest!(cases(20), |(steps in prop::collection::vec((0..6u8, any::<prop::sample::Index>(), "[a-zäß€]{0,40}", any::<bool>()), 1..40))| {
+        proptest!(cases(20), |(steps in prop::collection::vec((0..12u8, any::<prop::sample::Index>(), "[a-zäß€]{0,40}", any::<bool>()), 1..40))| {
             let place = Place::new();
             let root = P::open::<PRefCell<PString<P>, P>>(&place.path, options(engine)).unwrap();
             let mut model = String::new();
@@ -212,7 +276,14 @@ on_each_engine! {
                         2 => string.insert_str(at, text, j),
                         3 => string.truncate(at),
                         4 => drop(string.pop()),
-                        _ => string.clear(),
+                        5 => string.insert(at, 'ö', j),
+                        6 if at < string.len() => assert_eq!(string.remove(at), model[at..].chars().next().unwrap()),
+                        7 => string.retain(|char| char.is_ascii()),
+                        8 => string.shrink_to_fit(j),
+                        9 => *string = [text.as_str(), "and", text].into_iter().collect(),
+                        10 => write!(string, "{text}{at}").unwrap(),
+                        11 => string.clear(),
+                        _ => {}
                     }
                     if *commits { Ok(()) } else { Err(durum::Error::Aborted) }
                 });
@@ -222,7 +293,13 @@ on_each_engine! {
                         2 => model.insert_str(at, text),
                         3 => model.truncate(at),
                         4 => drop(model.pop()),
-                        _ => model.clear(),
+                        5 => model.insert(at, 'ö'),
+                        6 if at < model.len() => drop(model.remove(at)),
+                        7 => model.retain(|char| char.is_ascii()),
+                        9 => model = format!("{text}and{text}"),
+                        10 => write!(model, "{text}{at}").unwrap(),
+                        11 => model.clear(),
+                        _ => {}
                     }
                 }
                 let string = root.borrow();

@@ -154,6 +154,38 @@ impl<K: PSafe, V: PSafe, P: PoolType> Iterator for IntoIter<K, V, P> {
 impl<K: PSafe, V: PSafe, P: PoolType> ExactSizeIterator for IntoIter<K, V, P> {}
 impl<K: PSafe, V: PSafe, P: PoolType> FusedIterator for IntoIter<K, V, P> {}
 
+/// The keys of a [`PHashMap`], taken out in no order.
+#[derive(Debug)]
+pub struct IntoKeys<K: PSafe, V: PSafe, P: PoolType>(pub(super) IntoIter<K, V, P>);
+
+/// The values of a [`PHashMap`], taken out in no order.
+#[derive(Debug)]
+pub struct IntoValues<K: PSafe, V: PSafe, P: PoolType>(pub(super) IntoIter<K, V, P>);
+
+macro_rules! of_entries_taken {
+    ($($name:ident gives $item:ty, $part:expr;)*) => { $(
+        impl<K: PSafe, V: PSafe, P: PoolType> Iterator for $name<K, V, P> {
+            type Item = $item;
+
+            fn next(&mut self) -> Option<$item> {
+                self.0.next().map($part)
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                self.0.size_hint()
+            }
+        }
+
+        impl<K: PSafe, V: PSafe, P: PoolType> ExactSizeIterator for $name<K, V, P> {}
+        impl<K: PSafe, V: PSafe, P: PoolType> FusedIterator for $name<K, V, P> {}
+    )* };
+}
+
+of_entries_taken! {
+    IntoKeys gives K, |(key, _)| key;
+    IntoValues gives V, |(_, value)| value;
+}
+
 macro_rules! of_entries {
     ($($name:ident gives $item:ty, $part:expr;)*) => { $(
         impl<'a, K: PSafe, V: PSafe> Iterator for $name<'a, K, V> {
