@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
-# Results: target/bench/latest.csv, .txt, .svg (docs/benchmarks.md).
+# Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt (docs/benchmarks.md).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -24,5 +24,5 @@ cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$ta
 # Recovery after kills has a program of its own.
 case "${SUITE:-}" in twin | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-recovery" ;; esac
 # The operations of the typed interface, one by one, have a program of their own; then come its structures.
-case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-typed" ;; esac
+case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-typed" --out "$target/bench" ;; esac
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"

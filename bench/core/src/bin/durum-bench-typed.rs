@@ -1,8 +1,8 @@
 //! The operations of the typed interface: Table 5 of the Corundum paper, beside the figures that it gives for DRAM.
 //!
-//! `durum-bench-typed [--rounds N] [--dir DIR] [--rows NAMES]`: medians over the rounds, in which the engines take turns. Each operation is timed in transactions of a thousand of
+//! `durum-bench-typed [--rounds N] [--dir DIR] [--out DIR] [--rows NAMES]`: medians over the rounds, in which the engines take turns. Each operation is timed in transactions of a thousand of
 //! them, or fewer if they are large. The first figure is the operation alone, as in the paper, and the last column the paper's divided by it on Shadow; the second has its share of the commit in it,
-//! because Shadow does there what others do at once.
+//! because Shadow does there what others do at once. With `--out`, `operations.csv` and `operations.txt` there have the same numbers, and what they come from.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -14,6 +14,8 @@ use durum::Engine;
 use durum::persist::domain::{Delays, emulate};
 use durum::typed::*;
 use durum_bench_core::measure::{Spread, pin};
+use durum_bench_core::report::machine;
+use durum_persist::line;
 
 durum::pool!(P);
 
@@ -34,6 +36,7 @@ type Objects<T> = PRefCell<PVec<Pbox<T, P>, P>, P>;
 #[repr(C)]
 struct Desk {
     words: Objects<u64>,
+    quarters: Objects<Block<256>>,
     integers: Objects<i32>,
     kilobytes: Objects<Block<1024>>,
     pages: Objects<Block<4096>>,
@@ -251,14 +254,23 @@ const ROWS: &[Row] = &[
     row("Alloc + init (8 B)", 734.0, 241.0, |desk, batches| {
         allocate(&desk.words, batches)
     }),
+    row("Alloc + init (256 B)", 706.0, 264.0, |desk, batches| {
+        allocate(&desk.quarters, batches)
+    }),
     row("Alloc + init (4 kB)", 1685.0, 1907.0, |desk, batches| {
         allocate(&desk.pages, batches)
     }),
     row("Dealloc (8 B)", 632.0, 384.0, |desk, batches| {
         free(&desk.words, batches)
     }),
+    row("Dealloc (256 B)", 598.0, 249.0, |desk, batches| {
+        free(&desk.quarters, batches)
+    }),
     row("Dealloc (4 kB)", 675.0, 248.0, |desk, batches| {
         free(&desk.pages, batches)
+    }),
+    row("Pbox::AtomicInit (8 B)", 822.0, 416.0, |_, batches| {
+        Times::keep(batches, |j| Pbox::<u64, P>::new(1, j))
     }),
     row("Prc::AtomicInit (8 B)", 2089.0, 1210.0, |_, batches| {
         Times::keep(batches, |j| Prc::<u64, P>::new(1, j))
@@ -411,26 +423,33 @@ fn box_instead(batches: usize) -> [Times; 2] {
 }
 
 /// What is measured on: an engine, and a medium that is emulated.
-const SIDES: [(&str, Engine, Option<Delays>); 4] = [
+const SIDES: [(&str, Engine, Option<Delays>); 6] = [
     ("shadow", Engine::Shadow, None),
     ("hybrid", Engine::Hybrid, None),
     ("shadow STT", Engine::Shadow, Some(Delays::STT_RAM)),
+    ("hybrid STT", Engine::Hybrid, Some(Delays::STT_RAM)),
     ("shadow PCM", Engine::Shadow, Some(Delays::PCM)),
+    ("hybrid PCM", Engine::Hybrid, Some(Delays::PCM)),
 ];
 
 struct Arguments {
     rounds: usize,
     dir: PathBuf,
+    out: Option<PathBuf>,
     rows: Vec<String>,
-    quick: bool,
+    scale: &'static str,
+    /// Transactions of a round.
+    batches: usize,
 }
 
 fn arguments() -> Result<Arguments, String> {
     let mut found = Arguments {
         rounds: 7,
         dir: "/dev/shm".into(),
+        out: None,
         rows: Vec::new(),
-        quick: false,
+        scale: "full",
+        batches: BATCHES,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -442,11 +461,14 @@ fn arguments() -> Result<Arguments, String> {
                 found.rounds = parsed.ok_or(format!("{rounds} rounds are not possible"))?;
             }
             "--dir" => found.dir = value()?.into(),
+            "--out" => found.out = Some(value()?.into()),
             "--rows" => found.rows = value()?.split(',').map(str::to_owned).collect(),
-            "--quick" => (found.quick, found.rounds) = (true, 1),
+            "--quick" => (found.scale, found.batches, found.rounds) = ("quick", 25, 1),
+            // Whether it runs and gives right answers, no more.
+            "--tiny" => (found.scale, found.batches, found.rounds) = ("tiny", 1, 1),
             _ => {
                 return Err(
-                    "usage: durum-bench-typed [--rounds N] [--dir DIR] [--rows NAMES] [--quick]"
+                    "usage: durum-bench-typed [--rounds N] [--dir DIR] [--out DIR] [--rows NAMES] [--quick | --tiny]"
                         .into(),
                 );
             }
@@ -464,57 +486,122 @@ fn open(dir: &Path, engine: Engine) -> durum::Result<RootGuard<Desk, P>> {
     )
 }
 
-fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<String> {
-    let rows: Vec<&Row> = ROWS
-        .iter()
-        .filter(|row| {
-            arguments.rows.is_empty()
-                || arguments
-                    .rows
-                    .iter()
-                    .any(|name| row.name.contains(name.as_str()))
+/// What was measured of an operation: each round on each side.
+struct Measured {
+    row: &'static Row,
+    samples: [Vec<(f64, f64)>; SIDES.len()],
+}
+
+impl Measured {
+    /// The operation alone, and with its share of the commit.
+    fn medians(&self, side: usize) -> [f64; 2] {
+        let of = |of: fn(&(f64, f64)) -> f64| median(self.samples[side].iter().map(of));
+        [of(|ns| ns.0), of(|ns| ns.1)]
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    Spread::of(values).map_or(f64::NAN, |spread| spread.median)
+}
+
+/// The operations, and what a `Box` takes to be read and to be written.
+fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<(Vec<Measured>, [f64; 2])> {
+    let is_wanted = |row: &&Row| {
+        let mut names = arguments.rows.iter();
+        arguments.rows.is_empty() || names.any(|name| row.name.contains(name.as_str()))
+    };
+    let wanted = ROWS.iter().filter(is_wanted);
+    let mut all: Vec<Measured> = wanted
+        .map(|row| Measured {
+            row,
+            samples: Default::default(),
         })
         .collect();
-    let batches = if arguments.quick { 25 } else { BATCHES };
-    let mut samples = vec![[const { Vec::new() }; SIDES.len()]; rows.len()];
     let mut plain = [Vec::new(), Vec::new()];
     for _ in 0..arguments.rounds {
-        for (plain, times) in plain.iter_mut().zip(box_instead(batches)) {
+        for (plain, times) in plain.iter_mut().zip(box_instead(arguments.batches)) {
             plain.push(times.ns().0);
         }
         for (side, (_, engine, delays)) in SIDES.iter().enumerate() {
             let desk = open(dir, *engine)?;
-            for (row, samples) in rows.iter().zip(&mut samples) {
+            for measured in &mut all {
                 emulate(*delays);
-                let times = (row.run)(&desk, batches);
+                let times = (measured.row.run)(&desk, arguments.batches);
                 emulate(None);
-                samples[side].push(times.ns());
+                measured.samples[side].push(times.ns());
             }
             desk.close()?;
         }
     }
+    Ok((all, plain.map(|ns| median(ns.into_iter()))))
+}
+
+fn table(all: &[Measured], [read, written]: [f64; 2]) -> String {
     let mut text = format!("{:<24}{:>9}{:>9}", "ns per operation", "Optane", "DRAM");
     for (name, ..) in SIDES {
         text += &format!("{name:>22}");
     }
     text += &format!("{:>9}\n", "DRAM/us");
-    for (row, samples) in rows.iter().zip(&samples) {
+    for measured in all {
+        let row = measured.row;
         text += &format!("{:<24}{:>9.1}{:>9.1}", row.name, row.optane, row.dram);
-        let median = |side: usize, of: fn(&(f64, f64)) -> f64| {
-            Spread::of(samples[side].iter().map(of)).map_or(f64::NAN, |spread| spread.median)
-        };
         for side in 0..SIDES.len() {
+            let [alone, committed] = measured.medians(side);
+            text += &format!("{alone:>11.1}{committed:>11.1}");
+        }
+        text += &format!("{:>9.1}\n", row.dram / measured.medians(0)[0]);
+    }
+    text += &format!("a Box instead: Deref {read:.1} ns, DerefMut {written:.1} ns\n");
+    text
+}
+
+/// One line for each operation and side. The medium is `dram`, or the one that is emulated.
+fn csv(all: &[Measured]) -> String {
+    let mut text =
+        "suite,operation,engine,medium,ns,committed_ns,paper_optane_ns,paper_dram_ns\n".to_owned();
+    for Measured { row, .. } in all {
+        assert!(!row.name.contains(','), "a name is one field");
+    }
+    for measured in all {
+        let row = measured.row;
+        for (side, (name, ..)) in SIDES.iter().enumerate() {
+            let (engine, medium) = name.split_once(' ').unwrap_or((name, "dram"));
+            let [alone, committed] = measured.medians(side);
             text += &format!(
-                "{:>11.1}{:>11.1}",
-                median(side, |ns| ns.0),
-                median(side, |ns| ns.1)
+                "operations,{},{engine},{medium},{alone:.2},{committed:.2},{},{}\n",
+                row.name, row.optane, row.dram
             );
         }
-        text += &format!("{:>9.1}\n", row.dram / median(0, |ns| ns.0));
     }
-    let [read, written] = plain.map(|ns| Spread::of(ns).map_or(f64::NAN, |spread| spread.median));
-    text += &format!("a Box instead: Deref {read:.1} ns, DerefMut {written:.1} ns\n");
-    Ok(text)
+    text
+}
+
+/// Writes the numbers, and what they come from.
+fn save(out: &Path, csv: &str, description: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(out)?;
+    std::fs::write(out.join("operations.csv"), csv)?;
+    std::fs::write(out.join("operations.txt"), description)
+}
+
+fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<String, String> {
+    let begin = Instant::now();
+    let (all, plain) = measure(arguments, dir).map_err(|error| error.to_string())?;
+    if let Some(out) = &arguments.out {
+        let description = machine::describe(&machine::Run {
+            dirs: vec![&arguments.dir],
+            instruction: format!("{:?}", line::instruction()),
+            peers: Vec::new(),
+            rounds: arguments.rounds,
+            scale: arguments.scale,
+            clock: "wall",
+            pinned,
+            processor_share: None,
+            seconds: begin.elapsed().as_secs_f64(),
+        });
+        save(out, &csv(&all), &description)
+            .map_err(|error| format!("{}: {error}", out.display()))?;
+    }
+    Ok(table(&all, plain))
 }
 
 fn main() -> ExitCode {
@@ -525,12 +612,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let _pin = pin();
+    let pin = pin();
     let dir = arguments
         .dir
         .join(format!("durum-bench-typed-{}", std::process::id()));
     let made = std::fs::create_dir(&dir).map_err(|error| error.to_string());
-    let told = made.and_then(|()| measure(&arguments, &dir).map_err(|error| error.to_string()));
+    let told = made.and_then(|()| run(&arguments, &dir, pin.as_ref().map(|pin| pin.processor)));
     let _ = std::fs::remove_dir_all(&dir);
     match told {
         Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
