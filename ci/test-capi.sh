@@ -90,6 +90,12 @@ done
 # Containers of the standard library, made durable by sections.
 check "compile containers" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" $capi/tests/programs/containers.cpp \
     -o "$work/bin/containers" "${run_path[@]}" "${libs[@]}"
+# Without a handler around its functions the process would end.
+check "compile ending" gcc -std=c11 -O2 "${warnings[@]}" "${cflags[@]}" -D_GNU_SOURCE examples/c/ending.c \
+    -o "$work/bin/ending" "${run_path[@]}" "${libs[@]}" -lpthread
+ending_runs() { [ "$("$work/bin/ending" "$work/ending.store")" = "hits 100" ]; }
+check "ending" ending_runs
+check "ending, again" ending_runs
 cmake_builds() {
     cmake -S $capi/tests/cmake -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLES="$TOP/examples/c" &&
         cmake --build "$work/cmake"

@@ -27,8 +27,9 @@
  *     transaction belongs to the thread that began it. Transactions do not isolate: what
  *     threads share needs the program's own locks, held until the transaction has ended, or is
  *     changed by durum_pool_update and read by durum_pool_read. A log is used by one thread at a
- *     time. After fork(), the child may only open stores of its own,
- *     when the parent has closed them.
+ *     time. No function but durum_pool_update may be called by a thread that is being cancelled
+ *     (pthread_setcancelstate). After fork(), the child may only open stores of its own, when
+ *     the parent has closed them.
  *
  *  4. Strings end with NUL. Names of pools, types and fields are UTF-8; paths are any bytes
  *     that the system accepts. Sizes are in bytes.
@@ -714,7 +715,8 @@ int durum_tx_volatile(void *ptr,
 //
 // Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the fences of one. So `body` may run on
 // another thread while this one waits; thread-locals are those of the thread that runs it. It must not wait for another thread that uses the pool, nor be left by
-// longjmp, an exception or pthread_exit. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
+// longjmp, an exception or pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in it.
+// durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
 //
 // A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done, and only that. If `body` says why by
 // a code of durum (DURUM_E_*), the message goes along.
@@ -728,7 +730,7 @@ int durum_pool_update(struct durum_pool *pool,
                       void *arg);
 
 // Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
-// an update of this pool it is a call.
+// an update of this pool it is a call. It is left as that of an update is.
 //
 // What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_READS_COPY it reads a copy;
 // DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.

@@ -13,7 +13,7 @@
 //
 //  3. Errors are exceptions: durum::error, with a code of durum.h. An exception that leaves an
 //     update takes back what the update did, and only that, and goes on in the thread that asked
-//     for it.
+//     for it. So does pthread_exit.
 //
 //  4. Types. What alloc makes is described to durum, so that its pointers can be found:
 //     DURUM_DESCRIBE beside a type, or DURUM_MEMBERS in it. A type that is not does not compile.
@@ -21,7 +21,7 @@
 //  5. durum::lr has the same names for pools whose readers never wait.
 //
 // In the order of reading: durum/error.hpp, durum/persist.hpp, durum/types.hpp, durum/copy.hpp,
-// durum/pool.hpp, durum/lr.hpp.
+// durum/ending.hpp, durum/pool.hpp, durum/lr.hpp.
 
 #ifndef DURUM_HPP
 #define DURUM_HPP

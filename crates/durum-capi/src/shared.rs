@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
 use std::mem;
 
 use client::{OpenUpdate, Reading, Tx};
@@ -34,12 +35,43 @@ impl Argument {
     }
 }
 
+unsafe extern "C" {
+    // Of POSIX threads, which every program that links with this has.
+    safe fn pthread_setcancelstate(state: c_int, before: &mut c_int) -> c_int;
+}
+/// The same in glibc, musl and the BSDs.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// Whoever cancels this thread waits until this is dropped: it runs what others want, and holds what they wait for.
+struct Uncancelled {
+    before: c_int,
+    _one_thread: PhantomData<*mut ()>,
+}
+
+impl Uncancelled {
+    fn new() -> Self {
+        let mut before = 0;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
+        Self {
+            before,
+            _one_thread: PhantomData,
+        }
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        pthread_setcancelstate(self.before, &mut 0);
+    }
+}
+
 /// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What it announced, deferred, allocated and
 /// freed is durable on return.
 ///
 /// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the fences of one. So `body` may run on
 /// another thread while this one waits; thread-locals are those of the thread that runs it. It must not wait for another thread that uses the pool, nor be left by
-/// longjmp, an exception or pthread_exit. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
+/// longjmp, an exception or pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in it.
+/// durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
 ///
 /// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done, and only that. If `body` says why by
 /// a code of durum (DURUM_E_*), the message goes along.
@@ -54,6 +86,7 @@ pub unsafe extern "C" fn durum_pool_update(
     body: Body,
     arg: *mut c_void,
 ) -> c_int {
+    let _uncancelled = Uncancelled::new();
     status(|| {
         // SAFETY: a live handle, as the conventions say.
         let pool = unsafe { handle(pool, "the pool")? };
@@ -75,7 +108,7 @@ pub unsafe extern "C" fn durum_pool_update(
 }
 
 /// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
-/// an update of this pool it is a call.
+/// an update of this pool it is a call. It is left as that of an update is.
 ///
 /// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_READS_COPY it reads a copy;
 /// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.

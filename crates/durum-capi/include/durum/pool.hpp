@@ -4,10 +4,12 @@
 #define DURUM_POOL_HPP
 
 #include "copy.hpp"
+#include "ending.hpp"
 #include "error.hpp"
 #include "persist.hpp"
 #include "types.hpp"
 
+#include <csetjmp>
 #include <cstddef>
 #include <exception>
 #include <new>
@@ -230,29 +232,47 @@ class pool {
         pool &owner;
         std::optional<kept> result{};
         std::exception_ptr thrown{};
+        /// The function has ended its thread, or what it took for its thread.
+        bool has_ended = false;
 
-        static int run(void *argument) noexcept {
+        static int run(void *argument) {
             call &self = *static_cast<call *>(argument);
             pool *const around = std::exchange(detail::running_pool(), &self.owner);
-            try {
-                if constexpr (std::is_void_v<R>) {
-                    self.body();
-                    self.result.emplace();
-                } else {
-                    self.result.emplace(self.body());
-                }
-            } catch (...) {
-                self.thrown = std::current_exception();
+            std::jmp_buf beyond;
+            if (setjmp(beyond) == 0) {
+                self.run_to(beyond);
+            } else {
+                self.has_ended = true;
             }
             detail::running_pool() = around;
-            return self.thrown == nullptr ? DURUM_OK : DURUM_E_ABORTED;
+            return self.is_well() ? DURUM_OK : DURUM_E_ABORTED;
         }
+
+        void run_to(std::jmp_buf &beyond) {
+            try {
+                detail::edge edge(beyond);
+                if constexpr (std::is_void_v<R>) {
+                    body();
+                    result.emplace();
+                } else {
+                    result.emplace(body());
+                }
+                edge.reached();
+            } catch (...) {
+                thrown = std::current_exception();
+            }
+        }
+
+        bool is_well() const { return thrown == nullptr && !has_ended; }
     };
 
     template <class F> auto run(result_of how, F &&body) {
         using body_type = std::remove_reference_t<F>;
         call<body_type> called{body, *this};
         const int code = how(pool_, &call<body_type>::run, &called);
+        if (called.has_ended) {
+            detail::end_thread();
+        }
         if (called.thrown != nullptr) {
             std::rethrow_exception(called.thrown);
         }

@@ -1,6 +1,8 @@
-/* Updates and reads that threads share: in functions, by begin and end, and of copies. */
+/* Updates and reads that threads share: in functions, by begin and end, and of copies; and threads
+ * that end inside of them. */
 #include "check.h"
 #include <pthread.h>
+#include <setjmp.h>
 
 /* What the functions below work on. */
 typedef struct work {
@@ -378,6 +380,127 @@ static void the_basic_mode_copies_what_nobody_announced(void) {
     fixture_close(&f);
 }
 
+/* ---- threads that end ------------------------------------------------------------------------ */
+
+/* The recipe of docs/c.md. */
+enum { ENDED = -1 };
+
+static void go_back(void *arg) {
+    longjmp(*(jmp_buf *)arg, 1);
+}
+
+static int until_it_ends(int (*function)(void *arg), void *arg) {
+    jmp_buf here;
+    volatile int code = ENDED;
+    pthread_cleanup_push(go_back, &here);
+    if (setjmp(here) == 0) {
+        code = function(arg);
+    }
+    pthread_cleanup_pop(0);
+    return code;
+}
+
+static int add_and_end(void *arg) {
+    work *w = (work *)arg;
+    if (durum_tx_level() > 0) {
+        (void)add_to_both(w);
+    }
+    pthread_exit(w);
+}
+
+static int add_until_it_ends(void *arg) {
+    return until_it_ends(add_and_end, arg);
+}
+
+static int copy_until_it_ends(const durum_copy *copy, void *arg) {
+    (void)copy;
+    return until_it_ends(add_and_end, arg);
+}
+
+static void *update_and_end(void *arg) {
+    work *w = (work *)arg;
+    if (durum_pool_update(w->pool, add_until_it_ends, w) == ENDED) {
+        pthread_exit(NULL);
+    }
+    return w;
+}
+
+static void *read_and_end(void *arg) {
+    work *w = (work *)arg;
+    if (durum_pool_read(w->pool, add_until_it_ends, w) == ENDED) {
+        pthread_exit(NULL);
+    }
+    return w;
+}
+
+static void *read_copy_and_end(void *arg) {
+    work *w = (work *)arg;
+    if (durum_pool_read_copy(w->pool, copy_until_it_ends, w) == ENDED) {
+        pthread_exit(NULL);
+    }
+    return w;
+}
+
+static void *end_in_open_update(void *arg) {
+    work *w = (work *)arg;
+    CHECK_CODE(durum_update_begin(w->pool), DURUM_OK);
+    CHECK_CODE(durum_update_begin(w->pool), DURUM_OK);
+    (void)add_to_both(w);
+    pthread_exit(NULL);
+}
+
+static void *end_in_open_read(void *arg) {
+    CHECK_CODE(durum_read_begin(((work *)arg)->pool), DURUM_OK);
+    pthread_exit(NULL);
+}
+
+static int add_and_be_cancelled(void *arg) {
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    pthread_testcancel();
+    return add_to_both(arg);
+}
+
+static void *be_cancelled(void *arg) {
+    work *w = (work *)arg;
+    CHECK_CODE(durum_pool_update(w->pool, add_and_be_cancelled, w), DURUM_OK);
+    w->returns = 1;
+    pthread_testcancel();
+    return w;
+}
+
+static void *joined(void *(*body)(void *), work *w) {
+    pthread_t thread;
+    void *told = w;
+    CHECK(pthread_create(&thread, NULL, body, w) == 0);
+    CHECK(pthread_join(thread, &told) == 0);
+    return told;
+}
+
+static void a_thread_that_ends_leaves_others_running(void) {
+    fixture f = left_right();
+    work w = on(&f);
+    void *(*const bodies[])(void *) = {update_and_end, read_and_end, read_copy_and_end,
+                                       end_in_open_update, end_in_open_read};
+    for (uint64_t at = 0; at < sizeof(bodies) / sizeof(bodies[0]); at++) {
+        w.value = 1;
+        for (int times = 0; times < 3; times++) {
+            CHECK(joined(bodies[at], &w) == NULL);
+            CHECK(w.root->value == at && w.root->other == at);
+        }
+        CHECK(joined(add_many_times, &w) == NULL);
+        CHECK_CODE(durum_update_begin(f.pool), DURUM_OK);
+        CHECK_CODE(durum_tx_add(w.root, sizeof(*w.root)), DURUM_OK);
+        w.root->value = w.root->other = at + 1;
+        CHECK_CODE(durum_update_end(f.pool, 1), DURUM_OK);
+        CHECK(seen_by_another_thread(&w) == at + 1);
+    }
+    w.value = 1;
+    const uint64_t before = w.root->value;
+    CHECK(joined(be_cancelled, &w) == PTHREAD_CANCELED);
+    CHECK(w.returns == 1 && w.root->value == before + 1);
+    fixture_close(&f);
+}
+
 const test shared_tests[] = {
     {"an_update_is_kept_unless_it_says_not", an_update_is_kept_unless_it_says_not},
     {"what_is_inside_of_an_update_is_a_part_of_it", what_is_inside_of_an_update_is_a_part_of_it},
@@ -389,4 +512,5 @@ const test shared_tests[] = {
     {"addresses_in_the_back_copy_are_refused", addresses_in_the_back_copy_are_refused},
     {"copies_are_for_pools_that_have_them", copies_are_for_pools_that_have_them},
     {"the_basic_mode_copies_what_nobody_announced", the_basic_mode_copies_what_nobody_announced},
+    {"a_thread_that_ends_leaves_others_running", a_thread_that_ends_leaves_others_running},
     {NULL, NULL}};
