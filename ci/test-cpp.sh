@@ -67,7 +67,7 @@ for compiler in g++ clang++; do
         $capi/tests/programs/refused.cpp
     while read -r number words; do
         check "$compiler refuses case $number" refuses $compiler "$number" "$words"
-    done < <(sed -n 's|^#.*CASE == \([0-9]*\) // \(.*\)|\1 \2|p' $capi/tests/programs/refused.cpp)
+    done < <(sed -n 's|^#.*CASE == \([0-9]*\) *// \(.*\)|\1 \2|p' $capi/tests/programs/refused.cpp)
 done
 
 check "compile structures" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" -I examples/cpp examples/cpp/structures.cpp \

@@ -111,19 +111,35 @@ struct extent {
     std::size_t align;
 };
 
-/// Whether the members follow each other with no more room between them than their alignment asks
-/// for.
-template <std::size_t N>
-constexpr bool covers(const extent (&members)[N], std::size_t size, std::size_t align) {
+/// Whether what lies between two members, or behind the last one, is no more than their alignment
+/// asks for, and no pointer.
+constexpr bool is_padding(std::size_t from, std::size_t to, std::size_t align) {
+    const std::size_t pointer = (from + alignof(void *) - 1) / alignof(void *) * alignof(void *);
+    return from <= to && (from == to || to - from < align) && pointer + sizeof(void *) > to;
+}
+
+/// Whether the members follow each other with no more room between them than padding takes.
+template <std::size_t N> constexpr bool covers(const extent (&members)[N], std::size_t size) {
     std::size_t end = 0;
+    std::size_t align_max = 1;
     for (std::size_t at = 0; at < N; at++) {
-        if (members[at].offset < end || members[at].offset - end >= members[at].align) {
+        if (!is_padding(end, members[at].offset, members[at].align)) {
             return false;
         }
         end = members[at].offset + members[at].size;
+        if (members[at].align > align_max) {
+            align_max = members[at].align;
+        }
     }
-    return size - end < align;
+    return is_padding(end, size, align_max);
 }
+
+template <class T> struct too_many_members {
+    static_assert(sizeof(T) == 0,
+                  "durum: a description has at most 24 members; put some of them in a struct of "
+                  "their own, which is described, too");
+    using type = extent;
+};
 
 /// The description of T, wherever it is.
 template <class T> struct described_by {
@@ -190,16 +206,25 @@ template <class T> durum_type *type_of() {
 
 } // namespace durum
 
-// Calls m(self, x) for each x of up to 24.
+// Calls m(self, x) for each x of up to 24. Up to 64 are told that they are too many.
 #define DURUM_EACH_(m, s, ...)                                                                     \
-    DURUM_PICK_(__VA_ARGS__, DURUM_24_, DURUM_23_, DURUM_22_, DURUM_21_, DURUM_20_, DURUM_19_,     \
+    DURUM_PICK_(__VA_ARGS__, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, \
+                DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_,    \
+                DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_,    \
+                DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_,    \
+                DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_, DURUM_M_,    \
+                DURUM_M_, DURUM_24_, DURUM_23_, DURUM_22_, DURUM_21_, DURUM_20_, DURUM_19_,        \
                 DURUM_18_, DURUM_17_, DURUM_16_, DURUM_15_, DURUM_14_, DURUM_13_, DURUM_12_,       \
                 DURUM_11_, DURUM_10_, DURUM_9_, DURUM_8_, DURUM_7_, DURUM_6_, DURUM_5_, DURUM_4_,  \
                 DURUM_3_, DURUM_2_, DURUM_1_, )                                                    \
     (m, s, __VA_ARGS__)
-#define DURUM_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, it,    \
-                    ...)                                                                           \
+#define DURUM_PICK_(p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17,    \
+                    p18, p19, p20, p21, p22, p23, p24, p25, p26, p27, p28, p29, p30, p31, p32,     \
+                    p33, p34, p35, p36, p37, p38, p39, p40, p41, p42, p43, p44, p45, p46, p47,     \
+                    p48, p49, p50, p51, p52, p53, p54, p55, p56, p57, p58, p59, p60, p61, p62,     \
+                    p63, p64, it, ...)                                                             \
     it
+#define DURUM_M_(m, s, ...) m##MANY_(s)
 #define DURUM_1_(m, s, x) m(s, x)
 #define DURUM_2_(m, s, x, ...) m(s, x), DURUM_1_(m, s, __VA_ARGS__)
 #define DURUM_3_(m, s, x, ...) m(s, x), DURUM_2_(m, s, __VA_ARGS__)
@@ -225,6 +250,11 @@ template <class T> durum_type *type_of() {
 #define DURUM_23_(m, s, x, ...) m(s, x), DURUM_22_(m, s, __VA_ARGS__)
 #define DURUM_24_(m, s, x, ...) m(s, x), DURUM_23_(m, s, __VA_ARGS__)
 
+#define DURUM_MEMBER_TYPE_MANY_(s) int
+#define DURUM_MEMBER_FIELD_MANY_(s)                                                                \
+    ::durum_field {}
+#define DURUM_MEMBER_EXTENT_MANY_(s)                                                               \
+    typename ::durum::detail::too_many_members<s>::type {}
 #define DURUM_MEMBER_TYPE_(s, f) decltype(s::f)
 #define DURUM_MEMBER_FIELD_(s, f) ::durum::detail::field_of<decltype(s::f)>(#f, offsetof(s, f))
 #define DURUM_MEMBER_EXTENT_(s, f)                                                                 \
@@ -237,9 +267,10 @@ template <class T> durum_type *type_of() {
     _Pragma("GCC diagnostic push")                                                                 \
         _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"") constexpr ::durum::detail::extent \
             members[] = {DURUM_EACH_(DURUM_MEMBER_EXTENT_, s, __VA_ARGS__)};                       \
-    static_assert(::durum::detail::covers(members, sizeof(s), alignof(s)),                         \
+    static_assert(::durum::detail::covers(members, sizeof(s)),                                     \
                   "durum: the description has to list all members of the type, in their order; a " \
-                  "base class or a virtual function is no member");                                \
+                  "base class or a virtual function is no member, and padding that an alignas "    \
+                  "makes is one: give it a name, as an array of char");                            \
     return std::array<durum_field, sizeof(members) / sizeof(members[0])>{                          \
         {DURUM_EACH_(DURUM_MEMBER_FIELD_, s, __VA_ARGS__)}};                                       \
     _Pragma("GCC diagnostic pop")

@@ -19,6 +19,35 @@ struct forgetful {
     durum::persist<int *> first;
     durum::persist<int *> second;
 };
+struct alignas(64) on_its_own_line {
+    durum::persist<int *> first;
+    durum::persist<int *> second;
+    char rest[48];
+};
+struct alignas(64) unseen_in_the_padding {
+    durum::persist<int *> first;
+    durum::persist<int *> second;
+};
+struct unseen_before_a_line {
+    durum::persist<int> number;
+    durum::persist<int *> unseen;
+    on_its_own_line line;
+};
+struct before_a_line {
+    durum::persist<int> number;
+    char rest[60];
+    on_its_own_line line;
+    durum::persist<char> last;
+    char behind[63];
+};
+struct of_24_members {
+    durum::persist<char> a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x;
+};
+DURUM_DESCRIBE(of_24_members, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w,
+               x)
+struct of_25_members {
+    durum::persist<char> a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y;
+};
 struct with_virtual {
     virtual ~with_virtual() = default;
     durum::persist<int> number;
@@ -53,16 +82,31 @@ DURUM_DESCRIBE(around_good, number, inner)
 
 #if CASE == 2 // describe its type by DURUM_DESCRIBE
 DURUM_DESCRIBE(holder, inner)
-#elif CASE == 3 // has to list all members
+#elif CASE == 3  // has to list all members
 DURUM_DESCRIBE(forgetful, first)
-#elif CASE == 4 // has to list all members
+#elif CASE == 4  // has to list all members
 DURUM_DESCRIBE(with_virtual, number)
-#elif CASE == 5 // a pointer to a function means nothing in the next run
+#elif CASE == 5  // a pointer to a function means nothing in the next run
 DURUM_DESCRIBE(with_function, function)
+#elif CASE == 18 // padding that an alignas makes is one
+DURUM_DESCRIBE(unseen_in_the_padding, first)
+#elif CASE == 19 // has to list all members
+DURUM_DESCRIBE(on_its_own_line, first, second, rest)
+DURUM_DESCRIBE(unseen_before_a_line, number, line)
+#elif CASE == 20 // at most 24 members
+DURUM_DESCRIBE(of_25_members, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w,
+               x, y)
+#else
+DURUM_DESCRIBE(on_its_own_line, first, second, rest)
+DURUM_DESCRIBE(before_a_line, number, rest, line, last, behind)
 #endif
 
 void use(durum::pool &pool) {
     pool.alloc<good>();
+    pool.alloc<of_24_members>();
+#if CASE == 0
+    pool.alloc<before_a_line>();
+#endif
 #if CASE == 1 // describe it by DURUM_DESCRIBE
     pool.alloc<undescribed>();
 #elif CASE == 2
@@ -73,6 +117,12 @@ void use(durum::pool &pool) {
     pool.alloc<with_virtual>();
 #elif CASE == 5
     pool.alloc<with_function>();
+#elif CASE == 18
+    pool.alloc<unseen_in_the_padding>();
+#elif CASE == 19
+    pool.alloc<unseen_before_a_line>();
+#elif CASE == 20
+    pool.alloc<of_25_members>();
 #elif CASE == 6 // T is copied bytewise
     durum::persist<std::string> text;
 #elif CASE == 7 // T is neither a reference nor const
