@@ -197,7 +197,7 @@ class pool {
     template <class T> T *get_object(std::size_t number) const {
         const std::size_t at = in_range(number);
         void *object = objects_->objects[at];
-        if (object != nullptr && objects_->types[at] != id_of<T>()) {
+        if (object != nullptr && !is_of<T>(objects_->types[at])) {
             throw error(DURUM_E_ROOT_TYPE,
                         "object " + std::to_string(at) + " of the pool is of another type");
         }
@@ -350,15 +350,20 @@ class pool {
     }
 
     template <class T> static std::uint64_t id_of() {
-        durum_type *const type = type_of<T>();
-        if (type == nullptr) {
-            return 0;
+        if constexpr (detail::is_bytes<T>) {
+            return detail::plain_id<T>();
+        } else {
+            const std::uint64_t id = durum_type_id(type_of<T>());
+            if (id == 0) {
+                throw error(durum_errorcode());
+            }
+            return id;
         }
-        const std::uint64_t id = durum_type_id(type);
-        if (id == 0) {
-            throw error(durum_errorcode());
-        }
-        return id;
+    }
+
+    /// Whether put_object has written this for a T. Its first version wrote 0 for all plain types.
+    template <class T> static bool is_of(std::uint64_t id) {
+        return id == id_of<T>() || (id == 0 && detail::is_bytes<T>);
     }
 
     void close() noexcept {

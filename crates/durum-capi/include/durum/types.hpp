@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <typeinfo>
 
@@ -177,14 +178,33 @@ constexpr bool is_plain =
     std::is_arithmetic_v<typename element<T>::type> || std::is_enum_v<typename element<T>::type> ||
     std::is_pointer_v<typename element<T>::type>;
 
+/// A plain type without pointers: it needs no declaration.
+template <class T>
+constexpr bool is_bytes = is_plain<std::remove_cv_t<T>> &&
+                          !std::is_pointer_v<typename element<std::remove_cv_t<T>>::type>;
+
+/// What get_object tells a plain type by, which has no declaration: its kind, size and number. The
+/// same for types that hold the same, as long and long long do. Not 0.
+template <class T> constexpr std::uint64_t plain_id() {
+    using made_of = element<std::remove_cv_t<T>>;
+    using E = typename made_of::type;
+    std::uint64_t kind = DURUM_KIND_BYTES;
+    // Whether a char has a sign depends on the machine.
+    if constexpr (sizeof(E) <= 8 && !std::is_same_v<E, char>) {
+        kind = durum_number_of_<E>();
+    }
+    const std::uint64_t count = made_of::is_array ? made_of::count : 0;
+    return kind | sizeof(E) << 8 | count << 16;
+}
+
 } // namespace detail
 
 /// The declaration of T for durum.h. Lasts as long as the program.
 template <class T> durum_type *type_of() {
     using U = std::remove_cv_t<T>;
     if constexpr (detail::is_plain<U>) {
-        if constexpr (!std::is_pointer_v<typename detail::element<U>::type>) {
-            return nullptr; // bytes
+        if constexpr (detail::is_bytes<U>) {
+            return nullptr;
         } else {
             static const durum_field fields[] = {detail::field_of<U>("value", 0)};
             static durum_type type = {typeid(U).name(), sizeof(U), alignof(U), fields, 1, nullptr};

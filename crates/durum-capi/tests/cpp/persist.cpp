@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <stdexcept>
@@ -197,6 +198,48 @@ TEST(Pool, ObjectsAreThereWhenItIsOpenedAgain) {
     EXPECT_EQ(box<int>::destroyed(), before + 1);
     EXPECT_EQ(code_of([&] { pool.update_transaction([&] { pool.free(found); }); }),
               DURUM_E_NOT_ALLOCATED);
+}
+
+TEST(Pool, ObjectsOfPlainTypesAreToldApart) {
+    place there;
+    durum::pool pool(there.path(), "pool", engine_options());
+    pool.update_transaction([&] {
+        pool.put_object(0, pool.alloc<persist<int>>(3));
+        pool.put_object(1, pool.alloc<persist<double>>(0.5));
+        pool.put_object(2, pool.alloc<persist<int *>>(nullptr));
+        pool.put_object(3, pool.alloc<persist<long[4]>>());
+        pool.put_object(4, pool.alloc<char>('c'));
+    });
+    EXPECT_EQ(*pool.get_object<int>(0), 3);
+    EXPECT_EQ(*pool.get_object<persist<int>>(0), 3);
+    EXPECT_EQ(*pool.get_object<const double>(1), 0.5);
+    EXPECT_TRUE(*pool.get_object<persist<int *>>(2) == nullptr);
+    EXPECT_EQ((*pool.get_object<persist<std::array<long long, 4>>>(3))->at(3), 0);
+    EXPECT_EQ(*pool.get_object<char>(4), 'c');
+    const auto refused = [&](std::function<void()> body) {
+        EXPECT_EQ(code_of(body), DURUM_E_ROOT_TYPE);
+    };
+    refused([&] { pool.get_object<int>(1); });
+    refused([&] { pool.get_object<double>(0); });
+    refused([&] { pool.get_object<long>(1); });
+    refused([&] { pool.get_object<unsigned>(0); });
+    refused([&] { pool.get_object<int>(2); });
+    refused([&] { pool.get_object<std::uintptr_t>(2); });
+    refused([&] { pool.get_object<long>(3); });
+    refused([&] { pool.get_object<long[5]>(3); });
+    refused([&] { pool.get_object<int>(4); });
+    refused([&] { pool.get_object<counter>(0); });
+    EXPECT_EQ(pool.get_object<int>(5), nullptr);
+
+    // What older headers have left says no more than that the type is a plain one.
+    auto *objects = static_cast<durum::detail::objects *>(durum_root(
+        pool.handle(), durum::type_of<durum::detail::objects>(), sizeof(durum::detail::objects)));
+    ASSERT_NE(objects, nullptr);
+    pool.update_transaction([&] { objects->types[0] = 0u; });
+    EXPECT_EQ(*pool.get_object<int>(0), 3);
+    EXPECT_EQ(*pool.get_object<unsigned>(0), 3u);
+    refused([&] { pool.get_object<counter>(0); });
+    refused([&] { pool.get_object<int *>(0); });
 }
 
 TEST(Pool, TransactionsInTransactions) {
