@@ -32,6 +32,9 @@ pub(crate) const BLOCKS: usize = 16;
 /// Counters of readers of a Twin pool's copies, for each version.
 pub(crate) const COPY_STRIPES: usize = 32;
 
+/// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside those that came before it.
+pub(crate) const PASSES_MAX: usize = 64;
+
 /// Waits for somebody who wakes nobody: at first it looks often, later it lets others run.
 pub(crate) struct Patience(crossbeam_utils::Backoff);
 

@@ -14,6 +14,8 @@ pub(crate) const BLOCKS: usize = 2;
 
 pub(crate) const COPY_STRIPES: usize = 1;
 
+pub(crate) const PASSES_MAX: usize = 1;
+
 /// Waits for another thread, which loom runs meanwhile.
 pub(crate) struct Patience;
 

@@ -6,6 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::model;
+use crate::primitive::PASSES_MAX;
 use crate::turns::Turns;
 
 /// What is used by the thread whose turn it is: loom fails if two do at a time, and if a thread is never woken.
@@ -77,5 +78,35 @@ fn who_does_not_wait_gets_a_free_turn_only() {
         // SAFETY: the other has ended.
         let uses = shared.value.with(|value| unsafe { *value });
         assert_eq!(uses, 1 + usize::from(is_taken));
+    });
+}
+
+#[test]
+fn who_waits_is_passed_over_a_few_times_only() {
+    model(3, || {
+        let shared = Shared::new();
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.turns.take();
+                // From here on it waits no more.
+                // SAFETY: this thread's turn.
+                shared.value.with_mut(|passes| unsafe { *passes = 0 });
+                shared.turns.give_up();
+            })
+        };
+        for _ in 0..PASSES_MAX + 3 {
+            shared.turns.take();
+            let is_past = shared.turns.has_waiters();
+            // SAFETY: this thread's turn.
+            let passes = shared.value.with_mut(|passes| unsafe {
+                *passes += usize::from(is_past);
+                *passes
+            });
+            // It may have come when the turn was taken already.
+            assert!(passes <= PASSES_MAX + 1, "passed over again and again");
+            shared.turns.give_up();
+        }
+        other.join().unwrap();
     });
 }
