@@ -4,9 +4,11 @@
 
 mod support;
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
+use std::thread::Scope;
 use std::time::Duration;
 
 use durum::service::CheckOptions;
@@ -499,6 +501,128 @@ fn a_reader_gets_in_between_updates_that_never_end() {
         }
         stop.store(1, Ordering::Relaxed);
     });
+}
+
+/// So much that a round has room for one such update only.
+const ROUND_FULL: usize = 64 << 10;
+
+/// An update that fills its round.
+fn fill_round(tx: &Tx, words: Shared<[u64; ROUND_FULL / 8]>) -> Result<(), Error> {
+    unsafe {
+        tx.add(words.at())?;
+        *words.at().cast::<u64>() += 1;
+    }
+    Ok(())
+}
+
+/// Threads that come one after the other, each with an update.
+struct Coming<'p> {
+    pool: &'p Pool,
+    words: Shared<[u64; ROUND_FULL / 8]>,
+    here: AtomicUsize,
+    order: Mutex<Vec<usize>>,
+}
+
+impl Coming<'_> {
+    const FIRST: usize = 15;
+    const ALL: usize = 30;
+
+    fn come<'s>(&'s self, scope: &'s Scope<'s, '_>, numbers: Range<usize>) {
+        for number in numbers {
+            scope.spawn(move || {
+                self.here.fetch_add(1, Ordering::SeqCst);
+                let updated = self.pool.update(|tx| {
+                    self.order.lock().unwrap().push(number);
+                    // Those who come later, while another one leads.
+                    if number == Self::FIRST / 3 {
+                        self.come(scope, Self::FIRST..Self::ALL);
+                    }
+                    fill_round(tx, self.words)
+                });
+                updated.unwrap();
+            });
+            while self.here.load(Ordering::SeqCst) <= number {
+                std::thread::yield_now();
+            }
+            // Until it is announced.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn updates_run_in_the_order_of_their_coming_whoever_leads() {
+    let place = pool();
+    let coming = Coming {
+        pool: &place.pool,
+        words: Shared(place.pool.root().unwrap()),
+        here: AtomicUsize::new(0),
+        order: Mutex::new(Vec::new()),
+    };
+    std::thread::scope(|scope| {
+        let coming = &coming;
+        place
+            .pool
+            .update(|tx| {
+                coming.come(scope, 0..Coming::FIRST);
+                fill_round(tx, coming.words)
+            })
+            .unwrap();
+    });
+    let order = coming.order.into_inner().unwrap();
+    assert_eq!(order, (0..Coming::ALL).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_leads_returns_though_others_never_stop() {
+    let place = pool();
+    let (pool, words) = (&place.pool, Shared(place.pool.root().unwrap()));
+    // Two threads, each of which has announced its next update before the other one's has run. If leading had no end they would stop first.
+    const ROUNDS_MAX: usize = 150;
+    let (is_announced, rounds) = (
+        [(); 2].map(|()| AtomicBool::new(false)),
+        AtomicUsize::new(0),
+    );
+    let has_returned = AtomicUsize::new(usize::MAX);
+    let is_over = || {
+        rounds.load(Ordering::SeqCst) >= ROUNDS_MAX
+            || has_returned.load(Ordering::SeqCst) != usize::MAX
+    };
+    let wait_for = |number: usize| {
+        let announced: &AtomicBool = &is_announced[number];
+        while !announced.load(Ordering::SeqCst) && !is_over() {
+            std::thread::yield_now();
+        }
+        // It is about to be.
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    std::thread::scope(|scope| {
+        pool.update(|tx| {
+            for number in 0..2 {
+                let (is_announced, rounds) = (&is_announced, &rounds);
+                let (is_over, wait_for) = (&is_over, &wait_for);
+                scope.spawn(move || {
+                    while !is_over() {
+                        is_announced[number].store(true, Ordering::SeqCst);
+                        let updated = pool.update(|tx| {
+                            is_announced[number].store(false, Ordering::SeqCst);
+                            wait_for(1 - number);
+                            rounds.fetch_add(1, Ordering::SeqCst);
+                            fill_round(tx, words)
+                        });
+                        updated.unwrap();
+                    }
+                });
+            }
+            wait_for(0);
+            wait_for(1);
+            fill_round(tx, words)
+        })
+        .unwrap();
+        has_returned.store(rounds.load(Ordering::SeqCst), Ordering::SeqCst);
+    });
+    let rounds = has_returned.into_inner();
+    assert!(rounds < ROUNDS_MAX / 2, "{rounds} rounds for others");
 }
 
 #[test]
