@@ -16,8 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use durum::{
-    Announce, Domain, Durability, Engine, Error, Pool, PoolOptions, Store, StoreOptions, TwinMode,
-    Tx, thread_counters,
+    Announce, Domain, Durability, Engine, Error, LrRef, Pool, PoolOptions, Store, StoreOptions,
+    TwinMode, Tx, thread_counters,
 };
 use tempfile::TempDir;
 
@@ -767,6 +767,153 @@ fn a_read_in_a_read_shows_the_same_and_one_in_a_transaction_its_changes() {
         assert_eq!((first, nested), (2, 2));
         assert_ne!(distance, 0);
     });
+}
+
+/// A chain whose links readers follow in the copy that they see.
+#[repr(C)]
+struct Link {
+    value: u64,
+    next: LrRef<Link>,
+}
+durum::describe!(Link as "link" { value, next });
+
+#[repr(C)]
+struct Chain {
+    first: LrRef<Link>,
+    last: LrRef<Link>,
+    /// In the object, as are its own pointers.
+    inner: Link,
+}
+durum::describe!(Chain as "chain" { first, last, inner });
+
+/// The values along the chain, as of one commit.
+fn values(pool: &Pool, chain: *const Chain) -> durum::Result<Vec<u64>> {
+    pool.read_copy(|view| {
+        let mut values = Vec::new();
+        // SAFETY: the root is live, and so is what a link leads to as long as the view shows it.
+        unsafe {
+            let mut next = view.get(chain).map_or(LrRef::null(), |chain| chain.first);
+            while let Some(link) = next.get(view) {
+                values.push(link.value);
+                next = link.next;
+            }
+        }
+        values
+    })
+}
+
+#[test]
+fn the_page_about_threads_shows_this_code() {
+    let (page, tests) = (
+        include_str!("../../../docs/concurrency.md"),
+        include_str!("twin.rs"),
+    );
+    let blocks: Vec<&str> = (page.split("```rust\n").skip(1))
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        assert!(
+            tests.contains(block),
+            "no test has this code any more:\n{block}"
+        );
+    }
+}
+
+#[test]
+fn references_are_followed_in_the_copy_that_is_seen() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = Store::create(dir.path().join("store"), StoreOptions::new()).unwrap();
+    let options = twin().twin_mode(TwinMode::LeftRight);
+    let pool = store.create_pool("pool", options).unwrap();
+    let chain: *mut Chain = pool.root().unwrap();
+    let address = chain.expose_provenance();
+    // The values along the chain, what the inner one leads to, and how far from the objects it was read.
+    let seen = |pool: &Pool| {
+        let chain = std::ptr::with_exposed_provenance::<Chain>(address);
+        pool.read_copy(|view| unsafe {
+            let seen = view.get(chain).unwrap();
+            assert_eq!(LrRef::<Link>::null().get(view).map(|link| link.value), None);
+            let mut values = Vec::new();
+            let mut next = seen.first;
+            while let Some(link) = next.get(view) {
+                assert_eq!(
+                    std::ptr::from_ref(link).addr(),
+                    next.object().addr() + view.distance()
+                );
+                values.push(link.value);
+                // The reference is the object's own in whatever copy it stands: it can be compared, and kept.
+                if link.next == LrRef::null() {
+                    assert_eq!(next, seen.last);
+                }
+                next = link.next;
+            }
+            let inner = seen.inner.next.get(view);
+            let inner = inner.and_then(|link| link.next.get(view));
+            (values, inner.map(|link| link.value), view.distance())
+        })
+        .unwrap()
+    };
+    let append = |tx: &Tx, value: u64| unsafe {
+        let link = LrRef::new(tx.alloc::<Link>()?);
+        link.object().write(Link {
+            value,
+            next: LrRef::null(),
+        });
+        tx.add(chain)?;
+        match (*chain).last == LrRef::null() {
+            true => (*chain).first = link,
+            false => {
+                let last = (*chain).last.object();
+                tx.add(&raw const (*last).next)?;
+                (*last).next = link;
+            }
+        }
+        (*chain).last = link;
+        Ok::<_, Error>(link)
+    };
+    assert_eq!(seen(&pool), (vec![], None, 0));
+    let first = pool.transaction(|tx| append(tx, 1)).unwrap();
+    for round in 2..6 {
+        pool.transaction(|tx| unsafe {
+            append(tx, round)?;
+            tx.add(&raw const (*chain).inner)?;
+            (*chain).inner.next = first;
+            tx.add(&raw const (*first.object()).value)?;
+            (*first.object()).value = 10 * round;
+            // This thread sees what it has changed; others what is committed, in the other copy.
+            let mut changed: Vec<u64> = (1..=round).collect();
+            let mut committed: Vec<u64> = (1..round).collect();
+            changed[0] = 10 * round;
+            if round > 2 {
+                committed[0] = 10 * (round - 1);
+            }
+            assert_eq!(seen(&pool), (changed, Some(2), 0));
+            let pool = &pool;
+            let elsewhere = thread::scope(|scope| {
+                let reader = scope.spawn(move || {
+                    // One inside of another one shows the same.
+                    let nested = pool.read_copy(|_| seen(pool)).unwrap();
+                    assert_eq!(nested, seen(pool));
+                    nested
+                });
+                reader.join().unwrap()
+            });
+            assert_eq!(elsewhere.0, committed);
+            assert_eq!(elsewhere.1, (round > 2).then_some(2));
+            assert_ne!(elsewhere.2, 0);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let now = values(&pool, chain).unwrap();
+        assert_eq!((now.len() as u64, now[0]), (round, 10 * round));
+    }
+    // What a view gives is a reference as any other, for who changes the object later.
+    let last = pool
+        .read_copy(|view| unsafe { view.get(chain).unwrap().last })
+        .unwrap();
+    assert_eq!(unsafe { (*last.object()).value }, 5);
+    assert!(format!("{last:?}").starts_with("0x"));
 }
 
 #[test]
