@@ -26,6 +26,8 @@ capi    /usr/include/stdio.h            libc6-dev
 capi    cmake                           cmake
 capi    pkg-config                      pkg-config
 cpp     g++                             g++
+cpp     clang++                         clang
+cpp     /var/lib/dpkg/info/libclang-rt-dev.list libclang-rt-dev
 cpp     /usr/include/gtest/gtest.h      libgtest-dev
 aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
 aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross

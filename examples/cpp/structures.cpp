@@ -8,8 +8,8 @@
 //   structures STORE ENGINE STRUCTURE histogram
 //       how many updates write back how many cache lines
 //
-// ENGINE: default, hybrid, twin, twin-lr (readers do not wait). STRUCTURE: list, hash, fixed, tree,
-// swaps.
+// ENGINE: default, hybrid, twin, twin-basic, twin-lr (readers do not wait). STRUCTURE: list, hash,
+// fixed, tree, swaps.
 
 #include "hash_map.hpp"
 #include "list_set.hpp"
@@ -156,25 +156,33 @@ template <class How> void histogram(durum::pool &pool) {
         How::step(*structure, step);
         durum_stats now{};
         durum_thread_stats(&now);
-        if (now.commits > before.commits) {
-            lines[now.write_backs + now.streamed_lines - before.write_backs -
-                  before.streamed_lines]++;
-        }
+        lines[now.write_backs + now.streamed_lines - before.write_backs - before.streamed_lines]++;
         before = now;
     }
-    std::uint64_t updates = 0;
     unsigned most = 1;
     for (const auto &[count, times] : lines) {
-        updates += times;
         most = std::max(most, times);
     }
     for (const auto &[count, times] : lines) {
-        std::printf("%5llu lines %6.2f %% %s\n", static_cast<unsigned long long>(count),
-                    100.0 * times / static_cast<double>(updates),
+        std::printf("%5llu lines %6u updates %s\n", static_cast<unsigned long long>(count), times,
                     std::string(1 + 50 * std::size_t{times} / most, '#').c_str());
     }
-    std::printf("%llu updates, %.2f fences for each\n", static_cast<unsigned long long>(updates),
-                static_cast<double>(before.fences - first.fences) / static_cast<double>(updates));
+    // Of those that change something: half of them write back no more than this.
+    const std::uint64_t changes = steps - lines[0];
+    std::uint64_t middle = 0;
+    std::uint64_t seen = 0;
+    for (const auto &[count, times] : lines) {
+        if (count > 0 && 2 * seen < changes) {
+            middle = count;
+            seen += times;
+        }
+    }
+    std::printf("%llu updates, %llu with changes: %llu lines in the middle, %llu at most, %.2f "
+                "fences for each update\n",
+                static_cast<unsigned long long>(steps), static_cast<unsigned long long>(changes),
+                static_cast<unsigned long long>(middle),
+                static_cast<unsigned long long>(lines.rbegin()->first),
+                static_cast<double>(before.fences - first.fences) / static_cast<double>(steps));
 }
 
 template <class How> int act(durum::pool &pool, int count, char **arguments) {
@@ -231,6 +239,10 @@ int main(int count, char **arguments) try {
     }
     if (std::strcmp(arguments[2], "twin") == 0) {
         how.engine = DURUM_ENGINE_TWIN;
+    }
+    if (std::strcmp(arguments[2], "twin-basic") == 0) {
+        how.engine = DURUM_ENGINE_TWIN;
+        how.flags = durum::basic_copies;
     }
     durum::pool pool(arguments[1], arguments[3], how);
     return act_on<with_lock>(pool, count, arguments);

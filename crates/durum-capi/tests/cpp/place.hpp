@@ -40,5 +40,9 @@ inline durum::options engine_options(std::uint32_t flags = 0) {
     if (name != nullptr && std::string(name) == "twin") {
         how.engine = DURUM_ENGINE_TWIN;
     }
+    if (name != nullptr && std::string(name) == "twin-basic") {
+        how.engine = DURUM_ENGINE_TWIN;
+        how.flags |= durum::basic_copies;
+    }
     return how;
 }
