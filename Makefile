@@ -39,7 +39,7 @@ test-dax: ## power cuts of a virtual machine with ext4-DAX; ROUNDS=N chooses how
 test-disk: ## power cuts of a virtual machine with ext4 on a disk that loses what is in its write cache
 	@ci/power.sh disk
 
-install: ## library, header, pkg-config and CMake files, command, to PREFIX (and DESTDIR)
+install: ## libraries, headers, pkg-config and CMake files, commands, to PREFIX (and DESTDIR)
 	@ci/install.sh
 
 clean: ## remove what the targets above built

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and installs the libraries, their headers, pkg-config and CMake files, and the `durum` command.
+# Builds and installs the libraries, their headers, pkg-config and CMake files, and the commands `durum` and `durum-kv-bench`.
 #
 #   PREFIX=/usr/local DESTDIR= ci/install.sh [--profile PROFILE]
 #
@@ -31,8 +31,8 @@ case $profile in
 dev | test) built=$CARGO_TARGET_DIR/debug ;;
 *) built=$CARGO_TARGET_DIR/$profile ;;
 esac
-cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi
-# The tests of the libraries install nothing else.
+cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi -p durum-kv-bench
+# The tests of the libraries do without the large one.
 [ "$profile" != release ] || cargo build --quiet --release -p durum-cli
 
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
@@ -75,13 +75,15 @@ install -m 644 $kv/include/durum_kv.h $kv/include/durum_kv.hpp "$include/"
 install -m 644 $kv/include/durum-kv/leveldb/*.h "$include/durum-kv/leveldb/"
 install_library $kv durum_kv $capi/cmake/Config.cmake.in $kv/cmake/leveldb.cmake.in
 
+install -d "$DESTDIR$PREFIX/bin"
+install -m 755 "$built/durum-kv-bench" "$DESTDIR$PREFIX/bin/durum-kv-bench"
 if [ "$profile" = release ] && [ -x "$built/durum" ]; then
-    install -d "$DESTDIR$PREFIX/bin"
     install -m 755 "$built/durum" "$DESTDIR$PREFIX/bin/durum"
 fi
 # Debug information is nine tenths of a release build; who debugs durum has the sources.
 if [ "$profile" = release ] && command -v strip >/dev/null; then
     strip --strip-debug "$lib/libdurum.a" "$lib/libdurum.so.$version" "$lib/libdurum_kv.a" "$lib/libdurum_kv.so.$version"
+    strip --strip-debug "$DESTDIR$PREFIX/bin/durum-kv-bench"
     [ ! -e "$DESTDIR$PREFIX/bin/durum" ] || strip --strip-debug "$DESTDIR$PREFIX/bin/durum"
 fi
 if compgen -G 'docs/man/*.1' >/dev/null; then

@@ -65,5 +65,13 @@ if [ -e /usr/include/leveldb/c.h ]; then
     }
     check "every function of LevelDB's is there" all_functions
 fi
+# The program beside it, by the flags that LevelDB's has.
+times() {
+    "$prefix/bin/durum-kv-bench" --benchmarks=fillseq,readrandom,snappycomp,no-such-name, --num=1000 --reads=-1 --write_buffer_size=4194304 \
+        --db="$work/bench" 2>"$work/bench.err" | tee "$work/bench.out"
+    grep -q '^FileSize:   ' "$work/bench.out" && grep -q "^unknown benchmark 'no-such-name'$" "$work/bench.err" &&
+        grep -q '^readrandom   : .*(1000 of 1000 found)$' "$work/bench.out" && [ -e "$prefix/share/man/man1/durum-kv-bench.1" ]
+}
+check "durum-kv-bench" times
 say "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -108,6 +108,23 @@ fn check(error: *mut c_char) -> Result<(), String> {
     }
 }
 
+/// Whether the first key that is not smaller is equal.
+///
+/// # Safety
+/// An open iterator.
+unsafe fn seek(entries: Handle, key: &[u8]) -> bool {
+    // SAFETY: the caller's iterator; its key stays until the next step.
+    unsafe {
+        leveldb_iter_seek(entries, key.as_ptr(), key.len());
+        if leveldb_iter_valid(entries) == 0 {
+            return false;
+        }
+        let mut len = 0;
+        let found = leveldb_iter_key(entries, &mut len);
+        std::slice::from_raw_parts(found, len) == key
+    }
+}
+
 impl LevelDb {
     /// A database at a path.
     pub fn new(path: PathBuf) -> Self {
@@ -231,8 +248,13 @@ impl Store for LevelDb {
         Ok(true)
     }
 
-    fn scan(&self, reverse: bool, count: u64) -> Result<(u64, u64), String> {
-        let (mut seen, mut bytes) = (0, 0);
+    fn scan(
+        &self,
+        reverse: bool,
+        count: u64,
+        seen: &mut impl FnMut(usize),
+    ) -> Result<(), String> {
+        let mut left = count;
         // SAFETY: as above; the iterator is destroyed at the end.
         unsafe {
             let entries = leveldb_create_iterator(self.db, self.reading);
@@ -240,12 +262,12 @@ impl Store for LevelDb {
                 true => leveldb_iter_seek_to_last(entries),
                 false => leveldb_iter_seek_to_first(entries),
             }
-            while seen < count && leveldb_iter_valid(entries) != 0 {
+            while left > 0 && leveldb_iter_valid(entries) != 0 {
                 let (mut key_len, mut value_len) = (0, 0);
                 leveldb_iter_key(entries, &mut key_len);
                 leveldb_iter_value(entries, &mut value_len);
-                bytes += (key_len + value_len) as u64;
-                seen += 1;
+                seen(key_len + value_len);
+                left -= 1;
                 match reverse {
                     true => leveldb_iter_prev(entries),
                     false => leveldb_iter_next(entries),
@@ -253,23 +275,36 @@ impl Store for LevelDb {
             }
             leveldb_iter_destroy(entries);
         }
-        Ok((seen, bytes))
+        Ok(())
     }
 
     fn seek(&self, key: &[u8]) -> Result<bool, String> {
         // SAFETY: as above.
         unsafe {
             let entries = leveldb_create_iterator(self.db, self.reading);
-            leveldb_iter_seek(entries, key.as_ptr(), key.len());
-            let mut is_found = false;
-            if leveldb_iter_valid(entries) != 0 {
-                let mut len = 0;
-                let found = leveldb_iter_key(entries, &mut len);
-                is_found = std::slice::from_raw_parts(found, len) == key;
-            }
+            let is_found = seek(entries, key);
             leveldb_iter_destroy(entries);
             Ok(is_found)
         }
+    }
+
+    fn seek_many(
+        &self,
+        count: u64,
+        next: &mut impl FnMut(&mut Vec<u8>),
+        seen: &mut impl FnMut(bool),
+    ) -> Result<(), String> {
+        let mut key = Vec::new();
+        // SAFETY: as above.
+        unsafe {
+            let entries = leveldb_create_iterator(self.db, self.reading);
+            for _ in 0..count {
+                next(&mut key);
+                seen(seek(entries, &key));
+            }
+            leveldb_iter_destroy(entries);
+        }
+        Ok(())
     }
 
     fn compact(&self) -> Result<(), String> {

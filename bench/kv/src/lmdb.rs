@@ -194,6 +194,18 @@ impl Lmdb {
     }
 }
 
+/// Whether the first key that is not smaller is equal. The cursor is open.
+fn seek(cursor: Handle, key: &[u8]) -> Result<bool, String> {
+    let (mut found, mut value) = (Value::of(key), Value::none());
+    // SAFETY: an open cursor; the key stays until the transaction ends.
+    unsafe {
+        match mdb_cursor_get(cursor, &mut found, &mut value, SET_RANGE) {
+            NOT_FOUND => Ok(false),
+            code => check(code).map(|()| found.bytes() == key),
+        }
+    }
+}
+
 impl Drop for Lmdb {
     fn drop(&mut self) {
         self.close();
@@ -283,39 +295,49 @@ impl Store for Lmdb {
         })
     }
 
-    fn scan(&self, reverse: bool, count: u64) -> Result<(u64, u64), String> {
-        let (mut seen, mut bytes) = (0, 0);
+    fn scan(
+        &self,
+        reverse: bool,
+        count: u64,
+        seen: &mut impl FnMut(usize),
+    ) -> Result<(), String> {
         let (mut step, further) = if reverse {
             (LAST, PREVIOUS)
         } else {
             (FIRST, NEXT)
         };
         self.with_cursor(|cursor| {
-            while seen < count {
+            for _ in 0..count {
                 let (mut key, mut value) = (Value::none(), Value::none());
                 // SAFETY: an open cursor.
                 match unsafe { mdb_cursor_get(cursor, &mut key, &mut value, step) } {
                     NOT_FOUND => break,
                     code => check(code)?,
                 }
-                seen += 1;
-                bytes += (key.size + value.size) as u64;
+                seen(key.size + value.size);
                 step = further;
             }
-            Ok((seen, bytes))
+            Ok(())
         })
     }
 
     fn seek(&self, key: &[u8]) -> Result<bool, String> {
+        self.with_cursor(|cursor| seek(cursor, key))
+    }
+
+    fn seek_many(
+        &self,
+        count: u64,
+        next: &mut impl FnMut(&mut Vec<u8>),
+        seen: &mut impl FnMut(bool),
+    ) -> Result<(), String> {
+        let mut key = Vec::new();
         self.with_cursor(|cursor| {
-            let (mut found, mut value) = (Value::of(key), Value::none());
-            // SAFETY: an open cursor; the key stays until the transaction ends.
-            unsafe {
-                match mdb_cursor_get(cursor, &mut found, &mut value, SET_RANGE) {
-                    NOT_FOUND => Ok(false),
-                    code => check(code).map(|()| found.bytes() == key),
-                }
+            for _ in 0..count {
+                next(&mut key);
+                seen(seek(cursor, &key)?);
             }
+            Ok(())
         })
     }
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use durum_kv_bench::{Durum, Flags, run};
+use durum_kv_bench::{Durum, Flags, Output, run};
 use durum_persist::domain::{Domain, detect};
 use leveldb::LevelDb;
 use lmdb::Lmdb;
@@ -152,7 +152,10 @@ fn measure(options: &Options, dir: &Path, num: u64) -> Result<Times, String> {
                 sync: true,
                 ..Flags::default()
             };
-            let mut quiet = std::io::sink();
+            let mut quiet = Output {
+                out: std::io::sink(),
+                err: std::io::sink(),
+            };
             let taken = match *name {
                 "durum" => run(&flags, Durum::new(&flags), &mut quiet),
                 "leveldb" => run(&flags, LevelDb::new(path.clone()), &mut quiet),

@@ -15,6 +15,10 @@ fn the_manual_pages_are_current() {
     }
     for entry in std::fs::read_dir(&directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
+        // Another program's, whose tests look at it.
+        if name == "durum-kv-bench.1" {
+            continue;
+        }
         assert!(
             names.contains(&name),
             "docs/man/{name} belongs to no command; remove it"

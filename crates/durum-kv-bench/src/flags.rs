@@ -1,31 +1,90 @@
 //! What may be asked for. Flags that concern how LevelDB works are accepted and have no effect.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The benchmarks that run if none are named.
-pub const DEFAULT: &str = "fillseq,fillsync,fillrandom,overwrite,readrandom,readrandom,readseq,readreverse,compact,readrandom,readseq,readreverse,fill100K";
+/// The benchmarks that run if none are named: LevelDB's list. The last three time its parts, and are only told of.
+pub const DEFAULT: &str = "fillseq,fillsync,fillrandom,overwrite,readrandom,readrandom,readseq,readreverse,compact,readrandom,readseq,readreverse,fill100K,\
+    crc32c,snappycomp,snappyuncomp";
 
-const HELP: &str = "usage: durum-kv-bench [--FLAG=VALUE ...]
+/// Flags, as the help and the manual page list them.
+pub(crate) const FLAGS: [(&str, &str, &str); 15] = [
+    ("benchmarks", "LIST", "names with commas between them"),
+    ("num", "N", "entries [1000000]"),
+    ("reads", "N", "reads; if negative, as many as entries [-1]"),
+    ("threads", "N", "threads that do the same [1]"),
+    ("value_size", "BYTES", "[100]"),
+    (
+        "key_prefix",
+        "BYTES",
+        "bytes before the number in a key [0]",
+    ),
+    (
+        "compression_ratio",
+        "R",
+        "how far values could be compressed [0.5]",
+    ),
+    ("histogram", "0|1", "print how operations' times are spread"),
+    (
+        "comparisons",
+        "0|1",
+        "count comparisons of keys; the order is then the program's, which takes longer",
+    ),
+    (
+        "use_existing_db",
+        "0|1",
+        "keep what is there; benchmarks that begin empty are left out",
+    ),
+    (
+        "db",
+        "DIR",
+        "where the database lies [/dev/shm/durum-kv-bench]",
+    ),
+    (
+        "engine",
+        "NAME",
+        "shadow, hybrid or twin: the engine of the database [shadow]",
+    ),
+    (
+        "buffered",
+        "0|1",
+        "writes need not be durable when they return, but for fillsync",
+    ),
+    (
+        "sync",
+        "0|1",
+        "ask for durability in each write; stores other than durum's need it [0]",
+    ),
+    ("help", "", "print this"),
+];
 
-  --benchmarks=LIST       names with commas between them: fillseq, fillrandom, overwrite, fillbatch, fillsync, fill100K,
-                          readseq, readreverse, readrandom, readmissing, readhot, seekrandom, seekordered, deleteseq,
-                          deleterandom, readwhilewriting, open, compact, stats, sstables
-  --num=N                 entries [1000000]
-  --reads=N               reads, where they are not as many as there are entries
-  --threads=N             threads that do the same [1]
-  --value_size=BYTES      [100]
-  --key_prefix=BYTES      bytes before the number in a key [0]
-  --compression_ratio=R   how far values could be compressed [0.5]
-  --histogram=0|1         print times of operations by size
-  --use_existing_db=0|1   keep what is there
-  --db=DIR                where the database lies [/dev/shm/durum-kv-bench]
+/// Flags of LevelDB's that mean nothing here.
+pub(crate) const IGNORED: [&str; 8] = [
+    "reuse_logs",
+    "write_buffer_size",
+    "max_file_size",
+    "block_size",
+    "cache_size",
+    "bloom_bits",
+    "open_files",
+    "compression",
+];
 
-  --engine=shadow|hybrid|twin  the engine of the database [shadow]
-  --buffered=0|1          writes need not be durable when they return, but for fillsync
-  --sync=0|1              ask for durability in each write; stores other than durum's need it [0]
-
-  Without effect: --reuse_logs, --write_buffer_size, --max_file_size, --block_size, --cache_size, --bloom_bits, --open_files,
-  --comparisons, --compression";
+/// What `--help` prints.
+pub(crate) fn help() -> String {
+    let mut text = String::from("usage: durum-kv-bench [--FLAG=VALUE ...]\n\n");
+    for (name, value, meaning) in FLAGS {
+        let sign = if value.is_empty() { "" } else { "=" };
+        let flag = format!("--{name}{sign}{value}");
+        let _ = writeln!(text, "  {flag:<24} {meaning}");
+    }
+    text += "\nBenchmarks:\n";
+    for (name, meaning) in crate::run::BENCHMARKS {
+        let _ = writeln!(text, "  {name:<24} {meaning}");
+    }
+    let _ = write!(text, "\nWithout effect: --{}", IGNORED.join(", --"));
+    text
+}
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -44,8 +103,10 @@ pub struct Flags {
     pub key_prefix: usize,
     /// How far values could be compressed.
     pub compression_ratio: f64,
-    /// Print times of operations by size.
+    /// Print how operations' times are spread.
     pub histogram: bool,
+    /// Count comparisons of keys.
+    pub comparisons: bool,
     /// Keep what is there.
     pub use_existing_db: bool,
     /// Where the database lies.
@@ -69,6 +130,7 @@ impl Default for Flags {
             key_prefix: 0,
             compression_ratio: 0.5,
             histogram: false,
+            comparisons: false,
             use_existing_db: false,
             db: "/dev/shm/durum-kv-bench".into(),
             engine: durum::Engine::Shadow,
@@ -88,7 +150,7 @@ impl Flags {
         for argument in arguments {
             let wrong = || format!("durum-kv-bench: invalid flag '{argument}'; see --help");
             let (name, value) = match argument.strip_prefix("--") {
-                Some("help") => return Err(HELP.into()),
+                Some("help") => return Err(help()),
                 Some(flag) => flag.split_once('=').ok_or_else(wrong)?,
                 None => return Err(wrong()),
             };
@@ -106,19 +168,20 @@ impl Flags {
         match name {
             "benchmarks" => self.benchmarks = value.into(),
             "num" => self.num = value.parse().ok().filter(|num| *num > 0)?,
-            "reads" => self.reads = Some(value.parse().ok()?),
+            // LevelDB's own default is -1.
+            "reads" => self.reads = value.parse::<i64>().ok()?.try_into().ok(),
             "threads" => self.threads = value.parse().ok().filter(|threads| *threads > 0)?,
             "value_size" => self.value_size = value.parse().ok()?,
             "key_prefix" => self.key_prefix = value.parse().ok()?,
             "compression_ratio" => self.compression_ratio = value.parse().ok()?,
             "histogram" => self.histogram = flag()?,
+            "comparisons" => self.comparisons = flag()?,
             "use_existing_db" => self.use_existing_db = flag()?,
             "db" => self.db = value.into(),
             "engine" => self.engine = durum::Engine::from_name(value)?,
             "buffered" => self.buffered = flag()?,
             "sync" => self.sync = flag()?,
-            "reuse_logs" | "write_buffer_size" | "max_file_size" | "block_size" | "cache_size"
-            | "bloom_bits" | "open_files" | "comparisons" | "compression" => {}
+            _ if IGNORED.contains(&name) => {}
             _ => return None,
         }
         Some(())

@@ -2,10 +2,16 @@
 
 use std::process::ExitCode;
 
-use durum_kv_bench::{Durum, Flags, run};
+use durum_kv_bench::{Durum, Flags, Output, manual, run};
 
 fn main() -> ExitCode {
-    let flags = match Flags::parse(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // For docs/man, and told nowhere else.
+    if arguments == ["--manual"] {
+        print!("{}", manual::page());
+        return ExitCode::SUCCESS;
+    }
+    let flags = match Flags::parse(arguments) {
         Ok(flags) => flags,
         Err(text) => {
             eprintln!("{text}");
@@ -13,7 +19,11 @@ fn main() -> ExitCode {
         }
     };
     let store = Durum::new(&flags);
-    match run(&flags, store, &mut std::io::stdout().lock()) {
+    let mut output = Output {
+        out: std::io::stdout().lock(),
+        err: std::io::stderr(),
+    };
+    match run(&flags, store, &mut output) {
         Ok(_) => ExitCode::SUCCESS,
         Err(text) => {
             eprintln!("durum-kv-bench: {text}");

@@ -5,35 +5,103 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::environment;
 use crate::flags::Flags;
 use crate::random::{Key, Random, Values};
 use crate::stats::Stats;
 use crate::store::Store;
 
+/// Names, and what they mean.
+pub(crate) const BENCHMARKS: [(&str, &str); 24] = [
+    ("fillseq", "writes N entries in the order of keys"),
+    ("fillrandom", "writes N entries, keys drawn"),
+    ("overwrite", "the same, where entries are"),
+    ("fillbatch", "as fillseq, 1000 in a batch"),
+    (
+        "fillsync",
+        "writes N/1000 entries, keys drawn, each durable when it returns",
+    ),
+    ("fill100K", "writes N/1000 entries of 100,000 bytes"),
+    ("deleteseq", "removes N keys in their order"),
+    ("deleterandom", "removes N keys, drawn"),
+    ("readseq", "goes over entries in the order of keys"),
+    ("readreverse", "goes over them the other way"),
+    ("readrandom", "reads keys that are drawn"),
+    ("readmissing", "reads keys that are not there"),
+    ("readhot", "reads keys drawn from a hundredth of all"),
+    ("readrandomsmall", "a thousandth of readrandom"),
+    (
+        "readwhilewriting",
+        "as readrandom, while one more thread writes",
+    ),
+    (
+        "seekrandom",
+        "makes an iterator for each read, and seeks a key that is drawn",
+    ),
+    (
+        "seekordered",
+        "one iterator seeks keys, each a little behind the one before",
+    ),
+    ("open", "opens the database N/10000 times"),
+    ("compact", "compacts the database"),
+    ("stats, sstables", "print the property of that name"),
+    ("heapprofile", "of LevelDB's; says that there is none"),
+    ("crc32c", "times LevelDB's checksum: left out"),
+    ("snappycomp", "times its compression: left out"),
+    ("snappyuncomp", "times its decompression: left out"),
+];
+
+/// Benchmarks of LevelDB's that time a part of it, which no store here need have.
+const OF_LEVELDB: [&str; 3] = ["crc32c", "snappycomp", "snappyuncomp"];
+
+/// Where a run prints: results, and what is said beside them.
+#[derive(Debug)]
+pub struct Output<O, E> {
+    /// What a script would read.
+    pub out: O,
+    /// What is for people.
+    pub err: E,
+}
+
+impl<O: Write, E: Write> Output<O, E> {
+    fn print(&mut self, text: &str) -> Result<(), String> {
+        put(&mut self.out, text)
+    }
+
+    fn tell(&mut self, text: &str) -> Result<(), String> {
+        put(&mut self.err, text)
+    }
+}
+
+fn put(to: &mut impl Write, text: &str) -> Result<(), String> {
+    to.write_all(text.as_bytes())
+        .and_then(|()| to.flush())
+        .map_err(|error| format!("the output: {error}"))
+}
+
 /// What a benchmark does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    Write {
-        random: bool,
-        batch: u64,
-    },
-    Read {
-        range: u64,
-        missing: bool,
-        few: bool,
-    },
-    Scan {
-        reverse: bool,
-    },
-    Seek {
-        ordered: bool,
-    },
-    Delete {
-        random: bool,
-    },
+    Write { random: bool, batch: u64 },
+    Read(Reads),
+    Scan { reverse: bool },
+    Seek { ordered: bool },
+    Delete { random: bool },
     ReadWhileWriting,
     Open,
     Compact,
+}
+
+/// Which keys are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Any,
+    /// A thousandth as many.
+    Few,
+    /// Of the first hundredth.
+    Hot,
+    /// That are not there.
+    Missing,
 }
 
 /// A benchmark as it is to be run.
@@ -49,11 +117,6 @@ struct Plan {
 
 fn plan(name: &str, flags: &Flags) -> Option<Plan> {
     let write = |random, batch| Work::Write { random, batch };
-    let read = |range, missing| Work::Read {
-        range,
-        missing,
-        few: false,
-    };
     let mut plan = Plan {
         work: Work::Compact,
         fresh: false,
@@ -70,25 +133,21 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
         "fillbatch" => write(false, 1000),
         "fillrandom" | "overwrite" => write(true, 1),
         "fillsync" => {
-            plan.num = (flags.num / 1000).max(1);
+            plan.num = flags.num / 1000;
             plan.sync = true;
             write(true, 1)
         }
         "fill100K" => {
-            plan.num = (flags.num / 1000).max(1);
+            plan.num = flags.num / 1000;
             plan.value_size = 100 * 1000;
             write(true, 1)
         }
         "readseq" => Work::Scan { reverse: false },
         "readreverse" => Work::Scan { reverse: true },
-        "readrandom" => read(flags.num, false),
-        "readmissing" => read(flags.num, true),
-        "readhot" => read(flags.num.div_ceil(100), false),
-        "readrandomsmall" => Work::Read {
-            range: flags.num,
-            missing: false,
-            few: true,
-        },
+        "readrandom" => Work::Read(Reads::Any),
+        "readmissing" => Work::Read(Reads::Missing),
+        "readhot" => Work::Read(Reads::Hot),
+        "readrandomsmall" => Work::Read(Reads::Few),
         "seekrandom" => Work::Seek { ordered: false },
         "seekordered" => Work::Seek { ordered: true },
         "deleteseq" => Work::Delete { random: false },
@@ -104,43 +163,48 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
     Some(plan)
 }
 
-/// Runs the benchmarks that the flags name, and prints. What each took.
+/// Runs the benchmarks that the flags name, and prints. What each took. A name that is no benchmark is told, and the others run.
 ///
 /// # Errors
-/// What went wrong in the store; a name that is no benchmark.
+/// What went wrong in the store or in printing.
 pub fn run(
     flags: &Flags,
     mut store: impl Store,
-    out: &mut dyn Write,
+    output: &mut Output<impl Write, impl Write>,
 ) -> Result<Vec<(String, Stats)>, String> {
-    let print = |out: &mut dyn Write, text: &str| {
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(|error| format!("the output: {error}"))
-    };
-    print(out, &header(flags, &store.version()))?;
+    let version = store.version();
+    let (name, version) = version.split_once(' ').unwrap_or((&version, "unknown"));
+    output.tell(&format!("{:<11} version {version}\n", format!("{name}:")))?;
+    output.tell(&environment::lines())?;
+    output.print(&header(flags))?;
     let mut is_fresh = !flags.use_existing_db;
     store.open(is_fresh)?;
     let mut taken = Vec::new();
     // No two threads of a run draw the same keys, nor do two benchmarks.
     let mut seed = 1000;
     for name in flags.benchmarks.split(',').filter(|name| !name.is_empty()) {
-        if let "stats" | "sstables" = name {
-            let text = store.property(&format!("leveldb.{name}"));
-            print(
-                out,
-                &format!("\n{}\n", text.unwrap_or_else(|| "(failed)".into())),
-            )?;
+        let Some(plan) = plan(name, flags) else {
+            match name {
+                "stats" | "sstables" => {
+                    let text = store.property(&format!("leveldb.{name}"));
+                    output.print(&format!(
+                        "\n{}\n",
+                        text.unwrap_or_else(|| "(failed)".into())
+                    ))?;
+                }
+                "heapprofile" => output.tell("there are no heap profiles here\n")?,
+                _ if OF_LEVELDB.contains(&name) => output.print(&format!(
+                    "{name:<12} : skipped (times a part of LevelDB's)\n"
+                ))?,
+                _ => output.tell(&format!("unknown benchmark '{name}'\n"))?,
+            }
             continue;
-        }
-        let plan =
-            plan(name, flags).ok_or_else(|| format!("unknown benchmark '{name}'; see --help"))?;
+        };
         if plan.fresh {
             if flags.use_existing_db {
-                print(
-                    out,
-                    &format!("{name:<12} : skipped (--use_existing_db is true)\n"),
-                )?;
+                output.print(&format!(
+                    "{name:<12} : skipped (--use_existing_db is true)\n"
+                ))?;
                 continue;
             }
             if !is_fresh {
@@ -152,28 +216,36 @@ pub fn run(
             Work::Open => time_opening(&plan, &mut store, flags)?,
             _ => time(&plan, flags, &store, &mut seed)?,
         };
-        print(out, &stats.report(name))?;
+        output.print(&stats.report(name))?;
+        if let Some(comparisons) = store.take_comparisons() {
+            output.print(&format!("Comparisons: {comparisons}\n"))?;
+        }
         taken.push((name.to_owned(), stats));
     }
     store.close();
     Ok(taken)
 }
 
-fn header(flags: &Flags, version: &str) -> String {
+fn header(flags: &Flags) -> String {
     let key_size = 16 + flags.key_prefix as u64;
-    let compressed = (flags.value_size as f64 * flags.compression_ratio + 0.5) as u64;
-    let mega = |value: u64| ((key_size + value) * flags.num) as f64 / 1048576.0;
-    format!(
-        "Store:      {version}\n\
-        Keys:       {key_size} bytes each\n\
-        Values:     {} bytes each ({compressed} bytes after compression)\n\
+    let compressed = flags.value_size as f64 * flags.compression_ratio;
+    let mega = |value: f64| (key_size as f64 + value) * flags.num as f64 / 1048576.0;
+    let mut text = format!(
+        "Keys:       {key_size} bytes each\n\
+        Values:     {} bytes each ({} bytes after compression)\n\
         Entries:    {}\n\
         RawSize:    {:.1} MB (estimated)\n\
-        ------------------------------------------------\n",
+        FileSize:   {:.1} MB (estimated)\n",
         flags.value_size,
+        (compressed + 0.5) as u64,
         flags.num,
-        mega(flags.value_size as u64),
-    )
+        mega(flags.value_size as f64),
+        mega(compressed),
+    );
+    if cfg!(debug_assertions) {
+        text += "WARNING: built with debug assertions, which take most of the time\n";
+    }
+    text + "------------------------------------------------\n"
 }
 
 fn time_opening(plan: &Plan, store: &mut impl Store, flags: &Flags) -> Result<Stats, String> {
@@ -229,6 +301,8 @@ fn time(plan: &Plan, flags: &Flags, store: &impl Store, seed: &mut u64) -> Resul
 struct Worker<'r, S> {
     plan: &'r Plan,
     store: &'r S,
+    /// Keys are drawn below it, also by benchmarks that do less.
+    num: u64,
     reads: u64,
     random: Random,
     values: Values,
@@ -242,6 +316,7 @@ impl<'r, S: Store> Worker<'r, S> {
         Self {
             plan,
             store,
+            num: flags.num,
             reads: flags.reads.unwrap_or(flags.num),
             random: Random::new(seed),
             values: Values::new(flags.compression_ratio, plan.value_size),
@@ -255,25 +330,19 @@ impl<'r, S: Store> Worker<'r, S> {
         match self.plan.work {
             Work::Write { random, batch: 1 } => self.put(random),
             Work::Write { random, batch } => self.write(random, batch),
-            Work::Read {
-                range,
-                missing,
-                few,
-            } => self.read(range, missing, few),
-            Work::ReadWhileWriting => self.read(self.plan.num, false, false),
+            Work::Read(reads) => self.read(reads),
+            Work::ReadWhileWriting => self.read(Reads::Any),
             Work::Scan { reverse } => {
-                let (seen, bytes) = self.store.scan(reverse, self.reads)?;
-                self.stats.done = seen;
-                self.stats.bytes = bytes;
-                Ok(())
+                let stats = &mut self.stats;
+                self.store.scan(reverse, self.reads, &mut |bytes| {
+                    stats.bytes += bytes as u64;
+                    stats.finished_one();
+                })
             }
-            Work::Seek { ordered } => self.seek(ordered),
+            Work::Seek { ordered: false } => self.seek(),
+            Work::Seek { ordered: true } => self.seek_in_order(),
             Work::Delete { random } => self.delete(random),
-            Work::Compact => {
-                self.store.compact()?;
-                self.stats.finished_one();
-                Ok(())
-            }
+            Work::Compact => self.store.compact(),
             // Has the store for itself.
             Work::Open => Ok(()),
         }
@@ -281,7 +350,7 @@ impl<'r, S: Store> Worker<'r, S> {
 
     fn number(&mut self, random: bool, at: u64) -> u64 {
         match random {
-            true => self.random.below(self.plan.num),
+            true => self.random.below(self.num),
             false => at,
         }
     }
@@ -301,7 +370,8 @@ impl<'r, S: Store> Worker<'r, S> {
     fn write(&mut self, random: bool, batch: u64) -> Result<(), String> {
         let mut at = 0;
         while at < self.plan.num {
-            let end = (at + batch).min(self.plan.num);
+            // A batch is always full, also where the last one goes past the end.
+            let end = at + batch;
             let mut changes = Vec::new();
             for at in at..end {
                 let number = self.number(random, at);
@@ -318,48 +388,68 @@ impl<'r, S: Store> Worker<'r, S> {
         Ok(())
     }
 
-    /// As LevelDB does, where it is another number than usual.
+    /// Where a benchmark makes fewer writes than there are entries.
     fn say_ops(&mut self) {
-        if self.plan.num < 100_000 {
+        if self.plan.num != self.num {
             self.stats.message = format!("({} ops)", self.plan.num);
         }
     }
 
-    fn read(&mut self, range: u64, missing: bool, few: bool) -> Result<(), String> {
-        let reads = match few {
-            true => (self.reads / 1000).max(1),
-            false => self.reads,
+    fn read(&mut self, which: Reads) -> Result<(), String> {
+        let reads = match which {
+            Reads::Few => self.reads / 1000,
+            _ => self.reads,
         };
-        let (mut found, mut value, mut absent) = (0, Vec::new(), Vec::new());
+        let range = match which {
+            Reads::Hot => self.num.div_ceil(100),
+            _ => self.num,
+        };
+        let mut value = Vec::new();
         for _ in 0..reads {
-            let number = self.random.below(range);
-            let mut key = self.key.of(number);
-            if missing {
-                // Between two keys: one that is there, and something behind it.
-                absent.clear();
-                absent.extend_from_slice(key);
-                absent.push(b'.');
-                key = &absent;
+            let mut key = self.key.of(self.random.below(range));
+            if which == Reads::Missing {
+                // All keys are one byte longer than this.
+                key = &key[..key.len() - 1];
             }
             value.clear();
-            found += u64::from(self.store.get(key, &mut value)?);
+            self.stats.found += u64::from(self.store.get(key, &mut value)?);
             self.stats.finished_one();
         }
-        self.stats.message = format!("({found} of {reads} found)");
+        if let Reads::Any | Reads::Few = which {
+            self.say_found();
+        }
         Ok(())
     }
 
-    fn seek(&mut self, ordered: bool) -> Result<(), String> {
-        let (mut found, mut number) = (0, 0);
+    fn say_found(&mut self) {
+        self.stats.message = format!("({} of {} found)", self.stats.found, self.plan.num);
+    }
+
+    fn seek(&mut self) -> Result<(), String> {
         for _ in 0..self.reads {
-            number = match ordered {
-                true => (number + self.random.below(100)) % self.plan.num,
-                false => self.random.below(self.plan.num),
-            };
-            found += u64::from(self.store.seek(self.key.of(number))?);
+            let number = self.random.below(self.num);
+            self.stats.found += u64::from(self.store.seek(self.key.of(number))?);
             self.stats.finished_one();
         }
-        self.stats.message = format!("({found} of {} found)", self.plan.num);
+        self.say_found();
+        Ok(())
+    }
+
+    fn seek_in_order(&mut self) -> Result<(), String> {
+        let (random, num, key, stats) =
+            (&mut self.random, self.num, &mut self.key, &mut self.stats);
+        let mut number = 0;
+        let next = &mut |into: &mut Vec<u8>| {
+            number = (number + random.below(100)) % num;
+            into.clear();
+            into.extend_from_slice(key.of(number));
+        };
+        let seen = &mut |found| {
+            stats.found += u64::from(found);
+            stats.finished_one();
+        };
+        self.store.seek_many(self.reads, next, seen)?;
+        self.say_found();
         Ok(())
     }
 
@@ -376,7 +466,7 @@ impl<'r, S: Store> Worker<'r, S> {
     /// Writes as long as others read. What it takes is not counted.
     fn write_until_done(&mut self, readers: &AtomicUsize) -> Result<(), String> {
         while readers.load(Ordering::SeqCst) > 0 {
-            let number = self.random.below(self.plan.num);
+            let number = self.random.below(self.num);
             let value = self.values.next(self.plan.value_size);
             self.store.put(self.key.of(number), value, self.plan.sync)?;
         }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::histogram::Histogram;
+
 /// What a thread has done.
 #[derive(Clone, Debug)]
 pub struct Stats {
@@ -13,11 +15,12 @@ pub struct Stats {
     pub done: u64,
     /// Bytes of keys and values.
     pub bytes: u64,
+    /// Reads that found their key. LevelDB counts them in some benchmarks only.
+    pub found: u64,
     /// What else is to be said.
     pub message: String,
     last: Instant,
-    /// Operations by the number of bits of their nanoseconds.
-    histogram: Option<[u64; 64]>,
+    histogram: Option<Histogram>,
 }
 
 impl Stats {
@@ -30,9 +33,10 @@ impl Stats {
             busy: Duration::ZERO,
             done: 0,
             bytes: 0,
+            found: 0,
             message: String::new(),
             last: now,
-            histogram: histogram.then_some([0; 64]),
+            histogram: histogram.then(Histogram::default),
         }
     }
 
@@ -42,8 +46,7 @@ impl Stats {
         self.done += 1;
         if let Some(histogram) = &mut self.histogram {
             let now = Instant::now();
-            let nanos = (now - self.last).as_nanos().max(1) as u64;
-            histogram[nanos.ilog2() as usize] += 1;
+            histogram.add((now - self.last).as_secs_f64() * 1e6);
             self.last = now;
         }
     }
@@ -61,13 +64,12 @@ impl Stats {
         self.busy += other.busy;
         self.done += other.done;
         self.bytes += other.bytes;
+        self.found += other.found;
         if self.message.is_empty() {
             self.message.clone_from(&other.message);
         }
         if let (Some(own), Some(more)) = (&mut self.histogram, &other.histogram) {
-            own.iter_mut()
-                .zip(more)
-                .for_each(|(own, more)| *own += more);
+            own.merge(more);
         }
     }
 
@@ -93,24 +95,7 @@ impl Stats {
             self.micros_per_op()
         );
         if let Some(histogram) = &self.histogram {
-            text += "Microseconds per op:\n";
-            let mut before = 0;
-            for (bits, &count) in histogram
-                .iter()
-                .enumerate()
-                .filter(|(_, count)| **count > 0)
-            {
-                before += count;
-                let bound = |bits: usize| (1u128 << bits) as f64 / 1000.0;
-                text += &format!(
-                    "[ {:>10.3}, {:>10.3} ) {:>8} {:>7.3}% {:>7.3}%\n",
-                    bound(bits),
-                    bound(bits + 1),
-                    count,
-                    100.0 * count as f64 / self.done as f64,
-                    100.0 * before as f64 / self.done as f64,
-                );
-            }
+            text += &format!("Microseconds per op:\n{histogram}\n");
         }
         text
     }

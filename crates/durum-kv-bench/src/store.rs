@@ -1,8 +1,12 @@
 //! What is timed.
 
+use std::cmp::Ordering;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use durum_kv::{Db, Durability, Options, WriteBatch, WriteOptions};
+use durum_kv::{BYTEWISE, Comparator, Db, Durability, Options, WriteBatch, WriteOptions};
 
 use crate::flags::Flags;
 
@@ -29,11 +33,19 @@ pub trait Store: Sync {
     /// Copies the value of a key to the end of `value`. Whether there is one.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
 
-    /// Goes over up to `count` entries, from the first on, or from the last on. How many there were, and the bytes of their keys and values.
-    fn scan(&self, reverse: bool, count: u64) -> Result<(u64, u64), String>;
+    /// Goes over up to `count` entries, from the first on, or from the last on. `seen` gets the bytes of each one's key and value.
+    fn scan(&self, reverse: bool, count: u64, seen: &mut impl FnMut(usize)) -> Result<(), String>;
 
-    /// Looks for the first key that is not smaller. Whether it is equal.
+    /// Looks for the first key that is not smaller, with an iterator of its own. Whether it is equal.
     fn seek(&self, key: &[u8]) -> Result<bool, String>;
+
+    /// Does so `count` times with one iterator: `next` gives a key, `seen` gets whether it is there.
+    fn seek_many(
+        &self,
+        count: u64,
+        next: &mut impl FnMut(&mut Vec<u8>),
+        seen: &mut impl FnMut(bool),
+    ) -> Result<(), String>;
 
     /// Brings it into a good shape.
     fn compact(&self) -> Result<(), String> {
@@ -45,6 +57,26 @@ pub trait Store: Sync {
         let _ = name;
         None
     }
+
+    /// Comparisons of keys since it was last asked, if they are counted.
+    fn take_comparisons(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The order of bytes, which counts.
+#[derive(Debug, Default)]
+struct Counting(AtomicU64);
+
+impl Comparator for Counting {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.fetch_add(1, Relaxed);
+        a.cmp(b)
+    }
+
+    fn name(&self) -> &str {
+        BYTEWISE
+    }
 }
 
 /// `durum-kv`.
@@ -54,16 +86,25 @@ pub struct Durum {
     path: PathBuf,
     options: Options,
     buffers: bool,
+    comparisons: Option<Arc<Counting>>,
 }
 
 impl Durum {
     /// The database that the flags ask for.
     pub fn new(flags: &Flags) -> Self {
+        let mut options = Options::new()
+            .create_if_missing(!flags.use_existing_db)
+            .engine(flags.engine);
+        let comparisons = flags.comparisons.then(Arc::<Counting>::default);
+        if let Some(comparisons) = &comparisons {
+            options = options.comparator(comparisons.clone());
+        }
         Self {
             db: None,
             path: flags.db.clone(),
-            options: Options::new().create_if_missing(true).engine(flags.engine),
+            options,
             buffers: flags.buffered,
+            comparisons,
         }
     }
 
@@ -124,25 +165,25 @@ impl Store for Durum {
         self.db()?.get_into(key, &options, value).map_err(text)
     }
 
-    fn scan(&self, reverse: bool, count: u64) -> Result<(u64, u64), String> {
+    fn scan(&self, reverse: bool, count: u64, seen: &mut impl FnMut(usize)) -> Result<(), String> {
         let mut entries = self.db()?.iter();
         let mut is_there = match reverse {
             true => entries.seek_to_last(),
             false => entries.seek_to_first(),
         }
         .map_err(text)?;
-        let (mut seen, mut bytes) = (0, 0);
-        while is_there && seen < count {
-            seen += 1;
+        let mut left = count;
+        while is_there && left > 0 {
+            left -= 1;
             let lengths = [entries.key(), entries.value()].map(|part| part.map_or(0, <[u8]>::len));
-            bytes += (lengths[0] + lengths[1]) as u64;
+            seen(lengths[0] + lengths[1]);
             is_there = match reverse {
                 true => entries.prev(),
                 false => entries.next(),
             }
             .map_err(text)?;
         }
-        Ok((seen, bytes))
+        Ok(())
     }
 
     fn seek(&self, key: &[u8]) -> Result<bool, String> {
@@ -151,11 +192,30 @@ impl Store for Durum {
         Ok(entries.key() == Some(key))
     }
 
+    fn seek_many(
+        &self,
+        count: u64,
+        next: &mut impl FnMut(&mut Vec<u8>),
+        seen: &mut impl FnMut(bool),
+    ) -> Result<(), String> {
+        let (mut entries, mut key) = (self.db()?.iter(), Vec::new());
+        for _ in 0..count {
+            next(&mut key);
+            entries.seek(&key).map_err(text)?;
+            seen(entries.key() == Some(&key[..]));
+        }
+        Ok(())
+    }
+
     fn compact(&self) -> Result<(), String> {
         self.db()?.compact().map_err(text)
     }
 
     fn property(&self, name: &str) -> Option<String> {
         self.db().ok()?.property(name).ok()?
+    }
+
+    fn take_comparisons(&self) -> Option<u64> {
+        Some(self.comparisons.as_ref()?.0.swap(0, Relaxed))
     }
 }
