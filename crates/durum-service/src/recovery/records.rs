@@ -120,7 +120,7 @@ struct Merged {
     relied_on: BTreeSet<Uuid>,
 }
 
-/// Merges the records that count. An obstacle comes with the puddle that shows it.
+/// Merges the records that count. An obstacle comes with a puddle of records: where a home puddle is in the way, with one that cannot be replayed for it.
 fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obstacle)> {
     let contents = |address, length, crc: &mut Crc| home.sum_up(address, length, crc).map_err(Why);
     let found = record::replay(rings, contents).map_err(|error| {
@@ -153,7 +153,8 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
                 )));
             };
             if matches!(change, Change::Fresh { .. }) && relied_on.insert(puddle) {
-                home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
+                let ring = record.ring.uuid;
+                home.file(puddle).map_err(|obstacle| (ring, obstacle))?;
             }
             pages.apply(change);
         }
@@ -170,7 +171,11 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
         };
         if last != Some(puddle) {
             // The file is opened now, so that nothing is written at all where a home puddle is missing or damaged.
-            home.file(puddle).map_err(|obstacle| (puddle, obstacle))?;
+            let ring = found
+                .records
+                .first()
+                .map_or(puddle, |record| record.ring.uuid);
+            home.file(puddle).map_err(|obstacle| (ring, obstacle))?;
             last = Some(puddle);
         }
         write_page(header, address, page, &mut writes);
