@@ -66,13 +66,15 @@ install_library() { # install_library CRATE NAME CMAKE_FILES...
     chmod 644 "$lib/pkgconfig/$name"*.pc "$lib/cmake/$name/"*
 }
 
-install -d "$include/durum" "$include/durum-kv/leveldb"
+install -d "$include/durum" "$include/durum-kv/leveldb/helpers"
 install -m 644 $capi/include/durum.h $capi/include/durum.hpp "$include/"
 install -m 644 $capi/include/durum/*.hpp "$include/durum/"
 install_library $capi durum $capi/cmake/Config.cmake.in
 # The key-value store, by LevelDB's interface.
 install -m 644 $kv/include/durum_kv.h $kv/include/durum_kv.hpp "$include/"
+install -m 644 $kv/include/durum-kv/classes.hpp "$include/durum-kv/"
 install -m 644 $kv/include/durum-kv/leveldb/*.h "$include/durum-kv/leveldb/"
+install -m 644 $kv/include/durum-kv/leveldb/helpers/*.h "$include/durum-kv/leveldb/helpers/"
 install_library $kv durum_kv $capi/cmake/Config.cmake.in $kv/cmake/leveldb.cmake.in
 
 install -d "$DESTDIR$PREFIX/bin"

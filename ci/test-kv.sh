@@ -30,6 +30,9 @@ for compiler in gcc clang; do
     check "store in C, $compiler" runs "$work/store"
     check "link store, static" $compiler "$work/store.o" -o "$work/store" "${static[@]}"
     check "store in C, $compiler, static" runs "$work/store"
+    check "$compiler extension.c" $compiler -std=c11 -D_GNU_SOURCE "${warnings[@]}" "-I$prefix/include" \
+        $capi/tests/programs/extension.c -o "$work/extension" "${own[@]}"
+    check "durum's own functions, $compiler" runs "$work/extension"
 done
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
@@ -40,13 +43,26 @@ for compiler in g++ clang++; do
             $capi/tests/programs/store.cpp -o "$work/store-cpp" "${own[@]}"
         check "store in C++, $compiler $package" runs "$work/store-cpp"
     done
+    for both in "" -DBOTH_NAMES; do
+        check "$compiler names.cpp $both" $compiler -std=c++17 "${warnings[@]}" ${both:+"$both"} "-I$prefix/include" "${leveldb[@]}" \
+            $capi/tests/programs/names.cpp -o "$work/names" "${own[@]}"
+        check "LevelDB's names, $compiler $both" runs "$work/names"
+    done
+    # What durum does not have is refused, and no other LevelDB's is taken.
+    for header in table.h table_builder.h dumpfile.h helpers/memenv.h; do
+        refuses() {
+            ! echo "#include <leveldb/$header>" | $compiler -std=c++17 -x c++ "${leveldb[@]}" -fsyntax-only - 2>"$work/refusal" &&
+                grep -q "leveldb/$header: durum has no " "$work/refusal"
+        }
+        check "$compiler refuses $header" refuses
+    done
 done
 cmake_builds() {
     cmake -S $capi/tests/cmake -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DPROGRAMS="$TOP/$capi/tests/programs" &&
         cmake --build "$work/cmake"
 }
 check "cmake" cmake_builds
-for program in store store_cpp store_own; do
+for program in store store_cpp store_own extension; do
     check "cmake: $program" runs "$work/cmake/${program}_durum_kv"
     check "cmake: $program, static" runs "$work/cmake/${program}_static"
 done
@@ -57,6 +73,11 @@ if [ -e /usr/include/leveldb/c.h ]; then
     check "LevelDB sees the same" runs "$work/theirs"
     check "link the same object" gcc "$work/theirs.o" -o "$work/ours" "${own[@]}"
     check "it sees the same here" runs "$work/ours"
+    # All of LevelDB's own headers, but for those that are refused, have a counterpart.
+    all_headers() { diff <(cd /usr/include/leveldb && find . -name '*.h' | sort) <(cd "$prefix/include/durum-kv/leveldb" && find . -name '*.h' ! -name names.h | sort); }
+    check "every header of LevelDB's is there" all_headers
+    check "compile names.cpp with LevelDB's headers" g++ -std=c++17 -g $capi/tests/programs/names.cpp -o "$work/names" -lleveldb -lpthread
+    check "LevelDB's names, LevelDB" runs "$work/names"
     functions() { nm -D --defined-only "$1" | awk '$3 ~ /^leveldb_/ { print $3 }' | sort; }
     all_functions() {
         local library

@@ -16,10 +16,10 @@
  * 5. Threads. Databases, snapshots and comparators may be used by several threads at once; other
  *    objects by one at a time.
  * 6. Durability. A write is durable when it returns, with `sync` or without, unless the database
- * was opened with durum_kv_options_set_buffered(): then writes without `sync` are durable soon
- * after.
+ *    was opened with durum_kv_options_set_buffered(): then writes without `sync` are durable soon
+ *    after.
  * 7. Options that concern how LevelDB works (caches, filters, blocks, files, compression,
- * environments, loggers) are accepted and have no effect.
+ *    environments, loggers) are accepted and have no effect.
  */
 #ifndef DURUM_KV_H
 #define DURUM_KV_H
@@ -31,16 +31,21 @@
 extern "C" {
 #endif
 
+/* Files and locks are names only, as in LevelDB. */
 typedef struct leveldb_t leveldb_t;
 typedef struct leveldb_cache_t leveldb_cache_t;
 typedef struct leveldb_comparator_t leveldb_comparator_t;
 typedef struct leveldb_env_t leveldb_env_t;
+typedef struct leveldb_filelock_t leveldb_filelock_t;
 typedef struct leveldb_filterpolicy_t leveldb_filterpolicy_t;
 typedef struct leveldb_iterator_t leveldb_iterator_t;
 typedef struct leveldb_logger_t leveldb_logger_t;
 typedef struct leveldb_options_t leveldb_options_t;
+typedef struct leveldb_randomfile_t leveldb_randomfile_t;
 typedef struct leveldb_readoptions_t leveldb_readoptions_t;
+typedef struct leveldb_seqfile_t leveldb_seqfile_t;
 typedef struct leveldb_snapshot_t leveldb_snapshot_t;
+typedef struct leveldb_writablefile_t leveldb_writablefile_t;
 typedef struct leveldb_writebatch_t leveldb_writebatch_t;
 typedef struct leveldb_writeoptions_t leveldb_writeoptions_t;
 

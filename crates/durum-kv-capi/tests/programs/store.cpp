@@ -68,6 +68,11 @@ static void ordinary(const std::string &path) {
     store::Status status = store::DB::Open(options, path, &opened);
     CHECK(status.IsInvalidArgument() && opened == nullptr && !status.ToString().empty());
     options.create_if_missing = true;
+#ifdef OWN_NAMES
+    options.engine = "steam";
+    CHECK(store::DB::Open(options, path, &opened).IsInvalidArgument() && opened == nullptr);
+    options.engine = "hybrid";
+#endif
     CHECK(store::DB::Open(options, path, &opened).ok());
     std::unique_ptr<store::DB> db(opened);
     store::WriteOptions synced;
@@ -111,6 +116,7 @@ static void ordinary(const std::string &path) {
     db->CompactRange(nullptr, nullptr);
     CHECK(db->Delete(store::WriteOptions(), "three").ok());
 #ifdef OWN_NAMES
+    CHECK(db->GetProperty("durum.engine", &value) && value == "hybrid");
     CHECK(size > 5000);
     std::unique_ptr<store::Transaction> transaction;
     CHECK(db->BeginTransaction(&transaction).ok());

@@ -1,0 +1,166 @@
+/* What durum_kv.h has beyond LevelDB. Argument: a directory to work in. */
+#include <durum_kv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *error;
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s; error: %s\n", __FILE__, __LINE__, #condition,              \
+                    error ? error : "none");                                                       \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define FINE() CHECK(error == NULL)
+#define FAILED(code)                                                                               \
+    do {                                                                                           \
+        CHECK(error != NULL && durum_kv_error_code() == code);                                     \
+        leveldb_free(error);                                                                       \
+        error = NULL;                                                                              \
+    } while (0)
+
+static leveldb_t *db;
+
+static int is(const char *key, const char *expected) {
+    size_t len;
+    char *found = leveldb_get(db, NULL, key, strlen(key), &len, &error);
+    int equal;
+    if (found == NULL)
+        return expected == NULL && error == NULL;
+    equal = expected != NULL && len == strlen(expected) && memcmp(found, expected, len) == 0;
+    leveldb_free(found);
+    return equal;
+}
+
+static int property_is(const char *name, const char *expected) {
+    char *found = leveldb_property_value(db, name);
+    int equal = found != NULL && strcmp(found, expected) == 0;
+    leveldb_free(found);
+    return equal;
+}
+
+/* Each engine makes a database, and says so. */
+static void engines(const char *dir) {
+    static const char *const names[] = {"shadow", "hybrid", "twin"};
+    leveldb_options_t *options = leveldb_options_create();
+    char path[4096];
+    size_t at;
+    leveldb_options_set_create_if_missing(options, 1);
+    for (at = 0; at < sizeof(names) / sizeof(names[0]); at++) {
+        CHECK(durum_kv_options_set_engine(options, names[at]) == 1);
+        /* A name that means nothing changes nothing. */
+        CHECK(durum_kv_options_set_engine(options, "steam") == 0);
+        CHECK(durum_kv_options_set_engine(options, NULL) == 0);
+        snprintf(path, sizeof(path), "%s/%s", dir, names[at]);
+        db = leveldb_open(options, path, &error);
+        FINE();
+        CHECK(property_is("durum.engine", names[at]));
+        leveldb_put(db, NULL, "key", 3, names[at], strlen(names[at]), &error);
+        FINE();
+        leveldb_close(db);
+        /* It stays what it is. */
+        CHECK(durum_kv_options_set_engine(options, "shadow") == 1);
+        db = leveldb_open(options, path, &error);
+        FINE();
+        CHECK(property_is("durum.engine", names[at]) && is("key", names[at]));
+        leveldb_close(db);
+    }
+    leveldb_options_destroy(options);
+}
+
+/* Writes without `sync` are there at once, and durable when durum_kv_sync() returns. */
+static void buffered(const char *dir) {
+    leveldb_options_t *options = leveldb_options_create();
+    leveldb_writeoptions_t *synced = leveldb_writeoptions_create();
+    char path[4096], key[20];
+    int at;
+    leveldb_options_set_create_if_missing(options, 1);
+    durum_kv_options_set_buffered(options, 1);
+    leveldb_writeoptions_set_sync(synced, 1);
+    snprintf(path, sizeof(path), "%s/buffered", dir);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    for (at = 0; at < 100; at++) {
+        const int len = snprintf(key, sizeof(key), "key %d", at);
+        leveldb_put(db, at % 10 == 9 ? synced : NULL, key, (size_t)len, "value", 5, &error);
+        FINE();
+    }
+    CHECK(is("key 98", "value"));
+    durum_kv_sync(db, &error);
+    FINE();
+    /* Nothing is waiting any more; that is fine, too. */
+    durum_kv_sync(db, &error);
+    FINE();
+    durum_kv_sync(NULL, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    leveldb_close(db);
+    durum_kv_options_set_buffered(options, 0);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    CHECK(is("key 0", "value") && is("key 98", "value") && is("key 99", "value"));
+    leveldb_close(db);
+    leveldb_writeoptions_destroy(synced);
+    leveldb_options_destroy(options);
+}
+
+static void batches_and_transactions(const char *dir) {
+    leveldb_options_t *options = leveldb_options_create();
+    leveldb_writebatch_t *batch = leveldb_writebatch_create();
+    durum_kv_transaction_t *transaction;
+    char path[4096];
+    size_t len;
+    char *found;
+    CHECK(durum_kv_writebatch_size(batch) == 0 && durum_kv_writebatch_size(NULL) == 0);
+    leveldb_writebatch_put(batch, "key", 3, "value", 5);
+    leveldb_writebatch_delete(batch, "other", 5);
+    CHECK(durum_kv_writebatch_size(batch) == 13);
+    leveldb_writebatch_append(batch, batch);
+    CHECK(durum_kv_writebatch_size(batch) == 26);
+    leveldb_writebatch_clear(batch);
+    CHECK(durum_kv_writebatch_size(batch) == 0);
+    leveldb_writebatch_destroy(batch);
+
+    leveldb_options_set_create_if_missing(options, 1);
+    snprintf(path, sizeof(path), "%s/transactions", dir);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    transaction = durum_kv_transaction_begin(db, &error);
+    FINE();
+    durum_kv_transaction_put(transaction, "a", 1, "1", 1);
+    found = durum_kv_transaction_get(transaction, "a", 1, &len, &error);
+    CHECK(found != NULL && len == 1 && *found == '1' && is("a", NULL));
+    leveldb_free(found);
+    durum_kv_transaction_commit(transaction, NULL, &error);
+    FINE();
+    transaction = durum_kv_transaction_begin(db, &error);
+    durum_kv_transaction_delete(transaction, "a", 1);
+    CHECK(durum_kv_transaction_get(transaction, "a", 1, &len, &error) == NULL && error == NULL);
+    durum_kv_transaction_abort(transaction);
+    CHECK(is("a", "1"));
+    CHECK(durum_kv_transaction_begin(NULL, &error) == NULL);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    leveldb_close(db);
+    leveldb_options_destroy(options);
+}
+
+int main(int argc, char **argv) {
+    /* Types that no function has, as in LevelDB. */
+    leveldb_filelock_t *lock = NULL;
+    leveldb_randomfile_t *random = NULL;
+    leveldb_seqfile_t *sequential = NULL;
+    leveldb_writablefile_t *writable = NULL;
+    int major, minor, patch;
+    CHECK(lock == NULL && random == NULL && sequential == NULL && writable == NULL);
+    if (argc != 2)
+        return 2;
+    CHECK(sscanf(durum_kv_version(), "%d.%d.%d", &major, &minor, &patch) == 3);
+    engines(argv[1]);
+    buffered(argv[1]);
+    batches_and_transactions(argv[1]);
+    printf("all checks passed\n");
+    return 0;
+}
