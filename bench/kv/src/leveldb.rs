@@ -248,12 +248,7 @@ impl Store for LevelDb {
         Ok(true)
     }
 
-    fn scan(
-        &self,
-        reverse: bool,
-        count: u64,
-        seen: &mut impl FnMut(usize),
-    ) -> Result<(), String> {
+    fn scan(&self, reverse: bool, count: u64, seen: &mut impl FnMut(usize)) -> Result<(), String> {
         let mut left = count;
         // SAFETY: as above; the iterator is destroyed at the end.
         unsafe {

@@ -295,12 +295,7 @@ impl Store for Lmdb {
         })
     }
 
-    fn scan(
-        &self,
-        reverse: bool,
-        count: u64,
-        seen: &mut impl FnMut(usize),
-    ) -> Result<(), String> {
+    fn scan(&self, reverse: bool, count: u64, seen: &mut impl FnMut(usize)) -> Result<(), String> {
         let (mut step, further) = if reverse {
             (LAST, PREVIOUS)
         } else {

@@ -9,9 +9,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
-use durum_kv_bench::{Durum, Flags, Output, run};
+use durum_bench_core::report::machine;
+use durum_kv_bench::stats::Stats;
+use durum_kv_bench::{Durum, Flags, Output, Store, run};
 use durum_persist::domain::{Domain, detect};
+use durum_persist::line;
 use leveldb::LevelDb;
 use lmdb::Lmdb;
 
@@ -24,16 +28,20 @@ const HELP: &str = "usage: durum-bench-kv [OPTION ...]
 
   --num N          entries in memory [1000000]
   --disk-num N     entries on the disk [5000]
+  --disk-sync N    operations of fillsync on the disk; in memory a thousandth of --num [1000]
+  --disk-100k N    operations of fill100K on the disk; in memory a thousandth of --num [200]
   --rounds N       how often; the median counts [3]
   --benchmarks L   names with commas between them
   --dir DIR        in memory [/dev/shm]
   --disk-dir DIR   on a disk [the directory of --out]
-  --out DIR        where kv.csv goes [target/bench]
+  --out DIR        where kv.csv and kv.txt go [target/bench]
   --memory-only, --disk-only";
 
 struct Options {
     num: u64,
     disk_num: u64,
+    disk_sync: u64,
+    disk_100k: u64,
     rounds: usize,
     benchmarks: String,
     dir: PathBuf,
@@ -47,6 +55,8 @@ impl Options {
         let mut options = Self {
             num: 1_000_000,
             disk_num: 5000,
+            disk_sync: 1000,
+            disk_100k: 200,
             rounds: 3,
             benchmarks: BENCHMARKS.into(),
             dir: "/dev/shm".into(),
@@ -67,6 +77,8 @@ impl Options {
             match &name[..] {
                 "--num" => options.num = number(value()?)?,
                 "--disk-num" => options.disk_num = number(value()?)?,
+                "--disk-sync" => options.disk_sync = number(value()?)?,
+                "--disk-100k" => options.disk_100k = number(value()?)?,
                 "--rounds" => options.rounds = number(value()?)? as usize,
                 "--benchmarks" => options.benchmarks = value()?,
                 "--dir" => options.dir = value()?.into(),
@@ -97,34 +109,75 @@ fn bench(options: &Options) -> Result<(), String> {
     fs::create_dir_all(&options.out).map_err(|error| error.to_string())?;
     let disk = options.disk_dir.as_ref().unwrap_or(&options.out);
     let places = [
-        ("memory", &options.dir, options.num),
-        ("disk", disk, options.disk_num),
+        Place {
+            name: "memory",
+            dir: &options.dir,
+            num: options.num,
+            few: [None; 2],
+        },
+        Place {
+            name: "disk",
+            dir: disk,
+            num: options.disk_num,
+            few: [options.disk_sync, options.disk_100k].map(Some),
+        },
     ];
+    let begin = Instant::now();
+    let mut dirs = Vec::new();
     let mut csv = String::from("place,benchmark,side,micros_per_op\n");
-    for ((place, dir, num), _) in places
-        .into_iter()
+    for (place, _) in places
+        .iter()
         .zip(options.places)
         .filter(|(_, wanted)| *wanted)
     {
+        let (name, dir) = (place.name, place.dir);
         let domain = detect(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        if (domain == Domain::File) != (place == "disk") {
+        if (domain == Domain::File) != (name == "disk") {
             return Err(format!(
-                "{} is not a place for {place} ({domain:?})",
+                "{} is not a place for {name} ({domain:?})",
                 dir.display()
             ));
         }
-        let times = measure(options, dir, num)?;
-        print_table(place, dir, num, &times);
+        dirs.push(dir);
+        let times = measure(options, place)?;
+        print_table(place, &times);
         for (row, sides) in &times {
             for (side, micros) in SIDES.iter().zip(sides) {
-                csv += &format!("{place},{},{side},{micros:.3}\n", row.name);
+                csv += &format!("{name},{},{side},{micros:.3}\n", row.name);
             }
         }
     }
-    let path = options.out.join("kv.csv");
-    fs::write(&path, csv).map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("wrote {}", path.display());
+    let is_full = options.num >= 1_000_000 && options.rounds > 1;
+    let description = machine::describe(&machine::Run {
+        dirs,
+        instruction: format!("{:?}", line::instruction()),
+        peers: vec![
+            LevelDb::new(PathBuf::new()).version(),
+            Lmdb::new(PathBuf::new()).version(),
+        ],
+        rounds: options.rounds,
+        scale: if is_full { "full" } else { "quick" },
+        clock: "wall",
+        pinned: None,
+        processor_share: None,
+        seconds: begin.elapsed().as_secs_f64(),
+    });
+    println!("{description}");
+    for (name, text) in [("kv.csv", csv), ("kv.txt", description)] {
+        let path = options.out.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
     Ok(())
+}
+
+/// Where databases lie, and how much is done there.
+struct Place<'o> {
+    name: &'static str,
+    dir: &'o Path,
+    num: u64,
+    /// Operations of fillsync and of fill100K, where they are not a thousandth of `num`.
+    few: [Option<u64>; 2],
 }
 
 /// A benchmark, in the order in which they ran.
@@ -137,9 +190,17 @@ struct Row {
 /// Rows, with the median of each side.
 type Times = BTreeMap<Row, [f64; SIDES.len()]>;
 
-fn measure(options: &Options, dir: &Path, num: u64) -> Result<Times, String> {
+/// What a benchmark did: operations, bytes of keys and values, keys that were found. All sides have to do the same.
+fn answer(stats: &Stats) -> [u64; 3] {
+    [stats.done, stats.bytes, stats.found]
+}
+
+fn measure(options: &Options, place: &Place<'_>) -> Result<Times, String> {
+    let mut answers: BTreeMap<Row, [u64; 3]> = BTreeMap::new();
     let mut rounds: BTreeMap<Row, [Vec<f64>; SIDES.len()]> = BTreeMap::new();
-    let own = dir.join(format!("durum-bench-kv-{}", std::process::id()));
+    let own = place
+        .dir
+        .join(format!("durum-bench-kv-{}", std::process::id()));
     fs::create_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
     let _removed = Removed(&own);
     for _ in 0..options.rounds {
@@ -147,7 +208,9 @@ fn measure(options: &Options, dir: &Path, num: u64) -> Result<Times, String> {
             let path = own.join(name);
             let flags = Flags {
                 benchmarks: options.benchmarks.clone(),
-                num,
+                num: place.num,
+                sync_writes: place.few[0],
+                large_writes: place.few[1],
                 db: path.clone(),
                 sync: true,
                 ..Flags::default()
@@ -167,6 +230,14 @@ fn measure(options: &Options, dir: &Path, num: u64) -> Result<Times, String> {
                     at,
                     name: benchmark,
                 };
+                let own = answer(&stats);
+                let first = *answers.entry(row.clone()).or_insert(own);
+                if own != first {
+                    return Err(format!(
+                        "{name}: {} gives the answer {own:?}, another side {first:?} (operations, bytes, found)",
+                        row.name
+                    ));
+                }
                 rounds.entry(row).or_default()[side].push(stats.micros_per_op());
             }
             let _ = fs::remove_dir_all(&path);
@@ -182,10 +253,12 @@ fn measure(options: &Options, dir: &Path, num: u64) -> Result<Times, String> {
         .collect())
 }
 
-fn print_table(place: &str, dir: &Path, num: u64, times: &Times) {
+fn print_table(place: &Place<'_>, times: &Times) {
     println!(
-        "{place} ({}), {num} entries, microseconds for each operation",
-        dir.display()
+        "{} ({}), {} entries, microseconds for each operation",
+        place.name,
+        place.dir.display(),
+        place.num
     );
     print!("{:<14}", "");
     SIDES.iter().for_each(|side| print!("{side:>12}"));

@@ -133,12 +133,12 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
         "fillbatch" => write(false, 1000),
         "fillrandom" | "overwrite" => write(true, 1),
         "fillsync" => {
-            plan.num = flags.num / 1000;
+            plan.num = flags.sync_writes.unwrap_or(flags.num / 1000);
             plan.sync = true;
             write(true, 1)
         }
         "fill100K" => {
-            plan.num = flags.num / 1000;
+            plan.num = flags.large_writes.unwrap_or(flags.num / 1000);
             plan.value_size = 100 * 1000;
             write(true, 1)
         }

@@ -224,6 +224,29 @@ fn fewer_writes_draw_keys_of_as_many_entries() {
 }
 
 #[test]
+fn a_program_may_ask_for_more_of_the_slow_writes() {
+    let mut flags = Flags {
+        benchmarks: "fillsync,fill100K".into(),
+        num: 5000,
+        ..Flags::default()
+    };
+    let counts = |flags: &Flags| {
+        let mock = Mock::default();
+        let done = done(&mock, flags);
+        let writes = mock.0.into_inner().unwrap().puts.len();
+        let messages = done.taken.into_iter().map(|(_, stats)| stats.message);
+        (writes, messages.collect::<Vec<_>>())
+    };
+    assert_eq!(
+        counts(&flags),
+        (10, vec!["(5 ops)".into(), "(5 ops)".into()])
+    );
+    (flags.sync_writes, flags.large_writes) = (Some(1000), Some(200));
+    let messages = vec!["(1000 ops)".into(), "(200 ops)".into()];
+    assert_eq!(counts(&flags), (1200, messages));
+}
+
+#[test]
 fn batches_are_full() {
     assert_eq!(asked("fillbatch", 2500).0.batches, [1000; 3]);
 }
