@@ -11,6 +11,8 @@ cargo test --release --workspace --no-fail-fast --lib --bins --tests -- --ignore
 cargo test --release -p durum --test crash -- --nocapture canaries || failed=1
 say "-- every crash of every workload, which make test samples"
 DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash -- --skip canaries || failed=1
+say "-- the same of the key-value store"
+DURUM_CRASH_ALL=1 cargo test --release -p durum-kv --no-fail-fast --test crash -- --nocapture || failed=1
 say "-- the client's campaigns on Hybrid"
 DURUM_TEST_ENGINE=hybrid cargo test --release -p durum --no-fail-fast --tests -- --ignored --nocapture || failed=1
 for engine in twin twin-basic twin-lr; do
