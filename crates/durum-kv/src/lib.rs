@@ -23,7 +23,7 @@
 //! ```
 //!
 //! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `write` (how changes become durable and visible), `tree` and `media` (what
-//! changes, and where it lies), `index`, `sorted` and `row` (finding a key), `lock` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
+//! changes, and where it lies), `index`, `sorted` and `row` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
 
 mod batch;
 mod comparator;
@@ -32,8 +32,12 @@ mod error;
 mod index;
 mod iter;
 mod lock;
+#[cfg(test)]
+mod lock_tests;
 mod media;
 mod options;
+mod pins;
+mod primitive;
 mod property;
 mod snapshot;
 mod sorted;

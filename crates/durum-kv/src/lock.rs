@@ -26,57 +26,33 @@
 //!    busy -= 1, do as all others         4  owner = nobody
 //! ```
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::fmt;
-use std::hint::spin_loop;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread;
-use std::time::Duration;
+use std::sync::TryLockError;
 
 use crossbeam_utils::CachePadded;
 
-/// A writer waits for each of them.
-const COUNTERS_MAX: usize = 32;
-/// How often one looks before one sleeps, or lets other threads run.
-const SPINS: u32 = 200;
-/// How often a writer looks whether those who slept have come through.
-const COURTESY: u32 = 100;
-/// How long one sleeps who has waited for an owner to leave.
-const NAP: Duration = Duration::from_micros(50);
+use crate::primitive::{
+    AtomicBool, AtomicU64, AtomicUsize, COURTESY, Condvar, Mutex, MutexGuard, Ordering, SPINS,
+    TURNS_MIN, can_fence_all, counters, fence_all, keep_order, locked, nap, order, relax,
+    thread_number, waited, yield_now,
+};
 
 /// A counter has the readers that are inside below, and above it how many have come so far.
 const CAME: u64 = 1 << 32;
 const INSIDE: u64 = CAME - 1;
 
-/// After so many turns in a row a thread owns the lock. Doubled each time that an owner has to leave.
-const TURNS_MIN: usize = 16;
-const TURNS_MAX: usize = 1 << 16;
+/// A thread owns the lock after [`TURNS_MIN`] turns in a row, doubled each time that an owner has to leave, up to this.
+pub(crate) const TURNS_MAX: usize = 1 << 16;
 /// In `owner`: somebody has come. Above it the owner's number, and 1.
 const LEAVING: usize = 1;
 /// In `busy`: the owner writes.
 const WRITES: usize = 1 << 32;
 
-thread_local! {
-    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-/// A small number of this thread's, which no other has had.
-#[inline]
-pub(crate) fn thread_number() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NUMBER.with(|number| {
-        if number.get() == usize::MAX {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
-}
-
 /// What the word `owner` is where this thread owns a lock.
 #[inline]
-fn own_word() -> usize {
+pub(crate) fn own_word() -> usize {
     (thread_number() + 1) << 1
 }
 
@@ -151,20 +127,19 @@ pub(crate) struct Writing<'l, T> {
 impl<T> ReadersWriter<T> {
     /// With `may_be_owned` a thread that writes without meeting others has it cheaper. Those who come wait then until its turn is over.
     pub(crate) fn new(value: T, may_be_owned: bool) -> Self {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        let counters = (2 * processors).next_power_of_two().min(COUNTERS_MAX);
-        let turns = match may_be_owned && durum::can_fence_all() {
+        let counter = |_| CachePadded::new(AtomicU64::new(0));
+        let turns = match may_be_owned && can_fence_all() {
             true => TURNS_MIN,
             false => usize::MAX,
         };
         Self {
-            counters: (0..counters).map(|_| CachePadded::default()).collect(),
-            flag: CachePadded::default(),
-            owner: CachePadded::default(),
-            busy: CachePadded::default(),
-            coming: Mutex::default(),
+            counters: (0..counters()).map(counter).collect(),
+            flag: CachePadded::new(AtomicBool::new(false)),
+            owner: CachePadded::new(AtomicUsize::new(0)),
+            busy: CachePadded::new(AtomicUsize::new(0)),
+            coming: Mutex::new(()),
             turns: AtomicUsize::new(turns),
-            turn: Mutex::default(),
+            turn: Mutex::new(Run::default()),
             sleepers: AtomicUsize::new(0),
             sleep: Mutex::new(()),
             awake: Condvar::new(),
@@ -193,7 +168,7 @@ impl<T> ReadersWriter<T> {
         }
         self.busy.store(1, Ordering::Relaxed);
         // ORDER (of threads): busy before the look at the owner; the processor's part is done by the fence of who comes.
-        compiler_fence(Ordering::SeqCst);
+        keep_order();
         if self.owner.load(Ordering::Acquire) == own {
             return true;
         }
@@ -211,20 +186,20 @@ impl<T> ReadersWriter<T> {
     /// Nobody owns the lock when this returns.
     #[cold]
     fn come(&self) {
-        let _one_at_a_time = self.coming.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = locked(&self.coming);
         let owner = self.owner.load(Ordering::Acquire);
         if owner == 0 {
             return;
         }
         self.owner.store(owner | LEAVING, Ordering::SeqCst);
-        durum::fence_all();
+        fence_all();
         let mut looks = 0;
         while self.busy.load(Ordering::Acquire) > 0 {
             looks += 1;
             match looks {
-                0..SPINS => spin_loop(),
-                SPINS..400 => thread::yield_now(),
-                _ => thread::sleep(NAP),
+                _ if looks < SPINS => relax(),
+                _ if looks < 2 * SPINS => yield_now(),
+                _ => nap(),
             }
         }
         let turns = self.turns.load(Ordering::Relaxed);
@@ -248,15 +223,16 @@ impl<T> ReadersWriter<T> {
     }
 
     #[inline]
-    fn counter(&self) -> &AtomicU64 {
-        &self.counters[thread_number() & (self.counters.len() - 1)]
+    fn own_counter(&self) -> usize {
+        thread_number() & (self.counters.len() - 1)
     }
 
     #[inline]
     fn enter_among_others(&self) -> &AtomicU64 {
-        let counter = self.counter();
+        let counter = &self.counters[self.own_counter()];
         loop {
             counter.fetch_add(CAME + 1, Ordering::SeqCst);
+            order();
             let is_written = self.flag.load(Ordering::SeqCst);
             // After the flag: while that was up somebody may have become the owner.
             if !is_written && self.owner.load(Ordering::SeqCst) == 0 {
@@ -276,16 +252,14 @@ impl<T> ReadersWriter<T> {
             if !self.flag.load(Ordering::Relaxed) {
                 return;
             }
-            spin_loop();
+            relax();
         }
         // Before the look at the flag: a writer that takes it down after this look sees that somebody sleeps.
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let mut asleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+        order();
+        let mut asleep = locked(&self.sleep);
         while self.flag.load(Ordering::SeqCst) {
-            asleep = self
-                .awake
-                .wait(asleep)
-                .unwrap_or_else(PoisonError::into_inner);
+            asleep = waited(&self.awake, asleep);
         }
         drop(asleep);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
@@ -311,7 +285,7 @@ impl<T> ReadersWriter<T> {
 
     /// The turn, when it comes. For as long as one likes: those who read need not wait for its end.
     pub(crate) fn turn(&self) -> Turn<'_, T> {
-        let run = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = locked(&self.turn);
         self.turn_among_others(run)
     }
 
@@ -330,7 +304,7 @@ impl<T> ReadersWriter<T> {
     fn others_came(&self) -> u64 {
         let came = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / CAME;
         let sum: u64 = self.counters.iter().map(|counter| came(counter)).sum();
-        sum - came(self.counter())
+        sum - came(&self.counters[self.own_counter()])
     }
 
     /// A turn among others ends: whether there were any.
@@ -355,6 +329,7 @@ impl<T> ReadersWriter<T> {
     #[cold]
     fn become_owner(&self, own: usize) {
         self.flag.store(true, Ordering::SeqCst);
+        order();
         let mut counters = self.counters.iter();
         if counters.all(|counter| counter.load(Ordering::SeqCst) & INSIDE == 0) {
             // ORDER (of threads): before the flag goes down, behind which readers look at it.
@@ -366,6 +341,7 @@ impl<T> ReadersWriter<T> {
     #[inline]
     fn take_flag_down(&self) {
         self.flag.store(false, Ordering::SeqCst);
+        order();
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             // Whoever is between its look at the flag and its sleep holds the mutex.
             drop(self.sleep.lock());
@@ -379,13 +355,14 @@ impl<T> ReadersWriter<T> {
             self.let_sleepers_pass();
         }
         self.flag.store(true, Ordering::SeqCst);
+        order();
         for counter in &self.counters {
             let mut looks = 0;
             while counter.load(Ordering::SeqCst) & INSIDE > 0 {
                 looks += 1;
                 match looks < SPINS {
-                    true => spin_loop(),
-                    false => thread::yield_now(),
+                    true => relax(),
+                    false => yield_now(),
                 }
             }
         }
@@ -397,8 +374,13 @@ impl<T> ReadersWriter<T> {
             if self.sleepers.load(Ordering::Relaxed) == 0 {
                 return;
             }
-            thread::yield_now();
+            yield_now();
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owner(&self) -> usize {
+        self.owner.load(Ordering::Relaxed)
     }
 }
 
@@ -484,141 +466,5 @@ impl<T> Drop for Writing<'_, T> {
             }
             false => self.lock.take_flag_down(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn readers_never_see_half_of_a_change() {
-        let lock = ReadersWriter::new([0u64; 16], true);
-        let (reads, done) = (AtomicU64::new(0), AtomicBool::new(false));
-        thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    while !done.load(Ordering::Relaxed) {
-                        let value = lock.read();
-                        assert!(value.iter().all(|word| *word == value[0]), "{:?}", *value);
-                        drop(value);
-                        reads.fetch_add(1, Ordering::Relaxed);
-                    }
-                });
-            }
-            for round in 1..=2000 {
-                let turn = lock.turn();
-                // SAFETY: the first of this turn.
-                let mut value = unsafe { turn.write() };
-                value.iter_mut().for_each(|word| *word = round);
-                if round % 500 == 0 {
-                    // Long enough that readers sleep.
-                    thread::sleep(Duration::from_millis(2));
-                }
-                drop(value);
-                if round % 100 == 0 {
-                    let before = reads.load(Ordering::Relaxed);
-                    while reads.load(Ordering::Relaxed) == before {
-                        thread::yield_now();
-                    }
-                }
-            }
-            done.store(true, Ordering::Relaxed);
-        });
-        assert_eq!(lock.read()[3], 2000);
-    }
-
-    /// Changes two numbers that only an exclusion keeps equal.
-    fn change(lock: &ReadersWriter<(u64, u64)>) -> bool {
-        let Some(turn) = lock.try_turn() else {
-            return false;
-        };
-        assert_eq!(lock.read().0, lock.read().1);
-        // SAFETY: the first of this turn.
-        let mut value = unsafe { turn.write() };
-        value.0 += 1;
-        std::hint::black_box(&mut *value);
-        value.1 += 1;
-        assert_eq!(value.0, value.1);
-        true
-    }
-
-    #[test]
-    fn owners_come_and_go() {
-        let lock = ReadersWriter::new((0, 0), true);
-        let may_be_owned = durum::can_fence_all();
-        let changed = AtomicU64::new(0);
-        thread::scope(|scope| {
-            for thread in 0..3 {
-                let (lock, changed) = (&lock, &changed);
-                scope.spawn(move || {
-                    for round in 0..200 {
-                        // Long enough alone, now and then, to own it.
-                        for _ in 0..100 {
-                            changed.fetch_add(u64::from(change(lock)), Ordering::Relaxed);
-                        }
-                        match (thread + round) % 4 {
-                            0 => thread::sleep(Duration::from_micros(300)),
-                            1 => {
-                                let value = lock.read();
-                                assert_eq!(value.0, value.1);
-                            }
-                            2 => drop(lock.turn()),
-                            _ => thread::yield_now(),
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(lock.read().0, changed.load(Ordering::Relaxed));
-        for _ in 0..2 * TURNS_MAX {
-            assert!(change(&lock));
-        }
-        assert_eq!(
-            lock.owner.load(Ordering::Relaxed) == own_word(),
-            may_be_owned
-        );
-        // A turn that may last is never the owner's.
-        let turn = lock.turn();
-        assert_eq!(lock.owner.load(Ordering::Relaxed), 0);
-        assert!(lock.try_turn().is_none());
-        thread::scope(|scope| {
-            scope.spawn(|| assert!(lock.try_turn().is_none() && lock.read().0 > 0));
-        });
-        drop(turn);
-        assert!(lock.try_turn().is_some());
-    }
-
-    #[test]
-    fn who_comes_waits_for_the_owner() {
-        let lock = ReadersWriter::new((0, 0), true);
-        for _ in 0..3 * TURNS_MIN {
-            change(&lock);
-        }
-        if lock.owner.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let turn = lock.try_turn().unwrap();
-        // SAFETY: the first of this turn.
-        let mut value = unsafe { turn.write() };
-        thread::scope(|scope| {
-            let reader = scope.spawn(|| *lock.read());
-            thread::sleep(Duration::from_millis(20));
-            assert!(!reader.is_finished());
-            *value = (7, 7);
-            drop(value);
-            drop(turn);
-            assert_eq!(reader.join().unwrap(), (7, 7));
-        });
-        assert_eq!(lock.owner.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn where_nobody_may_own_it_nobody_does() {
-        let lock = ReadersWriter::new((0, 0), false);
-        for _ in 0..2 * TURNS_MAX {
-            change(&lock);
-        }
-        assert_eq!(lock.owner.load(Ordering::Relaxed), 0);
     }
 }
