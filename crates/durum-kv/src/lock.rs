@@ -302,9 +302,15 @@ impl<T> ReadersWriter<T> {
 
     /// Readers that have come by other counters than this thread's.
     fn others_came(&self) -> u64 {
-        let came = |counter: &AtomicU64| counter.load(Ordering::Relaxed) / CAME;
-        let sum: u64 = self.counters.iter().map(|counter| came(counter)).sum();
-        sum - came(&self.counters[self.own_counter()])
+        let own = self.own_counter();
+        let others = self
+            .counters
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != own);
+        others
+            .map(|(_, counter)| counter.load(Ordering::Relaxed) / CAME)
+            .sum()
     }
 
     /// A turn among others ends: whether there were any.

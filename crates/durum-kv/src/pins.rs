@@ -65,13 +65,14 @@ impl Pins {
                 }
             }
         }
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        // Release: what was read by the pin was read before a writer finds that there are none.
+        self.count.fetch_sub(1, Ordering::Release);
     }
 
     /// The numbers, ascending. For the writer, while it keeps readers out.
     #[inline]
     pub(crate) fn sequences(&self) -> Vec<u64> {
-        match self.count.load(Ordering::Relaxed) {
+        match self.count.load(Ordering::Acquire) {
             0 => Vec::new(),
             _ => self.entered(),
         }
