@@ -23,7 +23,7 @@
 //! ```
 //!
 //! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `write` (how changes become durable and visible), `tree` and `media` (what
-//! changes, and where it lies), `index`, `sorted` and `row` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
+//! changes, and where it lies), `index` and `sorted` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
 
 mod batch;
 mod comparator;
