@@ -25,4 +25,7 @@ cargo build --quiet --release --manifest-path bench/Cargo.toml --target-dir "$ta
 case "${SUITE:-}" in twin | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-recovery" ;; esac
 # The operations of the typed interface, one by one, have a program of their own; then come its structures.
 case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-typed" --out "$target/bench" ;; esac
+# So have sections, in which a program announces nothing.
+[ "${SUITE:-}" != sections ] || exec "$target/bench-build/release/durum-bench-sections" "$@"
+[ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-sections"
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"
