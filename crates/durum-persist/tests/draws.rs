@@ -5,7 +5,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::*;
-use durum_persist::record::Trace;
+use durum_persist::line;
+use durum_persist::record::{EventKind, Trace};
 use durum_persist::simulate::{Plan, Rules, explore};
 
 /// Six words, each on a line of its own, all stored and none written back.
@@ -108,20 +109,45 @@ fn random_images_show_middle_versions() {
     assert_eq!(seen, (0..=5).collect());
 }
 
-#[test]
-fn a_thinned_out_run_has_the_points_asked_for_and_the_last() {
-    let trace = record_mapped(|map| (0..100).for_each(|index| map.store(index, 1)));
+/// The crash points of a plan that asks for ten.
+fn ten_points(trace: &Trace) -> Vec<usize> {
     let mut points = Vec::new();
     let plan = Plan {
         points_max: Some(10),
         ..Plan::new(Rules::Lines, 1)
     };
-    explore(&trace, &plan, |_, point| {
+    explore(trace, &plan, |_, point| {
         points.push(point.index);
         Ok(())
     })
     .unwrap_or_else(|failure| panic!("{failure}"));
     points.dedup();
+    points
+}
+
+#[test]
+fn a_thinned_out_run_has_the_points_asked_for_and_the_last() {
+    let trace = record_mapped(|map| (0..100).for_each(|index| map.store(index, 1)));
+    let points = ten_points(&trace);
     assert!((10..=11).contains(&points.len()), "{points:?}");
     assert_eq!(points.last(), Some(&99));
+}
+
+#[test]
+fn half_of_a_thinned_out_run_is_at_fences() {
+    let trace = record_mapped(|map| {
+        for index in 0..100 {
+            map.store(index, 1);
+            if index % 10 == 0 {
+                line::fence(DATA);
+            }
+        }
+    });
+    let points = ten_points(&trace);
+    let is_fence = |index: &&usize| {
+        let kind = &trace.events()[**index].kind;
+        matches!(kind, EventKind::Fence { .. })
+    };
+    assert!((10..=11).contains(&points.len()), "{points:?}");
+    assert!(points.iter().filter(is_fence).count() >= 5, "{points:?}");
 }

@@ -180,15 +180,16 @@ where
         };
         let mut selected = vec![points_max.is_none() || self.only.is_some(); count];
         if let Some(points_max) = points_max {
-            // What a fence has made durable, and what its absence would not have, shows at fences: half of the points are there.
-            let is_fence = |&index: &usize| {
-                let kind = &trace.events[index].kind;
+            // What a fence has made durable, and what its absence would not have, shows at fences: up to half of the points are there.
+            let is_fence = |index: &usize| {
+                let kind = &trace.events[*index].kind;
                 matches!(kind, EventKind::Fence { .. } | EventKind::Synced { .. })
             };
-            let fences: Vec<usize> = (0..count).filter(is_fence).collect();
-            let at_fences = sample(fences.len(), points_max / 2, seed).into_iter();
-            let anywhere = sample(count, points_max.div_ceil(2), seed).into_iter();
-            for index in at_fences.map(|at| fences[at]).chain(anywhere) {
+            let (fences, others): (Vec<usize>, Vec<usize>) = (0..count).partition(is_fence);
+            let at_fences = sample(fences.len(), points_max / 2, seed);
+            let at_others = sample(others.len(), points_max - at_fences.len(), seed);
+            let chosen = at_fences.into_iter().map(|at| fences[at]);
+            for index in chosen.chain(at_others.into_iter().map(|at| others[at])) {
                 selected[index] = true;
             }
         }
