@@ -170,7 +170,7 @@ impl side::Swap for ForgetfulSwap {
 
 impl side::List for ForgetfulList {
     fn append(&mut self, values: &[u64]) -> Result<()> {
-        self.0.append(&values[..values.len() - 1])
+        self.0.append(&values[..values.len().saturating_sub(1)])
     }
 
     fn sum(&mut self) -> Walk {
