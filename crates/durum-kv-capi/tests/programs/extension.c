@@ -4,18 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *error;
+#include "check.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s; error: %s\n", __FILE__, __LINE__, #condition,              \
-                    error ? error : "none");                                                       \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-#define FINE() CHECK(error == NULL)
 #define FAILED(code)                                                                               \
     do {                                                                                           \
         CHECK(error != NULL && durum_kv_error_code() == code);                                     \
@@ -26,14 +16,7 @@ static char *error;
 static leveldb_t *db;
 
 static int is(const char *key, const char *expected) {
-    size_t len;
-    char *found = leveldb_get(db, NULL, key, strlen(key), &len, &error);
-    int equal;
-    if (found == NULL)
-        return expected == NULL && error == NULL;
-    equal = expected != NULL && len == strlen(expected) && memcmp(found, expected, len) == 0;
-    leveldb_free(found);
-    return equal;
+    return holds(db, NULL, key, expected);
 }
 
 static int property_is(const char *name, const char *expected) {

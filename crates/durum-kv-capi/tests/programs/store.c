@@ -8,18 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *error;
+#include "check.h"
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s; error: %s\n", __FILE__, __LINE__, #condition,              \
-                    error ? error : "none");                                                       \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-#define FINE() CHECK(error == NULL)
 #define FAILED()                                                                                   \
     do {                                                                                           \
         CHECK(error != NULL);                                                                      \
@@ -33,14 +23,7 @@ static leveldb_readoptions_t *reading;
 static leveldb_writeoptions_t *writing;
 
 static int is(const char *key, const char *expected) {
-    size_t len;
-    char *found = leveldb_get(db, reading, key, strlen(key), &len, &error);
-    int equal;
-    if (found == NULL)
-        return expected == NULL && error == NULL;
-    equal = expected != NULL && len == strlen(expected) && memcmp(found, expected, len) == 0;
-    leveldb_free(found);
-    return equal;
+    return holds(db, reading, key, expected);
 }
 
 static void put(const char *key, const char *value) {
