@@ -142,6 +142,17 @@ class Error {
         }
     }
 
+    /* What a call has found, if it has not failed; that is freed. */
+    Status taken(char *found, size_t size, std::string *value) const {
+        if (message_ != nullptr)
+            return status();
+        if (found == nullptr)
+            return Status::NotFound(Slice());
+        value->assign(found, size);
+        leveldb_free(found);
+        return Status::OK();
+    }
+
   private:
     char *message_ = nullptr;
 };
@@ -481,14 +492,7 @@ class Transaction {
         size_t size;
         char *found =
             durum_kv_transaction_get(transaction_, key.data(), key.size(), &size, error.place());
-        const Status status = error.status();
-        if (!status.ok())
-            return status;
-        if (found == nullptr)
-            return Status::NotFound(Slice());
-        value->assign(found, size);
-        leveldb_free(found);
-        return Status::OK();
+        return error.taken(found, size, value);
     }
     void Put(const Slice &key, const Slice &value) {
         durum_kv_transaction_put(transaction_, key.data(), key.size(), value.data(), value.size());
@@ -598,14 +602,7 @@ class Database : public DB {
         const auto with = reading(options);
         char *found =
             leveldb_get(db_.get(), with.get(), key.data(), key.size(), &size, error.place());
-        const Status status = error.status();
-        if (!status.ok())
-            return status;
-        if (found == nullptr)
-            return Status::NotFound(Slice());
-        value->assign(found, size);
-        leveldb_free(found);
-        return Status::OK();
+        return error.taken(found, size, value);
     }
     Iterator *NewIterator(const ReadOptions &options) override {
         return new DbIterator(leveldb_create_iterator(db_.get(), reading(options).get()));
