@@ -21,40 +21,31 @@ pub(crate) trait Heads: Default + Deref<Target = [u64]> {
     fn truncate(&mut self, len: usize);
 }
 
-impl Heads for Vec<u64> {
-    fn insert(&mut self, index: usize, head: u64) {
-        self.insert(index, head);
-    }
+macro_rules! heads {
+    ($([$($parameters:tt)*] $row:ty;)*) => { $(
+        impl<$($parameters)*> Heads for $row {
+            fn insert(&mut self, index: usize, head: u64) {
+                self.insert(index, head);
+            }
 
-    fn push(&mut self, head: u64) {
-        self.push(head);
-    }
+            fn push(&mut self, head: u64) {
+                self.push(head);
+            }
 
-    fn remove(&mut self, index: usize) {
-        self.remove(index);
-    }
+            fn remove(&mut self, index: usize) {
+                self.remove(index);
+            }
 
-    fn truncate(&mut self, len: usize) {
-        self.truncate(len);
-    }
+            fn truncate(&mut self, len: usize) {
+                self.truncate(len);
+            }
+        }
+    )* };
 }
 
-impl<const N: usize> Heads for ArrayVec<u64, N> {
-    fn insert(&mut self, index: usize, head: u64) {
-        self.insert(index, head);
-    }
-
-    fn push(&mut self, head: u64) {
-        self.push(head);
-    }
-
-    fn remove(&mut self, index: usize) {
-        self.remove(index);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.truncate(len);
-    }
+heads! {
+    [] Vec<u64>;
+    [const N: usize] ArrayVec<u64, N>;
 }
 
 /// A row's search order. The keys themselves lie elsewhere: calls give a function that finds them.
