@@ -10,9 +10,11 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr;
+use std::time::Duration;
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::domain;
 
@@ -21,7 +23,7 @@ const LARGE_PAGE: u64 = 2 << 20;
 
 /// A large page that took longer than this was dearer than 512 small ones: a virtual machine has given the memory back to its host, which happens to what was free in large pieces for
 /// some seconds, and gets it again by small pages, 5 us each. Then the rest is left to small pages: they come from the pieces that are left over, which the host does not take.
-const TIME_MAX_NS: i64 = 800_000;
+const TIME_MAX: Duration = Duration::from_micros(800);
 
 /// From linux/mman.h.
 const MADV_COLLAPSE: libc::c_int = 25;
@@ -79,7 +81,7 @@ fn collapse(file: &File, file_len: u64, pages: Range<u64>) -> io::Result<()> {
     let made = mapped.map(|start| {
         let mut pages = (0..len).step_by(LARGE_PAGE as usize);
         pages.all(|at| {
-            let before = thread_time_ns();
+            let before = thread_time();
             // SAFETY: the mapping made above. What the file says does not change.
             let code = unsafe {
                 libc::madvise(
@@ -88,7 +90,7 @@ fn collapse(file: &File, file_len: u64, pages: Range<u64>) -> io::Result<()> {
                     MADV_COLLAPSE,
                 )
             };
-            code == 0 && thread_time_ns() - before < TIME_MAX_NS
+            code == 0 && thread_time() - before < TIME_MAX
         })
     });
     // SAFETY: both mappings are ours, and nobody uses them any more. An error would leave addresses taken, harmless.
@@ -97,12 +99,7 @@ fn collapse(file: &File, file_len: u64, pages: Range<u64>) -> io::Result<()> {
 }
 
 /// The processor's time that this thread has taken.
-fn thread_time_ns() -> i64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: fills the struct.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
