@@ -440,14 +440,12 @@ impl Copier<'_> {
         guarded(|| {
             let first = address / line::LINE * line::LINE;
             for start in (first..address + len).step_by(line::LINE) {
-                let main = start as *const [u64; 8];
-                let back = (start + self.distance) as *mut [u64; 8];
-                // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
-                if unsafe { main.read() == back.read() } {
+                let back = start + self.distance;
+                if !staged::differs(start, back) {
                     continue;
                 }
-                // SAFETY: as above.
-                unsafe { line::copy_words(back.cast(), main.cast(), 8) };
+                // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
+                unsafe { line::copy_words(back as *mut u64, start as *const u64, 8) };
                 let (distance, private) = (self.distance, self.private);
                 // ORDER: durable with the caller's fence, before main changes again.
                 write_back_copy(

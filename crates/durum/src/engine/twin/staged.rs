@@ -69,7 +69,7 @@ impl Staged {
 }
 
 /// Whether two lines hold something else.
-fn differs(main: usize, back: usize) -> bool {
+pub(super) fn differs(main: usize, back: usize) -> bool {
     let (main, back) = (main as *const [u64; 8], back as *const [u64; 8]);
     // SAFETY: both copies of a line of a mapped puddle; nobody changes the announced one meanwhile but this thread, nor the other.
     unsafe { main.read() != back.read() }
