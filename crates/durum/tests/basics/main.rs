@@ -9,6 +9,7 @@ mod buffered;
 mod checkpointer;
 mod costs;
 mod fixture;
+mod groups;
 mod space;
 #[path = "../support/mod.rs"]
 mod support;
