@@ -490,6 +490,16 @@ impl Store {
         self.inner.journal().give_all_pages_back(&self.inner)
     }
 
+    /// One step of what the checkpointer does: brings home what is durable, or the part of it that makes a batch. For tests.
+    ///
+    /// # Errors
+    /// `Poisoned`, `StorageFull`, `System`.
+    #[doc(hidden)]
+    pub fn step_checkpoint(&self) -> Result<()> {
+        self.check()?;
+        self.inner.journal().bring_batch_home()
+    }
+
     /// From now on commits of Shadow pools bring nothing home, and go on as if they did: what they have changed is lost in the end. For a benchmark of what
     /// home updates take.
     #[cfg(feature = "skip-home-updates")]

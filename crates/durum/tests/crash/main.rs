@@ -26,6 +26,7 @@ mod allocator;
 mod buffered;
 mod canaries;
 mod chaining;
+mod checkpoints;
 mod failing_disk;
 mod fresh;
 mod life_cycle;

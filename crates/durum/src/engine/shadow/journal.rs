@@ -337,8 +337,8 @@ impl Journal {
         }
     }
 
-    /// On the `file` domain: brings a batch home, or as much as there is.
-    pub(super) fn bring_batch_home(&self) -> Result<()> {
+    /// The checkpointer's step on the `file` domain: brings a batch home, or as much as there is.
+    pub(crate) fn bring_batch_home(&self) -> Result<()> {
         self.lock_checkpoint().advance_batch(self)
     }
 
