@@ -20,9 +20,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use durum::{Domain, Durability, Engine, Error, Pool, PoolOptions, Store, StoreOptions};
 
 const WINDOW: Duration = Duration::from_millis(20);
-/// The window is kept by a thread that the system has to run; a machine that is busy with other tests may let it wait so much longer than the half
-/// of the window that is meant for that.
+/// The window is kept by a thread that the system has to run; a machine that is busy with other tests may now and then let it wait so much longer than
+/// the half of the window that is meant for that.
 const TOLERANCE: Duration = Duration::from_millis(150);
+/// Of so many kills that many may meet such a moment.
+const KILLS: usize = 12;
+const UNLUCKY_MAX: usize = 3;
 /// After the worker has begun.
 const SOON: Duration = Duration::from_millis(200);
 const THREADS: u64 = 2;
@@ -198,24 +201,23 @@ fn verify(root: *const Root) -> u64 {
     root.last
 }
 
-/// Kills the worker so often, after `time` and a little. The longest time before a kill of which something is missing.
-fn worst_loss(worker: &str, domain: Domain, kills: u64, time: Duration) -> Duration {
+/// Kills the worker so often, after `time` and a little. By kill, how long before it what is missing was committed; the longest first.
+fn losses(worker: &str, domain: Domain, kills: usize, time: Duration) -> Vec<Duration> {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     drop(open(dir.path(), domain, WINDOW));
-    let (mut worst, mut lost, mut all) = (Duration::ZERO, 0, 0);
+    let (mut losses, mut lost, mut all) = (Vec::new(), 0, 0);
     for round in 0..kills {
-        let time = time + Duration::from_millis(round * 37 % 110);
+        let time = time + Duration::from_millis(round as u64 * 37 % 110);
         let (told, killed) = kill(worker, dir.path(), time);
         let (store, pool, root) = open(dir.path(), domain, WINDOW);
         assert!(store.recovery().unwrap().quarantined.is_empty());
         let last = verify(root);
         assert!(last >= told.durable, "{last} of durable {}", told.durable);
-        for (number, returned) in &told.committed {
-            if *number > last {
-                worst = worst.max(killed.saturating_sub(*returned));
-                lost += 1;
-            }
-        }
+        let missing = told.committed.iter().filter(|(number, _)| *number > last);
+        let ages = missing.map(|(_, returned)| killed.saturating_sub(*returned));
+        let ages: Vec<Duration> = ages.collect();
+        losses.push(ages.iter().max().copied().unwrap_or_default());
+        lost += ages.len();
         all += told.committed.len();
         drop((pool, store));
         let found = durum::service::check(&dir.path().join("store"), &Default::default()).unwrap();
@@ -226,35 +228,34 @@ fn worst_loss(worker: &str, domain: Domain, kills: u64, time: Duration) -> Durat
             "{leaks:?}"
         );
     }
-    println!(
-        "{worker}: {kills} kills lost {lost} of {all} transactions, the oldest of them {worst:?} before"
-    );
-    assert!(all > 50 * kills as usize, "the workers worked: {all}");
-    worst
+    losses.sort_by(|one, other| other.cmp(one));
+    println!("{worker}: {kills} kills lost {lost} of {all} transactions, by age {losses:?}");
+    assert!(all > 50 * kills, "the workers worked: {all}");
+    losses
+}
+
+/// Nothing is lost that is older than the window, but where the system had not run the thread in time.
+fn keeps_the_window(worker: &str, domain: Domain) {
+    let losses = losses(worker, domain, KILLS, SOON);
+    assert!(losses[0] <= WINDOW + TOLERANCE, "{losses:?}");
+    assert!(losses[UNLUCKY_MAX] <= WINDOW, "{losses:?}");
 }
 
 #[test]
 fn a_kill_takes_nothing_older_than_the_window_in_memory() {
-    for worker in ["buffers_fast_in_memory", "buffers_slowly_in_memory"] {
-        let worst = worst_loss(worker, Domain::Dram, 10, SOON);
-        assert!(worst <= WINDOW + TOLERANCE, "{worst:?}");
-    }
+    keeps_the_window("buffers_fast_in_memory", Domain::Dram);
+    keeps_the_window("buffers_slowly_in_memory", Domain::Dram);
 }
 
 #[test]
 fn a_kill_takes_nothing_older_than_the_window_on_a_file_system() {
-    for worker in [
-        "buffers_fast_on_a_file_system",
-        "buffers_slowly_on_a_file_system",
-    ] {
-        let worst = worst_loss(worker, Domain::File, 10, SOON);
-        assert!(worst <= WINDOW + TOLERANCE, "{worst:?}");
-    }
+    keeps_the_window("buffers_fast_on_a_file_system", Domain::File);
+    keeps_the_window("buffers_slowly_on_a_file_system", Domain::File);
 }
 
 /// That the tests above would notice a flusher that does not come: this one comes too late for them.
 #[test]
 fn a_longer_window_loses_more() {
-    let worst = worst_loss("buffers_slowly_for_a_minute", Domain::Dram, 2, 4 * SOON);
-    assert!(worst > WINDOW + TOLERANCE, "{worst:?}");
+    let losses = losses("buffers_slowly_for_a_minute", Domain::Dram, 2, 4 * SOON);
+    assert!(losses[0] > WINDOW + TOLERANCE, "{losses:?}");
 }
