@@ -239,7 +239,7 @@ pub struct Demo {
     /// Milliseconds between two kills, on average
     #[arg(long, default_value_t = 1200, value_name = "MS")]
     pub pace: u64,
-    /// The engine of a pool that is made: shadow or hybrid [default: shadow]
+    /// The engine of a pool that is made: shadow, hybrid or twin [default: shadow]
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub engine: Option<durum::Engine>,
     /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
@@ -292,10 +292,7 @@ fn depth(text: &str) -> Result<usize, String> {
 }
 
 fn engine(name: &str) -> Result<durum::Engine, String> {
-    match durum::Engine::from_name(name) {
-        Some(engine @ (durum::Engine::Shadow | durum::Engine::Hybrid)) => Ok(engine),
-        _ => Err("give shadow or hybrid".into()),
-    }
+    durum::Engine::from_name(name).ok_or_else(|| "give shadow, hybrid or twin".into())
 }
 
 /// A number, decimal or with `0x` in front.
