@@ -285,8 +285,8 @@ fn recovery_of_one_transaction_in_a_1_gib_pool_is_soon_over() {
         drop((pool, store));
         std::fs::remove_dir_all(dir.path().join("store")).unwrap();
     }
-    // The figure is 1 ms on a quiet machine; tests run beside others.
-    assert!(best < Duration::from_millis(3), "{best:?}");
+    // The figure is 1 ms on a quiet machine; tests run beside others. To look at all of the pool takes hundreds.
+    assert!(best < Duration::from_millis(50), "{best:?}");
 }
 
 fn on_shadow() -> PoolOptions {
