@@ -1,7 +1,9 @@
-//! What the lock, the list of announcements and left-right stand on. `tests/loom` has the same names for loom's, so that all interleavings of them can be tried.
+//! What the lock, the list of announcements, left-right and the words of counted objects stand on. `tests/loom` has the same names for loom's, so that all interleavings of them can be tried.
 
 pub(crate) use std::hint::spin_loop as relax;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 pub(crate) use std::sync::{Condvar, Mutex};
 use std::sync::{MutexGuard, PoisonError};
 pub(crate) use std::thread::{Thread, current, park};

@@ -7,12 +7,7 @@
 //! Who gets a reference from a weak one *pins* the object until the end of the transaction: the count does not tell of it yet. The last reference to
 //! an object that another transaction has pinned goes to the pool's limbo (`limbo`), from which a later transaction drops it.
 //!
-//! Lock and pins are in the object's word (`words`), together with the number that a `VWeak` knows the object by:
-//!
-//! ```text
-//! 63      62     61      48 47           0
-//! locked  known  pins       number
-//! ```
+//! Lock and pins are in the object's word (`count_word`).
 
 use std::any::Any;
 use std::hint::spin_loop;
@@ -24,24 +19,13 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::binding::Binding;
+use super::count_word::{CountWord, Held, Taken};
 use super::limbo;
 use super::running::Running;
 use super::stats;
 use super::words::Word;
 use crate::described::{Description, notes_since};
 use crate::error::Result;
-
-pub(super) const LOCKED: u64 = 1 << 63;
-/// The word is that of a counted object.
-pub(super) const KNOWN: u64 = 1 << 62;
-pub(super) const PIN: u64 = 1 << 48;
-const PINS: u64 = KNOWN - PIN;
-pub(super) const NUMBER: u64 = PIN - 1;
-
-/// The word of a counted object.
-#[repr(transparent)]
-#[derive(Debug)]
-pub(super) struct CountWord(pub(super) AtomicU64);
 
 // SAFETY: transparent, and 0 is what nobody knows.
 unsafe impl Word for CountWord {}
@@ -107,8 +91,8 @@ struct Entry {
     /// Allocated in this transaction.
     is_fresh: bool,
     state: State,
-    /// What of its word is this transaction's: `LOCKED`, `PIN`.
-    held: u64,
+    /// What of its word is this transaction's.
+    held: Held,
     /// In `Counts::pending`.
     is_pending: bool,
 }
@@ -121,17 +105,7 @@ enum State {
     /// The value was dropped.
     Dropped,
     /// Freed, with its word as it was before.
-    Freed { word: u64 },
-}
-
-impl Entry {
-    fn is_locked(&self) -> bool {
-        self.held & LOCKED != 0
-    }
-
-    fn own_pin(&self) -> u64 {
-        self.held & PIN
-    }
+    Freed { word: Taken },
 }
 
 /// So many are looked through one by one.
@@ -202,7 +176,7 @@ impl Counts {
             is_shared,
             is_fresh: false,
             state: State::Kept,
-            held: 0,
+            held: Held::default(),
             is_pending: false,
         });
         self.has_shared |= is_shared;
@@ -217,7 +191,7 @@ impl Counts {
     #[inline]
     fn reuse(&mut self, at: usize, address: usize, glue: &'static Glue, is_shared: bool) -> bool {
         let entry = &mut self.entries[at];
-        let is_touched = entry.is_fresh || entry.held != 0 || entry.state != State::Kept;
+        let is_touched = entry.is_fresh || !entry.held.is_nothing() || entry.state != State::Kept;
         if entry.strong != 0 || entry.weak != 0 || is_touched {
             return false;
         }
@@ -306,7 +280,7 @@ impl Counts {
     pub(super) fn has_pinned(running: &Running, address: usize) -> bool {
         let mut counts = running.counts.borrow_mut();
         match counts.find(address) {
-            Some(at) => counts.entries[at].own_pin() != 0,
+            Some(at) => counts.entries[at].held.is_pinned(),
             None => false,
         }
     }
@@ -316,7 +290,7 @@ impl Counts {
         running.note_counted();
         let mut counts = running.counts.borrow_mut();
         let at = counts.entry(address, glue, true);
-        counts.entries[at].held |= PIN;
+        counts.entries[at].held.note_pinned();
     }
 
     /// Drops what was put off, and applies the sums. The transaction has the objects locked until its end.
@@ -364,10 +338,10 @@ impl Counts {
             // SAFETY: an object of the open pool.
             let word = unsafe { binding.words.at::<CountWord>(entry.address) };
             let mut pause = Pause::default();
-            while !try_lock(word) {
+            while !word.try_lock() {
                 pause.wait();
             }
-            entry.held |= LOCKED;
+            entry.held.note_locked();
         }
     }
 
@@ -383,14 +357,14 @@ impl Counts {
         let (address, glue, is_fresh) = (entry.address, entry.glue, entry.is_fresh);
         // SAFETY: an object of the open pool.
         let word = unsafe { running.binding().words.at::<CountWord>(address) };
-        if entry.is_shared && !entry.is_locked() {
-            if !try_lock(word) {
+        if entry.is_shared && !entry.held.is_locked() {
+            if !word.try_lock() {
                 // A reference that was dropped with what held it, and another transaction is about to commit a change of the counts. To wait could be to wait in a circle.
                 debug_assert!(strong <= 0 && weak <= 0);
                 drop(guard);
                 return limbo::put(running, address, glue, -strong, -weak);
             }
-            entry.held |= LOCKED;
+            entry.held.note_locked();
         }
         // SAFETY: the counts are at the start of the object, and this thread is alone with them: they are locked, or the object is not shared.
         let old = unsafe { tally(address).read() };
@@ -399,9 +373,9 @@ impl Counts {
             weak: old.weak.wrapping_add_signed(weak),
         };
         let was_alive = (old.strong > 0 || entry.is_fresh) && entry.state == State::Kept;
-        let is_pinned = entry.is_shared && word.0.load(Ordering::Acquire) & PINS != entry.own_pin();
+        let is_pinned = entry.is_shared && word.is_pinned_by_others(entry.held);
         let mut dies = new.strong == 0 && was_alive;
-        // Whoever pins it may be about to look at the counts: they stay until a later transaction.
+        // Pinned, the last references stay until a later transaction.
         let (mut keeps_strong, mut keeps_weak) = (0, 0);
         if is_pinned && dies {
             (dies, new.strong, keeps_strong) = (false, 1, 1);
@@ -413,8 +387,7 @@ impl Counts {
         }
         let is_free = new.strong == 0 && new.weak == 0;
         if is_free {
-            let word = word.0.swap(0, Ordering::AcqRel);
-            entry.state = State::Freed { word };
+            entry.state = State::Freed { word: word.take() };
         }
         drop(guard);
         if dies {
@@ -465,24 +438,14 @@ impl Counts {
             if let State::Freed { word } = entry.state {
                 entry.state = State::Dropped;
                 // SAFETY: an object of the open pool.
-                unsafe { words.at::<CountWord>(entry.address) }
-                    .0
-                    .store(word, Ordering::Release);
+                unsafe { words.at::<CountWord>(entry.address) }.put_back(word);
             }
             if entry.is_fresh {
                 // SAFETY: an object of the open pool.
-                let word = unsafe { &words.at::<CountWord>(entry.address).0 };
-                let own_pins = entry.own_pin();
+                let word = unsafe { words.at::<CountWord>(entry.address) };
                 let mut pause = Pause::default();
-                // Others pin it for a moment only, to find that it has no references. Taken from under them it would be unpinned as something else.
-                let without_others = |old: u64| (old & PINS == own_pins).then_some(0);
-                while word
-                    .fetch_update(Ordering::AcqRel, Ordering::Acquire, without_others)
-                    .is_err()
-                {
-                    pause.wait();
-                }
-                (entry.is_fresh, entry.held) = (false, 0);
+                word.take_unpinned(entry.held, || pause.wait());
+                (entry.is_fresh, entry.held) = (false, Held::default());
             }
         }
     }
@@ -509,12 +472,9 @@ impl Counts {
         };
         for entry in held {
             let is_freed = matches!(entry.state, State::Freed { .. });
-            if entry.held != 0 && !is_freed {
+            if !entry.held.is_nothing() && !is_freed {
                 // SAFETY: an object of the open pool.
-                // ORDER (of threads): the counts are seen by whoever locks or pins the object next.
-                unsafe { words.at::<CountWord>(entry.address) }
-                    .0
-                    .fetch_sub(entry.held, Ordering::Release);
+                unsafe { words.at::<CountWord>(entry.address) }.release(entry.held);
             }
         }
         self.entries.clear();
@@ -529,15 +489,6 @@ impl Counts {
 /// The counts of the object at an address.
 pub(super) fn tally(address: usize) -> *mut Tally {
     std::ptr::with_exposed_provenance_mut(address)
-}
-
-/// Locks a counted object's word, unless it is locked.
-pub(super) fn try_lock(word: &CountWord) -> bool {
-    let locked = |old: u64| (old & LOCKED == 0).then_some(old | LOCKED | KNOWN);
-    // ORDER (of threads): the counts are read after this.
-    word.0
-        .fetch_update(Ordering::Acquire, Ordering::Relaxed, locked)
-        .is_ok()
 }
 
 /// Waits for another transaction to end its commit, longer each time.
@@ -614,14 +565,16 @@ mod tests {
         };
         // SAFETY: words of the space that was reserved.
         let word = |at: usize| unsafe { BINDING.words.at::<CountWord>(BASE + 64 * at) };
-        let is_locked = |at: usize| word(at).0.load(Ordering::Relaxed) & LOCKED != 0;
+        let is_locked = |at: usize| word(at).is_held();
         let mut counts = Counts::default();
         for at in [5, 1, 7, 2, 4, 6, 3] {
             let entry = counts.entry(BASE + 64 * at, &GLUE, true);
             counts.entries[entry].strong = 1;
             counts.pending.push(entry as u32);
         }
-        assert!(try_lock(word(4)));
+        let mut held = Held::default();
+        assert!(word(4).try_lock());
+        held.note_locked();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| counts.lock_pending(&BINDING));
             while !(1..4).all(is_locked) {
@@ -631,7 +584,7 @@ mod tests {
                 assert!((1..=4).all(is_locked) && !(5..=7).any(is_locked));
                 std::thread::yield_now();
             }
-            word(4).0.fetch_and(!LOCKED, Ordering::Release);
+            word(4).release(held);
             waiting.join().unwrap();
         });
         assert!((1..=7).all(is_locked));

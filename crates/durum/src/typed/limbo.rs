@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use durum_format::types::{Field, Primitive, Type};
 
-use super::counts::{self, CountWord, Counts, Glue, Pause};
+use super::count_word::CountWord;
+use super::counts::{Counts, Glue, Pause};
 use super::open::Base;
 use super::running::Running;
 use crate::described::{Described, Walk};
@@ -177,9 +178,8 @@ pub(super) fn drop_some(running: &Running) {
         let glue = running.open().glue.find(running.binding(), lost.type_id);
         // SAFETY: the reference keeps the object in the pool.
         let word = unsafe { running.binding().words.at::<CountWord>(lost.object) };
-        let is_hindered = word.0.load(Ordering::Acquire) & !(counts::NUMBER | counts::KNOWN) != 0;
         match glue {
-            Some(glue) if !is_hindered => {
+            Some(glue) if !word.is_held() => {
                 write(running, link, lost.next);
                 running.free(at);
                 running.counts.borrow_mut().limbo_change -= 1;

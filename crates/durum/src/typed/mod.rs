@@ -4,7 +4,7 @@
 //! ([`PSafe`]), nothing in a pool changes but in a transaction ([`Journal`]), and no pointer into a pool leaves one. docs/rust.md is a tutorial, docs/safety.md says what is
 //! guaranteed and what is not. The names are those of the paper *Corundum: Statically-Enforced Persistent Memory Safety* (ASPLOS'21), Table 1.
 //!
-//! Reading order: `binding` and `open` (pools and types), `journal` and `running` (transactions, the balance of owners), `pbox`, `shared` and `counts` (pointers), `cell`, `refcell`,
+//! Reading order: `binding` and `open` (pools and types), `journal` and `running` (transactions, the balance of owners), `pbox`, `shared`, `counts` and `count_word` (pointers), `cell`, `refcell`,
 //! `mutex` and `words` (interior mutability), then the collections.
 
 mod accounts;
@@ -12,6 +12,7 @@ mod binding;
 mod cell;
 mod cells;
 mod collections;
+mod count_word;
 mod counts;
 mod journal;
 mod limbo;
@@ -28,6 +29,7 @@ mod stats;
 mod stays;
 mod words;
 
+use crate::combine::primitive;
 pub use crate::pool;
 pub use binding::PoolType;
 pub use cell::PCell;

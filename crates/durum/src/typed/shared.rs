@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use durum_format::types::{Field, Primitive, Type};
 
 use super::binding::PoolType;
-use super::counts::{CountWord, Counts, Glue, KNOWN, LOCKED, NUMBER, PIN, Pause, Tally};
+use super::count_word::{CountWord, NUMBER_MAX};
+use super::counts::{Counts, Glue, Pause, Tally};
 use super::journal::{Journal, running};
 use super::pbox;
 use super::pool_id::PoolId;
@@ -159,13 +160,7 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
         unsafe {
             ptr::with_exposed_provenance_mut::<Tally>(address).write(Tally { strong: 0, weak: 0 });
             running.put_in(address + offset_of!(Object<T, P>, value), value);
-            // What was kept about something else that once lay there.
-            running
-                .binding()
-                .words
-                .at::<CountWord>(address)
-                .0
-                .store(0, Ordering::Relaxed);
+            running.binding().words.at::<CountWord>(address).begin();
         }
         Counts::add_fresh(running, address, &Object::<T, P>::GLUE, K::SHARED);
         running.gain(1);
@@ -245,53 +240,14 @@ fn this_thread() -> usize {
 /// The number that an object is known by; drawn at the first question.
 #[inline]
 fn number_of(word: &CountWord) -> u64 {
-    match word.0.load(Ordering::Relaxed) & NUMBER {
-        0 => draw_number(word),
-        number => number,
-    }
+    word.number().unwrap_or_else(|| draw_number(word))
 }
 
 #[cold]
 fn draw_number(word: &CountWord) -> u64 {
     /// 2^48 objects are enough for any process.
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
-    let number = NUMBERS.fetch_add(1, Ordering::Relaxed) & NUMBER;
-    let with_number = |old: u64| (old & NUMBER == 0).then_some(old | KNOWN | number);
-    match word
-        .0
-        .fetch_update(Ordering::AcqRel, Ordering::Relaxed, with_number)
-    {
-        Ok(_) => number,
-        // Somebody else was faster.
-        Err(old) => old & NUMBER,
-    }
-}
-
-/// Pins an object that is not locked; waits while it is. `None` if its word is not what is expected.
-#[inline]
-fn pin(word: &CountWord, expected: Option<u64>) -> Option<()> {
-    let mut pause = Pause::default();
-    loop {
-        let old = word.0.load(Ordering::Acquire);
-        if expected.is_some_and(|number| old & (KNOWN | NUMBER) != KNOWN | number) {
-            return None;
-        }
-        if old & LOCKED != 0 {
-            pause.wait();
-            continue;
-        }
-        let new = (old | KNOWN) + PIN;
-        if new & LOCKED != 0 || new & !(LOCKED | KNOWN | NUMBER) == 0 {
-            give_up("more than 16,000 transactions use one object at the same time");
-        }
-        if word
-            .0
-            .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-        {
-            return Some(());
-        }
-    }
+    word.name(NUMBERS.fetch_add(1, Ordering::Relaxed) & NUMBER_MAX)
 }
 
 /// A strong pointer to an object of which a weak one is at hand, if it has a value. `number`: how a `VWeak` knows it.
@@ -307,24 +263,17 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
     let is_new_pin = K::SHARED && !Counts::has_pinned(running, address);
     if is_new_pin {
         let mut pause = Pause::default();
-        loop {
-            pin(word, number)?;
-            let strong = Counts::strong(running, address);
-            if word.0.load(Ordering::Acquire) & LOCKED == 0 {
-                if strong > 0 {
-                    break;
-                }
-                word.0.fetch_sub(PIN, Ordering::Release);
-                return None;
-            }
-            // What was seen may be about to be committed, or not. Who has it locked may wait for the pin.
-            word.0.fetch_sub(PIN, Ordering::Release);
-            pause.wait();
+        let strong = || Counts::strong(running, address);
+        let is_alive = word
+            .pin_alive(number, strong, || pause.wait())
+            .unwrap_or_else(|_| {
+                give_up("more than 16,000 transactions use one object at the same time")
+            });
+        if !is_alive {
+            return None;
         }
         Counts::note_pinned(running, address, glue);
-    } else if number
-        .is_some_and(|number| word.0.load(Ordering::Relaxed) & (KNOWN | NUMBER) != KNOWN | number)
-    {
+    } else if number.is_some_and(|number| !word.is_named(number)) {
         return None;
     }
     if !is_new_pin && Counts::strong(running, address) == 0 {

@@ -1,4 +1,4 @@
-//! All interleavings of a few threads in the lock, in the list of announcements, in left-right and in taking turns.
+//! All interleavings of a few threads in the lock, in the list of announcements, in left-right, in taking turns and in counted objects' words.
 //!
 //! They stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
 //! indicator and of each version, so that rare paths are common.
@@ -12,6 +12,9 @@
 #[path = "../../src/combine/announce.rs"]
 mod announce;
 mod copies;
+#[path = "../../src/typed/count_word.rs"]
+mod count_word;
+mod counted;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
 #[path = "../../src/combine/lock.rs"]

@@ -1,7 +1,9 @@
 //! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: sleep at once, and few counters.
 
 pub(crate) use loom::cell::UnsafeCell;
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 pub(crate) use loom::sync::{Condvar, Mutex};
 pub(crate) use loom::thread::{Thread, current, park, yield_now as relax};
 
