@@ -13,7 +13,7 @@ use std::io::stdin;
 use std::mem;
 use std::str::FromStr;
 
-durum::pool!(P);
+durum::pool!(pub(crate) P);
 
 /// Entries or children of a node, at most. Below the top it has at least half as many.
 const FANOUT: usize = 8;
@@ -39,14 +39,14 @@ enum Item {
 
 #[derive(Default, PSafe, Root)]
 #[repr(C)]
-struct Tree {
+pub(crate) struct Tree {
     top: Node,
     length: usize,
 }
 
 impl Tree {
     /// Puts a value under a key, and gives the one that was there.
-    fn insert(&mut self, key: u64, value: u64, j: &Journal<P>) -> Option<u64> {
+    pub(crate) fn insert(&mut self, key: u64, value: u64, j: &Journal<P>) -> Option<u64> {
         if self.top.length == FANOUT {
             let old = mem::take(&mut self.top);
             self.top.put(0, old.keys[0], Item::Node(Pbox::new(old, j)));
@@ -57,7 +57,7 @@ impl Tree {
     }
 
     /// Takes a key out, and gives its value.
-    fn remove(&mut self, key: u64) -> Option<u64> {
+    pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
         let value = self.top.remove(key)?;
         self.length -= 1;
         if let (1, Item::Node(_)) = (self.top.length, &self.top.items[0]) {
@@ -69,7 +69,7 @@ impl Tree {
         Some(value)
     }
 
-    fn find(&self, key: u64) -> Option<u64> {
+    pub(crate) fn find(&self, key: u64) -> Option<u64> {
         let mut node = &self.top;
         loop {
             let at = node.position(key).checked_sub(1)?;
@@ -82,7 +82,7 @@ impl Tree {
     }
 
     /// The entries from one key up to, but without, another.
-    fn range(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn range(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         self.top.collect(from, to, &mut found);
         found

@@ -33,14 +33,14 @@ enum Item {
 }
 
 #[derive(Default)]
-struct Tree {
+pub(crate) struct Tree {
     top: Node,
     length: usize,
 }
 
 impl Tree {
     /// Puts a value under a key, and gives the one that was there.
-    fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
+    pub(crate) fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
         if self.top.length == FANOUT {
             let old = mem::take(&mut self.top);
             self.top.put(0, old.keys[0], Item::Node(Box::new(old)));
@@ -51,7 +51,7 @@ impl Tree {
     }
 
     /// Takes a key out, and gives its value.
-    fn remove(&mut self, key: u64) -> Option<u64> {
+    pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
         let value = self.top.remove(key)?;
         self.length -= 1;
         if let (1, Item::Node(_)) = (self.top.length, &self.top.items[0]) {
@@ -63,7 +63,7 @@ impl Tree {
         Some(value)
     }
 
-    fn find(&self, key: u64) -> Option<u64> {
+    pub(crate) fn find(&self, key: u64) -> Option<u64> {
         let mut node = &self.top;
         loop {
             let at = node.position(key).checked_sub(1)?;
@@ -76,7 +76,7 @@ impl Tree {
     }
 
     /// The entries from one key up to, but without, another.
-    fn range(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn range(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         self.top.collect(from, to, &mut found);
         found

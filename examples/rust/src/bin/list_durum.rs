@@ -15,7 +15,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::stdin;
 
-durum::pool!(P);
+durum::pool!(pub(crate) P);
 
 type Link = Option<Pbox<Node, P>>;
 
@@ -28,17 +28,17 @@ struct Node {
 
 #[derive(PSafe, Root)]
 #[repr(C)]
-struct List {
+pub(crate) struct List {
     head: Link,
     length: usize,
 }
 
 /// The values of a list, from its head on.
-struct Values<'a>(Option<&'a Node>);
+pub(crate) struct Values<'a>(Option<&'a Node>);
 
 impl List {
     /// Puts a value where `at` others are before it. Whether there are so many.
-    fn insert(&mut self, at: usize, value: i64, j: &Journal<P>) -> bool {
+    pub(crate) fn insert(&mut self, at: usize, value: i64, j: &Journal<P>) -> bool {
         if at > self.length {
             return false;
         }
@@ -61,7 +61,7 @@ impl List {
         link
     }
 
-    fn pop(&mut self) -> Option<i64> {
+    pub(crate) fn pop(&mut self) -> Option<i64> {
         let mut node = self.head.take()?;
         self.head = node.next.take();
         self.length -= 1;
@@ -100,7 +100,7 @@ impl List {
         while self.pop().is_some() {}
     }
 
-    fn values(&self) -> Values<'_> {
+    pub(crate) fn values(&self) -> Values<'_> {
         Values(self.head.as_deref())
     }
 

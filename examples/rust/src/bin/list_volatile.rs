@@ -22,17 +22,17 @@ struct Node {
 }
 
 #[derive(Default)]
-struct List {
+pub(crate) struct List {
     head: Link,
     length: usize,
 }
 
 /// The values of a list, from its head on.
-struct Values<'a>(Option<&'a Node>);
+pub(crate) struct Values<'a>(Option<&'a Node>);
 
 impl List {
     /// Puts a value where `at` others are before it. Whether there are so many.
-    fn insert(&mut self, at: usize, value: i64) -> bool {
+    pub(crate) fn insert(&mut self, at: usize, value: i64) -> bool {
         if at > self.length {
             return false;
         }
@@ -55,7 +55,7 @@ impl List {
         link
     }
 
-    fn pop(&mut self) -> Option<i64> {
+    pub(crate) fn pop(&mut self) -> Option<i64> {
         let mut node = self.head.take()?;
         self.head = node.next.take();
         self.length -= 1;
@@ -94,7 +94,7 @@ impl List {
         while self.pop().is_some() {}
     }
 
-    fn values(&self) -> Values<'_> {
+    pub(crate) fn values(&self) -> Values<'_> {
         Values(self.head.as_deref())
     }
 

@@ -13,22 +13,22 @@ use std::str::FromStr;
 
 type Link = Option<Box<Entry>>;
 
-struct Entry {
-    key: u64,
-    value: u64,
+pub(crate) struct Entry {
+    pub(crate) key: u64,
+    pub(crate) value: u64,
     next: Link,
 }
 
 /// Entries in chains, which are as short as one entry on average.
 #[derive(Default)]
-struct Map {
+pub(crate) struct Map {
     chains: Vec<Link>,
     length: usize,
 }
 
 impl Map {
     /// Puts a value under a key, and gives the one that was there.
-    fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
+    pub(crate) fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
         if let Some(old) = self.find_mut(key) {
             return Some(std::mem::replace(old, value));
         }
@@ -60,7 +60,7 @@ impl Map {
     }
 
     /// Takes a key out, and gives its value.
-    fn remove(&mut self, key: u64) -> Option<u64> {
+    pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
         if self.chains.is_empty() {
             return None;
         }
@@ -78,7 +78,7 @@ impl Map {
         Some(entry.value)
     }
 
-    fn find(&self, key: u64) -> Option<u64> {
+    pub(crate) fn find(&self, key: u64) -> Option<u64> {
         let mut at = self.chains.get(self.chain_of(key))?.as_deref();
         while let Some(entry) = at {
             if entry.key == key {
@@ -113,7 +113,7 @@ impl Map {
     }
 
     /// All entries, in no order.
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.chains.iter().flat_map(|chain| {
             std::iter::successors(chain.as_deref(), |entry| entry.next.as_deref())
         })

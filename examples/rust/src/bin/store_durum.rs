@@ -13,26 +13,26 @@ use durum::typed::*;
 use std::error::Error;
 use std::io::stdin;
 
-durum::pool!(P);
+durum::pool!(pub(crate) P);
 
 #[derive(PSafe)]
 #[repr(C)]
-struct Pair {
-    key: PString<P>,
-    value: PString<P>,
+pub(crate) struct Pair {
+    pub(crate) key: PString<P>,
+    pub(crate) value: PString<P>,
 }
 
 /// Pairs in buckets, each with two on average.
 #[derive(PSafe, Root)]
 #[repr(C)]
-struct Store {
+pub(crate) struct Store {
     buckets: PVec<PVec<Pair, P>, P>,
     length: usize,
 }
 
 impl Store {
     /// Puts a value under a key. Whether there was another one.
-    fn put(&mut self, key: &str, value: &str, j: &Journal<P>) -> bool {
+    pub(crate) fn put(&mut self, key: &str, value: &str, j: &Journal<P>) -> bool {
         if let Some(old) = self.get_mut(key) {
             *old = PString::new(value, j);
             return true;
@@ -51,7 +51,7 @@ impl Store {
     }
 
     /// Adds text to a value, which is empty if it was not there.
-    fn append(&mut self, key: &str, more: &str, j: &Journal<P>) {
+    pub(crate) fn append(&mut self, key: &str, more: &str, j: &Journal<P>) {
         match self.get_mut(key) {
             Some(value) => value.push_str(more, j),
             None => drop(self.put(key, more, j)),
@@ -67,7 +67,7 @@ impl Store {
         true
     }
 
-    fn delete(&mut self, key: &str) -> bool {
+    pub(crate) fn delete(&mut self, key: &str) -> bool {
         self.take(key).is_some()
     }
 
@@ -77,7 +77,7 @@ impl Store {
         Some(self.buckets[bucket].swap_remove(at))
     }
 
-    fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let (bucket, at) = self.place_of(key)?;
         Some(&self.buckets[bucket][at].value)
     }
@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// The pairs whose keys begin so, in the order of the keys.
-    fn pairs(&self, prefix: &str) -> Vec<&Pair> {
+    pub(crate) fn pairs(&self, prefix: &str) -> Vec<&Pair> {
         let all = self.buckets.iter().flat_map(|bucket| bucket.iter());
         let mut pairs: Vec<&Pair> = all.filter(|pair| pair.key.starts_with(prefix)).collect();
         pairs.sort_by_key(|pair| pair.key.as_str());

@@ -12,21 +12,21 @@
 use std::error::Error;
 use std::io::stdin;
 
-struct Pair {
-    key: String,
-    value: String,
+pub(crate) struct Pair {
+    pub(crate) key: String,
+    pub(crate) value: String,
 }
 
 /// Pairs in buckets, each with two on average.
 #[derive(Default)]
-struct Store {
+pub(crate) struct Store {
     buckets: Vec<Vec<Pair>>,
     length: usize,
 }
 
 impl Store {
     /// Puts a value under a key. Whether there was another one.
-    fn put(&mut self, key: &str, value: &str) -> bool {
+    pub(crate) fn put(&mut self, key: &str, value: &str) -> bool {
         if let Some(old) = self.get_mut(key) {
             *old = String::from(value);
             return true;
@@ -45,7 +45,7 @@ impl Store {
     }
 
     /// Adds text to a value, which is empty if it was not there.
-    fn append(&mut self, key: &str, more: &str) {
+    pub(crate) fn append(&mut self, key: &str, more: &str) {
         match self.get_mut(key) {
             Some(value) => value.push_str(more),
             None => drop(self.put(key, more)),
@@ -61,7 +61,7 @@ impl Store {
         true
     }
 
-    fn delete(&mut self, key: &str) -> bool {
+    pub(crate) fn delete(&mut self, key: &str) -> bool {
         self.take(key).is_some()
     }
 
@@ -71,7 +71,7 @@ impl Store {
         Some(self.buckets[bucket].swap_remove(at))
     }
 
-    fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let (bucket, at) = self.place_of(key)?;
         Some(&self.buckets[bucket][at].value)
     }
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// The pairs whose keys begin so, in the order of the keys.
-    fn pairs(&self, prefix: &str) -> Vec<&Pair> {
+    pub(crate) fn pairs(&self, prefix: &str) -> Vec<&Pair> {
         let all = self.buckets.iter().flat_map(|bucket| bucket.iter());
         let mut pairs: Vec<&Pair> = all.filter(|pair| pair.key.starts_with(prefix)).collect();
         pairs.sort_by_key(|pair| pair.key.as_str());

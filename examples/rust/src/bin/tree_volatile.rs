@@ -16,28 +16,28 @@ use std::str::FromStr;
 
 type Link = Option<Box<Node>>;
 
-struct Node {
-    key: i64,
-    value: i64,
+pub(crate) struct Node {
+    pub(crate) key: i64,
+    pub(crate) value: i64,
     less: Link,
     greater: Link,
 }
 
 #[derive(Default)]
-struct Tree {
+pub(crate) struct Tree {
     top: Link,
     length: usize,
 }
 
 /// What is left of a tree, in order.
-struct Entries<'a> {
+pub(crate) struct Entries<'a> {
     /// The nodes whose left side is done: the next one is the last of them.
     open: Vec<&'a Node>,
 }
 
 impl Tree {
     /// Puts a value under a key, and gives the one that was there.
-    fn insert(&mut self, key: i64, value: i64) -> Option<i64> {
+    pub(crate) fn insert(&mut self, key: i64, value: i64) -> Option<i64> {
         let link = self.link(key);
         if let Some(node) = link {
             return Some(std::mem::replace(&mut node.value, value));
@@ -54,7 +54,7 @@ impl Tree {
     }
 
     /// Takes a key out, and gives its value.
-    fn remove(&mut self, key: i64) -> Option<i64> {
+    pub(crate) fn remove(&mut self, key: i64) -> Option<i64> {
         let link = self.link(key);
         let mut node = link.take()?;
         *link = match (node.less.take(), node.greater.take()) {
@@ -83,7 +83,7 @@ impl Tree {
         link
     }
 
-    fn find(&self, key: i64) -> Option<i64> {
+    pub(crate) fn find(&self, key: i64) -> Option<i64> {
         let mut at = self.top.as_deref();
         while let Some(node) = at {
             at = match key.cmp(&node.key) {
@@ -113,7 +113,7 @@ impl Tree {
     }
 
     /// The nodes whose keys are not less than this one, in order.
-    fn from(&self, key: i64) -> Entries<'_> {
+    pub(crate) fn from(&self, key: i64) -> Entries<'_> {
         let mut open = Vec::new();
         let mut at = self.top.as_deref();
         while let Some(node) = at {

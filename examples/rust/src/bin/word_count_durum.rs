@@ -12,7 +12,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-durum::pool!(P);
+durum::pool!(pub(crate) P);
 
 /// Chunks wait in lanes. Each lane belongs to one counting thread, so that these do not meet.
 const LANES: usize = 16;
@@ -62,7 +62,7 @@ struct Lane {
 
 #[derive(PSafe, Root)]
 #[repr(C)]
-struct Work {
+pub(crate) struct Work {
     lanes: [Lane; LANES],
     /// Bytes of each file that have come to a queue.
     read: [PMutex<usize, P>; FILES_MAX],
@@ -185,7 +185,7 @@ impl Work {
     }
 
     /// Reads a file, lane by lane.
-    fn read(&self, file: usize, text: &str, room: usize) {
+    pub(crate) fn read(&self, file: usize, text: &str, room: usize) {
         let mut lane = file;
         loop {
             match P::transaction(|j| self.bring(file, text, lane % LANES, room, j)).unwrap() {
@@ -198,7 +198,7 @@ impl Work {
     }
 
     /// Counts what is in the lanes of one of several threads, until no more comes.
-    fn count(&self, thread: usize, threads: usize, is_read: &AtomicBool) {
+    pub(crate) fn count(&self, thread: usize, threads: usize, is_read: &AtomicBool) {
         loop {
             let was_read = is_read.load(Ordering::Acquire);
             let mut was_idle = true;
@@ -230,7 +230,7 @@ impl Work {
     }
 
     /// All words with their numbers, from all lanes.
-    fn totals(&self, j: &Journal<P>) -> BTreeMap<String, u64> {
+    pub(crate) fn totals(&self, j: &Journal<P>) -> BTreeMap<String, u64> {
         let mut totals = BTreeMap::new();
         for lane in &self.lanes {
             for entry in lane.counts.lock(j).entries() {

@@ -55,7 +55,7 @@ struct Lane {
 }
 
 #[derive(Default)]
-struct Work {
+pub(crate) struct Work {
     lanes: [Lane; LANES],
     /// Bytes of each file that have come to a queue.
     read: [Mutex<usize>; FILES_MAX],
@@ -171,7 +171,7 @@ impl Work {
     }
 
     /// Reads a file, lane by lane.
-    fn read(&self, file: usize, text: &str, room: usize) {
+    pub(crate) fn read(&self, file: usize, text: &str, room: usize) {
         let mut lane = file;
         loop {
             match self.bring(file, text, lane % LANES, room) {
@@ -184,7 +184,7 @@ impl Work {
     }
 
     /// Counts what is in the lanes of one of several threads, until no more comes.
-    fn count(&self, thread: usize, threads: usize, is_read: &AtomicBool) {
+    pub(crate) fn count(&self, thread: usize, threads: usize, is_read: &AtomicBool) {
         loop {
             let was_read = is_read.load(Ordering::Acquire);
             let mut was_idle = true;
@@ -216,7 +216,7 @@ impl Work {
     }
 
     /// All words with their numbers, from all lanes.
-    fn totals(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn totals(&self) -> BTreeMap<String, u64> {
         let mut totals = BTreeMap::new();
         for lane in &self.lanes {
             for entry in lane.counts.lock().unwrap().entries() {
