@@ -28,4 +28,6 @@ case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/du
 # So have sections, in which a program announces nothing.
 [ "${SUITE:-}" != sections ] || exec "$target/bench-build/release/durum-bench-sections" "$@"
 [ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-sections"
+# The programs of examples/rust belong to the suite typed as well.
+case "${SUITE:-}" in typed) set -- --suite programs "$@" ;; esac
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"

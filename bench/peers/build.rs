@@ -8,6 +8,13 @@ fn main() {
         "tree.c",
         "map.c",
         "pool.c",
+        "programs/stack.c",
+        "programs/numbers.c",
+        "programs/bst.c",
+        "programs/hash.c",
+        "programs/bplus.c",
+        "programs/store.c",
+        "programs/words.c",
         "kv.c",
         "leveldb.c",
         "lmdb.c",
@@ -30,7 +37,14 @@ fn main() {
         println!("cargo::rerun-if-changed=c/{source}");
         build.file(format!("c/{source}"));
     }
-    for header in ["peer.h", "pool.h", "kv.h"] {
+    for header in [
+        "peer.h",
+        "pool.h",
+        "kv.h",
+        "programs/programs.h",
+        "programs/numbers.h",
+        "programs/hashes.h",
+    ] {
         println!("cargo::rerun-if-changed=c/{header}");
     }
     build.compile("durum_bench_peer");

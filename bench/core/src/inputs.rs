@@ -1,8 +1,10 @@
 //! What the rows work on: made once, from a fixed seed, and given to every side alike.
 
+pub mod programs;
 pub mod random;
 pub mod zipf;
 
+pub use programs::Texts;
 use random::{Random, mix, single_cycle};
 use zipf::Zipf;
 
@@ -78,6 +80,10 @@ pub struct Scale {
     pub requests: usize,
     /// Operations of each thread in the rows of structures that threads share.
     pub shared: usize,
+    /// Elements of each of the programs.
+    pub programs: usize,
+    /// Words of the word count.
+    pub words: usize,
     /// Integers that the swap rows draw from.
     pub integers: usize,
     /// Swaps of the row with one swap per transaction; the others do as many in fewer transactions.
@@ -104,6 +110,8 @@ impl Scale {
             ring: 10_000,
             requests: 1_000_000,
             shared: 200_000,
+            programs: 200_000,
+            words: 1_000_000,
             integers: 10_000,
             swaps: 200_000,
             small: 100_000,
@@ -122,6 +130,8 @@ impl Scale {
             ring: 200,
             requests: 200,
             shared: 100,
+            programs: 200,
+            words: 2_000,
             integers: 10_000,
             swaps: 1024,
             small: 100,
@@ -140,6 +150,8 @@ impl Scale {
             ring: 10_000,
             requests: 20_000,
             shared: 4_000,
+            programs: 10_000,
+            words: 50_000,
             integers: 10_000,
             swaps: 10_240,
             small: 5_000,
@@ -171,11 +183,9 @@ pub fn pairs(scale: &Scale) -> Vec<[u32; 2]> {
     (0..scale.swaps).map(|_| draw(&mut random)).collect()
 }
 
-/// Values of the list.
-pub fn values(scale: &Scale) -> Vec<u64> {
-    (0..scale.elements as u64)
-        .map(|i| mix(i ^ 0x7a1e))
-        .collect()
+/// Values of a list of so many.
+pub fn values(count: usize) -> Vec<u64> {
+    (0..count as u64).map(|i| mix(i ^ 0x7a1e)).collect()
 }
 
 /// Inputs of the tree rows.
@@ -193,9 +203,9 @@ pub struct TreeInputs {
     pub walk: Walk,
 }
 
-/// Makes the inputs of the tree rows.
-pub fn tree(scale: &Scale) -> TreeInputs {
-    let entries = entries(scale.elements);
+/// Makes the inputs of the rows of a tree with so many entries.
+pub fn tree(entries_count: usize) -> TreeInputs {
+    let entries = entries(entries_count);
     let mut random = Random::new(3);
     let mut shuffled = || {
         let mut keys: Vec<u64> = entries.iter().map(|entry| entry.key).collect();

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::inputs::{Op, Walk};
+use crate::inputs::{Op, Texts, Walk};
 
 /// What a side stands for in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,22 @@ pub trait Side {
     }
     /// An empty hash map with `1 << bucket_bits` buckets.
     fn map(&self, _dir: &Path, _bucket_bits: u32) -> Result<Box<dyn Map>> {
+        Error::not_taken(self.name())
+    }
+    /// The empty linked list of the programs.
+    fn stack(&self, _dir: &Path) -> Result<Box<dyn List>> {
+        Error::not_taken(self.name())
+    }
+    /// An empty map from numbers to numbers of the programs.
+    fn numbers(&self, _dir: &Path, _kind: NumbersKind) -> Result<Box<dyn Tree>> {
+        Error::not_taken(self.name())
+    }
+    /// The empty key-value store of the programs.
+    fn store(&self, _dir: &Path) -> Result<Box<dyn TextStore>> {
+        Error::not_taken(self.name())
+    }
+    /// The word count of the programs, without any text.
+    fn words(&self, _dir: &Path) -> Result<Box<dyn Words>> {
         Error::not_taken(self.name())
     }
     /// An empty structure that several threads use.
@@ -114,9 +130,9 @@ pub trait Swap {
     fn run(&mut self, pairs: &[[u32; 2]], per_tx: usize) -> Result<()>;
 }
 
-/// A singly linked list with head and tail.
+/// A singly linked list with head and tail; among the programs, with a head.
 pub trait List {
-    /// Appends each value.
+    /// Adds each value: at the tail, if there is one, else at the head.
     fn append(&mut self, values: &[u64]) -> Result<()>;
     /// Walks the list.
     fn sum(&mut self) -> Walk;
@@ -124,7 +140,7 @@ pub trait List {
     fn pop(&mut self, count: usize) -> Result<u64>;
 }
 
-/// A B-tree of order 8.
+/// A B-tree of order 8, or a map of [`NumbersKind`].
 pub trait Tree {
     /// Inserts each entry.
     fn insert(&mut self, entries: &[Op]) -> Result<()>;
@@ -132,7 +148,7 @@ pub trait Tree {
     fn lookup(&self, keys: &[u64]) -> u64;
     /// Deletes each key; how many were there.
     fn delete(&mut self, keys: &[u64]) -> Result<u64>;
-    /// Walks the tree in order.
+    /// Walks the tree, in order if it has one.
     fn walk(&mut self) -> Walk;
 }
 
@@ -143,6 +159,45 @@ pub trait Map {
     /// Reads and updates of keys that are there; the sum of the digests of what was read. A read is no transaction.
     fn run(&mut self, ops: &[Op]) -> Result<u64>;
     /// Walks the map.
+    fn walk(&mut self) -> Walk;
+}
+
+/// The programs that are maps from numbers to numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumbersKind {
+    /// A binary search tree, whose keys are compared as signed numbers.
+    Bst,
+    /// A hash map, which grows.
+    Hash,
+    /// A B+tree of fan-out 8.
+    BPlus,
+}
+
+/// A key-value store for text.
+pub trait TextStore {
+    /// Puts each value under its key, whether that is there or not.
+    fn put(&mut self, texts: &Texts) -> Result<()>;
+    /// Adds each value to the end of the one that is there.
+    fn append(&mut self, texts: &Texts) -> Result<()>;
+    /// The sum of the words of the values of the keys that are there. Nothing becomes durable.
+    fn read(&self, texts: &Texts) -> u64;
+    /// Deletes each key; how many were there.
+    fn delete(&mut self, texts: &Texts) -> Result<u64>;
+    /// Walks the store.
+    fn walk(&mut self) -> Walk;
+}
+
+/// The word count. Chunks of text wait in lanes, each of which one thread counts.
+pub trait Words: Sync {
+    /// Brings a text to the lanes: one transaction for each chunk.
+    fn bring(&mut self, text: &str) -> Result<()>;
+    /// Counts what is in the lanes of one of several threads: two transactions for each chunk.
+    fn count(&self, thread: usize, threads: usize) -> Result<()>;
+    /// How often a thread has found taken what another one was using, where the side knows.
+    fn contended(&self) -> u64 {
+        0
+    }
+    /// Walks all words: how many were counted, and the sum of hash times number.
     fn walk(&mut self) -> Walk;
 }
 

@@ -7,10 +7,13 @@ pub mod kv;
 pub mod lines;
 mod locked;
 pub mod medium;
+mod numbers;
+mod open;
 pub mod overwrite;
 pub mod plain;
 #[cfg(feature = "peers")]
 pub mod pmdk;
+mod programs;
 #[cfg(feature = "peers")]
 pub mod redb;
 pub mod typed;
@@ -83,6 +86,16 @@ pub fn typed() -> Vec<Box<dyn Side>> {
         Box::new(typed_hybrid),
         Box::new(durum::Durum::shadow()),
         Box::new(typed_shadow),
+    ]
+}
+
+/// The sides of the suite of the programs, the peer first.
+pub fn programs() -> Vec<Box<dyn Side>> {
+    vec![
+        #[cfg(feature = "peers")]
+        Box::new(pmdk::Pmdk),
+        Box::new(programs::hybrid()),
+        Box::new(programs::shadow()),
     ]
 }
 

@@ -16,8 +16,10 @@ mod list;
 mod map;
 mod puts;
 mod shared;
+mod store;
 mod swap;
 mod tree;
+mod words;
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub trait Workload {
         None
     }
     /// Sets a side up for one round, below `dir`.
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>>;
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>>;
 }
 
 /// One side in one round.
@@ -111,6 +113,13 @@ pub const SUITES: &[Suite] = &[
         table: by_engine::format,
     },
     Suite {
+        name: "programs",
+        place: Place::Memory,
+        sides: sides::programs,
+        workloads: programs,
+        table: by_engine::format,
+    },
+    Suite {
         name: "disk",
         place: Place::Disk,
         sides: sides::disk,
@@ -157,6 +166,15 @@ fn structures(scale: &Scale) -> Vec<Box<dyn Workload>> {
         Box::new(tree::TreeWorkload::new(scale)),
         Box::new(map::MapWorkload::new(scale)),
     ]
+}
+
+fn programs(scale: &Scale) -> Vec<Box<dyn Workload>> {
+    let maps = tree::TreeWorkload::programs(scale);
+    let mut workloads: Vec<Box<dyn Workload>> = vec![Box::new(list::ListWorkload::program(scale))];
+    workloads.extend(maps.map(|map| Box::new(map) as Box<dyn Workload>));
+    workloads.push(Box::new(store::StoreWorkload::new(scale)));
+    workloads.push(Box::new(words::WordsWorkload::new(scale)));
+    workloads
 }
 
 fn disk(scale: &Scale) -> Vec<Box<dyn Workload>> {

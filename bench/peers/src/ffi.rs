@@ -30,6 +30,7 @@ macro_rules! opaque {
         pub struct $name { _private: [u8; 0] }
     )* };
 }
+pub(crate) use opaque;
 
 opaque!(RawCells RawSwap RawList RawTree RawMap);
 

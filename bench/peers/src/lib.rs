@@ -9,6 +9,7 @@ use std::path::Path;
 
 mod ffi;
 pub mod kv;
+pub mod programs;
 
 pub use ffi::{Op, Walk};
 
@@ -91,6 +92,7 @@ macro_rules! handle {
         }
     };
 }
+use handle;
 
 handle!(
     /// Single operations: floor, empty transaction, add, alloc, free, deref, chase.

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use durum_bench_peers as peers;
+use peers::programs;
 
 use super::locked::Locked;
 use crate::error::{Error, Result};
-use crate::inputs::{Op, Walk};
-use crate::side::{self, AREA_SIZE, Role, SharedShape, Side};
+use crate::inputs::{Op, Texts, Walk};
+use crate::side::{self, AREA_SIZE, NumbersKind, Role, SharedShape, Side};
 use crate::structures::InTurns;
 
 /// Bytes of a pool file: about twice what the largest workload needs.
@@ -79,6 +80,35 @@ impl Side for Pmdk {
         ))
     }
 
+    fn stack(&self, dir: &Path) -> Result<Box<dyn side::List>> {
+        Ok(Box::new(
+            programs::Stack::open(&dir.join(NAME), POOL_SIZE).map_err(said)?,
+        ))
+    }
+
+    fn numbers(&self, dir: &Path, kind: NumbersKind) -> Result<Box<dyn side::Tree>> {
+        let kind = match kind {
+            NumbersKind::Bst => programs::NumbersKind::Bst,
+            NumbersKind::Hash => programs::NumbersKind::Hash,
+            NumbersKind::BPlus => programs::NumbersKind::BPlus,
+        };
+        Ok(Box::new(
+            programs::Numbers::open(&dir.join(NAME), POOL_SIZE, kind).map_err(said)?,
+        ))
+    }
+
+    fn store(&self, dir: &Path) -> Result<Box<dyn side::TextStore>> {
+        Ok(Box::new(
+            programs::Store::open(&dir.join(NAME), POOL_SIZE).map_err(said)?,
+        ))
+    }
+
+    fn words(&self, dir: &Path) -> Result<Box<dyn side::Words>> {
+        Ok(Box::new(
+            programs::Words::open(&dir.join(NAME), POOL_SIZE).map_err(said)?,
+        ))
+    }
+
     fn shared(&self, dir: &Path, shape: SharedShape) -> Result<Box<dyn side::Shared>> {
         let path = dir.join(NAME);
         Ok(match shape {
@@ -108,6 +138,10 @@ fn ops(ops: &[Op]) -> &[peers::Op] {
     };
     // SAFETY: both are repr(C) structs of the same two integers, key and value.
     unsafe { std::slice::from_raw_parts(ops.as_ptr().cast(), ops.len()) }
+}
+
+fn texts(texts: &Texts) -> programs::Texts<'_> {
+    programs::Texts::new(&texts.text, texts.key_len, texts.value_len)
 }
 
 fn walk(walk: peers::Walk) -> Walk {
@@ -205,6 +239,74 @@ impl side::Map for peers::Map {
 
     fn run(&mut self, requests: &[Op]) -> Result<u64> {
         self.run(ops(requests)).map_err(said)
+    }
+
+    fn walk(&mut self) -> Walk {
+        walk(self.walk())
+    }
+}
+
+impl side::List for programs::Stack {
+    fn append(&mut self, values: &[u64]) -> Result<()> {
+        self.push(values).map_err(said)
+    }
+
+    fn sum(&mut self) -> Walk {
+        walk(self.sum())
+    }
+
+    fn pop(&mut self, count: usize) -> Result<u64> {
+        self.pop(count).map_err(said)
+    }
+}
+
+impl side::Tree for programs::Numbers {
+    fn insert(&mut self, entries: &[Op]) -> Result<()> {
+        self.insert(ops(entries)).map_err(said)
+    }
+
+    fn lookup(&self, keys: &[u64]) -> u64 {
+        self.find(keys)
+    }
+
+    fn delete(&mut self, keys: &[u64]) -> Result<u64> {
+        self.remove(keys).map_err(said)
+    }
+
+    fn walk(&mut self) -> Walk {
+        walk(self.walk())
+    }
+}
+
+impl side::TextStore for programs::Store {
+    fn put(&mut self, pairs: &Texts) -> Result<()> {
+        self.put(texts(pairs)).map_err(said)
+    }
+
+    fn append(&mut self, pairs: &Texts) -> Result<()> {
+        self.append(texts(pairs)).map_err(said)
+    }
+
+    fn read(&self, pairs: &Texts) -> u64 {
+        self.read(texts(pairs))
+    }
+
+    fn delete(&mut self, pairs: &Texts) -> Result<u64> {
+        self.delete(texts(pairs)).map_err(said)
+    }
+
+    fn walk(&mut self) -> Walk {
+        walk(self.walk())
+    }
+}
+
+impl side::Words for programs::Words {
+    fn bring(&mut self, text: &str) -> Result<()> {
+        self.bring(text).map_err(said)
+    }
+
+    fn count(&self, thread: usize, threads: usize) -> Result<()> {
+        self.count(thread, threads).map_err(said)
     }
 
     fn walk(&mut self) -> Walk {

@@ -4,12 +4,11 @@ use std::marker::PhantomData;
 use std::panic::RefUnwindSafe;
 use std::path::Path;
 
-use durum::typed::{
-    OpenOptions, PBTreeMap, PCell, PRefCell, PSafe, PVec, Pbox, PoolType, Prc, Root, RootGuard,
-};
-use durum::{Engine, PoolOptions};
+use durum::Engine;
+use durum::typed::{Journal, PBTreeMap, PCell, PRefCell, PSafe, PVec, Pbox, PoolType, Prc, Root};
 
-use super::durum::TempDir;
+use super::numbers::Numbers;
+use super::open::Open;
 use crate::error::{Error, Result};
 use crate::inputs::{Op, Value, Walk};
 use crate::side::{self, Role, Side};
@@ -46,23 +45,9 @@ pub fn sides() -> (Typed<OnHybrid>, Typed<OnShadow>) {
     (hybrid, shadow)
 }
 
-/// An open pool in a directory of its own, which goes last.
-struct Open<T: PSafe, P: PoolType> {
-    name: &'static str,
-    root: RootGuard<T, P>,
-    _dir: TempDir,
-}
-
 impl<P: PoolType> Typed<P> {
     fn open<T: Root<P>>(&self, dir: &Path) -> Result<Open<T, P>> {
-        let path = dir.join(self.name);
-        let pool = PoolOptions::new().engine(self.engine);
-        let options = OpenOptions::new().create(true).pool(pool);
-        Ok(Open {
-            name: self.name,
-            root: P::open(&path, options).map_err(Error::side(self.name))?,
-            _dir: TempDir(path),
-        })
+        Open::new(self.name, self.engine, dir)
     }
 }
 
@@ -281,47 +266,21 @@ impl<P: PoolType> side::Map for HashMap<P> {
 
 type Entries<P> = PRefCell<PBTreeMap<u64, u64, P>, P>;
 
-impl<P: PoolType> side::Tree for Open<Entries<P>, P> {
-    fn insert(&mut self, entries: &[Op]) -> Result<()> {
-        let root = &*self.root;
-        for entry in entries {
-            P::transaction(|j| {
-                root.borrow_mut(j).insert(entry.key, entry.value, j);
-            })
-            .map_err(Error::side(self.name))?;
-        }
-        Ok(())
+impl<P: PoolType> Numbers<P> for PBTreeMap<u64, u64, P> {
+    fn put(&mut self, key: u64, value: u64, j: &Journal<P>) {
+        self.insert(key, value, j);
     }
 
-    fn lookup(&self, keys: &[u64]) -> u64 {
-        let map = self.root.borrow();
-        let found = keys.iter().filter_map(|key| map.get(key));
-        found.fold(0u64, |sum, value| sum.wrapping_add(*value))
+    fn take(&mut self, key: u64) -> bool {
+        self.remove(&key).is_some()
     }
 
-    fn delete(&mut self, keys: &[u64]) -> Result<u64> {
-        let root = &*self.root;
-        let mut deleted = 0;
-        for key in keys {
-            let was_there = P::transaction(|j| root.borrow_mut(j).remove(key).is_some())
-                .map_err(Error::side(self.name))?;
-            deleted += u64::from(was_there);
-        }
-        Ok(deleted)
+    fn find_value(&self, key: u64) -> Option<u64> {
+        self.get(&key).copied()
     }
 
-    fn walk(&mut self) -> Walk {
-        let mut walk = Walk {
-            sorted: true,
-            ..Walk::default()
-        };
-        let mut last = None;
-        for (key, value) in &*self.root.borrow() {
-            walk.sorted &= last.is_none_or(|last| last < *key);
-            last = Some(*key);
-            walk.sum = walk.sum.wrapping_add(key ^ value);
-            walk.count += 1;
-        }
-        walk
+    fn show(&self, see: &mut dyn FnMut(u64, u64)) -> bool {
+        self.iter().for_each(|(key, value)| see(*key, *value));
+        self.iter().is_sorted_by(|(a, _), (b, _)| a < b)
     }
 }

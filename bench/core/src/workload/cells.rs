@@ -78,7 +78,7 @@ impl Workload for CellsWorkload {
         &ROWS
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         let objects_max = self.scale.small.max(self.scale.large);
         let cells = side.cells(dir, &self.ring, objects_max)?;
         Ok(Box::new(CellsSession {

@@ -48,7 +48,7 @@ impl Workload for CommitsWorkload {
         std::slice::from_ref(&self.row)
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         Ok(Box::new(CommitsSession {
             swap: side.swap(dir, self.integers)?,
             side: side.name().to_owned(),

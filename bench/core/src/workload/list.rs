@@ -8,7 +8,7 @@ use crate::inputs::{self, Scale, Walk};
 use crate::measure::{Meter, Sample};
 use crate::side::{List, Side};
 
-const ROWS: [Row; 3] = [
+const ENDS: [Row; 3] = [
     Row {
         name: "list_append",
         one_op: "transaction that appends one of 1 M values at the tail",
@@ -23,27 +23,58 @@ const ROWS: [Row; 3] = [
     },
 ];
 
+const STACK: [Row; 3] = [
+    Row {
+        name: "stack_push",
+        one_op: "transaction that puts one of 200,000 values at the head of the list program's list",
+    },
+    Row {
+        name: "stack_sum",
+        one_op: "step of a walk over these values that sums them",
+    },
+    Row {
+        name: "stack_pop",
+        one_op: "transaction that takes one of these values from the head",
+    },
+];
+
+type Open = fn(&dyn Side, &Path) -> Result<Box<dyn List>>;
+
 pub(super) struct ListWorkload {
+    rows: &'static [Row; 3],
+    open: Open,
     values: Vec<u64>,
 }
 
 impl ListWorkload {
     pub(super) fn new(scale: &Scale) -> Self {
         ListWorkload {
-            values: inputs::values(scale),
+            rows: &ENDS,
+            open: |side, dir| side.list(dir),
+            values: inputs::values(scale.elements),
+        }
+    }
+
+    /// The list of the programs.
+    pub(super) fn program(scale: &Scale) -> Self {
+        ListWorkload {
+            rows: &STACK,
+            open: |side, dir| side.stack(dir),
+            values: inputs::values(scale.programs),
         }
     }
 }
 
 impl Workload for ListWorkload {
     fn rows(&self) -> &[Row] {
-        &ROWS
+        self.rows
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         Ok(Box::new(ListSession {
-            list: side.list(dir)?,
+            list: (self.open)(side, dir)?,
             side: side.name().to_owned(),
+            rows: self.rows,
             values: &self.values,
         }))
     }
@@ -52,6 +83,7 @@ impl Workload for ListWorkload {
 struct ListSession<'w> {
     list: Box<dyn List>,
     side: String,
+    rows: &'static [Row; 3],
     values: &'w [u64],
 }
 
@@ -70,8 +102,8 @@ impl Session for ListSession<'_> {
             sum,
             sorted: true,
         };
-        match row {
-            "list_append" => {
+        match self.rows.iter().position(|known| known.name == row) {
+            Some(0) => {
                 let (before, measured) = values.split_at(meter.warm_up(values.len()));
                 list.append(before)?;
                 let (sample, result) = meter.measure(measured.len(), || list.append(measured));
@@ -79,7 +111,7 @@ impl Session for ListSession<'_> {
                 asked.expect_walk(full, list.sum())?;
                 Ok(sample)
             }
-            "list_sum" => {
+            Some(1) => {
                 // Several walks: one alone is over in a few milliseconds.
                 let walks = 4;
                 let (sample, found) = meter.measure(values.len() * walks, || {

@@ -44,7 +44,7 @@ impl Workload for MapWorkload {
         &ROWS
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         let map = side.map(dir, self.inputs.bucket_bits)?;
         Ok(Box::new(MapSession {
             map,

@@ -130,7 +130,7 @@ impl Workload for PutsWorkload {
         self.rows.iter().position(|row| row.name == "put_threads_1")
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         let threads = self.rows.iter().map(|row| plan_of(row.name).0);
         let threads = threads.max().unwrap_or(1);
         let shape = PutsShape {

@@ -75,7 +75,7 @@ impl Workload for SharedWorkload {
         self.rows
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         let mut shared = side.shared(dir, self.shape)?;
         shared.load(&self.inputs.entries)?;
         Ok(Box::new(SharedSession {

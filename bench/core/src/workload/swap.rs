@@ -46,7 +46,7 @@ impl Workload for SwapWorkload {
         &ROWS
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         Ok(Box::new(SwapSession {
             swap: side.swap(dir, self.integers)?,
             side: side.name().to_owned(),

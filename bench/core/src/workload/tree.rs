@@ -6,9 +6,9 @@ use super::{Asked, Row, Session, Workload};
 use crate::error::Result;
 use crate::inputs::{self, Scale, TreeInputs, Walk};
 use crate::measure::{Meter, Sample};
-use crate::side::{Side, Tree};
+use crate::side::{NumbersKind, Side, Tree};
 
-const ROWS: [Row; 3] = [
+const BTREE: [Row; 3] = [
     Row {
         name: "btree_insert",
         one_op: "transaction that inserts one of 1 M random keys into an order-8 B-tree",
@@ -23,27 +23,78 @@ const ROWS: [Row; 3] = [
     },
 ];
 
+/// The rows of a map from numbers to numbers.
+macro_rules! rows {
+    ($name:literal, $what:literal) => {
+        [
+            Row {
+                name: concat!($name, "_insert"),
+                one_op: concat!(
+                    "transaction that inserts one of 200,000 random keys into ",
+                    $what
+                ),
+            },
+            Row {
+                name: concat!($name, "_find"),
+                one_op: concat!("search for one of these keys, in another order, in ", $what),
+            },
+            Row {
+                name: concat!($name, "_remove"),
+                one_op: concat!(
+                    "transaction that removes one of these keys, in a third order, from ",
+                    $what
+                ),
+            },
+        ]
+    };
+}
+
+const BST: [Row; 3] = rows!("bst", "a binary search tree");
+const HASH: [Row; 3] = rows!("hash", "a hash map that grows");
+const BPLUS: [Row; 3] = rows!("bplus", "a B+tree of fan-out 8");
+
+type Open = fn(&dyn Side, &Path) -> Result<Box<dyn Tree>>;
+
 pub(super) struct TreeWorkload {
+    rows: &'static [Row; 3],
+    open: Open,
     inputs: TreeInputs,
 }
 
 impl TreeWorkload {
     pub(super) fn new(scale: &Scale) -> Self {
         TreeWorkload {
-            inputs: inputs::tree(scale),
+            rows: &BTREE,
+            open: |side, dir| side.tree(dir),
+            inputs: inputs::tree(scale.elements),
         }
+    }
+
+    /// The maps of the programs.
+    pub(super) fn programs(scale: &Scale) -> [Self; 3] {
+        let kinds: [(_, Open); 3] = [
+            (&BST, |side, dir| side.numbers(dir, NumbersKind::Bst)),
+            (&HASH, |side, dir| side.numbers(dir, NumbersKind::Hash)),
+            (&BPLUS, |side, dir| side.numbers(dir, NumbersKind::BPlus)),
+        ];
+        kinds.map(|(rows, open)| TreeWorkload {
+            rows,
+            open,
+            inputs: inputs::tree(scale.programs),
+        })
     }
 }
 
 impl Workload for TreeWorkload {
     fn rows(&self) -> &[Row] {
-        &ROWS
+        self.rows
     }
 
-    fn open<'w>(&'w self, side: &dyn Side, dir: &Path) -> Result<Box<dyn Session + 'w>> {
+    fn open<'w>(&'w self, side: &'w dyn Side, dir: &'w Path) -> Result<Box<dyn Session + 'w>> {
         Ok(Box::new(TreeSession {
-            tree: side.tree(dir)?,
+            tree: (self.open)(side, dir)?,
             side: side.name().to_owned(),
+            rows: self.rows,
             inputs: &self.inputs,
         }))
     }
@@ -52,6 +103,7 @@ impl Workload for TreeWorkload {
 struct TreeSession<'w> {
     tree: Box<dyn Tree>,
     side: String,
+    rows: &'static [Row; 3],
     inputs: &'w TreeInputs,
 }
 
@@ -62,8 +114,8 @@ impl Session for TreeSession<'_> {
             side: &self.side,
             row,
         };
-        match row {
-            "btree_insert" => {
+        match self.rows.iter().position(|known| known.name == row) {
+            Some(0) => {
                 let entries = &inputs.entries[..];
                 let (before, measured) = entries.split_at(meter.warm_up(entries.len()));
                 tree.insert(before)?;
@@ -72,7 +124,7 @@ impl Session for TreeSession<'_> {
                 asked.expect_walk(inputs.walk, tree.walk())?;
                 Ok(sample)
             }
-            "btree_lookup" => {
+            Some(1) => {
                 let (sample, sum) =
                     meter.measure(inputs.lookups.len(), || tree.lookup(&inputs.lookups));
                 asked.expect(inputs.value_sum, sum)?;
