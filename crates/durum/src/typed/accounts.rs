@@ -26,12 +26,13 @@ impl Account {
     }
 }
 
-/// So many are looked through one by one.
-const FEW: usize = 12;
+/// So many are kept in a row: to find one takes a few steps, and to put one in moves those behind it.
+const FEW: usize = 128;
 
 /// The accounts of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
+    /// By start.
     few: Vec<Account>,
     /// All of them by start, when there are more than a few.
     many: BTreeMap<usize, Account>,
@@ -45,31 +46,44 @@ impl Accounts {
     /// From `account.start` to `account.end` lie values of which `account.owners` counts the handles, until the account is closed.
     #[inline]
     pub(crate) unsafe fn open(&mut self, account: Account) -> Option<i64> {
-        let meets = |open: &Account| open.start < account.end && account.start < open.end;
         // Mostly there are one or two others, elsewhere.
-        if self.many.is_empty() && self.few.len() < FEW && !self.few.iter().any(meets) {
-            self.few.push(account);
-            return Some(0);
+        if self.many.is_empty() && self.few.len() < FEW {
+            let at = self.place_of(account.start);
+            let is_behind = at == 0 || self.few[at - 1].end <= account.start;
+            let is_before = self
+                .few
+                .get(at)
+                .is_none_or(|next| account.end <= next.start);
+            if is_behind && is_before {
+                self.few.insert(at, account);
+                return Some(0);
+            }
         }
         self.open_among(account)
     }
 
+    /// How many of the few begin before an address.
+    #[inline]
+    fn place_of(&self, start: usize) -> usize {
+        self.few.partition_point(|open| open.start < start)
+    }
+
     #[inline(never)]
     fn open_among(&mut self, account: Account) -> Option<i64> {
-        let is_inside = match self.many.is_empty() {
-            true => self.few.iter().any(|open| open.holds(&account)),
+        let before = match self.many.is_empty() {
+            true => self.few[..self.place_of(account.start + 1)].last(),
             false => self
                 .many
                 .range(..=account.start)
                 .next_back()
-                .is_some_and(|(_, open)| open.holds(&account)),
+                .map(|(_, open)| open),
         };
-        if is_inside {
+        if before.is_some_and(|open| open.holds(&account)) {
             return None;
         }
         let change = self.close(account.start, account.end).unwrap_or(0);
         if self.many.is_empty() && self.few.len() < FEW {
-            self.few.push(account);
+            self.few.insert(self.place_of(account.start), account);
         } else {
             let few = self.few.drain(..).map(|open| (open.start, open));
             self.many.extend(few);
@@ -81,8 +95,9 @@ impl Accounts {
     /// Closes the accounts in `[start, end)`, if there are any. By how much the balance changes.
     #[inline]
     pub(crate) fn close(&mut self, start: usize, end: usize) -> Option<i64> {
-        let goes = |open: &Account| start <= open.start && open.end <= end;
-        match self.many.is_empty() && !self.few.iter().any(goes) {
+        // Those that begin in there; one that ends behind it stays.
+        let next = self.few.get(self.place_of(start));
+        match self.many.is_empty() && next.is_none_or(|next| end <= next.start) {
             true => None,
             false => self.close_some(start, end),
         }

@@ -358,10 +358,10 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     }
 
     /// Drops elements from the end, or appends what `make` gives, until there are `len`.
-    pub fn resize_with(&mut self, len: usize, mut make: impl FnMut() -> T, j: &Journal<P>) {
+    pub fn resize_with(&mut self, len: usize, make: impl FnMut() -> T, j: &Journal<P>) {
         self.truncate(len);
-        self.reserve(len - self.len, j);
-        (self.len..len).for_each(|_| self.push(make(), j));
+        let more = len - self.len;
+        self.extend(std::iter::repeat_with(make).take(more), j);
     }
 
     /// Moves all elements of another vector to the end of this one.
@@ -443,9 +443,21 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// Appends what an iterator gives.
     pub fn extend(&mut self, values: impl IntoIterator<Item = T>, j: &Journal<P>) {
-        let values = values.into_iter();
-        self.reserve(values.size_hint().0, j);
-        values.for_each(|value| self.push(value, j));
+        let (values, running) = (values.into_iter(), j.running());
+        let expected = values.size_hint().0;
+        self.reserve(expected, j);
+        // At once: one by one, each would be an entry of the log.
+        let prepared = self.len + expected;
+        self.prepare(running, self.len, prepared);
+        for value in values {
+            if self.len >= prepared || Self::IS_EMPTY_TYPE {
+                self.push(value, j);
+                continue;
+            }
+            // SAFETY: announced room without an element; nobody else has had the vector since.
+            unsafe { running.put_in(self.address(self.len), value) };
+            self.len += 1;
+        }
     }
 
     /// Appends copies of a slice's elements.
