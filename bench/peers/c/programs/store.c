@@ -21,6 +21,7 @@ typedef TOID(struct store_text) text_id;
 struct store_pair {
     TOID(struct store_pair) next;
     text_id value;
+    uint64_t hash;
     uint64_t key_len;
     char key[];
 };
@@ -62,20 +63,21 @@ void peer_store_close(struct peer_store *store) {
     free(store);
 }
 
-static bool has_key(const struct store_pair *pair, const char *key, size_t key_len) {
-    return pair->key_len == key_len && memcmp(pair->key, key, key_len) == 0;
+static bool has_key(const struct store_pair *pair, uint64_t hash, const char *key, size_t key_len) {
+    return pair->hash == hash && pair->key_len == key_len && memcmp(pair->key, key, key_len) == 0;
 }
 
-static pair_id *head_of(struct store_root *root, const char *key, size_t key_len) {
-    return &D_RW(root->buckets)->heads[hash_of(key, key_len) % root->bucket_count];
+static pair_id *head_of(struct store_root *root, uint64_t hash) {
+    return &D_RW(root->buckets)->heads[hash % root->bucket_count];
 }
 
 /* The link that leads to the pair with a key, or the end of its chain; null without buckets. */
 static pair_id *link_to(struct store_root *root, const char *key, size_t key_len) {
     if (root->bucket_count == 0)
         return NULL;
-    pair_id *link = head_of(root, key, key_len);
-    while (!TOID_IS_NULL(*link) && !has_key(D_RO(*link), key, key_len))
+    uint64_t hash = hash_of(key, key_len);
+    pair_id *link = head_of(root, hash);
+    while (!TOID_IS_NULL(*link) && !has_key(D_RO(*link), hash, key, key_len))
         link = &D_RW(*link)->next;
     return link;
 }
@@ -91,7 +93,7 @@ static void grow(struct store_root *root) {
         pair_id pair = D_RO(old.buckets)->heads[bucket];
         while (!TOID_IS_NULL(pair)) {
             pair_id rest = D_RO(pair)->next;
-            pair_id *head = head_of(root, D_RO(pair)->key, D_RO(pair)->key_len);
+            pair_id *head = head_of(root, D_RO(pair)->hash);
             TX_SET(pair, next, *head);
             *head = pair;
             pair = rest;
@@ -138,12 +140,14 @@ static void put(struct store_root *root, const char *key, size_t key_len, const 
     }
     if (root->length >= 2 * root->bucket_count)
         grow(root);
-    pair_id *head = head_of(root, key, key_len);
+    uint64_t hash = hash_of(key, key_len);
+    pair_id *head = head_of(root, hash);
     pair_id pair = TX_ALLOC(struct store_pair, sizeof(struct store_pair) + key_len);
     struct store_pair *fresh = D_RW(pair);
     fresh->next = *head;
     fresh->value = new_text(len);
     add_bytes(D_RW(fresh->value), bytes, len);
+    fresh->hash = hash;
     fresh->key_len = key_len;
     memcpy(fresh->key, key, key_len);
     TX_ADD_DIRECT(head);

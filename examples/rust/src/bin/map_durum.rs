@@ -51,11 +51,9 @@ impl Map {
     /// Makes room for twice as many, and puts every entry into its new chain.
     fn grow(&mut self, j: &Journal<P>) {
         let mut old = std::mem::take(&mut self.chains);
-        for _ in 0..(old.len() * 2).max(8) {
-            self.chains.push(None, j);
-        }
-        for chain in &mut old {
-            let mut rest = chain.take();
+        let twice = (old.len() * 2).max(8);
+        self.chains.resize_with(twice, || None, j);
+        for mut rest in old.drain(..) {
             while let Some(mut entry) = rest {
                 rest = entry.next.take();
                 let at = self.chain_of(entry.key);

@@ -13,6 +13,8 @@ use std::error::Error;
 use std::io::stdin;
 
 pub(crate) struct Pair {
+    /// Of the key: most other keys need not be looked at.
+    hash: u64,
     pub(crate) key: String,
     pub(crate) value: String,
 }
@@ -28,14 +30,17 @@ impl Store {
     /// Puts a value under a key. Whether there was another one.
     pub(crate) fn put(&mut self, key: &str, value: &str) -> bool {
         if let Some(old) = self.get_mut(key) {
-            *old = String::from(value);
+            old.clear();
+            old.push_str(value);
             return true;
         }
         if self.length >= self.buckets.len() * 2 {
             self.grow();
         }
-        let bucket = self.bucket_of(key);
+        let hash = hash_of(key);
+        let bucket = self.bucket_of(hash);
         let pair = Pair {
+            hash,
             key: String::from(key),
             value: String::from(value),
         };
@@ -83,28 +88,25 @@ impl Store {
 
     /// The bucket of a key that is there, and its place in that.
     fn place_of(&self, key: &str) -> Option<(usize, usize)> {
-        let bucket = self.bucket_of(key);
+        let hash = hash_of(key);
+        let bucket = self.bucket_of(hash);
         let mut pairs = self.buckets.get(bucket)?.iter();
-        Some((bucket, pairs.position(|pair| pair.key == key)?))
+        let at = pairs.position(|pair| pair.hash == hash && pair.key == key)?;
+        Some((bucket, at))
     }
 
-    /// By FNV-1a. The hashers of std may differ from one version to the next.
-    fn bucket_of(&self, key: &str) -> usize {
-        let hash = key.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
-        });
+    fn bucket_of(&self, hash: u64) -> usize {
         hash as usize % self.buckets.len().max(1)
     }
 
     /// Makes twice as many buckets, and puts every pair into its new one.
     fn grow(&mut self) {
         let mut old = std::mem::take(&mut self.buckets);
-        for _ in 0..(old.len() * 2).max(4) {
-            self.buckets.push(Vec::new());
-        }
-        while let Some(mut bucket) = old.pop() {
-            while let Some(pair) = bucket.pop() {
-                let bucket = self.bucket_of(&pair.key);
+        let twice = (old.len() * 2).max(4);
+        self.buckets.resize_with(twice, Vec::new);
+        for mut bucket in old.drain(..) {
+            for pair in bucket.drain(..) {
+                let bucket = self.bucket_of(pair.hash);
                 self.buckets[bucket].push(pair);
             }
         }
@@ -155,6 +157,13 @@ impl Store {
             _ => Err(format!("no such command: {line}")),
         }
     }
+}
+
+/// By FNV-1a. The hashers of std may differ from one version to the next.
+fn hash_of(key: &str) -> u64 {
+    key.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    })
 }
 
 fn text(pairs: &[&Pair], one: fn(&Pair) -> String) -> Result<String, String> {

@@ -83,10 +83,9 @@ impl Counts {
 
     fn grow(&mut self) {
         let mut old = std::mem::take(&mut self.chains);
-        for _ in 0..(old.len() * 2).max(64) {
-            self.chains.push(None);
-        }
-        while let Some(mut rest) = old.pop() {
+        let twice = (old.len() * 2).max(64);
+        self.chains.resize_with(twice, || None);
+        for mut rest in old.drain(..) {
             while let Some(mut entry) = rest {
                 rest = entry.next.take();
                 let chain = self.chain_of(&entry.word);
