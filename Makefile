@@ -24,7 +24,7 @@ demo: ## word count over real text, killed again and again, compared with a plai
 test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (half an hour on 2 processors, a third of it to build)
 	@ci/test.sh
 
-bench: ## side by side with other libraries; SUITE=core, twin, media, latency, typed, disk or kv chooses one suite (table, plot, CSV)
+bench: ## side by side with other libraries; SUITE=core, twin, media, latency, typed, programs, disk or kv chooses one suite (table, plot, CSV)
 	@ci/bench.sh $(ARGS)
 
 lint: ## formatting, clippy, documentation, house rules
