@@ -113,7 +113,8 @@ impl Accounts {
             }
             !goes
         });
-        while let Some((&at, open)) = self.many.range(start..end).next() {
+        let goes = |(_, open): &(&usize, &Account)| open.end <= end;
+        while let Some((&at, open)) = self.many.range(start..end).find(goes) {
             change -= open.owners();
             self.many.remove(&at);
         }
@@ -140,5 +141,66 @@ impl Accounts {
         let change = self.many.values().map(|open| -open.owners()).sum();
         self.many.clear();
         change
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A handle in each byte: nothing is read there.
+    fn account(start: usize, len: usize) -> Account {
+        unsafe fn owners(start: usize, end: usize) -> i64 {
+            (end - start) as i64
+        }
+        Account {
+            start,
+            end: start + len,
+            owners,
+        }
+    }
+
+    /// Opens and closes at random, whole objects and parts of them, a few or many. What is larger than what is closed stays, wherever it is kept.
+    #[test]
+    fn what_is_opened_is_closed_and_nothing_is_counted_twice() {
+        let mut seed = 1u64;
+        let mut below = |bound: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % bound
+        };
+        for round in 0..300 {
+            let (mut accounts, mut known) = (Accounts::default(), Vec::<(usize, usize)>::new());
+            let (mut balance, room) = (0, [20, 200, 5000][round % 3]);
+            for _ in 0..room / 2 {
+                let len = [1, 4, 16][below(3)];
+                let start = below(room) / len * len;
+                let end = start + len;
+                let is_in = |&(from, to): &(usize, usize)| start <= from && to <= end;
+                if below(4) == 0 {
+                    let closed = accounts.close(start, end);
+                    let gone: usize = known
+                        .iter()
+                        .filter(|it| is_in(it))
+                        .map(|it| it.1 - it.0)
+                        .sum();
+                    assert_eq!(closed, (gone > 0).then_some(-(gone as i64)));
+                    balance += closed.unwrap_or(0);
+                    known.retain(|it| !is_in(it));
+                    continue;
+                }
+                // SAFETY: the accounts read no memory.
+                let opened = unsafe { accounts.open(account(start, len)) };
+                let is_inside = known.iter().any(|&(from, to)| from <= start && end <= to);
+                assert_eq!(opened.is_none(), is_inside);
+                if let Some(change) = opened {
+                    balance += change + len as i64;
+                    known.retain(|it| !is_in(it));
+                    known.push((start, end));
+                }
+                let all: usize = known.iter().map(|(from, to)| to - from).sum();
+                assert_eq!(balance, all as i64);
+            }
+            assert_eq!(balance + accounts.close_all(), 0);
+        }
     }
 }
