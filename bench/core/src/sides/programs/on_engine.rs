@@ -173,23 +173,31 @@ impl Numbers<bplus::P> for bplus::Tree {
     }
 }
 
-impl side::TextStore for Open<PRefCell<store::Store, store::P>, store::P> {
-    fn put(&mut self, texts: &Texts) -> Result<()> {
+impl Open<PRefCell<store::Store, store::P>, store::P> {
+    /// Does the same with each pair of texts, in a transaction of its own.
+    fn change(
+        &mut self,
+        texts: &Texts,
+        change: fn(&mut store::Store, &str, &str, &Journal<store::P>),
+    ) -> Result<()> {
         let root = &*self.root;
         for (key, value) in texts.pairs() {
-            store::P::transaction(|j| root.borrow_mut(j).put(key, value, j))
+            store::P::transaction(|j| change(&mut root.borrow_mut(j), key, value, j))
                 .map_err(Error::side(self.name))?;
         }
         Ok(())
     }
+}
+
+impl side::TextStore for Open<PRefCell<store::Store, store::P>, store::P> {
+    fn put(&mut self, texts: &Texts) -> Result<()> {
+        self.change(texts, |store, key, value, j| {
+            store.put(key, value, j);
+        })
+    }
 
     fn append(&mut self, texts: &Texts) -> Result<()> {
-        let root = &*self.root;
-        for (key, more) in texts.pairs() {
-            store::P::transaction(|j| root.borrow_mut(j).append(key, more, j))
-                .map_err(Error::side(self.name))?;
-        }
-        Ok(())
+        self.change(texts, store::Store::append)
     }
 
     fn read(&self, texts: &Texts) -> u64 {
