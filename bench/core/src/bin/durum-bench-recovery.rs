@@ -1,6 +1,6 @@
 //! How long recovery takes after a kill in the middle of updates, by engine and size (Romulus, SPAA'18, §6.5).
 //!
-//! `durum-bench-recovery [--rounds N] [--dir DIR]`: medians over the rounds. What was recovered is compared with what the killed process had
+//! `durum-bench-recovery [--rounds N] [--dir DIR] [--only TEXT]`: medians over the rounds, of the rows that have the text in their name. What was recovered is compared with what the killed process had
 //! said that it did, before the time counts. The time is that of the service's recovery of the pool; opening the store's files is not in it.
 
 use std::io::{BufRead, BufReader, Write};
@@ -15,6 +15,9 @@ use durum_bench_core::inputs::random::{Random, mix};
 const VALUE: usize = 100;
 /// Bytes of a block of the pool that is filled.
 const BLOCK: usize = 16 << 20;
+/// What its bytes are, and what they are when they were changed.
+const FILLED: u8 = 0x11;
+const CHANGED: u8 = 0x7a;
 /// How many times the words of the root are changed, in a transaction each, before the process says that it is ready.
 const UPDATES_MIN: u64 = 100;
 const WORDS: usize = 64;
@@ -33,10 +36,12 @@ struct Root {
     bucket_count: u64,
     entries: u64,
     blocks: u64,
+    /// Each begins with the address of the one before.
+    last_block: *mut u8,
     /// All equal after each transaction.
     words: [u64; WORDS],
 }
-durum::describe!(Root as "recovery bench root" { buckets, bucket_count, entries, blocks, words });
+durum::describe!(Root as "recovery bench root" { buckets, bucket_count, entries, blocks, last_block, words });
 
 /// What the pool holds.
 #[derive(Clone, Copy)]
@@ -45,12 +50,44 @@ enum Content {
     Entries(u64),
     /// So many blocks of bytes.
     Blocks(u64),
+    /// The same, and in the end a transaction that changes so many bytes of each so many, which is where the process stops.
+    Logged {
+        blocks: u64,
+        bytes: usize,
+        stride: usize,
+    },
 }
 
-const CASES: [(&str, Content, &str); 3] = [
+impl Content {
+    /// The logs of other engines than Shadow hold nothing once a transaction is over.
+    fn is_for(self, engine: Engine) -> bool {
+        engine == Engine::Shadow || !matches!(self, Content::Logged { .. })
+    }
+}
+
+/// Each with what the paper says that Romulus takes, in ms.
+const CASES: [(&str, Content, &str); 5] = [
     ("1000", Content::Entries(1000), "0.114"),
     ("1000000", Content::Entries(1_000_000), "127"),
     ("1 GiB", Content::Blocks(64), "about 1000"),
+    (
+        "60 MiB changed",
+        Content::Logged {
+            blocks: 4,
+            bytes: 15 << 20,
+            stride: BLOCK,
+        },
+        "",
+    ),
+    (
+        "240000 words",
+        Content::Logged {
+            blocks: 59,
+            bytes: 8,
+            stride: 4096,
+        },
+        "",
+    ),
 ];
 const ENGINES: [(&str, Engine); 3] = [
     ("twin", Engine::Twin),
@@ -94,13 +131,15 @@ fn fill(pool: &Pool, root: *mut Root, content: Content) -> Result<(), Error> {
                 })?;
             }
         }
-        Content::Blocks(blocks) => {
+        Content::Blocks(blocks) | Content::Logged { blocks, .. } => {
             for block in 0..blocks {
                 pool.transaction(|tx| {
                     let bytes = tx.alloc_bytes(pool, 0, BLOCK, 64)?;
                     // SAFETY: just allocated; and the root, which this thread alone uses.
                     unsafe {
-                        bytes.write_bytes(block as u8 | 1, BLOCK);
+                        bytes.write_bytes(FILLED, BLOCK);
+                        bytes.cast::<*mut u8>().write((*root).last_block);
+                        tx.set(&raw mut (*root).last_block, bytes)?;
                         tx.set(&raw mut (*root).blocks, block + 1)
                     }
                 })?;
@@ -110,12 +149,46 @@ fn fill(pool: &Pool, root: *mut Root, content: Content) -> Result<(), Error> {
     Ok(())
 }
 
+/// The parts of a block that are changed.
+fn changed_parts(bytes: usize, stride: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    // Behind the address of the block before.
+    let starts = (64..BLOCK - bytes).step_by(stride);
+    starts.map(move |start| start..start + bytes)
+}
+
+/// One transaction that changes parts of each block.
+fn change(pool: &Pool, root: *mut Root, bytes: usize, stride: usize) -> Result<(), Error> {
+    pool.transaction(|tx| {
+        // SAFETY: the root and the blocks, which this thread alone uses.
+        unsafe {
+            let mut block = (*root).last_block;
+            while !block.is_null() {
+                for part in changed_parts(bytes, stride) {
+                    let start = block.add(part.start);
+                    tx.add_bytes(start, part.len(), durum::Announce::Backup)?;
+                    start.write_bytes(CHANGED, part.len());
+                }
+                block = block.cast::<*mut u8>().read();
+            }
+        }
+        Ok(())
+    })
+}
+
 /// The process that is killed: fills a pool, then changes words of the root until it dies. Says so after the first ones.
 fn work(dir: &Path, engine: Engine, content: Content) -> Result<(), Error> {
     let store = Store::create(dir.join("store"), StoreOptions::new())?;
     let pool = store.create_pool("bench", PoolOptions::new().engine(engine))?;
     let root = pool.root::<Root>()?;
     fill(&pool, root, content)?;
+    if let Content::Logged { bytes, stride, .. } = content {
+        change(&pool, root, bytes, stride)?;
+        println!("ready");
+        // Not one more transaction: it would bring home what is logged.
+        loop {
+            std::thread::park();
+        }
+    }
     for number in 1.. {
         pool.transaction(|tx| {
             // SAFETY: the root, which this thread alone uses.
@@ -135,7 +208,8 @@ fn work(dir: &Path, engine: Engine, content: Content) -> Result<(), Error> {
 /// Whether the pool holds what the killed process had made.
 fn check(root: &Root, content: Content) -> Result<(), String> {
     let [first, ..] = root.words;
-    if first < UPDATES_MIN || root.words.iter().any(|word| *word != first) {
+    let is_changed = !matches!(content, Content::Logged { .. });
+    if is_changed && first < UPDATES_MIN || root.words.iter().any(|word| *word != first) {
         return Err(format!("half of a transaction: {:?}", root.words));
     }
     match content {
@@ -159,6 +233,28 @@ fn check(root: &Root, content: Content) -> Result<(), String> {
         }
         Content::Blocks(blocks) if root.blocks == blocks => Ok(()),
         Content::Blocks(_) => Err(format!("{} blocks", root.blocks)),
+        Content::Logged { bytes, stride, .. } => {
+            let (mut count, mut block) = (0, root.last_block);
+            while !block.is_null() {
+                // SAFETY: a block.
+                let found = unsafe { std::slice::from_raw_parts(block, BLOCK) };
+                let mut expected = vec![FILLED; BLOCK];
+                expected[..8].copy_from_slice(&found[..8]);
+                for part in changed_parts(bytes, stride) {
+                    expected[part].fill(CHANGED);
+                }
+                if found != expected {
+                    return Err("a block is not what it should be".to_owned());
+                }
+                count += 1;
+                // SAFETY: its first word.
+                block = unsafe { block.cast::<*mut u8>().read() };
+            }
+            match count == root.blocks {
+                true => Ok(()),
+                false => Err(format!("{count} of {} blocks", root.blocks)),
+            }
+        }
     }
 }
 
@@ -196,7 +292,7 @@ fn round(dir: &Path, engine: usize, case: usize, wait: Duration) -> Result<Durat
     checked.map(|()| time)
 }
 
-fn bench(dir: &Path, rounds: usize) -> Result<(), String> {
+fn bench(dir: &Path, rounds: usize, only: &str) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     let mut out = std::io::stdout();
     let (mut random, head) = (
@@ -204,8 +300,11 @@ fn bench(dir: &Path, rounds: usize) -> Result<(), String> {
         "recovery of      engine    ms  min-max  the paper's Romulus, ms",
     );
     writeln!(out, "{head}").map_err(said)?;
-    for (case, (name, _, paper)) in CASES.iter().enumerate() {
-        for (engine, (engine_name, _)) in ENGINES.iter().enumerate() {
+    for (case, (name, content, paper)) in CASES.iter().enumerate() {
+        let engines = ENGINES.iter().enumerate();
+        for (engine, (engine_name, _)) in engines.filter(|(_, (engine_name, engine))| {
+            content.is_for(*engine) && format!("{name} {engine_name}").contains(only)
+        }) {
             let mut times = Vec::new();
             for _ in 0..rounds {
                 let dir = dir.join(format!("durum-bench-recovery-{}", std::process::id()));
@@ -233,6 +332,7 @@ fn bench(dir: &Path, rounds: usize) -> Result<(), String> {
 
 fn main() -> ExitCode {
     let (mut rounds, mut dir, mut worker) = (5, PathBuf::from("/dev/shm"), None);
+    let mut only = String::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|text| text.parse().ok());
@@ -241,11 +341,12 @@ fn main() -> ExitCode {
                 .filter(|count| *count > 0)
                 .map(|count| rounds = count),
             "--work" => number().zip(number()).map(|which| worker = Some(which)),
+            "--only" => args.next().map(|text| only = text),
             "--dir" => args.next().map(|path| dir = path.into()),
             _ => None,
         };
         if is_known.is_none() {
-            eprintln!("durum-bench-recovery [--rounds N] [--dir DIR]");
+            eprintln!("durum-bench-recovery [--rounds N] [--dir DIR] [--only TEXT]");
             return ExitCode::from(2);
         }
     }
@@ -253,7 +354,7 @@ fn main() -> ExitCode {
         Some((engine, case)) => {
             work(&dir, ENGINES[engine].1, CASES[case].1).map_err(|error| error.to_string())
         }
-        None => bench(&dir, rounds),
+        None => bench(&dir, rounds, &only),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
