@@ -15,7 +15,7 @@ pub use entry::{
     push_copy, push_fresh, push_fresh_sum, push_part, push_word, push_words, words_head,
 };
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
-pub use merge::{Page, Pages};
+pub use merge::{Page, Pages, Part};
 pub use replay::{Damage, Replay, ReplayError, replay};
 pub use ring::{
     RING_HEAD_SIZE, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,

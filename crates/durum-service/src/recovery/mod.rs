@@ -13,6 +13,7 @@ mod logs;
 pub(crate) mod plan;
 mod records;
 mod twin;
+mod workers;
 mod write;
 
 pub(crate) use self::plan::{ClientPlan, plan_client};

@@ -338,8 +338,14 @@ fn decide(log: &ParsedLog<'_>, home: &mut Home<'_>) -> Result<(Verdict, Vec<Home
             offset: address - header.address,
             kind: match write {
                 Write::Copy { data, .. } => WriteKind::Copy(data.to_vec()),
-                Write::SetBits { mask, .. } => WriteKind::SetBits(*mask),
-                Write::ClearBits { mask, .. } => WriteKind::ClearBits(*mask),
+                Write::SetBits { mask, .. } => WriteKind::Bits {
+                    set: *mask,
+                    clear: 0,
+                },
+                Write::ClearBits { mask, .. } => WriteKind::Bits {
+                    set: 0,
+                    clear: *mask,
+                },
             },
         });
     }

@@ -10,53 +10,30 @@ use std::path::Path;
 use durum_format::Uuid;
 use durum_format::crc::Crc;
 use durum_format::puddle::{PuddleHeader, PuddleKind};
-use durum_format::record::{self, Change, Entries, Page, Pages, ReplayError, Ring};
+use durum_format::record::{self, Change, Entries, Page, Pages, Part, ReplayError, Ring};
 
 use super::home::Home;
 use super::logs::{Written, read_heap};
 use super::plan::{ClientPlan, Obstacle};
+use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::Result;
 use crate::files;
 use crate::registry::contents::Contents;
 
 /// Adds the writes that a page needs.
-fn write_page(puddle: &PuddleHeader, address: u64, page: Page, writes: &mut Vec<HomeWrite>) {
-    let mut push = |at: usize, kind| {
+fn write_page(puddle: &PuddleHeader, address: u64, page: &Page, writes: &mut Vec<HomeWrite>) {
+    page.parts(|part| {
+        let (at, kind) = match part {
+            Part::Bytes { at, bytes } => (at, WriteKind::Copy(bytes.to_vec())),
+            Part::Bits { at, set, clear } => (at, WriteKind::Bits { set, clear }),
+        };
         writes.push(HomeWrite {
             puddle: puddle.uuid,
             offset: address - puddle.address + at as u64,
             kind,
         });
-    };
-    let Some(keep) = page.keep else {
-        return push(0, WriteKind::Copy(page.value));
-    };
-    let mut at = 0;
-    while at < Page::BYTES {
-        let run = |of: u8| {
-            let rest = keep[at..].iter();
-            rest.take_while(|found| **found == of).count()
-        };
-        match keep[at] {
-            0xff => at += run(0xff),
-            0 => {
-                let end = at + run(0);
-                push(at, WriteKind::Copy(page.value[at..end].to_vec()));
-                at = end;
-            }
-            _ => {
-                // Bits are changed by words. Bytes of this one that were stored whole may come twice.
-                let word = |bytes: &[u8]| {
-                    u64::from_le_bytes(std::array::from_fn(|byte| bytes[at / 8 * 8 + byte]))
-                };
-                let (keep, value) = (word(&keep[..]), word(&page.value));
-                push(at / 8 * 8, WriteKind::SetBits(value & !keep));
-                push(at / 8 * 8, WriteKind::ClearBits(!value & !keep));
-                at = at / 8 * 8 + 8;
-            }
-        }
-    }
+    });
 }
 
 /// Reads the puddles of records of a client and adds to the plan what they ask for. Where one of them is damaged none is replayed: they
@@ -71,15 +48,23 @@ pub(super) fn plan_records(
     home: &mut Home<'_>,
     plan: &mut ClientPlan,
 ) -> Result<()> {
+    let mut registered = contents.puddles_of(client);
+    registered.retain(|(_, record)| record.kind == PuddleKind::Records);
+    let pages: u64 = registered
+        .iter()
+        .map(|(_, record)| record.size / 4096)
+        .sum();
+    let heaps = workers::map(
+        &registered,
+        workers::count(pages as usize),
+        |(uuid, record)| read_heap(store, *uuid, record),
+    );
     let mut puddles: Vec<(PuddleHeader, Written)> = Vec::new();
     let mut damaged = None;
-    for (uuid, record) in contents.puddles_of(client) {
-        if record.kind != PuddleKind::Records {
-            continue;
-        }
-        match read_heap(store, uuid, &record) {
-            Ok(heap) => puddles.push((files::header_of(uuid, &record), heap)),
-            Err(Obstacle::Invalid(reason)) => damaged = Some((uuid, reason)),
+    for ((uuid, record), heap) in registered.iter().zip(heaps) {
+        match heap {
+            Ok(heap) => puddles.push((files::header_of(*uuid, record), heap)),
+            Err(Obstacle::Invalid(reason)) => damaged = Some((*uuid, reason)),
             Err(Obstacle::Fatal(error)) => return Err(error),
         }
     }
@@ -161,13 +146,11 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
     }
     let mut writes = Vec::new();
     let mut last = None;
-    for (address, page) in pages.merged() {
-        let changed = |keep: &[u8; Page::BYTES]| keep.iter().position(|keep| *keep != 0xff);
-        let Some(first) = page.keep.as_deref().map_or(Some(0), changed) else {
-            continue;
-        };
-        let Some((puddle, header)) = granted.find(address + first as u64, 1) else {
-            continue; // Each change was found above, and puddles are made of pages.
+    pages.merged(|address, page| {
+        // The start of a puddle's first page, and no more of it, is nobody's to write; puddles are made of pages.
+        let end = address + Page::BYTES as u64 - 1;
+        let Some((puddle, header)) = granted.find(end, 1) else {
+            return Ok(()); // Each change was found above.
         };
         if last != Some(puddle) {
             // The file is opened now, so that nothing is written at all where a home puddle is missing or damaged.
@@ -179,7 +162,8 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
             last = Some(puddle);
         }
         write_page(header, address, page, &mut writes);
-    }
+        Ok(())
+    })?;
     Ok(Merged {
         transactions: found.transactions,
         writes,
@@ -270,9 +254,11 @@ mod tests {
                 });
             }
             let mut writes = Vec::new();
-            for (address, page) in pages.merged() {
+            let merged = pages.merged(|address, page| {
                 write_page(&header, address, page, &mut writes);
-            }
+                Ok::<_, std::convert::Infallible>(())
+            });
+            assert!(merged.is_ok());
             let mut found = old;
             for write in &writes {
                 write.apply_to(8192, &mut found);

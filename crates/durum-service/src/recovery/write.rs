@@ -15,8 +15,11 @@ pub(crate) struct HomeWrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     Copy(Vec<u8>),
-    SetBits(u64),
-    ClearBits(u64),
+    /// Bits of a little-endian word become 1, others 0.
+    Bits {
+        set: u64,
+        clear: u64,
+    },
 }
 
 impl HomeWrite {
@@ -24,27 +27,33 @@ impl HomeWrite {
     pub(crate) fn length(&self) -> u64 {
         match &self.kind {
             WriteKind::Copy(data) => data.len() as u64,
-            WriteKind::SetBits(_) | WriteKind::ClearBits(_) => 8,
+            WriteKind::Bits { .. } => 8,
         }
+    }
+
+    /// About how many pages it writes.
+    pub(super) fn pages(&self) -> usize {
+        self.length().div_ceil(4096) as usize
     }
 
     /// Applies it to bytes in memory that begin at `start` in the puddle.
     pub(crate) fn apply_to(&self, start: u64, bytes: &mut [u8]) {
         match &self.kind {
             WriteKind::Copy(data) => overlay(self.offset, data, start, bytes),
-            WriteKind::SetBits(mask) => self.edit(start, bytes, |byte, mask| byte | mask, *mask),
-            WriteKind::ClearBits(mask) => self.edit(start, bytes, |byte, mask| byte & !mask, *mask),
+            WriteKind::Bits { set, clear } => self.edit(start, bytes, *set, *clear),
         }
     }
 
     /// A word is little-endian, so its bits can be edited byte by byte, also where only part of it is at hand.
-    fn edit(&self, start: u64, bytes: &mut [u8], change: impl Fn(u8, u8) -> u8, mask: u64) {
-        for (index, mask) in (0..).zip(mask.to_le_bytes()) {
+    fn edit(&self, start: u64, bytes: &mut [u8], set: u64, clear: u64) {
+        for (index, (set, clear)) in
+            (0..).zip(set.to_le_bytes().into_iter().zip(clear.to_le_bytes()))
+        {
             if let Some(byte) = (self.offset + index)
                 .checked_sub(start)
                 .and_then(|at| bytes.get_mut(usize::try_from(at).ok()?))
             {
-                *byte = change(*byte, mask);
+                *byte = *byte & !clear | set;
             }
         }
     }
@@ -75,12 +84,18 @@ mod tests {
         let set = HomeWrite {
             puddle,
             offset: 16,
-            kind: WriteKind::SetBits(0x8100_0000_0000_00f0),
+            kind: WriteKind::Bits {
+                set: 0x8100_0000_0000_00f0,
+                clear: 0,
+            },
         };
         let clear = HomeWrite {
             puddle,
             offset: 16,
-            kind: WriteKind::ClearBits(0x0100_0000_0000_0030),
+            kind: WriteKind::Bits {
+                set: 0,
+                clear: 0x0100_0000_0000_0030,
+            },
         };
         let mut whole = vec![0_u8; 32];
         for write in [&copy, &set, &clear] {
