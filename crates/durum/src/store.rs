@@ -287,8 +287,11 @@ pub struct StoreOptions {
     /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default: 0x2000_0000_0000.
     pub base: Option<u64>,
     /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds what a
-    /// recovery has to read and write: about 1.5 ms for each MiB of it (0.1 s for the default), and 2 to 3 us for each page of which a few bytes were changed, of which a MiB of log may
-    /// name 65,000. Transactions that are larger take more, and so do many threads: each that has committed holds 256 KiB until it ends.
+    /// recovery has to read and write, and so how long that takes: 1.5 ms for each MiB, 0.1 s for the default.
+    ///
+    /// On mapped memory each place that was changed counts as 768 bytes more, because it may be a page of its own: a commit that leaves more than
+    /// so much to recover brings it home before it returns. On the `file` domain, where a page takes up to 10 us, its bytes count alone. Transactions that are larger take longer if they are cut
+    /// off at their very end, and so do many threads: each that has committed holds 256 KiB until it ends.
     pub log_max: u64,
     /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time before it; default 10 ms. A thread of the
     /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes

@@ -29,6 +29,7 @@ mod queue;
 mod relief;
 mod section;
 mod segments;
+mod weight;
 mod writer;
 
 use std::ops::Range;

@@ -70,7 +70,7 @@ pub(crate) struct Journal {
     pub(super) home_offset: usize,
     /// The store's.
     poison: Arc<Poison>,
-    /// Logs grow up to this many bytes before a commit waits for home updates.
+    /// Logs grow up to this many bytes before a commit waits for home updates, and what is not home to as much [`weight`](super::weight).
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
     pub(super) queue: Queue,
@@ -306,9 +306,22 @@ impl Journal {
         contention::lock(&self.segments)
     }
 
-    /// Gives back a segment whose last record has the stamp `last`.
-    pub(super) fn put_segment(&self, last: u64, segment: Segment) {
-        self.lock_segments().put(last, segment);
+    /// Gives back a segment whose last record has the stamp `last`, and whose records weigh so much.
+    pub(super) fn put_segment(&self, last: u64, weight: u64, segment: Segment) {
+        self.lock_segments().put(last, weight, segment);
+    }
+
+    /// For a commit that has come to the end of a segment, when it is durable: where a recovery would take too long by now, brings home what is logged. Mostly
+    /// it is this commit itself that has logged so much.
+    ///
+    /// Not on files: there the checkpointer starts with each batch, and a commit would wait for its syncs.
+    pub(super) fn keep_recovery_short(&self) -> Result<()> {
+        if self.group.is_some()
+            || self.lock_segments().live_weight(self.watermark()) <= self.log_max
+        {
+            return Ok(());
+        }
+        self.bring_home()
     }
 
     /// A segment that may be written. The caller has drawn no stamp that it has not published.

@@ -21,12 +21,21 @@ pub(super) struct Segment {
     pub(super) end: usize,
 }
 
+/// A segment with records.
+#[derive(Debug)]
+struct Full {
+    segment: Segment,
+    /// The last stamp in it.
+    last: u64,
+    weight: u64,
+}
+
 /// All segments that no writer holds.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     free: Vec<Segment>,
-    /// With the last stamp in each. They are free when a durable watermark has reached it.
-    full: VecDeque<(u64, Segment)>,
+    /// They are free when a durable watermark has reached the last stamp in them.
+    full: VecDeque<Full>,
     /// The store's puddles of records.
     puddles: Vec<Arc<Puddle>>,
 }
@@ -41,11 +50,11 @@ impl Segments {
 
     fn free_up_to(&mut self, watermark: u64) {
         let mut still_full = VecDeque::with_capacity(self.full.len());
-        for (last, segment) in self.full.drain(..) {
-            if last <= watermark {
-                self.free.push(segment);
+        for full in self.full.drain(..) {
+            if full.last <= watermark {
+                self.free.push(full.segment);
             } else {
-                still_full.push_back((last, segment));
+                still_full.push_back(full);
             }
         }
         self.full = still_full;
@@ -70,9 +79,19 @@ impl Segments {
         unneeded
     }
 
-    /// Takes a segment back whose last record has the stamp `last`.
-    pub(super) fn put(&mut self, last: u64, segment: Segment) {
-        self.full.push_back((last, segment));
+    /// Takes a segment back whose last record has the stamp `last`, and whose records weigh so much ([`weight`](super::weight)).
+    pub(super) fn put(&mut self, last: u64, weight: u64, segment: Segment) {
+        self.full.push_back(Full {
+            segment,
+            last,
+            weight,
+        });
+    }
+
+    /// What the records weigh that a recovery would replay, but for those in segments that writers hold.
+    pub(super) fn live_weight(&self, watermark: u64) -> u64 {
+        let live = self.full.iter().filter(|full| full.last > watermark);
+        live.map(|full| full.weight).sum()
     }
 
     pub(super) fn bytes(&self) -> u64 {

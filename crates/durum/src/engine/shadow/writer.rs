@@ -8,6 +8,7 @@ use durum_persist::{Site, count, line};
 use super::direct::{self, Direct};
 use super::journal::{Journal, TRANSACTION_MAX};
 use super::segments::Segment;
+use super::weight;
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, guarded};
 use crate::media::Barrier;
@@ -35,6 +36,8 @@ pub(crate) struct Writer {
     /// Where the next record goes.
     cursor: usize,
     end: usize,
+    /// Up to here the segment's records were weighed, and what they weigh.
+    weighed: (usize, u64),
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
     /// Fresh ranges that go home with this commit instead of into its record.
@@ -58,6 +61,7 @@ impl Writer {
             segment: None,
             cursor: 0,
             end: 0,
+            weighed: (0, 0),
             record: vec![0; HEADER_WORDS],
             direct: Vec::new(),
             written: Vec::new(),
@@ -105,10 +109,19 @@ impl Writer {
 
     /// The thread ends: its segment goes to others.
     pub(crate) fn give_back(mut self, journal: &Journal) {
-        if let Some(segment) = self.segment.take() {
-            journal.put_segment(self.previous, segment);
-        }
+        self.put_back(journal, None);
         journal.leave();
+    }
+
+    /// Takes another segment in place of the one that it has.
+    fn put_back(&mut self, journal: &Journal, next: Option<Segment>) {
+        let (weighed_to, weight) = self.weighed;
+        let rest = weight::at_most((self.cursor - weighed_to) as u64);
+        let start = next.as_ref().map_or(0, |segment| segment.start);
+        if let Some(segment) = std::mem::replace(&mut self.segment, next) {
+            journal.put_segment(self.previous, weight + rest, segment);
+        }
+        self.weighed = (start, 0);
     }
 
     /// Whether the record fits where the cursor is, as a whole.
@@ -165,6 +178,10 @@ impl Writer {
             journal.publish(stamp, address);
         }
         self.publish(journal);
+        if !fits {
+            // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who uses it.
+            let _ = journal.keep_recovery_short();
+        }
         Ok(())
     }
 
@@ -241,13 +258,16 @@ impl Writer {
         barrier: &mut Barrier,
     ) -> Step {
         let _guard = Guard::new();
+        let rest = weight::at_most((self.cursor - self.weighed.0) as u64);
         let mut piece = vec![0; HEADER_WORDS];
         piece.extend_from_slice(&self.record[entries]);
+        let weight = self.weighed.1 + rest + weight::of(&piece[HEADER_WORDS..]);
         if let Some(segment) = &self.segment {
             write_record(segment, self.cursor, header, &mut piece, barrier)?;
         }
         self.written.push((header.stamp, self.cursor));
         self.move_on(header, piece.len() * 8);
+        self.weighed = (self.cursor, weight);
         Ok(())
     }
 
@@ -306,7 +326,7 @@ impl Writer {
                 Ok(segment) => segment,
                 Err(error) => {
                     for segment in segments {
-                        journal.put_segment(0, segment);
+                        journal.put_segment(0, 0, segment);
                     }
                     return Err(error.into());
                 }
@@ -324,11 +344,10 @@ impl Writer {
                 && let Some(segment) = segments.next()
             {
                 self.write_out(barrier)?;
-                (self.cursor, self.end) = (segment.start, segment.end);
+                let (start, end) = (segment.start, segment.end);
+                self.put_back(journal, Some(segment));
+                (self.cursor, self.end) = (start, end);
                 self.dirty_from = self.cursor;
-                if let Some(full) = self.segment.replace(segment) {
-                    journal.put_segment(self.previous, full);
-                }
             }
             let more = part + 1 < count;
             let header = RecordHeader {
