@@ -1,5 +1,9 @@
 //! What the root puddle of a Twin pool says about the pool's two copies: `docs/format/twin.md`.
 
+mod decision;
+
+pub use decision::{Copy, Whole, whole_copy};
+
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

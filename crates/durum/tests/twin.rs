@@ -472,7 +472,8 @@ fn grows_until_it_is_killed() {
 }
 
 #[test]
-fn a_state_that_is_none_is_refused_and_nothing_is_written() {
+fn a_state_that_is_none_or_seals_that_fit_no_copy_are_refused_and_nothing_is_written() {
+    use durum_format::twin::{SEAL_SIZE, STATE_OFFSET, Stage, State, seal_offset};
     let (dir, store, pool, root) = store(StoreOptions::new());
     push(&pool, root, 1).unwrap();
     drop((pool, store));
@@ -484,26 +485,55 @@ fn a_state_that_is_none_is_refused_and_nothing_is_written() {
     let path = files(dir.path()).into_iter().find(|path| is_root(path));
     let path = path.expect("the root puddle");
     let file = File::options().read(true).write(true).open(&path).unwrap();
-    let mut state = [0; 8];
-    file.read_exact_at(&mut state, 960).unwrap();
-    assert_eq!(u64::from_le_bytes(state) & 3, 1, "changing");
-    file.write_all_at(&[77 | 3], 960).unwrap();
-    let before: Vec<_> = files(dir.path())
-        .iter()
-        .map(|path| std::fs::read(path).unwrap())
-        .collect();
-    let error = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap_err();
-    let text = error.to_string();
-    assert!(
-        text.contains("has no stage") && text.contains("restore a copy"),
-        "{text}"
-    );
-    let after: Vec<_> = files(dir.path())
-        .iter()
-        .map(|path| std::fs::read(path).unwrap())
-        .collect();
-    assert!(before == after);
-    file.write_all_at(&state, 960).unwrap();
+    let mut word = [0; 8];
+    file.read_exact_at(&mut word, STATE_OFFSET).unwrap();
+    let state = State::from_word(u64::from_le_bytes(word)).unwrap();
+    assert_eq!(state.stage, Stage::Changing);
+    let contents = || -> Vec<_> {
+        let all = files(dir.path());
+        all.iter()
+            .map(|path| std::fs::read(path).unwrap())
+            .collect()
+    };
+    let assert_refused = |problem: &str| {
+        let before = contents();
+        let error = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(problem) && text.contains("restore a copy"),
+            "{text}"
+        );
+        assert!(before == contents());
+    };
+    for damaged in [state.to_word() | 3, 3, u64::MAX] {
+        file.write_all_at(&damaged.to_le_bytes(), STATE_OFFSET)
+            .unwrap();
+        assert_refused("has no stage");
+    }
+    // As after a transaction of the same process: which copy is whole only its seal tells.
+    let unsettled = State {
+        is_settled: false,
+        ..state
+    };
+    file.write_all_at(&unsettled.to_word().to_le_bytes(), STATE_OFFSET)
+        .unwrap();
+    let size = file.metadata().unwrap().len() / 2;
+    let places = [0, 1].map(|before| seal_offset(size, state.generation - before));
+    let seals = places.map(|offset| {
+        let mut seal = vec![0; SEAL_SIZE];
+        file.read_exact_at(&mut seal, offset).unwrap();
+        seal
+    });
+    for damage in [0, 0xff] {
+        for offset in places {
+            file.write_all_at(&[damage; SEAL_SIZE], offset).unwrap();
+        }
+        assert_refused("it fits neither copy");
+    }
+    for (seal, offset) in seals.iter().zip(places) {
+        file.write_all_at(seal, offset).unwrap();
+    }
+    file.write_all_at(&word, STATE_OFFSET).unwrap();
     let store = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();
     let pool = store.open_pool("pool", twin()).unwrap();
     let root: *mut Root = pool.root().unwrap();

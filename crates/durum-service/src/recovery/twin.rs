@@ -7,7 +7,7 @@ use std::path::Path;
 
 use durum_format::extent::{self, HeapBytes, HeapError};
 use durum_format::puddle::{BITMAP_OFFSET, PuddleHeader, bitmap_words, heap_offset};
-use durum_format::twin::{self, Seal, Stage, State};
+use durum_format::twin::{self, Copy, Seal, Stage, State, Whole};
 use durum_format::{LINE, Uuid};
 use durum_persist::file::MediaFile;
 
@@ -111,7 +111,7 @@ impl OpenPuddle {
     fn view(&self, copy: Copy) -> CopyView<'_> {
         CopyView {
             file: &self.file,
-            start: copy.start(&self.header),
+            start: start(copy, &self.header),
         }
     }
 }
@@ -123,44 +123,24 @@ struct OpenPool {
 impl OpenPool {
     /// The copy that the other one has to follow; `None` where they are the same.
     fn whole_copy(&self, root: &OpenPuddle, state: State) -> Result<Option<Copy>> {
-        let generation = state.generation;
-        match state.stage {
-            Stage::Idle => return Ok(None),
-            Stage::Copying => return Ok(Some(Copy::Main)),
-            Stage::Changing => {}
-        }
-        // The transaction has committed if all that it left is there.
-        if let Some(seal) = read_seal(root, generation)?
-            && self.holds(Copy::Main, &seal)?
-        {
-            return Ok(Some(Copy::Main));
-        }
-        if state.is_settled {
-            return Ok(Some(Copy::Back));
-        }
-        // The state and the last lines of back became durable together, or not. If not, this transaction has not begun to change main.
-        let before = generation.checked_sub(1);
-        let before = match before {
-            Some(before) => read_seal(root, before)?,
-            None => None,
+        let holds = |copy, generation| match read_seal(root, generation)? {
+            Some(seal) => self.holds(copy, &seal),
+            None => Ok(false),
         };
-        if let Some(seal) = before {
-            if self.holds(Copy::Back, &seal)? {
-                return Ok(Some(Copy::Back));
-            }
-            if self.holds(Copy::Main, &seal)? {
-                return Ok(Some(Copy::Main));
-            }
+        match twin::whole_copy(state, holds)? {
+            Whole::Both => Ok(None),
+            Whole::One(copy) => Ok(Some(copy)),
+            Whole::Neither => Err(Error::Damaged {
+                file: root.file.path().to_owned(),
+                structure: "seal of a Twin pool",
+                offset: twin::seal_offset(root.header.size, state.generation.wrapping_sub(1)),
+                problem: format!(
+                    "it fits neither copy, and transaction {} may have changed one",
+                    state.generation
+                ),
+                cure: "restore a copy of the store",
+            }),
         }
-        Err(Error::Damaged {
-            file: root.file.path().to_owned(),
-            structure: "seal of a Twin pool",
-            offset: twin::seal_offset(root.header.size, generation.wrapping_sub(1)),
-            problem: format!(
-                "it fits neither copy, and transaction {generation} may have changed one"
-            ),
-            cure: "restore a copy of the store",
-        })
     }
 
     /// Whether a copy holds what a transaction left.
@@ -210,19 +190,11 @@ fn read_state(root: &MediaFile) -> Result<State> {
     })
 }
 
-#[derive(Clone, Copy)]
-enum Copy {
-    Main,
-    Back,
-}
-
-impl Copy {
-    /// Where in the puddle's file it begins.
-    fn start(self, header: &PuddleHeader) -> u64 {
-        match self {
-            Copy::Main => 0,
-            Copy::Back => header.size,
-        }
+/// Where in a puddle's file a copy begins.
+fn start(copy: Copy, header: &PuddleHeader) -> u64 {
+    match copy {
+        Copy::Main => 0,
+        Copy::Back => header.size,
     }
 }
 
