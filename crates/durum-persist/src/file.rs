@@ -57,7 +57,8 @@ impl MediaFile {
                     .write(true)
                     .create_new(true)
                     .open(path)?;
-                MediaFile::new(file, path)
+                let metadata = file.metadata()?;
+                Ok(MediaFile::new(file, path, &metadata))
             },
             |active, file| active.created(path, file.inner.key),
         )
@@ -74,24 +75,24 @@ impl MediaFile {
             // A pipe in the place of a file must not keep its opener waiting for a writer.
             .custom_flags(libc::O_NONBLOCK)
             .open(path)?;
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "it is not a regular file",
             ));
         }
-        MediaFile::new(file, path)
+        Ok(MediaFile::new(file, path, &metadata))
     }
 
-    fn new(file: File, path: &Path) -> io::Result<MediaFile> {
-        let key = FileKey::of(&file.metadata()?);
-        Ok(MediaFile {
+    fn new(file: File, path: &Path, metadata: &fs::Metadata) -> MediaFile {
+        MediaFile {
             inner: Arc::new(Inner {
                 file,
                 path: path.to_owned(),
-                key,
+                key: FileKey::of(metadata),
             }),
-        })
+        }
     }
 
     /// Fills `buffer` from `offset` on.

@@ -1,6 +1,7 @@
 //! Brings home locations into the state that recovery's plans ask for.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -24,42 +25,74 @@ const HOME: Site = Site("recovered data");
 pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Result<()> {
     let pages = plan.writes.iter().map(HomeWrite::pages).sum();
     let threads = workers::count(pages);
-    let made_durable = |puddle, site| sync(&open(store, contents, puddle)?, site);
-    // Where the power stayed on and only the process ended, files hold what was never synced.
-    let mut before: Vec<(Uuid, Site)> = Vec::new();
-    if !plan.writes.is_empty() {
+    if plan.replays_logs {
+        // Where the power stayed on and only the process ended, files hold what was never synced.
+        let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
         // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and no log that tells of it.
-        before.extend(plan.sound.iter().map(|puddle| (*puddle, LOGS)));
+        in_parallel(&logs, threads, |log| {
+            sync(&open(store, contents, *log)?, LOGS)
+        })?;
     }
-    // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part of that transaction, and
-    // a record that does not count.
-    before.extend(plan.relied_on.iter().map(|puddle| (*puddle, HOME)));
-    workers::map(&before, threads, |(puddle, site)| {
-        made_durable(*puddle, *site)
-    })
-    .into_iter()
-    .collect::<Result<()>>()?;
-    // Writes to one puddle stay in their order; those to different ones have none.
-    let mut by_puddle: BTreeMap<Uuid, Vec<&HomeWrite>> = BTreeMap::new();
+    // Each home is opened once. Writes to one puddle stay in their order; those to different ones have none.
+    let mut homes: BTreeMap<Uuid, Home<'_>> = BTreeMap::new();
+    let all = plan.writes.iter().chain(&plan.endings);
+    for puddle in plan.relied_on.iter().chain(all.map(|write| &write.puddle)) {
+        if let Entry::Vacant(entry) = homes.entry(*puddle) {
+            entry.insert(Home {
+                file: open(store, contents, *puddle)?,
+                is_relied_on: plan.relied_on.contains(puddle),
+                writes: Vec::new(),
+            });
+        }
+    }
     for write in &plan.writes {
-        by_puddle.entry(write.puddle).or_default().push(write);
+        if let Some(home) = homes.get_mut(&write.puddle) {
+            home.writes.push(write);
+        }
     }
-    let mut by_puddle: Vec<(Uuid, Vec<&HomeWrite>)> = by_puddle.into_iter().collect();
+    let mut by_work: Vec<&Home<'_>> = homes.values().collect();
     // The most work first: no thread has much left when the others are done.
-    by_puddle.sort_by_key(|(_, writes)| std::cmp::Reverse(writes.len()));
-    workers::map(&by_puddle, threads, |(puddle, writes)| {
-        let file = open(store, contents, *puddle)?;
-        writes.iter().try_for_each(|write| make(&file, write))?;
+    by_work.sort_by_key(|home| std::cmp::Reverse(home.writes.len()));
+    // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part of that transaction, and
+    // a record that does not count. So is the copy of a Twin pool that the other one becomes.
+    in_parallel(&by_work, threads, |home| match home.is_relied_on {
+        true => sync(&home.file, HOME),
+        false => Ok(()),
+    })?;
+    in_parallel(&by_work, threads, |home| {
+        if home.writes.is_empty() {
+            return Ok(());
+        }
+        home.writes
+            .iter()
+            .try_for_each(|write| make(&home.file, write))?;
         // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
         // leaves a transaction half undone or half done, and no log to tell. And both copies of a Twin pool before it is idle.
-        sync(&file, HOME)
-    })
-    .into_iter()
-    .collect::<Result<()>>()?;
+        sync(&home.file, HOME)
+    })?;
     // Not synced: who finds the old state compares two copies that are the same.
-    plan.endings
-        .iter()
-        .try_for_each(|write| make(&open(store, contents, write.puddle)?, write))
+    for write in &plan.endings {
+        if let Some(home) = homes.get(&write.puddle) {
+            make(&home.file, write)?;
+        }
+    }
+    Ok(())
+}
+
+/// A data puddle, and what is to be done with it.
+struct Home<'p> {
+    file: MediaFile,
+    /// It has bytes that no write brings again.
+    is_relied_on: bool,
+    writes: Vec<&'p HomeWrite>,
+}
+
+fn in_parallel<T: Sync>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> Result<()> + Sync,
+) -> Result<()> {
+    workers::map(items, threads, work).into_iter().collect()
 }
 
 fn make(file: &MediaFile, write: &HomeWrite) -> Result<()> {

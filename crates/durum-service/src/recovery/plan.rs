@@ -53,6 +53,8 @@ pub(crate) struct ClientPlan {
     pub(crate) verdicts: Vec<Verdict>,
     /// The writes of all valid logs, in the order in which they must be applied.
     pub(crate) writes: Vec<HomeWrite>,
+    /// Some of them come from logs. Those to Twin pools do not.
+    pub(crate) replays_logs: bool,
     /// Data puddles with bytes that no write brings again: they went home with a record.
     pub(crate) relied_on: BTreeSet<Uuid>,
     /// Writes that follow when all others are durable, and need not be.
@@ -142,12 +144,13 @@ pub(crate) fn plan_client(
     let read = read_logs(&logs, &listed.logs, &mut plan);
     let mut home = Home::new(store, contents, client);
     records::plan_records(store, contents, client, &mut home, &mut plan)?;
-    twin::plan_twins(store, contents, client, &mut plan)?;
     let total = listed.logs.len() as u64;
     for (done, log) in (1..).zip(&read.logs) {
         decide_log(&logs, log, &read.reached, &mut home, &mut plan)?;
         step(done, total);
     }
+    plan.replays_logs = !plan.writes.is_empty();
+    twin::plan_twins(store, contents, client, &mut plan)?;
     if let Some(space) = listed.unfinished {
         // An entry of the log space is not whole: either a crash tore it while it was written, and then its log was
         // never used, or it is damaged. A log in use that no entry names tells.
