@@ -83,6 +83,82 @@ fn the_last_record_of_each_log_may_be_torn() {
     assert_eq!(read(&puddles).unwrap(), [1, 2, 3, 4, 5, 6, 7]);
 }
 
+/// Four records in two logs, each there or not, fenced or not, below the watermark or above, in every combination: 20,480.
+#[test]
+fn every_small_set_of_records_is_read_as_the_rule_says() {
+    const RECORDS: usize = 4;
+    let bit = |mask: usize, record: usize| mask >> record & 1 == 1;
+    let mut puddles = vec![Puddle::new(1), Puddle::new(2)];
+    let salt = RingSalt::new(puddles[0].header.uuid);
+    let slot = watermark_offset(UNIT, 0);
+    let mut damaged = 0;
+    for logs in 0..1 << RECORDS {
+        // The record before in the same log; the stamps are 1 to 4.
+        let previous: [usize; RECORDS] = std::array::from_fn(|record| {
+            let before = (0..record)
+                .rev()
+                .find(|before| bit(logs, *before) == bit(logs, record));
+            before.map_or(0, |before| before + 1)
+        });
+        for (there, fenced) in
+            (0..1 << RECORDS).flat_map(|there| (0..1 << RECORDS).map(move |fenced| (there, fenced)))
+        {
+            for watermark in 0..=RECORDS {
+                let mut at = [start(); 2];
+                for (record, previous) in previous.iter().enumerate() {
+                    let log = usize::from(bit(logs, record));
+                    let header = RecordHeader {
+                        stamp: record as u64 + 1,
+                        previous: *previous as u64,
+                        log: log as u32,
+                        fenced: bit(fenced, record),
+                        ..FIRST
+                    };
+                    let offset = at[log];
+                    at[log] = write(&mut puddles[log], offset, header);
+                    if !bit(there, record) {
+                        puddles[log].put(offset + 40, &[99]);
+                    }
+                }
+                for (log, end) in at.iter().enumerate() {
+                    // What another case has left.
+                    puddles[log].put(*end, &[0; 8 * RECORDS]);
+                }
+                puddles[0].put(slot, &watermark_words(watermark as u64, &salt, slot));
+
+                // Durable without being home: all of the log up to it is there. Who was fenced saw that of the one before.
+                let is_home = |stamp: usize| stamp <= watermark;
+                let chain = |stamp: usize| {
+                    let all = std::iter::successors(Some(stamp), |stamp| {
+                        previous.get(stamp.checked_sub(1)?).copied()
+                    });
+                    all.take_while(|stamp| !is_home(*stamp))
+                };
+                let counts = |stamp: usize| chain(stamp).all(|stamp| bit(there, stamp - 1));
+                let live = || (1..=RECORDS).filter(|stamp| !is_home(*stamp));
+                let is_damaged = live()
+                    .any(|stamp| bit(there, stamp - 1) && bit(fenced, stamp - 1) && !counts(stamp));
+                let case = format!("{logs:b} {there:b} {fenced:b} {watermark}");
+                match read(&puddles) {
+                    Ok(found) => {
+                        assert!(!is_damaged, "{case}");
+                        let expected = live().filter(|stamp| counts(*stamp));
+                        assert!(
+                            found.into_iter().eq(expected.map(|stamp| stamp as u64)),
+                            "{case}"
+                        );
+                    }
+                    Err(error) => {
+                        assert!(is_damaged, "{case}: {error}");
+                        damaged += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(damaged > 1000);
+}
+
 #[test]
 fn a_durable_record_that_is_gone_is_damage() {
     for gone in 0..7 {
