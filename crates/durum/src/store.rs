@@ -289,7 +289,7 @@ pub struct StoreOptions {
     /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds what a
     /// recovery has to read and write, and so how long that takes: 1.5 ms for each MiB, 0.1 s for the default.
     ///
-    /// On mapped memory each place that was changed counts as 768 bytes more, because it may be a page of its own: a commit that leaves more than
+    /// On mapped memory each place that a large transaction changes counts as 768 bytes more, because it may be a page of its own: a commit that leaves more than
     /// so much to recover brings it home before it returns. On the `file` domain, where a page takes up to 10 us, its bytes count alone. Transactions that are larger take longer if they are cut
     /// off at their very end, and so do many threads: each that has committed holds 256 KiB until it ends.
     pub log_max: u64,

@@ -116,7 +116,7 @@ impl Writer {
     /// Takes another segment in place of the one that it has.
     fn put_back(&mut self, journal: &Journal, next: Option<Segment>) {
         let (weighed_to, weight) = self.weighed;
-        let rest = weight::at_most((self.cursor - weighed_to) as u64);
+        let rest = (self.cursor - weighed_to) as u64;
         let start = next.as_ref().map_or(0, |segment| segment.start);
         if let Some(segment) = std::mem::replace(&mut self.segment, next) {
             journal.put_segment(self.previous, weight + rest, segment);
@@ -258,7 +258,7 @@ impl Writer {
         barrier: &mut Barrier,
     ) -> Step {
         let _guard = Guard::new();
-        let rest = weight::at_most((self.cursor - self.weighed.0) as u64);
+        let rest = (self.cursor - self.weighed.0) as u64;
         let mut piece = vec![0; HEADER_WORDS];
         piece.extend_from_slice(&self.record[entries]);
         let weight = self.weighed.1 + rest + weight::of(&piece[HEADER_WORDS..]);
