@@ -14,7 +14,7 @@ failed=0
 # What a program may count on, and what survives a crash, once more on the other engines. Other tests run on all of them anyway.
 by_engine=(basics crash faults fresh kills loss memory pools sections stats structures updates)
 # Crash tests that choose their engine themselves have run.
-skipped=(canaries buffered:: wrap:: sections:: memory:: raw_log:: fresh::)
+skipped=(canaries buffered:: checkpoints:: wrap:: sections:: memory:: raw_log:: fresh::)
 say "-- the client's tests on Hybrid"
 DURUM_TEST_ENGINE=hybrid "${limit[@]}" cargo test --quiet -p durum "${by_engine[@]/#/--test=}" --no-fail-fast -- "${skipped[@]/#/--skip=}" || failed=1
 # It has no logs that could go on from puddle to puddle, and disks fail in the same way with every engine.
