@@ -10,6 +10,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crossbeam_utils::CachePadded;
 use durum::{Tx, describe};
 
 /// Bytes of the longest word.
@@ -147,8 +148,15 @@ impl WordMap {
     }
 }
 
-/// Which thread may change which lane.
-pub(crate) struct Locks([Mutex<()>; LANES]);
+/// What the transactions of this process have counted durably.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) words: u64,
+    pub(crate) transactions: u64,
+}
+
+/// Which thread may change which lane, and what was done under each lock. Each in cache lines of its own: threads on different lanes share nothing.
+pub(crate) struct Locks([CachePadded<Mutex<Done>>; LANES]);
 
 impl Locks {
     pub(crate) fn new() -> Self {
@@ -160,8 +168,17 @@ impl Locks {
         thread % LANES
     }
 
-    pub(crate) fn lock(&self, lane: usize) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock(&self, lane: usize) -> MutexGuard<'_, Done> {
         // A thread that panicked has rolled back.
         self.0[lane].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was done on all lanes.
+    pub(crate) fn done(&self) -> Done {
+        let lanes = (0..LANES).map(|lane| *self.lock(lane));
+        lanes.fold(Done::default(), |sum, lane| Done {
+            words: sum.words + lane.words,
+            transactions: sum.transactions + lane.transactions,
+        })
     }
 }

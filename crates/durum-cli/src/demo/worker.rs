@@ -33,9 +33,8 @@ struct Work<'a> {
     first_pass: u64,
     /// The pass after the last one.
     end_pass: u64,
-    /// Words that are durably counted, those of earlier runs included.
-    durable: AtomicU64,
-    transactions: AtomicU64,
+    /// Words that were durably counted by earlier runs.
+    before: u64,
     must_stop: AtomicBool,
 }
 
@@ -59,14 +58,13 @@ pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(
             true => with_words().map(begun).fold(first_pass + 1, u64::max),
             false => u64::MAX,
         },
-        durable: AtomicU64::new(pieces.iter().map(PieceRef::counted).sum()),
+        before: pieces.iter().map(PieceRef::counted).sum(),
         piece_locks: pieces.iter().map(|_| Mutex::new(())).collect(),
         words: pieces.iter().map(|_| OnceLock::new()).collect(),
         pieces,
         state: &state,
         locks: Locks::new(),
         turn: AtomicU64::new(0),
-        transactions: AtomicU64::new(0),
         must_stop: AtomicBool::new(false),
     };
     let result = thread::scope(|scope| {
@@ -123,7 +121,8 @@ fn prepare_text(options: &Demo, state: &mut State) -> Result<(), Failure> {
 /// A line for the parent, the power-cut test and people: what is durable, and what it cost.
 fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     // Read first: what is counted meanwhile is durable as well.
-    let durable = work.durable.load(Ordering::Acquire);
+    let done = work.locks.done();
+    let durable = work.before + done.words;
     let cost = durum::all_counters();
     let left = match work.end_pass {
         u64::MAX => 0,
@@ -137,10 +136,7 @@ fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
         "durable {durable} transactions {} fences {} write_backs {} syncs {} left {left}",
-        work.transactions.load(Ordering::Relaxed),
-        cost.fences,
-        cost.write_backs,
-        cost.syncs,
+        done.transactions, cost.fences, cost.write_backs, cost.syncs,
     )?;
     Ok(out.flush()?)
 }
@@ -202,7 +198,7 @@ fn count_batch(
 ) -> Result<(), Failure> {
     let map = work.state.map();
     // Held until the transaction has returned: before that, its changes may yet be rolled back.
-    let _guard = work.locks.lock(lane);
+    let mut done = work.locks.lock(lane);
     work.state.pool.transaction(|tx| {
         for placed in batch {
             // SAFETY: the map is in this pool, and the lane is locked.
@@ -211,8 +207,7 @@ fn count_batch(
         // SAFETY: this thread has the lock of the piece.
         unsafe { piece.set_counted(tx, counted) }
     })?;
-    work.durable
-        .fetch_add(batch.len() as u64, Ordering::Release);
-    work.transactions.fetch_add(1, Ordering::Relaxed);
+    done.words += batch.len() as u64;
+    done.transactions += 1;
     Ok(())
 }
