@@ -159,14 +159,19 @@ impl ReadersWriter {
 
     #[cold]
     fn wait_and_enter(&self, counter: &Counter) {
-        // The writer may have counted this thread for a moment.
+        // The writer may have counted this thread for a moment, and gone to sleep for that; each time that it tries.
         self.wake();
         for _ in 0..SPINS {
             relax();
-            if self.writing.load(Ordering::SeqCst) == 0 && self.try_enter(counter) {
+            if self.writing.load(Ordering::SeqCst) != 0 {
+                continue;
+            }
+            if self.try_enter(counter) {
                 return;
             }
+            self.wake();
         }
+        // From here on it tries under the mutex, without which the writer does not go to sleep.
         let mut sleepers = locked(&self.sleepers);
         self.impatient.fetch_add(1, Ordering::SeqCst);
         loop {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering};
-use loom::thread;
+use loom::thread::{self, yield_now};
 
 use crate::count_word::{CountWord, Held};
 use crate::model;
-use crate::primitive::relax;
 
 const NUMBER: u64 = 7;
 
@@ -49,7 +48,7 @@ impl Object {
 
     fn lock(&self, held: &mut Held) {
         while !self.word.try_lock() {
-            relax();
+            yield_now();
         }
         held.note_locked();
     }
@@ -58,7 +57,7 @@ impl Object {
     fn upgrade(&self, keeps: bool) -> bool {
         let pinned = self
             .word
-            .pin_alive(Some(NUMBER), || self.strong(), relax)
+            .pin_alive(Some(NUMBER), || self.strong(), yield_now)
             .expect("few pins");
         if !pinned {
             return false;
@@ -152,7 +151,7 @@ fn nobody_gets_what_is_rolled_back() {
         let mut held = Held::default();
         shared.lock(&mut held);
         shared.strong.store(1, Ordering::Release);
-        shared.word.take_unpinned(held, relax);
+        shared.word.take_unpinned(held, yield_now);
         // SAFETY: nobody finds it any more.
         shared.value.with_mut(|value| unsafe { *value = "gone" });
         upgrader.join().unwrap();

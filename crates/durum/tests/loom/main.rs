@@ -101,7 +101,8 @@ fn a_writer_waits_for_two_readers_one_of_whom_makes_a_block() {
 
 #[test]
 fn a_reader_gets_in_between_two_writes() {
-    model(3, || {
+    // A writer that comes between two looks of a reader, once with and once without one before it, takes four.
+    model(4, || {
         let shared = guarded();
         let reader = {
             let shared = shared.clone();

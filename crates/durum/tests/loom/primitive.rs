@@ -1,22 +1,25 @@
-//! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: sleep at once, and few counters.
+//! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: who waits looks once more before it sleeps, and there are few counters.
 
 pub(crate) use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 pub(crate) use loom::sync::{Condvar, Mutex};
-pub(crate) use loom::thread::{Thread, current, park, yield_now as relax};
+pub(crate) use loom::thread::{Thread, current, park};
 
 use loom::sync::MutexGuard;
 use loom::sync::atomic::fence;
 
-pub(crate) const SPINS: u32 = 0;
+pub(crate) const SPINS: u32 = 1;
 pub(crate) const FIRST_STRIPES: usize = 1;
 pub(crate) const BLOCKS: usize = 2;
 
 pub(crate) const COPY_STRIPES: usize = 1;
 
 pub(crate) const PASSES_MAX: usize = 1;
+
+/// Between two looks. Others may come in between or not: nobody lets them by this.
+pub(crate) fn relax() {}
 
 /// Waits for another thread, which loom runs meanwhile.
 pub(crate) struct Patience;
@@ -27,7 +30,7 @@ impl Patience {
     }
 
     pub(crate) fn wait(&self) {
-        relax();
+        loom::thread::yield_now();
     }
 }
 
