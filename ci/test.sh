@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # What a later step misses is told now, not after ten minutes.
-ci/deps.sh build capi cpp
+ci/deps.sh build capi cpp compiler
 need_cargo
 mkdir -p "$CARGO_TARGET_DIR/ci"
 log=$CARGO_TARGET_DIR/ci/test.log
@@ -17,6 +17,7 @@ step house-rules logged ci/tidy.sh --self-test
 [ ! -x ci/test-capi.sh ] || step c-api logged ci/test-capi.sh
 step kv-c-api logged ci/test-kv.sh
 step c++-api logged ci/test-cpp.sh
+step compiler logged ci/test-compiler.sh
 
 # Tests are counted from the runners' closing lines; a failed step counts even if it printed none.
 counts=$(awk -v steps="$FAILED" '

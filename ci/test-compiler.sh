@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# durumcc: builds it with warnings as errors, installs it, and runs the tests of compiler/tests with the installed one.
+# FILTER chooses tests by a regular expression of lit.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+ci/deps.sh compiler
+build=$CARGO_TARGET_DIR/compiler
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+llvm=$(llvm-config-19 --bindir)
+
+build_durumcc() {
+    cmake -S compiler -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DCMAKE_CXX_FLAGS=-Werror &&
+        cmake --build "$build" -j "$(nproc)"
+}
+check "build" build_durumcc
+# What was built has to work in another place, without the tree it was built in.
+check "install" cmake --install "$build" --prefix "$work/prefix"
+
+if [ "$failed" = 0 ]; then
+    python3 "$llvm/../build/utils/lit/lit.py" -v -j "$(nproc)" ${FILTER:+--filter "$FILTER"} \
+        --param "prefix=$work/prefix" --param "llvm=$llvm" --param "scratch=$work/tests" compiler/tests >"$work/lit" 2>&1 || true
+    # The counts of lit, and what a failed test printed.
+    count() { sed -n "s/^ *$1 *: *\([0-9]*\).*/\1/p" "$work/lit"; }
+    of_lit=$(($(count Passed) + 0))
+    all=$(sed -n 's/^Total Discovered Tests: //p' "$work/lit")
+    passed=$((passed + of_lit))
+    failed=$((failed + ${all:-1} - of_lit))
+    [ "$of_lit" = "$all" ] || grep -v '^PASS' "$work/lit" | tail -n 200 >&2
+    [ "$of_lit" -gt 0 ] || failed=$((failed + 1))
+fi
+say "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]

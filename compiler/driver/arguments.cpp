@@ -1,0 +1,155 @@
+// Only as much of Clang's options as tells input files from options and their values. An option
+// that is unknown here and has its value in a word of its own would make that word an input: then
+// plugins are given to a Clang that has no use for them, which says so in a warning and goes on.
+#include "arguments.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+
+namespace {
+
+// Options whose value is the next word, many on a line.
+// clang-format off
+const char *const with_value[] = {
+    "--param", "--serialize-diagnostics", "--sysroot", "-A", "-B", "-D", "-F", "-I", "-L", "-MF",
+    "-MJ", "-MQ", "-MT", "-T", "-Tbss", "-Tdata", "-Ttext", "-U", "-Xanalyzer", "-Xassembler",
+    "-Xclang", "-Xlinker", "-Xopenmp-target", "-Xpreprocessor", "-arch", "-aux-info", "-e",
+    "-framework", "-idirafter", "-imacros", "-imultilib", "-include", "-include-pch", "-iprefix",
+    "-iquote", "-isysroot", "-isystem", "-isystem-after", "-iwithprefix", "-iwithprefixbefore",
+    "-ivfsoverlay", "-l", "-mllvm", "-mmlir", "-o", "-rpath", "-specs", "-target", "-u",
+    "-wrapper", "-working-directory", "-z",
+};
+// clang-format on
+
+// Endings that Clang takes for a source, as docs of its driver list them.
+const char *const source_endings[] = {"c",   "i",   "h",  "S",   "sx",  "cc",  "cp",   "cxx",
+                                      "cpp", "c++", "C",  "CPP", "ii",  "m",   "mi",   "M",
+                                      "mm",  "mii", "hh", "H",   "hpp", "hxx", "cppm", "cu"};
+const char *const intermediate_endings[] = {"bc", "ll"};
+
+template <typename List> bool contains(const List &list, const std::string &word) {
+    return std::find(std::begin(list), std::end(list), word) != std::end(list);
+}
+
+// A response file holds words as a shell would split them, quotes and backslashes included.
+std::vector<std::string> split(const std::string &text) {
+    std::vector<std::string> words;
+    std::string word;
+    bool is_open = false;
+    char quote = 0;
+    for (size_t i = 0; i < text.size(); i++) {
+        char c = text[i];
+        if (c == '\\' && i + 1 < text.size() && quote != '\'') {
+            word += text[++i];
+            is_open = true;
+        } else if (quote) {
+            if (c == quote)
+                quote = 0;
+            else
+                word += c;
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+            is_open = true;
+        } else if (std::isspace(static_cast<unsigned char>(c))) {
+            if (is_open)
+                words.push_back(word);
+            word.clear();
+            is_open = false;
+        } else {
+            word += c;
+            is_open = true;
+        }
+    }
+    if (is_open)
+        words.push_back(word);
+    return words;
+}
+
+class Reader {
+  public:
+    Request read(const std::vector<std::string> &words) {
+        read_words(words, 0);
+        return request;
+    }
+
+  private:
+    void read_words(const std::vector<std::string> &words, int nesting) {
+        for (size_t i = 0; i < words.size(); i++) {
+            const std::string &word = words[i];
+            if (word.size() > 1 && word[0] == '@' && nesting < 16)
+                read_file(word, nesting);
+            else if (is_value)
+                is_value = false, read_value(word);
+            else if (word.size() > 1 && word[0] == '-' && !only_inputs)
+                read_option(word);
+            else
+                read_input(word);
+        }
+    }
+
+    void read_file(const std::string &word, int nesting) {
+        std::ifstream file(word.substr(1));
+        if (!file)
+            return read_input(word);
+        std::string text((std::istreambuf_iterator<char>(file)), {});
+        read_words(split(text), nesting + 1);
+    }
+
+    void read_option(const std::string &word) {
+        option = word;
+        if (word == "--")
+            only_inputs = true;
+        else if (word == "--help" || word == "-help")
+            request.wants_help = true;
+        else if (word == "--version")
+            request.wants_version = true;
+        else if (word == "--print-nvl-diagnostics")
+            request.wants_diagnostics = true;
+        else if (word == "-x")
+            is_value = true;
+        else if (word.rfind("-x", 0) == 0 && word.size() > 2)
+            language = word.substr(2);
+        else if (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns")
+            request.refused = word;
+        else
+            is_value = contains(with_value, word);
+    }
+
+    void read_value(const std::string &word) {
+        if (option == "-x")
+            language = word;
+        if (option == "-Xclang" &&
+            (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns"))
+            request.refused = "-Xclang " + word;
+    }
+
+    void read_input(const std::string &word) {
+        if (!language.empty() && language != "none") {
+            bool is_code = language == "ir";
+            request.has_intermediate_code |= is_code;
+            request.has_source |= !is_code && language != "assembler";
+            return;
+        }
+        size_t dot = word.rfind('.');
+        size_t slash = word.rfind('/');
+        if (dot == std::string::npos || (slash != std::string::npos && dot < slash))
+            return;
+        std::string ending = word.substr(dot + 1);
+        request.has_source |= contains(source_endings, ending);
+        request.has_intermediate_code |= contains(intermediate_endings, ending);
+    }
+
+    Request request;
+    std::string option;
+    std::string language;
+    bool is_value = false;
+    bool only_inputs = false;
+};
+
+} // namespace
+
+Request read_arguments(const std::vector<std::string> &arguments) {
+    return Reader().read(arguments);
+}

@@ -1,0 +1,19 @@
+// What a command line of cc asks for, as far as the driver has to know.
+#pragma once
+
+#include <string>
+#include <vector>
+
+struct Request {
+    // There is a file (or the standard input) of a language that the front end reads.
+    bool has_source = false;
+    // There is intermediate code, which the passes read but the front end does not.
+    bool has_intermediate_code = false;
+    bool wants_help = false;
+    bool wants_version = false;
+    bool wants_diagnostics = false;
+    // An option that would leave out the passes, or empty.
+    std::string refused;
+};
+
+Request read_arguments(const std::vector<std::string> &arguments);

@@ -1,0 +1,24 @@
+// Texts that say what a type of C is, the same ones wherever the program is compiled.
+#pragma once
+
+#include "clang/AST/ASTContext.h"
+#include "clang/AST/Type.h"
+
+#include <string>
+
+namespace nvl {
+
+// What the store keeps about a type: layout and pointers (docs/format/types.md).
+std::string canonical_text(clang::ASTContext &context, clang::QualType type);
+
+// What a program must agree on to use a heap (docs/nvl-ir.md): beyond the layout also bit-fields,
+// members of unions, enumerators, and the kinds of floating-point numbers.
+std::string checked_text(clang::ASTContext &context, clang::QualType type);
+
+// The hash of docs/format/types.md.
+uint64_t hash(llvm::StringRef text);
+
+// A type that is reached from this one and whose definition is missing, or null.
+const clang::RecordDecl *incomplete_target(clang::ASTContext &context, clang::QualType type);
+
+} // namespace nvl

@@ -1,0 +1,196 @@
+// Walks over each declaration once Clang has parsed it, and lets the checks look at it.
+//
+// Nothing happens before the first declaration of nvl.h: a C file without NVM costs a string
+// comparison per declaration, and Clang's rules and messages for it are untouched.
+#include "consumer.h"
+
+#include "checks.h"
+#include "types.h"
+
+#include "clang/AST/RecursiveASTVisitor.h"
+#include "clang/Basic/DiagnosticParse.h"
+#include "clang/Basic/DiagnosticSema.h"
+#include "clang/Lex/PreprocessorOptions.h"
+
+namespace nvl {
+namespace {
+
+using namespace clang;
+
+// The first declaration of nvl.h.
+constexpr const char marker[] = "nvl_heap_t";
+
+class Visitor : public RecursiveASTVisitor<Visitor> {
+  public:
+    explicit Visitor(State &state) : state(state) {}
+
+    bool VisitPointerTypeLoc(PointerTypeLoc pointer) {
+        TypeLoc target = pointer.getPointeeLoc();
+        // The elements of an array come by themselves.
+        if (!target.getUnqualifiedLoc().IgnoreParens().getAs<ArrayTypeLoc>())
+            check_target(target);
+        return true;
+    }
+    bool VisitArrayTypeLoc(ArrayTypeLoc array) {
+        check_target(array.getElementLoc());
+        return true;
+    }
+
+    bool VisitVarDecl(VarDecl *variable) {
+        if (auto *parameter = dyn_cast<ParmVarDecl>(variable))
+            check_parameter(state, parameter);
+        check_variable(state, variable);
+        initialize(state, variable);
+        return true;
+    }
+    bool VisitFunctionDecl(FunctionDecl *function) {
+        check_function(state, function);
+        if (function->doesThisDeclarationHaveABody())
+            check_jumps(state, function->getBody());
+        return true;
+    }
+    bool VisitFieldDecl(FieldDecl *member) {
+        check_member(state, member);
+        return true;
+    }
+    bool VisitRecordDecl(RecordDecl *record) {
+        if (record->isThisDeclarationADefinition())
+            check_record(state, record);
+        return true;
+    }
+
+    bool VisitStmt(Stmt *statement) {
+        note_discarded(state, statement);
+        return true;
+    }
+    bool VisitExpr(Expr *expression) {
+        note_weak(state, expression);
+        check_weak(state, expression);
+        check_volatile_object(state, expression);
+        return true;
+    }
+    bool VisitCompoundLiteralExpr(CompoundLiteralExpr *literal) {
+        check_literal(state, literal);
+        return true;
+    }
+    bool VisitCastExpr(CastExpr *cast) {
+        check_cast(state, cast);
+        return true;
+    }
+    bool VisitBinaryOperator(BinaryOperator *binary) {
+        check_comparison(state, binary);
+        return true;
+    }
+    bool VisitCallExpr(CallExpr *call) {
+        check_call(state, call);
+        fill_descriptor(state, call);
+        return true;
+    }
+    bool VisitVAArgExpr(VAArgExpr *argument) {
+        check_va_arg(state, argument);
+        return true;
+    }
+    bool VisitAtomicExpr(AtomicExpr *operation) {
+        check_atomic(state, operation);
+        return true;
+    }
+    bool VisitGCCAsmStmt(GCCAsmStmt *assembly) {
+        check_assembly(state, assembly);
+        return true;
+    }
+    bool VisitCompoundStmt(CompoundStmt *block) {
+        check_transaction(state, block);
+        return true;
+    }
+
+  private:
+    void check_target(TypeLoc target) {
+        if (is_nvl(target.getType()))
+            check_stored(state, target.getType(), target.getBeginLoc());
+    }
+
+    State &state;
+};
+
+class Consumer : public ASTConsumer {
+  public:
+    Consumer(CompilerInstance &compiler, bool may_compile)
+        : diagnostics(compiler.getDiagnostics()), may_compile(may_compile),
+          // A precompiled header hands over its declarations silently.
+          is_active(!compiler.getPreprocessorOpts().ImplicitPCHInclude.empty()) {
+        if (is_active)
+            silence();
+    }
+
+    void Initialize(ASTContext &context) override { state = std::make_unique<State>(context); }
+
+    bool HandleTopLevelDecl(DeclGroupRef group) override {
+        for (Decl *declaration : group) {
+            if (!is_active && !begins(declaration))
+                continue;
+            // Again and again, because a user's `#pragma clang diagnostic pop` would undo it.
+            silence();
+            Visitor(*state).TraverseDecl(declaration);
+        }
+        return true;
+    }
+
+    void HandleTranslationUnit(ASTContext &) override {
+        if (is_active)
+            check_incomplete_again(*state);
+    }
+
+  private:
+    bool begins(const Decl *declaration) {
+        const auto *type = dyn_cast<TypedefDecl>(declaration);
+        if (!type || !type->getIdentifier() || type->getName() != marker)
+            return false;
+        is_active = true;
+        if (!may_compile)
+            report(diagnostics, type->getLocation(), Diag::NoPasses);
+        return true;
+    }
+
+    // Takes from Clang what NVL-C decides by itself: attributes.cpp and declarations.cpp.
+    void silence() {
+        for (unsigned message :
+             {diag::err_field_with_address_space, diag::err_arg_with_address_space,
+              diag::err_as_qualified_auto_decl, diag::warn_attribute_not_on_decl})
+            diagnostics.setSeverity(message, diag::Severity::Ignored, SourceLocation());
+    }
+
+    DiagnosticsEngine &diagnostics;
+    bool may_compile;
+    bool is_active;
+    std::unique_ptr<State> state;
+};
+
+// Whether the compilation ends with something that could be linked.
+bool makes_code(const FrontendOptions &options) {
+    switch (options.ProgramAction) {
+    case frontend::EmitObj:
+    case frontend::EmitAssembly:
+    case frontend::EmitBC:
+    case frontend::EmitCodeGenOnly:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+std::unique_ptr<ASTConsumer> Action::CreateASTConsumer(CompilerInstance &compiler,
+                                                       llvm::StringRef) {
+    bool may_compile = passes_are_here || !makes_code(compiler.getFrontendOpts());
+    return std::make_unique<Consumer>(compiler, may_compile);
+}
+
+bool Action::ParseArgs(const CompilerInstance &, const std::vector<std::string> &arguments) {
+    for (const std::string &argument : arguments)
+        if (argument == "no-passes")
+            passes_are_here = false;
+    return true;
+}
+
+} // namespace nvl

@@ -1,0 +1,81 @@
+#include "types.h"
+
+#include "clang/AST/Attr.h"
+#include "clang/AST/Decl.h"
+
+namespace nvl {
+namespace {
+
+bool in_space(clang::QualType type, unsigned space) {
+    return !type.isNull() && !type->isDependentType() &&
+           type.getAddressSpace() == clang::getLangASFromTargetAS(space);
+}
+
+} // namespace
+
+bool is_nvl(clang::QualType type) {
+    return in_space(type, nvl_space);
+}
+
+bool is_nvl_wp(clang::QualType type) {
+    return in_space(type, nvl_wp_space);
+}
+
+bool is_nvl_pointer(clang::QualType type) {
+    return !type.isNull() && type->isPointerType() && is_nvl(type->getPointeeType());
+}
+
+clang::QualType element(clang::QualType type) {
+    while (const clang::ArrayType *array = type->getAsArrayTypeUnsafe())
+        type = array->getElementType();
+    return type;
+}
+
+const clang::RecordDecl *record_of(clang::QualType type) {
+    const auto *record = element(type)->getAs<clang::RecordType>();
+    return record ? record->getDecl()->getDefinition() : nullptr;
+}
+
+bool has_nvl_pointer(clang::QualType type) {
+    type = element(type);
+    if (const auto *atomic = type->getAs<clang::AtomicType>())
+        type = atomic->getValueType();
+    if (is_nvl_pointer(type))
+        return true;
+    const clang::RecordDecl *record = record_of(type);
+    if (!record)
+        return false;
+    for (const clang::FieldDecl *field : record->fields())
+        if (has_nvl_pointer(field->getType()))
+            return true;
+    return false;
+}
+
+bool is_weak(const clang::FieldDecl *field) {
+    for (const auto *attribute : field->specific_attrs<clang::AnnotateAttr>())
+        if (attribute->getAnnotation() == weak_annotation)
+            return true;
+    return false;
+}
+
+bool is_declared_stored(const clang::FieldDecl *field) {
+    for (const auto *attribute : field->specific_attrs<clang::BTFDeclTagAttr>())
+        if (attribute->getBTFDeclTag() == stored_tag)
+            return true;
+    return is_weak(field);
+}
+
+const clang::FieldDecl *nvm_only_member(clang::QualType type) {
+    const clang::RecordDecl *record = record_of(type);
+    if (!record)
+        return nullptr;
+    for (const clang::FieldDecl *field : record->fields()) {
+        if (is_declared_stored(field))
+            return field;
+        if (const clang::FieldDecl *inner = nvm_only_member(field->getType()))
+            return inner;
+    }
+    return nullptr;
+}
+
+} // namespace nvl

@@ -1,0 +1,87 @@
+/* NVL-C: persistent memory in the C language. docs/nvl-c.md is the manual.
+ *
+ *  1. A type that is qualified with `nvl` is stored in non-volatile memory (NVM). Pointers to it
+ *     are ordinary 8-byte pointers. Objects are made by nvl_alloc_nv only.
+ *  2. A heap is a file of its own, and becomes a durum store with one pool. A handle of it lasts
+ *     until nvl_close and may be used by all threads.
+ *  3. nvl_open and nvl_create give NULL where the heap cannot be opened or made. What breaks a rule
+ *     of NVL-C at run time ends the program, with file, line and heaps.
+ *  4. Names that begin with __nvl_ belong to the compiler and its runtime (docs/nvl-ir.md).
+ *
+ * Nothing is included but stddef.h: programs may use any other name of the C library for theirs. */
+#ifndef NVL_H
+#define NVL_H
+
+#ifndef __NVLC__
+#error "nvl.h needs durumcc: compile with `durumcc` in the place of cc, gcc or clang"
+#endif
+#ifdef __cplusplus
+#error                                                                                             \
+    "NVL-C extends C, not C++: compile this file as C, and call it from C++ through functions with plain pointers"
+#endif
+
+#include <stddef.h>
+
+/* The front end waits for this declaration: the rules of NVL-C hold from here on. */
+typedef struct __nvl_heap nvl_heap_t;
+
+/* Type qualifiers. The attribute address_space carries the meaning into the intermediate code; the
+ * second one makes the front end look at parameters and members. */
+#define nvl __attribute__((address_space(1), __nvl_q__))
+/* For members that are pointers: a weak pointer, which does not keep its target. */
+#define nvl_wp __attribute__((address_space(2), __nvl_wp_q__))
+
+/* Opens a heap. NULL, if it cannot be opened. */
+nvl_heap_t *nvl_open(const char *path);
+
+/* nvl_create(path), nvl_create(path, size), nvl_create(path, size, mode): makes a heap that does
+ * not exist yet and opens it. `size`: how many bytes to make room for now; it grows by itself.
+ * `mode`: permissions as for open(2), 0600 if it is not given or 0. */
+#define nvl_create(...) __nvl_create_with(__VA_ARGS__, 0, 0, 0)
+#define __nvl_create_with(path, size, mode, ...) __nvl_create((path), (size), (mode))
+
+/* Frees what nothing points to any more and closes the heap. NULL is allowed. */
+void nvl_close(nvl_heap_t *heap);
+
+/* `n` objects of the type in a row, zeroed: `nvl type *`. The program ends if there is no room. */
+#define nvl_alloc_nv(heap, n, type)                                                                \
+    ((nvl __typeof__(type) *)__nvl_alloc((heap), (size_t)(n), sizeof(type),                        \
+                                         __nvl_type_of((__typeof__(type) *)0)))
+
+/* The root as `nvl type *`, or null if none was set. The program ends if it is of another type. */
+#define nvl_get_root(heap, type)                                                                   \
+    ((nvl __typeof__(type) *)__nvl_get_root((heap), __nvl_type_of((__typeof__(type) *)0)))
+
+/* Makes `ptr` the root; `(nvl type *)0` leaves none. */
+#define nvl_set_root(heap, ptr)                                                                    \
+    __nvl_set_root((heap), (ptr), __nvl_type_of_nvl((__typeof__(*(ptr)) *)0))
+
+/* ---- for the compiler ------------------------------------------------------------------------ */
+
+nvl_heap_t *__nvl_create(const char *path, size_t size, unsigned mode);
+nvl void *__nvl_alloc(nvl_heap_t *heap, size_t count, size_t size, const char *descriptor);
+nvl void *__nvl_get_root(nvl_heap_t *heap, const char *descriptor);
+void __nvl_set_root(nvl_heap_t *heap, nvl const volatile void *root, const char *descriptor);
+
+/* Never called: the front end puts the descriptor of the type in the place of the call. */
+const char *__nvl_type_of(const volatile void *null_of_type);
+const char *__nvl_type_of_nvl(nvl const volatile void *null_of_type);
+
+/* What `#pragma nvl atomic` becomes. */
+struct __nvl_tx {
+    void *__state[8];
+};
+enum { __nvl_backup = 1, __nvl_clobber = 2, __nvl_readonly = 3 };
+void __nvl_tx_begin(struct __nvl_tx *tx, int default_kind, int heap_count,
+                    nvl_heap_t *const *heaps);
+void __nvl_tx_range(struct __nvl_tx *tx, int kind, nvl const volatile void *start, long long count,
+                    size_t size);
+void __nvl_tx_end(struct __nvl_tx *tx);
+
+/* The passes take this reference away. It is never defined: code that they have not seen does not
+ * link, instead of running with stores that nobody makes durable. */
+extern const char __nvl_code_was_not_compiled_by_durumcc;
+static const char *const __nvl_needs_passes __attribute__((__used__, __retain__)) =
+    &__nvl_code_was_not_compiled_by_durumcc;
+
+#endif

@@ -1,0 +1,14 @@
+// The pragma needs the header, and the header needs durumcc.
+// RUN: %verify
+// RUN: not %clang -fsyntax-only -I %prefix/lib/durumcc/include -DHEADER %s 2>&1 | FileCheck %s
+// RUN: not %durumcc -fsyntax-only -x c++ -DHEADER %s 2>&1 | FileCheck --check-prefix=CPP %s
+// CHECK: nvl.h needs durumcc: compile with `durumcc` in the place of cc, gcc or clang
+// CPP: NVL-C extends C, not C++
+#ifdef HEADER
+#include <nvl.h>
+#endif
+
+void f(int *p) {
+#pragma nvl atomic heap(p) // expected-error {{'#pragma nvl' without its header [nvl-pragma-header]}}
+    *p = 1;
+}
