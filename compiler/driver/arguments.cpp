@@ -24,9 +24,10 @@ const char *const with_value[] = {
 // clang-format on
 
 // Endings that Clang takes for a source, as docs of its driver list them.
-const char *const source_endings[] = {"c",   "i",   "h",  "S",   "sx",  "cc",  "cp",   "cxx",
-                                      "cpp", "c++", "C",  "CPP", "ii",  "m",   "mi",   "M",
-                                      "mm",  "mii", "hh", "H",   "hpp", "hxx", "cppm", "cu"};
+const char *const source_endings[] = {"c",   "h",   "S",   "sx",  "cc",   "cp", "cxx",
+                                      "cpp", "c++", "C",   "CPP", "m",    "M",  "mm",
+                                      "hh",  "H",   "hpp", "hxx", "cppm", "cu"};
+const char *const preprocessed_endings[] = {"i", "ii", "mi", "mii"};
 const char *const intermediate_endings[] = {"bc", "ll"};
 
 template <typename List> bool contains(const List &list, const std::string &word) {
@@ -127,9 +128,10 @@ class Reader {
 
     void read_input(const std::string &word) {
         if (!language.empty() && language != "none") {
-            bool is_code = language == "ir";
-            request.has_intermediate_code |= is_code;
-            request.has_source |= !is_code && language != "assembler";
+            bool is_source = language != "ir" && language != "assembler";
+            request.has_intermediate_code |= language == "ir";
+            request.has_source |= is_source;
+            request.has_includes |= is_source && language.find("cpp-output") == std::string::npos;
             return;
         }
         size_t dot = word.rfind('.');
@@ -137,7 +139,10 @@ class Reader {
         if (dot == std::string::npos || (slash != std::string::npos && dot < slash))
             return;
         std::string ending = word.substr(dot + 1);
-        request.has_source |= contains(source_endings, ending);
+        bool is_preprocessed = contains(preprocessed_endings, ending);
+        bool is_source = contains(source_endings, ending);
+        request.has_source |= is_source || is_preprocessed;
+        request.has_includes |= is_source;
         request.has_intermediate_code |= contains(intermediate_endings, ending);
     }
 

@@ -5,8 +5,10 @@
 #include <vector>
 
 struct Request {
-    // There is a file (or the standard input) of a language that the front end reads.
+    // There is a file (or the standard input) of a language that the front end reads; and one that
+    // has not been preprocessed.
     bool has_source = false;
+    bool has_includes = false;
     // There is intermediate code, which the passes read but the front end does not.
     bool has_intermediate_code = false;
     bool wants_help = false;

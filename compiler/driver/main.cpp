@@ -81,16 +81,17 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "durumcc: %s is missing: install durumcc again.\n", front_end.c_str());
         return 1;
     }
-    // In front of the user's own options, whose includes come first in their kind anyway.
+    // Each only where it is used: Clang warns about others. In front of the user's own options, of
+    // which the last one counts.
     std::vector<std::string> own;
     bool has_passes = exists(passes);
+    if (request.has_includes)
+        own = {"-isystem", parts + "/include", "-D__NVLC__=1"};
     if (request.has_source) {
-        own = {"-fplugin=" + front_end, "-isystem", parts + "/include", "-D__NVLC__=1",
-               // Keeps lines and files in the intermediate code without -g, for failed checks at
-               // run time. No remark has this name, and none is printed.
-               "-Rpass=^nvl$"};
-        if (!has_passes)
-            own.push_back("-fplugin-arg-nvl-no-passes");
+        own.push_back("-fplugin=" + front_end);
+        // The second one keeps files and lines in the intermediate code without -g, for checks that
+        // fail at run time. No remark has this name, so none is printed.
+        own.push_back(has_passes ? "-Rpass=^nvl$" : "-fplugin-arg-nvl-no-passes");
     }
     if (has_passes && (request.has_source || request.has_intermediate_code))
         own.push_back("-fpass-plugin=" + passes);

@@ -17,8 +17,15 @@ namespace {
 
 using namespace clang;
 
-// The first declaration of nvl.h.
-constexpr const char marker[] = "nvl_heap_t";
+// The first declaration of nvl.h: `typedef struct __nvl_heap nvl_heap_t;`. Other programs may have
+// a type of the same name, but not of the reserved one behind it.
+bool is_header(const Decl *declaration) {
+    const auto *type = dyn_cast<TypedefDecl>(declaration);
+    if (!type || type->getName() != "nvl_heap_t")
+        return false;
+    const auto *record = type->getUnderlyingType()->getAs<RecordType>();
+    return record && record->getDecl()->getName() == "__nvl_heap";
+}
 
 class Visitor : public RecursiveASTVisitor<Visitor> {
   public:
@@ -142,12 +149,11 @@ class Consumer : public ASTConsumer {
 
   private:
     bool begins(const Decl *declaration) {
-        const auto *type = dyn_cast<TypedefDecl>(declaration);
-        if (!type || !type->getIdentifier() || type->getName() != marker)
+        if (!is_header(declaration))
             return false;
         is_active = true;
         if (!may_compile)
-            report(diagnostics, type->getLocation(), Diag::NoPasses);
+            report(diagnostics, declaration->getLocation(), Diag::NoPasses);
         return true;
     }
 

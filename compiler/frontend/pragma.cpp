@@ -11,9 +11,7 @@
 //   }
 //
 // The cleanup makes every way out of the statement a commit, and makes Clang refuse a jump into it.
-// Tokens of the program keep their places, so that errors in a clause point into the pragma. Those
-// that are put in have a spelling, because the preprocessor may have to print them (-E,
-// -save-temps).
+// Tokens of the program keep their places, so that errors in a clause point into the pragma.
 #include "pragma.h"
 
 #include "diagnostics.h"
@@ -40,6 +38,16 @@ class Writer {
             tokens.push_back(token(part));
     }
 
+    // _Pragma("text")
+    void operator_pragma(const std::string &text) {
+        Token name = token("_Pragma");
+        name.setFlag(Token::StartOfLine);
+        tokens.push_back(name);
+        tokens.push_back(token("("));
+        tokens.push_back(token("\"" + Lexer::Stringify(text) + "\"", tok::string_literal));
+        tokens.push_back(token(")"));
+    }
+
     void append(ArrayRef<Token> more) { tokens.append(more.begin(), more.end()); }
 
     void inject() {
@@ -50,12 +58,16 @@ class Writer {
     }
 
   private:
-    Token token(StringRef spelling) {
+    static tok::TokenKind kind_of(StringRef spelling) {
+        return llvm::isDigit(spelling[0]) ? tok::numeric_constant : punctuator(spelling);
+    }
+
+    Token token(StringRef spelling) { return token(spelling, kind_of(spelling)); }
+
+    Token token(StringRef spelling, tok::TokenKind kind) {
         Token token;
         token.startToken();
-        token.setKind(punctuator(spelling));
-        if (llvm::isDigit(spelling[0]))
-            token.setKind(tok::numeric_constant);
+        token.setKind(kind);
         preprocessor.CreateString(spelling, token, location, location);
         if (token.is(tok::unknown)) {
             IdentifierInfo *name = preprocessor.getIdentifierInfo(spelling);
@@ -154,8 +166,11 @@ class NvlPragma : public PragmaHandler {
         Token token;
         for (preprocessor.Lex(token); token.isNot(tok::eod); preprocessor.Lex(token))
             line.push_back(token);
-        // The preprocessor alone may have no macros of the header: `cc -E` of what it has printed.
-        if (!preprocessor.isMacroDefined("nvl")) {
+        if (preprocessor.isPreprocessedOutput()) {
+            print(preprocessor, introducer.Loc, line);
+            return;
+        }
+        if (!has_header(preprocessor)) {
             report(diagnostics, first.getLocation(), Diag::PragmaHeader);
             return;
         }
@@ -164,6 +179,23 @@ class NvlPragma : public PragmaHandler {
     }
 
   private:
+    // What has been preprocessed has the declarations of the header, but not its macros.
+    static bool has_header(Preprocessor &preprocessor) {
+        return preprocessor.isMacroDefined("nvl") ||
+               preprocessor.getIdentifierInfo("__nvl_tx_begin")->getFETokenInfo();
+    }
+
+    // With -E the pragma stays, with its macros expanded, which a line that begins with # would not
+    // be. Pragmas behind it are printed when they are met, so the statement must not be read here.
+    static void print(Preprocessor &preprocessor, SourceLocation location, ArrayRef<Token> line) {
+        std::string text = "nvl atomic";
+        for (const Token &token : line)
+            text += " " + preprocessor.getSpelling(token);
+        Writer writer(preprocessor, location);
+        writer.operator_pragma(text);
+        writer.inject();
+    }
+
     void rewrite(Preprocessor &preprocessor, SourceLocation location,
                  const std::optional<Clauses> &clauses) {
         // Inner pragmas are handled while the statement is read: they take the numbers after this.

@@ -53,7 +53,7 @@ void unnamed(nvl char *text, nvl struct list *l) {
     many(1, text);                      // expected-error {{[nvl-variadic]}}
     many(1, copy);                      // expected-error {{'struct list' cannot be passed to a variable argument}}
     many(1, l->value, *text);
-    old(text);                          // expected-error {{'nvl char *' cannot be passed to a function without a prototype}} expected-warning 0+ {{}}
+    old(text);                          // expected-error {{'nvl char *' cannot be passed to a function without a prototype: its type gets lost [nvl-unprototyped]}} expected-warning 0+ {{}}
     plain(text);                        // expected-error {{changes address space of pointer}} expected-note@-9 {{passing argument}}
     takes(text);
     void (*through)(int, ...) = many;

@@ -41,13 +41,13 @@ struct tail {
     int n;
     nvl int *rows[]; // expected-note {{member 'rows'}}
 };
-nvl struct tail *of_tail; // expected-error {{pointers into NVM in the flexible array 'rows' have no room}}
+nvl struct tail *of_tail; // expected-error {{pointers into NVM in the flexible array 'rows' have no room: nvl_alloc_nv allocates whole objects [nvl-flexible]}}
 
 struct __attribute__((packed)) tight {
     char c;
     nvl int *p; // expected-note {{member 'p'}}
 };
-nvl struct tight *of_tight; // expected-error {{the pointer 'p' is in a packed struct}}
+nvl struct tight *of_tight; // expected-error {{the pointer 'p' is in a packed struct: pointers into NVM are stored at multiples of 8 [nvl-packed]}}
 
 struct atomic {
     nvl int *_Atomic p; // expected-note {{member 'p'}}

@@ -37,7 +37,7 @@ void unnamed(nvl int, int y);             // expected-error {{[nvl-parameter]}}
 void pointer_value(nvl int *nvl p);       // expected-error {{[nvl-parameter]}}
 void weak_value(nvl int *nvl_wp p);       // expected-error {{[nvl-weak-place]}}
 void by_type_name(stored_int a[3]);       // expected-error {{array parameter 'a' gets 'nvl' from elsewhere than its own declaration [nvl-array-parameter]}}
-nvl int returned(void);                   // expected-error {{function 'returned' cannot return an object in NVM}}
+nvl int returned(void);                   // expected-error {{function 'returned' cannot return an object in NVM: what it returns is a value [nvl-return]}}
 typedef void callback(nvl int);           // expected-error {{[nvl-parameter]}}
 void (*pointer_to_function)(nvl int x);   // expected-error {{[nvl-parameter]}}
 
