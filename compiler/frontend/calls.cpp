@@ -52,7 +52,7 @@ void check_copy(State &state, const CallExpr *call) {
     if (!leaves_nvm && state.context.hasSameUnqualifiedType(target, source))
         return;
     report(state.diagnostics(), call->getExprLoc(), Diag::CastType)
-        << source.getUnqualifiedType() << target.getUnqualifiedType();
+        << spelled(state.context, source) << spelled(state.context, target);
 }
 
 void check_set(State &state, const CallExpr *call) {
@@ -62,7 +62,7 @@ void check_set(State &state, const CallExpr *call) {
     std::optional<llvm::APSInt> value = call->getArg(1)->getIntegerConstantExpr(state.context);
     if (!value || *value != 0)
         report(state.diagnostics(), call->getArg(1)->getExprLoc(), Diag::Memset)
-            << target.getUnqualifiedType();
+            << spelled(state.context, target);
 }
 
 void check_library_call(State &state, const CallExpr *call, const FunctionDecl *callee,
@@ -71,7 +71,7 @@ void check_library_call(State &state, const CallExpr *call, const FunctionDecl *
     Memory kind = memory_function(name);
     if (kind == Memory::No) {
         report(state.diagnostics(), argument->getExprLoc(), Diag::Library)
-            << callee << argument->IgnoreParenImpCasts()->getType().getUnqualifiedType();
+            << callee << spelled(state.context, argument->IgnoreParenImpCasts()->getType());
         return;
     }
     if (kind == Memory::Copy)
@@ -100,7 +100,7 @@ void check_unnamed(State &state, const CallExpr *call, const FunctionType *type)
         if (has_nvl_pointer(argument->getType()))
             report(state.diagnostics(), argument->getExprLoc(),
                    prototype ? Diag::Variadic : Diag::Unprototyped)
-                << argument->getType().getUnqualifiedType();
+                << spelled(state.context, argument->getType());
     }
 }
 
@@ -169,7 +169,7 @@ void check_call(State &state, const CallExpr *call) {
 void check_va_arg(State &state, const VAArgExpr *argument) {
     if (has_nvl_pointer(argument->getType()))
         report(state.diagnostics(), argument->getExprLoc(), Diag::VaArg)
-            << argument->getWrittenTypeInfo()->getType().getUnqualifiedType();
+            << spelled(state.context, argument->getWrittenTypeInfo()->getType());
 }
 
 void check_atomic(State &state, const AtomicExpr *operation) {

@@ -55,7 +55,7 @@ void check_targets(State &state, const CastExpr *cast, QualType from, QualType t
     ASTContext &context = state.context;
     auto refuse = [&](Diag diag) {
         report(state.diagnostics(), cast->getExprLoc(), diag)
-            << from.getUnqualifiedType() << to.getUnqualifiedType() << cast->getSourceRange();
+            << spelled(state.context, from) << spelled(state.context, to) << cast->getSourceRange();
     };
     if (differ_in_nvl(context, from, to))
         return refuse(Diag::CastQualifier);
@@ -96,7 +96,8 @@ void check_cast(State &state, const CastExpr *cast) {
     case CK_IntegralToPointer:
         if (is_nvl_pointer(to) && !is_null(state.context, cast->getSubExpr()))
             report(state.diagnostics(), cast->getExprLoc(), Diag::CastInteger)
-                << from.getUnqualifiedType() << to.getUnqualifiedType() << cast->getSourceRange();
+                << spelled(state.context, from) << spelled(state.context, to)
+                << cast->getSourceRange();
         break;
     case CK_BitCast:
     case CK_AddressSpaceConversion:
@@ -130,7 +131,7 @@ void check_comparison(State &state, const BinaryOperator *comparison) {
     state.reported.insert(comparison->getLHS());
     state.reported.insert(comparison->getRHS());
     report(state.diagnostics(), comparison->getOperatorLoc(), Diag::Compare)
-        << left_type.getUnqualifiedType() << right_type.getUnqualifiedType();
+        << spelled(state.context, left_type) << spelled(state.context, right_type);
 }
 
 } // namespace nvl

@@ -13,7 +13,7 @@ using namespace clang;
 
 void report_only(State &state, SourceLocation location, QualType type) {
     const FieldDecl *member = nvm_only_member(type);
-    report(state.diagnostics(), location, Diag::Only) << type.getUnqualifiedType();
+    report(state.diagnostics(), location, Diag::Only) << spelled(state.context, type);
     note(state.diagnostics(), member->getLocation(), "because of its member %0") << member;
 }
 
@@ -65,12 +65,16 @@ void check_function(State &state, const FunctionDecl *function) {
 
 void check_member(State &state, const FieldDecl *member) {
     QualType type = member->getType();
+    // Clang has reported what is wrong with it.
+    if (type->isFunctionType() || element(type)->isIncompleteType() ||
+        record_of(type) == member->getParent())
+        return;
     SourceLocation location = member->getLocation();
     if (is_nvl_wp(type)) {
         if (is_nvl_pointer(element(type)))
             report(state.diagnostics(), location, Diag::Member) << member;
         else
-            report(state.diagnostics(), location, Diag::WeakType) << type.getUnqualifiedType();
+            report(state.diagnostics(), location, Diag::WeakType) << spelled(state.context, type);
     } else if (is_nvl(type)) {
         report(state.diagnostics(), location, Diag::Member) << member;
     }

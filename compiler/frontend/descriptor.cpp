@@ -74,12 +74,12 @@ void fill_descriptor(State &state, CallExpr *call) {
         type = type.getSingleStepDesugaredType(context);
     SourceLocation location = call->getExprLoc();
     if (type.isNull() || !has_size(context, type)) {
-        report(state.diagnostics(), location, Diag::TypeArgument) << type.getUnqualifiedType();
+        report(state.diagnostics(), location, Diag::TypeArgument) << spelled(state.context, type);
         return;
     }
     if (const RecordDecl *missing = incomplete_target(context, type)) {
         report(state.diagnostics(), location, Diag::Incomplete)
-            << type.getUnqualifiedType() << context.getRecordType(missing);
+            << spelled(state.context, type) << spelled(context, context.getRecordType(missing));
         return;
     }
     call->setArg(index, literal(context, descriptor(context, type), named->getExprLoc()));

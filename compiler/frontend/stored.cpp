@@ -45,7 +45,7 @@ void note_member(State &state, const FieldDecl *member) {
     QualType target = type->getPointeeType();
     SourceLocation begin = member->getBeginLoc();
     auto builder = note(state.diagnostics(), member->getLocation(), "member %0 of %1");
-    builder << member << state.context.getRecordType(member->getParent());
+    builder << member << spelled(state.context, state.context.getRecordType(member->getParent()));
     // `int *m` becomes `nvl int *m`; what has more stars needs a decision.
     if (!target.isNull() && !is_nvl(target) && !target->isFunctionType() &&
         !target->isPointerType() && begin.isFileID())
@@ -64,7 +64,8 @@ class Members {
             QualType type = element(member->getType());
             Fault fault = fault_of(type);
             if (fault != Fault::None) {
-                report(state.diagnostics(), location, diag_of(fault)) << member->getType();
+                report(state.diagnostics(), location, diag_of(fault))
+                    << spelled(state.context, member->getType());
                 note_member(state, member);
             }
             if (has_nvl_pointer(member->getType()))
@@ -97,7 +98,7 @@ void check_stored(State &state, QualType type, SourceLocation location) {
     type = element(type);
     Fault fault = fault_of(type);
     if (fault != Fault::None) {
-        report(state.diagnostics(), location, diag_of(fault)) << type.getUnqualifiedType();
+        report(state.diagnostics(), location, diag_of(fault)) << spelled(state.context, type);
         return;
     }
     const auto *tag = type->getAs<RecordType>();

@@ -11,7 +11,40 @@ bool in_space(clang::QualType type, unsigned space) {
            type.getAddressSpace() == clang::getLangASFromTargetAS(space);
 }
 
+// Without the macros and attributes that the qualifiers are written by, with typedefs.
+clang::QualType without_spelling(const clang::ASTContext &context, clang::QualType type) {
+    clang::SplitQualType split = type.split();
+    clang::QualType inner(split.Ty, 0);
+    while (llvm::isa<clang::MacroQualifiedType>(inner.getTypePtr()) ||
+           llvm::isa<clang::AttributedType>(inner.getTypePtr())) {
+        clang::SplitQualType next = inner.getSingleStepDesugaredType(context).split();
+        split.Quals.addConsistentQualifiers(next.Quals);
+        inner = clang::QualType(next.Ty, 0);
+    }
+    if (const auto *pointer = llvm::dyn_cast<clang::PointerType>(inner.getTypePtr()))
+        inner = context.getPointerType(without_spelling(context, pointer->getPointeeType()));
+    else if (const auto *array = llvm::dyn_cast<clang::ConstantArrayType>(inner.getTypePtr()))
+        inner = context.getConstantArrayType(
+            without_spelling(context, array->getElementType()), array->getSize(),
+            array->getSizeExpr(), array->getSizeModifier(), array->getIndexTypeCVRQualifiers());
+    return context.getQualifiedType(inner, split.Quals);
+}
+
+void replace_all(std::string &text, llvm::StringRef from, llvm::StringRef to) {
+    for (size_t at = 0; (at = text.find(from.str(), at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to.str());
+}
+
 } // namespace
+
+std::string spelled(const clang::ASTContext &context, clang::QualType type) {
+    std::string text = without_spelling(context, type)
+                           .getUnqualifiedType()
+                           .getAsString(context.getPrintingPolicy());
+    replace_all(text, "__attribute__((address_space(1)))", "nvl");
+    replace_all(text, "__attribute__((address_space(2)))", "nvl_wp");
+    return "'" + text + "'";
+}
 
 bool is_nvl(clang::QualType type) {
     return in_space(type, nvl_space);

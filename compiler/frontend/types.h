@@ -4,6 +4,8 @@
 #include "clang/AST/ASTContext.h"
 #include "clang/AST/Type.h"
 
+#include <string>
+
 namespace nvl {
 
 // The address spaces that nvl.h gives to the qualifiers.
@@ -32,6 +34,10 @@ bool is_declared_stored(const clang::FieldDecl *field);
 // The member that makes a struct one that exists in NVM only (paper, §3.7), or null. Looks into
 // members and elements.
 const clang::FieldDecl *nvm_only_member(clang::QualType type);
+
+// The type in the words of a program, in quotes: `'nvl struct list *nvl *'`. Clang would show the
+// attributes behind a qualifier, or the qualifier in the wrong place.
+std::string spelled(const clang::ASTContext &context, clang::QualType type);
 
 // The element of arrays of arrays, or the type itself.
 clang::QualType element(clang::QualType type);
