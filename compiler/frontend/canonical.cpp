@@ -208,22 +208,33 @@ class Canonical : public Text {
         const RecordDecl *inner = record_of(type);
         if (member->isAnonymousStructOrUnion() && inner && !inner->isUnion())
             return write_members(inner, name, offset, whole);
-        out << offset << ':'
-            << quoted(member->getName().empty() ? union_name(inner) : member->getName().str())
-            << ':';
         // In a packed struct.
-        if (offset % alignment(type) != 0 || alignment(type) > whole)
+        bool is_astray = offset % alignment(type) != 0 || alignment(type) > whole;
+        if (is_tail && is_astray)
+            return;
+        std::string own = member->getName().str();
+        if (own.empty() && inner)
+            own = union_name(inner);
+        if (own.empty())
+            own = "union " + std::to_string(offset);
+        out << offset << ':' << quoted(own) << ':';
+        if (is_astray)
             out << "opaque(" << size << ",1)";
         else
             write_type(type, path(name, member), is_weak(member));
         out << ';';
     }
 
-    // An anonymous union goes by the names of its members.
+    // An anonymous union goes by the names of its members, which are the outer struct's.
     static std::string union_name(const RecordDecl *record) {
         std::string name;
-        for (const FieldDecl *member : record->fields())
-            name += (name.empty() ? "" : "|") + member->getName().str();
+        for (const FieldDecl *member : record->fields()) {
+            std::string own = member->isAnonymousStructOrUnion()
+                                  ? union_name(record_of(member->getType()))
+                                  : member->getName().str();
+            if (!own.empty())
+                name += (name.empty() ? "" : "|") + own;
+        }
         return name;
     }
 

@@ -30,6 +30,13 @@ struct State {
     llvm::DenseSet<const clang::Expr *> reported;
     // Calls of library functions whose value nobody uses (calls.cpp).
     llvm::DenseSet<const clang::Expr *> discarded;
+
+    // A declaration has been looked at with all its expressions.
+    void forget_expressions() {
+        may_be_weak.clear();
+        reported.clear();
+        discarded.clear();
+    }
 };
 
 // stored.cpp: what an object in NVM may consist of.

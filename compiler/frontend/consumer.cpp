@@ -19,9 +19,11 @@ using namespace clang;
 
 // The first declaration of nvl.h: `typedef struct __nvl_heap nvl_heap_t;`. Other programs may have
 // a type of the same name, but not of the reserved one behind it.
+constexpr const char header_type[] = "nvl_heap_t";
+
 bool is_header(const Decl *declaration) {
     const auto *type = dyn_cast<TypedefDecl>(declaration);
-    if (!type || type->getName() != "nvl_heap_t")
+    if (!type || type->getName() != header_type)
         return false;
     const auto *record = type->getUnderlyingType()->getAs<RecordType>();
     return record && record->getDecl()->getName() == "__nvl_heap";
@@ -123,13 +125,18 @@ class Consumer : public ASTConsumer {
   public:
     Consumer(CompilerInstance &compiler, bool may_compile)
         : diagnostics(compiler.getDiagnostics()), may_compile(may_compile),
-          // A precompiled header hands over its declarations silently.
-          is_active(!compiler.getPreprocessorOpts().ImplicitPCHInclude.empty()) {
-        if (is_active)
-            silence();
-    }
+          has_precompiled_header(!compiler.getPreprocessorOpts().ImplicitPCHInclude.empty()) {}
 
-    void Initialize(ASTContext &context) override { state = std::make_unique<State>(context); }
+    void Initialize(ASTContext &context) override {
+        state = std::make_unique<State>(context);
+        // A precompiled header hands over its declarations silently.
+        if (!has_precompiled_header)
+            return;
+        DeclarationName name(&context.Idents.get(header_type));
+        for (const Decl *declaration : context.getTranslationUnitDecl()->lookup(name))
+            if (begins(declaration))
+                silence();
+    }
 
     bool HandleTopLevelDecl(DeclGroupRef group) override {
         for (Decl *declaration : group) {
@@ -138,6 +145,7 @@ class Consumer : public ASTConsumer {
             // Again and again, because a user's `#pragma clang diagnostic pop` would undo it.
             silence();
             Visitor(*state).TraverseDecl(declaration);
+            state->forget_expressions();
         }
         return true;
     }
@@ -167,7 +175,8 @@ class Consumer : public ASTConsumer {
 
     DiagnosticsEngine &diagnostics;
     bool may_compile;
-    bool is_active;
+    bool has_precompiled_header;
+    bool is_active = false;
     std::unique_ptr<State> state;
 };
 

@@ -5,6 +5,8 @@
 
 #include "clang/AST/Attr.h"
 #include "clang/AST/Decl.h"
+#include "clang/Basic/SourceManager.h"
+#include "clang/Lex/Lexer.h"
 
 namespace nvl {
 namespace {
@@ -15,6 +17,28 @@ void report_only(State &state, SourceLocation location, QualType type) {
     const FieldDecl *member = nvm_only_member(type);
     report(state.diagnostics(), location, Diag::Only) << spelled(state.context, type);
     note(state.diagnostics(), member->getLocation(), "because of its member %0") << member;
+}
+
+// Takes away the `nvl` that stands in the declaration itself, before its first star.
+FixItHint without_qualifier(State &state, TypeLoc type) {
+    for (; !type.isNull() && !type.getAs<PointerTypeLoc>(); type = type.getNextTypeLoc()) {
+        auto attributed = type.getAs<AttributedTypeLoc>();
+        const Attr *attribute = attributed ? attributed.getAttr() : nullptr;
+        if (!attribute || !isa<AddressSpaceAttr>(attribute))
+            continue;
+        SourceLocation location = attribute->getLocation();
+        const SourceManager &sources = state.context.getSourceManager();
+        // It comes from the macro, so the macro's name goes, and the blank behind it.
+        if (!location.isMacroID())
+            return FixItHint();
+        CharSourceRange range = sources.getExpansionRange(location);
+        SourceLocation end =
+            Lexer::getLocForEndOfToken(range.getEnd(), 0, sources, state.context.getLangOpts());
+        bool has_blank = end.isValid() && *sources.getCharacterData(end) == ' ';
+        return FixItHint::CreateRemoval(CharSourceRange::getCharRange(
+            range.getBegin(), has_blank ? end.getLocWithOffset(1) : end));
+    }
+    return FixItHint();
 }
 
 // The value of the object is read from NVM or replaced there, as a whole: `*p = *q`.
@@ -47,7 +71,9 @@ void check_parameter(State &state, const ParmVarDecl *parameter) {
     if (is_nvl_wp(type))
         report(state.diagnostics(), location, Diag::WeakPlace);
     else if (is_nvl(type) && !type->isArrayType())
-        report(state.diagnostics(), location, Diag::Parameter) << parameter;
+        report(state.diagnostics(), location, Diag::Parameter)
+            << parameter
+            << (written ? without_qualifier(state, written->getTypeLoc()) : FixItHint());
     // An attribute of its own would have mended it.
     else if (is_nvl(type) && parameter->isInvalidDecl())
         report(state.diagnostics(), location, Diag::ArrayParameter) << parameter;
@@ -58,7 +84,8 @@ void check_function(State &state, const FunctionDecl *function) {
     if (is_nvl_wp(type))
         report(state.diagnostics(), function->getLocation(), Diag::WeakPlace);
     else if (is_nvl(type))
-        report(state.diagnostics(), function->getLocation(), Diag::Return) << function;
+        report(state.diagnostics(), function->getLocation(), Diag::Return)
+            << function << without_qualifier(state, function->getFunctionTypeLoc().getReturnLoc());
     else if (nvm_only_member(type))
         report_only(state, function->getLocation(), type);
 }

@@ -171,7 +171,10 @@ class NvlPragma : public PragmaHandler {
             return;
         }
         if (!has_header(preprocessor)) {
-            report(diagnostics, first.getLocation(), Diag::PragmaHeader);
+            const SourceManager &sources = preprocessor.getSourceManager();
+            SourceLocation start = sources.getLocForStartOfFile(sources.getMainFileID());
+            report(diagnostics, first.getLocation(), Diag::PragmaHeader)
+                << FixItHint::CreateInsertion(start, "#include <nvl.h>\n");
             return;
         }
         std::optional<Clauses> clauses = read_clauses(preprocessor, first.getLocation(), line);

@@ -41,15 +41,18 @@ Diag diag_of(Fault fault) {
 }
 
 void note_member(State &state, const FieldDecl *member) {
-    QualType type = element(member->getType());
-    QualType target = type->getPointeeType();
+    note(state.diagnostics(), member->getLocation(), "member %0 of %1")
+        << member << spelled(state.context, state.context.getRecordType(member->getParent()));
+}
+
+// `int *m` becomes `nvl int *m`; what has more stars needs a decision.
+FixItHint qualified_target(const FieldDecl *member) {
+    QualType target = element(member->getType())->getPointeeType();
     SourceLocation begin = member->getBeginLoc();
-    auto builder = note(state.diagnostics(), member->getLocation(), "member %0 of %1");
-    builder << member << spelled(state.context, state.context.getRecordType(member->getParent()));
-    // `int *m` becomes `nvl int *m`; what has more stars needs a decision.
-    if (!target.isNull() && !is_nvl(target) && !target->isFunctionType() &&
-        !target->isPointerType() && begin.isFileID())
-        builder << FixItHint::CreateInsertion(begin, "nvl ");
+    if (target.isNull() || is_nvl(target) || target->isFunctionType() || target->isVoidType() ||
+        target->isPointerType() || !begin.isFileID())
+        return FixItHint();
+    return FixItHint::CreateInsertion(begin, "nvl ");
 }
 
 class Members {
@@ -65,7 +68,7 @@ class Members {
             Fault fault = fault_of(type);
             if (fault != Fault::None) {
                 report(state.diagnostics(), location, diag_of(fault))
-                    << spelled(state.context, member->getType());
+                    << spelled(state.context, member->getType()) << qualified_target(member);
                 note_member(state, member);
             }
             if (has_nvl_pointer(member->getType()))

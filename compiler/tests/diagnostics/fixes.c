@@ -1,5 +1,6 @@
-// Fixes that an editor can apply.
+// Fixes that an editor can apply, and what comes out of them is right.
 // RUN: not %durumcc -fsyntax-only -fdiagnostics-parseable-fixits %s 2>&1 | %filecheck
+// RUN: sed /fixes.c/d %s > %t.c && not %durumcc -fsyntax-only -Xclang -fixit %t.c && %durumcc -Wall -fsyntax-only %t.c
 #include <nvl.h>
 
 struct list {
@@ -7,9 +8,12 @@ struct list {
     struct list *next;
 };
 // CHECK-DAG: note: member 'next' of 'struct list'
-// CHECK-DAG: fix-it:"{{.*}}fixes.c":{7:5-7:5}:"nvl "
-void f(nvl_heap_t *h, nvl struct list *l) {
+// CHECK-DAG: fix-it:"{{.*}}fixes.c":{8:5-8:5}:"nvl "
+// CHECK-DAG: fix-it:"{{.*}}fixes.c":{[[#@LINE+1]]:1-[[#@LINE+1]]:5}:""
+nvl int number(nvl_heap_t *h, nvl struct list *l, nvl int n) {
+// CHECK-DAG: fix-it:"{{.*}}fixes.c":{[[#@LINE-1]]:51-[[#@LINE-1]]:55}:""
 // CHECK-DAG: fix-it:"{{.*}}fixes.c":{[[#@LINE+1]]:28-[[#@LINE+1]]:34}:"backup"
 #pragma nvl atomic heap(h) bakcup(l->value)
-    l->value = 1;
+    l->value = n;
+    return 0;
 }

@@ -29,3 +29,5 @@ nvl int x;
 void g(nvl int y);
 #endif
 #endif
+// RUN: not %durumcc -c -include-pch %t.pch -o %t.o %s 2>&1 | FileCheck --check-prefix=REFUSED %s
+// REFUSED: [nvl-no-passes]
