@@ -82,7 +82,7 @@ class Reader {
             if (word.size() > 1 && word[0] == '@' && nesting < 16)
                 read_file(word, nesting);
             else if (is_value)
-                is_value = false, read_value(word);
+                read_value(word);
             else if (word.size() > 1 && word[0] == '-' && !only_inputs)
                 read_option(word);
             else
@@ -119,6 +119,7 @@ class Reader {
     }
 
     void read_value(const std::string &word) {
+        is_value = false;
         if (option == "-x")
             language = word;
         if (option == "-Xclang" &&

@@ -55,8 +55,11 @@ int run(const std::string &clang, const std::vector<std::string> &arguments) {
 
 int main(int argc, char **argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
-    Request request = read_arguments(arguments);
     std::string clang = find_clang();
+    // Clang's inner commands, as `-###` prints them, have all options already.
+    if (!arguments.empty() && arguments[0].rfind("-cc1", 0) == 0)
+        return run(clang, arguments);
+    Request request = read_arguments(arguments);
 
     if (request.wants_help)
         return print_help(clang), 0;

@@ -67,20 +67,28 @@ void check_set(State &state, const CallExpr *call) {
 
 void check_library_call(State &state, const CallExpr *call, const FunctionDecl *callee,
                         const Expr *argument) {
-    StringRef name = callee->getName();
-    Memory kind = memory_function(name);
-    if (kind == Memory::No) {
+    switch (memory_function(callee->getName())) {
+    case Memory::No:
         report(state.diagnostics(), argument->getExprLoc(), Diag::Library)
             << callee << spelled(state.context, argument->IgnoreParenImpCasts()->getType());
-        return;
-    }
-    if (kind == Memory::Copy)
+        break;
+    case Memory::Copy:
         check_copy(state, call);
-    if (kind == Memory::Set)
+        break;
+    case Memory::Set:
         check_set(state, call);
-    // The value is the first argument without its qualifier.
-    if (call->getType()->isPointerType() && is_nvl_pointer(call->getArg(0)->getType()) &&
-        !state.discarded.contains(call))
+        break;
+    case Memory::Compare:
+        break;
+    }
+}
+
+// What memcpy and __builtin_assume_aligned return is their first argument, without its qualifier.
+void check_result(State &state, const CallExpr *call, const FunctionDecl *callee) {
+    // The type of the call itself is another one where Clang loses its way
+    // (__builtin_assume_aligned).
+    if (callee->getReturnType()->isPointerType() && !is_nvl_pointer(call->getType()) &&
+        is_nvl_pointer(call->getArg(0)->getType()) && !state.discarded.contains(call))
         report(state.diagnostics(), call->getExprLoc(), Diag::LibraryResult) << callee;
 }
 
@@ -151,13 +159,20 @@ void check_call(State &state, const CallExpr *call) {
     const FunctionDecl *callee = call->getDirectCallee();
     unsigned builtin = callee ? callee->getBuiltinID() : 0;
     if (builtin) {
-        const Builtin::Context &builtins = state.context.BuiltinInfo;
         if (callee->getName().starts_with("__sync_"))
             return check_sync(state, call);
-        if (!builtins.isLibFunction(builtin) && !builtins.isPredefinedLibFunction(builtin))
+        // Clang's own functions take pointers of any kind and look at them only; what they write,
+        // the passes see.
+        const Builtin::Context &builtins = state.context.BuiltinInfo;
+        bool is_library =
+            builtins.isLibFunction(builtin) || builtins.isPredefinedLibFunction(builtin);
+        const Expr *argument = nvl_argument(call);
+        if (argument && is_library)
+            check_library_call(state, call, callee, argument);
+        if (argument)
+            check_result(state, call, callee);
+        if (argument || !is_library)
             return;
-        if (const Expr *argument = nvl_argument(call))
-            return check_library_call(state, call, callee, argument);
     }
     QualType type = call->getCallee()->getType();
     if (type->isPointerType())

@@ -6,8 +6,8 @@
 //   {
 //       struct __nvl_tx __nvl_tx0 __attribute__((__cleanup__(__nvl_tx_end)));
 //       __nvl_tx_begin(&__nvl_tx0, __nvl_backup, 1, __extension__(nvl_heap_t *[]){(h)});
-//       __nvl_tx_range(&__nvl_tx0, __nvl_clobber, &(a)[i], (long long)(n), sizeof((a)[i]));
-//       statement
+//       __nvl_tx_range(&__nvl_tx0, __nvl_clobber, &(a)[i], __extension__(long long)(n),
+//       sizeof((a)[i])); statement
 //   }
 //
 // The cleanup makes every way out of the statement a commit, and makes Clang refuse a jump into it.
@@ -135,7 +135,7 @@ void write_range(Writer &writer, StringRef name, const Segment &segment) {
     writer.text(segment.kind);
     writer.text(", &");
     object();
-    writer.text(", ( long long ) (");
+    writer.text(", __extension__ ( long long ) (");
     if (segment.item.count.empty())
         writer.text("1");
     else

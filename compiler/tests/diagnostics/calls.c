@@ -36,6 +36,9 @@ void library(nvl char *text, char *buffer, nvl struct list *l, struct list *v, n
     (void)memcpy(text, buffer, 3);
     char *lost = memcpy(text, buffer, 3); // expected-error {{the value of 'memcpy' is a pointer that forgot that it leads into NVM [nvl-library-result]}}
     (void)lost;
+    (void)*(int *)__builtin_assume_aligned(n, 8); // expected-error {{[nvl-library-result]}}
+    if (__builtin_add_overflow(*n, 1, n))
+        __builtin_prefetch(__builtin_addressof(*n));
 }
 
 void weak(nvl struct weak *w, nvl struct weak *x, char *buffer) {
