@@ -46,7 +46,8 @@ void mend_member(Sema &sema, FieldDecl *field) {
     QualType type = without_space(context, field->getType());
     QualType element = context.getBaseElementType(type);
     // These are errors of their own, which Clang has reported.
-    if (type->isVariablyModifiedType() || type->isFunctionType() || element->isIncompleteType())
+    if (type->isVariablyModifiedType() || type->isFunctionType() || element->isIncompleteType() ||
+        !nvl::is_sound(element))
         return;
     // Not mended, so that declarations.cpp finds it.
     if (is_weak && !nvl::is_nvl_pointer(element))

@@ -10,6 +10,7 @@
 #include "clang/AST/Decl.h"
 #include "clang/AST/RecordLayout.h"
 #include "llvm/ADT/APSInt.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
@@ -54,8 +55,6 @@ class Text {
         return text;
     }
 
-    const RecordDecl *missing = nullptr;
-
   protected:
     virtual void write_record(const RecordDecl *record, const std::string &outer) = 0;
     virtual void write_enum(const EnumType *type, const std::string &outer) = 0;
@@ -83,10 +82,7 @@ class Text {
             write_type(complex->getElementType(), outer);
             out << ";2]";
         } else if (const auto *record = type->getAs<RecordType>()) {
-            if (const RecordDecl *definition = record->getDecl()->getDefinition())
-                write_record(definition, outer);
-            else
-                missing = record->getDecl();
+            write_record(record->getDecl()->getDefinition(), outer);
         } else if (const auto *enumeration = type->getAs<EnumType>()) {
             write_enum(enumeration, outer);
         } else {
@@ -326,10 +322,31 @@ std::string checked_text(ASTContext &context, QualType type) {
     return Checked(context).write(type);
 }
 
-const RecordDecl *incomplete_target(ASTContext &context, QualType type) {
-    Checked text(context);
-    text.write(type);
-    return text.missing;
+Reach reach(QualType type) {
+    Reach result;
+    llvm::SmallPtrSet<const RecordDecl *, 16> seen;
+    SmallVector<QualType, 16> open{type};
+    while (!open.empty()) {
+        type = element(open.pop_back_val());
+        if (const auto *atomic = type->getAs<AtomicType>())
+            type = atomic->getValueType();
+        if (type->isPointerType()) {
+            open.push_back(type->getPointeeType());
+            continue;
+        }
+        const auto *tag = type->getAs<RecordType>();
+        if (!tag)
+            continue;
+        const RecordDecl *record = tag->getDecl()->getDefinition();
+        if (!record)
+            result.missing = tag->getDecl();
+        else if (!is_sound(type))
+            result.is_sound = false;
+        else if (seen.insert(record).second)
+            for (const FieldDecl *member : record->fields())
+                open.push_back(member->getType());
+    }
+    return result;
 }
 
 uint64_t hash(StringRef text) {

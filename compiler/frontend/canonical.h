@@ -18,7 +18,13 @@ std::string checked_text(clang::ASTContext &context, clang::QualType type);
 // The hash of docs/format/types.md.
 uint64_t hash(llvm::StringRef text);
 
-// A type that is reached from this one and whose definition is missing, or null.
-const clang::RecordDecl *incomplete_target(clang::ASTContext &context, clang::QualType type);
+// Whether there are texts of the type: all that it leads to must be defined, without errors.
+struct Reach {
+    // A type without a definition, or null.
+    const clang::RecordDecl *missing = nullptr;
+    // Clang has reported why not.
+    bool is_sound = true;
+};
+Reach reach(clang::QualType type);
 
 } // namespace nvl

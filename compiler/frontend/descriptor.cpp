@@ -69,17 +69,22 @@ void fill_descriptor(State &state, CallExpr *call) {
         return;
     ASTContext &context = state.context;
     QualType type = named->getArg(0)->IgnoreParenImpCasts()->getType()->getPointeeType();
+    if (type.isNull())
+        return;
     // Messages show what the program wrote, not the macro's `__typeof__`.
     while (isa<TypeOfType>(type.getTypePtr()) || isa<TypeOfExprType>(type.getTypePtr()))
         type = type.getSingleStepDesugaredType(context);
     SourceLocation location = call->getExprLoc();
-    if (type.isNull() || !has_size(context, type)) {
-        report(state.diagnostics(), location, Diag::TypeArgument) << spelled(state.context, type);
+    Reach reached = reach(type);
+    if (!reached.is_sound)
+        return;
+    if (!has_size(context, type)) {
+        report(state.diagnostics(), location, Diag::TypeArgument) << spelled(context, type);
         return;
     }
-    if (const RecordDecl *missing = incomplete_target(context, type)) {
+    if (reached.missing) {
         report(state.diagnostics(), location, Diag::Incomplete)
-            << spelled(state.context, type) << spelled(context, context.getRecordType(missing));
+            << spelled(context, type) << spelled(context, context.getRecordType(reached.missing));
         return;
     }
     call->setArg(index, literal(context, descriptor(context, type), named->getExprLoc()));

@@ -12,6 +12,12 @@
 //
 // The cleanup makes every way out of the statement a commit, and makes Clang refuse a jump into it.
 // Tokens of the program keep their places, so that errors in a clause point into the pragma.
+//
+// The statement cannot be read while the pragma is handled: the lexer of the file is in the middle
+// of its work then, and would be deleted under its own feet at the file's end. So the pragma is
+// replaced by the first lines, and their last semicolon is waited for: when the preprocessor hands
+// it to the parser, nothing is under way, and the statement and its closing brace are put behind
+// it.
 #include "pragma.h"
 
 #include "diagnostics.h"
@@ -50,11 +56,14 @@ class Writer {
 
     void append(ArrayRef<Token> more) { tokens.append(more.begin(), more.end()); }
 
-    void inject() {
+    const Token &last() const { return tokens.back(); }
+
+    // The preprocessor tells its watcher only of tokens that count as new.
+    void inject(bool are_watched = false) {
         auto copy = std::make_unique<Token[]>(tokens.size());
         std::copy(tokens.begin(), tokens.end(), copy.get());
         preprocessor.EnterTokenStream(std::move(copy), tokens.size(),
-                                      /*DisableMacroExpansion=*/true, /*IsReinject=*/true);
+                                      /*DisableMacroExpansion=*/true, !are_watched);
     }
 
   private:
@@ -178,7 +187,12 @@ class NvlPragma : public PragmaHandler {
             return;
         }
         std::optional<Clauses> clauses = read_clauses(preprocessor, first.getLocation(), line);
-        rewrite(preprocessor, introducer.Loc, clauses);
+        if (!clauses)
+            return;
+        if (introducer.Kind == PIK_HashPragma && declares(preprocessor, token.getLocation()))
+            report(diagnostics, first.getLocation(), Diag::PragmaDeclaration);
+        else
+            begin(preprocessor, introducer.Loc, *clauses);
     }
 
   private:
@@ -199,28 +213,62 @@ class NvlPragma : public PragmaHandler {
         writer.inject();
     }
 
-    void rewrite(Preprocessor &preprocessor, SourceLocation location,
-                 const std::optional<Clauses> &clauses) {
-        // Inner pragmas are handled while the statement is read: they take the numbers after this.
+    // Whether a declaration's first word stands behind the pragma's line. Outside of functions
+    // there is nothing else, and there the begin of a block would confuse the parser.
+    static bool declares(Preprocessor &preprocessor, SourceLocation line_end) {
+        const SourceManager &sources = preprocessor.getSourceManager();
+        auto [file, offset] = sources.getDecomposedLoc(sources.getFileLoc(line_end));
+        StringRef text = sources.getBufferData(file);
+        Lexer lexer(sources.getLocForStartOfFile(file), preprocessor.getLangOpts(), text.begin(),
+                    text.begin() + offset, text.end());
+        Token next;
+        lexer.LexFromRawLexer(next);
+        if (next.isNot(tok::raw_identifier))
+            return false;
+        const IdentifierInfo *name = preprocessor.LookUpIdentifierInfo(next);
+        return begins_declaration(next) || name->isStr("nvl") || name->isStr("nvl_wp");
+    }
+
+    void begin(Preprocessor &preprocessor, SourceLocation location, const Clauses &clauses) {
         std::string name = "__nvl_tx" + llvm::utostr(transactions++);
+        Writer writer(preprocessor, location);
+        writer.text("{");
+        write_begin(writer, name, clauses);
+        for (const Segment &segment : clauses.segments)
+            write_range(writer, name, segment);
+        waiting.push_back({writer.last().getLocation(), location});
+        writer.inject(/*are_watched=*/true);
+        if (is_watching)
+            return;
+        is_watching = true;
+        preprocessor.setTokenWatcher([this, &preprocessor](const Token &token) {
+            if (!waiting.empty() && token.getLocation() == waiting.back().semicolon)
+                finish(preprocessor);
+        });
+    }
+
+    // Pragmas in the statement begin and finish while it is read.
+    void finish(Preprocessor &preprocessor) {
+        SourceLocation location = waiting.pop_back_val().pragma;
         Statement statement;
         bool is_whole = read_statement(preprocessor, location, statement);
         Writer writer(preprocessor, location);
-        // Without a transaction the statement is still looked at, for errors of its own.
-        bool is_transaction = is_whole && clauses;
-        if (is_transaction) {
-            writer.text("{");
-            write_begin(writer, name, *clauses);
-            for (const Segment &segment : clauses->segments)
-                write_range(writer, name, segment);
-        }
+        // What is no statement comes behind the block, so that its errors are its own.
+        if (!is_whole)
+            writer.text("}");
         writer.append(statement.tokens);
-        if (is_transaction)
+        if (is_whole)
             writer.text("}");
         writer.append(statement.behind);
         writer.inject();
     }
 
+    struct Waiting {
+        SourceLocation semicolon;
+        SourceLocation pragma;
+    };
+    SmallVector<Waiting, 2> waiting;
+    bool is_watching = false;
     unsigned transactions = 0;
 };
 

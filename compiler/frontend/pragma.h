@@ -34,7 +34,10 @@ struct Clauses {
 std::optional<Clauses> read_clauses(clang::Preprocessor &preprocessor, clang::SourceLocation pragma,
                                     llvm::ArrayRef<clang::Token> line);
 
-// pragma_statement.cpp: takes the next statement from the preprocessor. What was looked at behind
+// pragma_statement.cpp: whether a keyword stands at the beginning of declarations only.
+bool begins_declaration(const clang::Token &token);
+
+// Takes the next statement from the preprocessor. What was looked at behind
 // it is in `behind`. False if an error was reported; then the tokens hold what was read.
 struct Statement {
     Tokens tokens;

@@ -8,7 +8,6 @@
 #include "diagnostics.h"
 
 namespace nvl {
-namespace {
 
 using namespace clang;
 
@@ -50,6 +49,8 @@ bool begins_declaration(const Token &token) {
         return false;
     }
 }
+
+namespace {
 
 bool opens(const Token &token) {
     return token.isOneOf(tok::l_paren, tok::l_square, tok::l_brace);

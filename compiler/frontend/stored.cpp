@@ -60,7 +60,8 @@ class Members {
     Members(State &state, SourceLocation location) : state(state), location(location) {}
 
     void look_at(const RecordDecl *record) {
-        if (record->isInvalidDecl() || !state.looked_at.insert(record).second)
+        if (!is_sound(state.context.getRecordType(record)) ||
+            !state.looked_at.insert(record).second)
             return;
         const ASTRecordLayout &layout = state.context.getASTRecordLayout(record);
         for (const FieldDecl *member : record->fields()) {

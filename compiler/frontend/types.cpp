@@ -69,6 +69,19 @@ const clang::RecordDecl *record_of(clang::QualType type) {
     return record ? record->getDecl()->getDefinition() : nullptr;
 }
 
+bool is_sound(clang::QualType type) {
+    if (!element(type)->isRecordType())
+        return true;
+    const clang::RecordDecl *record = record_of(type);
+    if (!record || record->isInvalidDecl())
+        return false;
+    for (const clang::FieldDecl *field : record->fields())
+        if (field->isInvalidDecl() || element(field->getType())->isIncompleteType() ||
+            !is_sound(field->getType()))
+            return false;
+    return true;
+}
+
 bool has_nvl_pointer(clang::QualType type) {
     type = element(type);
     if (const auto *atomic = type->getAs<clang::AtomicType>())

@@ -42,6 +42,9 @@ std::string spelled(const clang::ASTContext &context, clang::QualType type);
 // The element of arrays of arrays, or the type itself.
 clang::QualType element(clang::QualType type);
 
+// Whether Clang can lay out objects of the type: no member of it, or of a member, had an error.
+bool is_sound(clang::QualType type);
+
 // The struct or union that an object is or consists of, with its definition, or null.
 const clang::RecordDecl *record_of(clang::QualType type);
 

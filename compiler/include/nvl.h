@@ -34,6 +34,11 @@ typedef struct __nvl_heap nvl_heap_t;
 /* Opens a heap. NULL, if it cannot be opened. */
 nvl_heap_t *nvl_open(const char *path);
 
+/* Behind the macros of these names, so that one with too few arguments is an error at once. Clang
+ * would look for a name that resembles it, find a function, and fail when it initializes a pointer
+ * with it. */
+extern const struct __nvl_macro nvl_create, nvl_alloc_nv, nvl_get_root, nvl_set_root;
+
 /* nvl_create(path), nvl_create(path, size), nvl_create(path, size, mode): makes a heap that does
  * not exist yet and opens it. `size`: how many bytes to make room for now; it grows by itself.
  * `mode`: permissions as for open(2), 0600 if it is not given or 0. */
