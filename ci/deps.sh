@@ -40,7 +40,7 @@ compiler /usr/lib/llvm-19/bin/FileCheck llvm-19-tools
 compiler python3                        python3
 compiler ccache                         ccache
 compiler /usr/lib/llvm-19/bin/ld.lld    lld-19
-compiler /var/lib/dpkg/info/libclang-rt-19-dev:amd64.list libclang-rt-19-dev
+compiler /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
 aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
 aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
 aarch64 qemu-aarch64-static             qemu-user-static

@@ -19,6 +19,9 @@
 #error                                                                                             \
     "NVL-C extends C, not C++: compile this file as C, and call it from C++ through functions with plain pointers"
 #endif
+#if __SIZEOF_POINTER__ != 8
+#error "NVL-C needs a 64-bit machine: pointers in a heap have 8 bytes"
+#endif
 
 #include <stddef.h>
 

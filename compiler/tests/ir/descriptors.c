@@ -73,4 +73,10 @@ void f(nvl_heap_t *heap, nvl float (*matrix)[4]) {
     nvl_set_root(heap, matrix);
     // CHECK: struct \22anonymous\22(8,8){0:\22p\22:*1;}\0Astruct \22anonymous.p\22(4,4){0:\22x\22:i32;}
     USE(struct { nvl struct { int x; } *p; });
+    // In each place where an expression may stand, the descriptor is there and the call that names the type is not.
+    // CHECK-NOT: @__nvl_type_of
+    struct b in_list[2] = {[1] = {.a = nvl_alloc_nv(heap, 1, struct a)}};
+    in_list[0] = (struct b){nvl_get_root(heap, struct a)};
+    for (nvl struct a *p = nvl_get_root(heap, struct a); p; p = nvl_alloc_nv(heap, sizeof(*nvl_alloc_nv(heap, 1, int)), struct a))
+        p->back = p ? nvl_alloc_nv(heap, 1, struct a) : ({ nvl_get_root(heap, struct a); });
 }
