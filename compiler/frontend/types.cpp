@@ -2,6 +2,9 @@
 
 #include "clang/AST/Attr.h"
 #include "clang/AST/Decl.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace nvl {
 namespace {
@@ -9,6 +12,25 @@ namespace {
 bool in_space(clang::QualType type, unsigned space) {
     return !type.isNull() && !type->isDependentType() &&
            type.getAddressSpace() == clang::getLangASFromTargetAS(space);
+}
+
+// The first member of a struct, or of one that it has in it, that matches. A struct with an error
+// may contain itself.
+const clang::FieldDecl *find_member(clang::QualType type,
+                                    llvm::function_ref<bool(const clang::FieldDecl *)> matches) {
+    llvm::SmallPtrSet<const clang::RecordDecl *, 8> seen;
+    llvm::SmallVector<const clang::RecordDecl *, 8> open{record_of(type)};
+    while (!open.empty()) {
+        const clang::RecordDecl *record = open.pop_back_val();
+        if (!record || !seen.insert(record).second)
+            continue;
+        for (const clang::FieldDecl *field : record->fields()) {
+            if (matches(field))
+                return field;
+            open.push_back(record_of(field->getType()));
+        }
+    }
+    return nullptr;
 }
 
 // Without the macros and attributes that the qualifiers are written by, with typedefs.
@@ -75,26 +97,23 @@ bool is_sound(clang::QualType type) {
     const clang::RecordDecl *record = record_of(type);
     if (!record || record->isInvalidDecl())
         return false;
-    for (const clang::FieldDecl *field : record->fields())
-        if (field->isInvalidDecl() || element(field->getType())->isIncompleteType() ||
-            !is_sound(field->getType()))
-            return false;
-    return true;
+    return !find_member(type, [](const clang::FieldDecl *field) {
+        clang::QualType own = element(field->getType());
+        const clang::RecordDecl *inner = record_of(own);
+        return field->isInvalidDecl() || own->isIncompleteType() ||
+               (inner && inner->isInvalidDecl());
+    });
 }
 
 bool has_nvl_pointer(clang::QualType type) {
-    type = element(type);
-    if (const auto *atomic = type->getAs<clang::AtomicType>())
-        type = atomic->getValueType();
-    if (is_nvl_pointer(type))
-        return true;
-    const clang::RecordDecl *record = record_of(type);
-    if (!record)
-        return false;
-    for (const clang::FieldDecl *field : record->fields())
-        if (has_nvl_pointer(field->getType()))
-            return true;
-    return false;
+    auto is_pointer = [](clang::QualType type) {
+        type = element(type);
+        const auto *atomic = type->getAs<clang::AtomicType>();
+        return is_nvl_pointer(atomic ? atomic->getValueType() : type);
+    };
+    return is_pointer(type) || find_member(type, [&](const clang::FieldDecl *field) {
+               return is_pointer(field->getType());
+           });
 }
 
 bool is_weak(const clang::FieldDecl *field) {
@@ -112,16 +131,7 @@ bool is_declared_stored(const clang::FieldDecl *field) {
 }
 
 const clang::FieldDecl *nvm_only_member(clang::QualType type) {
-    const clang::RecordDecl *record = record_of(type);
-    if (!record)
-        return nullptr;
-    for (const clang::FieldDecl *field : record->fields()) {
-        if (is_declared_stored(field))
-            return field;
-        if (const clang::FieldDecl *inner = nvm_only_member(field->getType()))
-            return inner;
-    }
-    return nullptr;
+    return find_member(type, is_declared_stored);
 }
 
 } // namespace nvl
