@@ -117,7 +117,7 @@ void check_sync(State &state, const CallExpr *call) {
         return;
     QualType target = target_of(call->getArg(0));
     if (!target.isNull() && is_nvl(target) && target->isPointerType())
-        report(state.diagnostics(), call->getExprLoc(), Diag::Atomic) << "the operand";
+        report(state.diagnostics(), call->getExprLoc(), Diag::Atomic);
 }
 
 void discard(State &state, const Stmt *statement) {
@@ -193,8 +193,8 @@ void check_atomic(State &state, const AtomicExpr *operation) {
         return;
     if (const auto *atomic = target->getAs<AtomicType>())
         target = atomic->getValueType();
-    if (target->isPointerType())
-        report(state.diagnostics(), operation->getExprLoc(), Diag::Atomic) << "the operand";
+    if (target->isPointerType() || has_nvl_pointer(target))
+        report(state.diagnostics(), operation->getExprLoc(), Diag::Atomic);
 }
 
 void check_assembly(State &state, const GCCAsmStmt *assembly) {

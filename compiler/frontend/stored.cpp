@@ -17,8 +17,10 @@ using namespace clang;
 enum class Fault { None, ToVolatile, Void, Atomic };
 
 Fault fault_of(QualType type) {
-    if (const auto *atomic = type->getAs<AtomicType>())
-        return atomic->getValueType()->isAnyPointerType() ? Fault::Atomic : Fault::None;
+    if (const auto *atomic = type->getAs<AtomicType>()) {
+        QualType value = atomic->getValueType();
+        return value->isAnyPointerType() || has_nvl_pointer(value) ? Fault::Atomic : Fault::None;
+    }
     if (type->isBlockPointerType())
         return Fault::ToVolatile;
     if (!type->isPointerType())

@@ -74,6 +74,7 @@ void arguments(int count, ...) {
 void atomics(nvl struct list *l, nvl int *n, nvl struct list *other) {
     __atomic_store_n(&l->next, other, __ATOMIC_SEQ_CST);      // expected-error {{an atomic operation on it would not be counted [nvl-atomic]}}
     (void)__sync_bool_compare_and_swap(&l->next, other, l);   // expected-error {{[nvl-atomic]}}
+    __atomic_store(l, l->next, __ATOMIC_SEQ_CST);             // expected-error {{[nvl-atomic]}}
     (void)__atomic_fetch_add(n, 1, __ATOMIC_SEQ_CST);
     (void)__sync_fetch_and_add(n, 1);
 }

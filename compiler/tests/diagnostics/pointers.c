@@ -52,7 +52,15 @@ nvl struct tight *of_tight; // expected-error {{the pointer 'p' is in a packed s
 struct atomic {
     nvl int *_Atomic p; // expected-note {{member 'p'}}
 };
-nvl struct atomic *of_atomic; // expected-error {{is an atomic pointer: a store to it would not be counted [nvl-atomic-pointer]}}
+nvl struct atomic *of_atomic; // expected-error {{is an atomic pointer, or a struct that has one: a store to it would not be counted [nvl-atomic-pointer]}}
+
+struct has_pointer {
+    nvl int *p;
+};
+struct atomic_struct {
+    _Atomic(struct has_pointer) s; // expected-note {{member 's'}}
+};
+nvl struct atomic_struct *of_atomic_struct; // expected-error {{[nvl-atomic-pointer]}}
 
 union either {
     long number;
