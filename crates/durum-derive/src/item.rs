@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Data, DeriveInput, Error, Expr, GenericParam, Generics, Member, Type, TypeParam,
-    TypeParamBound, WherePredicate,
+    TypeParamBound, Visibility, WherePredicate,
 };
 
 use crate::attributes::{self, Attributes};
@@ -14,6 +14,8 @@ use crate::attributes::{self, Attributes};
 pub struct Item {
     /// Its identifier.
     pub ident: Ident,
+    /// Who sees it.
+    pub visibility: Visibility,
     /// Its parameters and where clause.
     pub generics: Generics,
     /// What `#[durum(...)]` says.
@@ -34,6 +36,8 @@ pub enum Body {
 
 /// A field of a struct or variant.
 pub struct Field {
+    /// Who sees it.
+    pub visibility: Visibility,
     /// Its name or number.
     pub member: Member,
     /// Its type.
@@ -91,6 +95,7 @@ impl Item {
         };
         Ok(Self {
             ident: input.ident,
+            visibility: input.vis,
             generics: input.generics,
             attributes,
             all_attributes: input.attrs,
@@ -190,6 +195,7 @@ impl Field {
             .map(|(member, field)| {
                 attributes::refuse(&field.attrs, errors);
                 Self {
+                    visibility: field.vis,
                     member: generated_member(member),
                     ty: field.ty,
                 }

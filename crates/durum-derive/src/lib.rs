@@ -1,8 +1,8 @@
-//! The derives of durum's typed layer. Programs get them as `durum::typed::{PSafe, Root, PClone}`; this crate is no use alone.
+//! The derives of durum's typed layer. Programs get them as `durum::typed::{PSafe, Root, PClone, Parts}`; this crate is no use alone.
 //!
 //! Reading order: `item` is what a derive stands on, after its `attributes`; `repr` says whether its layout is fixed. `psafe` puts the
 //! first derive together from `layout` (the description; `tagged` for enums), `owners` and `threads`. `pool` finds
-//! the pool that `root` and `pclone` work for.
+//! the pool that `root` and `pclone` work for. `parts` takes references apart.
 //!
 //! Generated code names everything by absolute paths through `::durum::typed::__private`, in a `const _` of its own; what it has to
 //! name itself begins with two underscores. Its `unsafe impl`s stand in code of a macro, so programs may forbid unsafe code.
@@ -11,6 +11,7 @@ mod attributes;
 mod item;
 mod layout;
 mod owners;
+mod parts;
 mod pclone;
 mod pool;
 mod psafe;
@@ -125,6 +126,35 @@ pub fn root(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(PClone, attributes(durum))]
 pub fn pclone(input: TokenStream) -> TokenStream {
     expand(input, pclone::expand)
+}
+
+/// Lets a `Later` of a struct or enum be exchanged for those of its fields.
+///
+/// Makes a type that is named as this one with `Parts` behind: a struct with a `Later` for each field, as visible as the field, or an enum of such cases.
+///
+/// ```
+/// # use durum::typed::*;
+/// # pool!(P);
+/// #[derive(PSafe, Parts)]
+/// #[repr(C, u8)]
+/// enum Item {
+///     Nothing,
+///     Value(u64),
+///     Node(Pbox<Item, P>),
+/// }
+///
+/// /// Changes the value at the end; nothing on the way is logged.
+/// fn set(item: Later<Item>, number: u64) {
+///     match item.parts() {
+///         ItemParts::Nothing => {}
+///         ItemParts::Value(value) => *value.change() = number,
+///         ItemParts::Node(inside) => set(inside.object(), number),
+///     }
+/// }
+/// ```
+#[proc_macro_derive(Parts, attributes(durum))]
+pub fn parts(input: TokenStream) -> TokenStream {
+    expand(input, parts::expand)
 }
 
 type Expand = fn(proc_macro2::TokenStream) -> syn::Result<proc_macro2::TokenStream>;

@@ -72,7 +72,7 @@ fn copy(item: &Item, pool: &TokenStream) -> TokenStream {
 
 fn copies(fields: &[Field], pool: &TokenStream) -> TokenStream {
     let copies = fields.iter().enumerate().map(|(index, field)| {
-        let Field { member, ty } = field;
+        let Field { member, ty, .. } = field;
         let original = binding(index);
         quote!(#member: <#ty as ::durum::typed::__private::PClone<#pool>>::pclone(#original, __journal))
     });

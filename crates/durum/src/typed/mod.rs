@@ -5,7 +5,7 @@
 //! guaranteed and what is not. The names are those of the paper *Corundum: Statically-Enforced Persistent Memory Safety* (ASPLOS'21), Table 1.
 //!
 //! Reading order: `binding` and `open` (pools and types), `journal` and `running` (transactions, the balance of owners), `pbox`, `shared`, `counts` and `count_word` (pointers), `cell`, `refcell`,
-//! `mutex` and `words` (interior mutability), then the collections.
+//! `mutex` and `words` (interior mutability), `later` (exclusive references that log late), then the collections.
 
 mod accounts;
 mod binding;
@@ -15,6 +15,7 @@ mod collections;
 mod count_word;
 mod counts;
 mod journal;
+mod later;
 mod limbo;
 mod log_free;
 mod mutex;
@@ -35,8 +36,9 @@ pub use binding::PoolType;
 pub use cell::PCell;
 pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, hash_map};
 pub(crate) use counts::Tally;
-pub use durum_derive::{PClone, PSafe, Root};
+pub use durum_derive::{PClone, PSafe, Parts, Root};
 pub use journal::Journal;
+pub use later::{Later, Parts};
 pub use log_free::LogFree;
 pub use mutex::{PMutex, PMutexGuard};
 pub use open::{Flags, OpenOptions, RootGuard};
@@ -60,6 +62,7 @@ pub mod __private {
 
     pub use super::binding::{Binding, PoolType};
     pub use super::journal::Journal;
+    pub use super::later::{Later, Parts};
     pub use super::pool_id::PoolId;
     pub use super::psafe::{PClone, PSafe, Root, name_of};
     pub use super::running::Running;

@@ -26,6 +26,7 @@ use rustix::thread::futex;
 use super::binding::PoolType;
 use super::cells::cell;
 use super::journal::Journal;
+use super::later::Later;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::Running;
@@ -217,6 +218,15 @@ impl Drop for Waiting {
         if let Some(waiting) = known.as_mut() {
             waiting.remove(&self.0);
         }
+    }
+}
+
+impl<T: PSafe> PMutexGuard<'_, T> {
+    /// The value, to be changed in parts: announced is what [`Later::change`] is called of, not the whole.
+    #[inline]
+    pub fn later(&mut self) -> Later<'_, T> {
+        // SAFETY: locked by this transaction, and this is its only guard, which is lent.
+        unsafe { Later::of_place(self.value.get(), Some(self.running)) }
     }
 }
 

@@ -17,6 +17,7 @@ use durum_format::types::{Field, Type};
 use super::binding::PoolType;
 use super::cells::cell;
 use super::journal::Journal;
+use super::later::Later;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::{Running, give_up};
@@ -61,6 +62,8 @@ pub struct PRefMut<'a, T: PSafe> {
     value: &'a UnsafeCell<T>,
     running: &'a Running,
     is_open: Cell<bool>,
+    /// Among the cells that were written to, by `later`.
+    is_noted: Cell<bool>,
 }
 
 /// Why a cell could not be borrowed.
@@ -197,6 +200,7 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
             value: &self.value,
             running,
             is_open: Cell::new(false),
+            is_noted: Cell::new(false),
         })
     }
 
@@ -241,6 +245,19 @@ impl<T: PSafe> Drop for PRef<'_, T> {
     fn drop(&mut self) {
         let readers = self.word.load();
         self.word.store(readers - 1);
+    }
+}
+
+impl<T: PSafe> PRefMut<'_, T> {
+    /// The value, to be changed in parts: announced is what [`Later::change`] is called of, not the whole.
+    #[inline]
+    pub fn later(&mut self) -> Later<'_, T> {
+        // What is changed may be anywhere below. A reader who is still there when that is rolled back is a reader of this cell.
+        if !self.is_noted.replace(true) && self.running.holds(self.value.get().addr()) {
+            self.running.note_written(self.word);
+        }
+        // SAFETY: the only borrower, who lends it.
+        unsafe { Later::of_place(self.value.get(), Some(self.running)) }
     }
 }
 

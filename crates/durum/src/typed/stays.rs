@@ -4,8 +4,8 @@
 //! condition that nothing meets, and the compiler says what goes with the condition.
 
 use super::{
-    Counted, Counting, Journal, LogFree, PBTreeMap, PCell, PHashMap, PMutex, PMutexGuard, PRef,
-    PRefCell, PRefMut, PSafe, PVec, PWeak, Pbox, PoolType,
+    Counted, Counting, Journal, Later, LogFree, PBTreeMap, PCell, PHashMap, PMutex, PMutexGuard,
+    PRef, PRefCell, PRefMut, PSafe, PVec, PWeak, Pbox, PoolType,
 };
 
 /// A condition that nothing meets: nobody else can name it, and here it is not implemented.
@@ -53,5 +53,6 @@ stays! {
         ['a, T: PSafe] PRef<'a, T>;
         ['a, T: PSafe] PRefMut<'a, T>;
         ['a, T: PSafe] PMutexGuard<'a, T>;
+        ['a, T: PSafe] Later<'a, T>;
     }
 }

@@ -230,4 +230,45 @@ attacks! {
             Err(durum::Error::Aborted)
         });
     } because "rolled back while what it changed is borrowed"
+
+    fn a_reader_of_what_was_changed_later_and_is_rolled_back(root) {
+        let pocket: Mutex<Option<PRef<'_, Object>>> = Mutex::new(None);
+        let captured = AssertUnwindSafe(&pocket);
+        let root = &*root;
+        let _: durum::Result<()> = P::try_transaction(|j| {
+            let captured = &captured;
+            let mut guard = root.borrow_mut(j);
+            *guard.later().some().ok().unwrap().object().change() = PRefCell::new(2, j);
+            drop(guard);
+            *captured.0.lock().unwrap() = Some(root.borrow());
+            Err(durum::Error::Aborted)
+        });
+    } because "rolled back while what it changed is borrowed"
+
+    fn a_handle_that_was_taken_out_later(root) {
+        let pocket: Mutex<Object> = Mutex::new(None);
+        P::transaction(|j| *pocket.lock().unwrap() = root.borrow_mut(j).later().change().take()).unwrap();
+    } because "carried out of a transaction or forgotten"
+
+    fn a_handle_that_is_overwritten_unseen(root) {
+        P::transaction(|j| {
+            let mut guard = root.borrow_mut(j);
+            std::mem::forget(guard.later().change().replace(Pbox::new(PRefCell::new(2, j), j)));
+        })
+        .unwrap();
+    } because "carried out of a transaction or forgotten"
+
+    fn a_leaked_pointer_that_is_changed_later(root) {
+        struct Kept(#[expect(dead_code, reason = "it is not come to")] Later<'static, PRefCell<u64, P>>);
+        thread_local! {
+            static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+        }
+        let _ = &root;
+        P::transaction(|j| {
+            let leaked: &'static mut Object = Box::leak(Box::new(Some(Pbox::new(PRefCell::new(2, j), j))));
+            let later = Later::from(leaked).some().ok().unwrap().object();
+            KEPT.with(|kept| *kept.borrow_mut() = Some(Kept(later)));
+        })
+        .unwrap();
+    } because "carried out of a transaction or forgotten"
 }

@@ -7,6 +7,7 @@ mod counted;
 mod empty;
 mod forgotten;
 mod garbage;
+mod later;
 mod limits;
 mod processes;
 mod remains;
