@@ -18,7 +18,7 @@ durum::pool!(pub(crate) P);
 /// Entries or children of a node, at most. Below the top it has at least half as many.
 const FANOUT: usize = 8;
 
-#[derive(Default, PSafe, Root)]
+#[derive(Default, PSafe, Root, Parts)]
 #[repr(C)]
 struct Node {
     length: usize,
@@ -28,7 +28,7 @@ struct Node {
     items: [Item; FANOUT],
 }
 
-#[derive(Default, PSafe, Root)]
+#[derive(Default, PSafe, Root, Parts)]
 #[repr(C, u8)]
 enum Item {
     #[default]
@@ -37,10 +37,10 @@ enum Item {
     Node(Pbox<Node, P>),
 }
 
-#[derive(Default, PSafe, Root)]
+#[derive(PSafe, Root)]
 #[repr(C)]
 pub(crate) struct Tree {
-    top: Node,
+    top: Pbox<Node, P>,
     length: usize,
 }
 
@@ -48,29 +48,28 @@ impl Tree {
     /// Puts a value under a key, and gives the one that was there.
     pub(crate) fn insert(&mut self, key: u64, value: u64, j: &Journal<P>) -> Option<u64> {
         if self.top.length == FANOUT {
-            let old = mem::take(&mut self.top);
+            let old = mem::take(&mut *self.top);
             self.top.put(0, old.keys[0], Item::Node(Pbox::new(old, j)));
         }
-        let old = self.top.insert(key, value, j);
+        let old = Node::insert(Later::from(&mut self.top).object(), key, value, j);
         self.length += usize::from(old.is_none());
         old
     }
 
     /// Takes a key out, and gives its value.
     pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
-        let value = self.top.remove(key)?;
+        let value = Node::remove(Later::from(&mut self.top).object(), key)?;
         self.length -= 1;
         if let (1, Item::Node(_)) = (self.top.length, &self.top.items[0]) {
-            let (_, only) = self.top.take(0);
-            if let Item::Node(mut only) = only {
-                mem::swap(&mut self.top, &mut *only);
+            if let (_, Item::Node(only)) = self.top.take(0) {
+                self.top = only;
             }
         }
         Some(value)
     }
 
     pub(crate) fn find(&self, key: u64) -> Option<u64> {
-        let mut node = &self.top;
+        let mut node: &Node = &self.top;
         loop {
             let at = node.position(key).checked_sub(1)?;
             match &node.items[at] {
@@ -89,7 +88,7 @@ impl Tree {
     }
 
     fn clear(&mut self) {
-        self.top = Node::default();
+        *self.top = Node::default();
         self.length = 0;
     }
 
@@ -146,62 +145,72 @@ impl Node {
     }
 
     /// Puts a value below this node, which has room: full nodes are split on the way down.
-    fn insert(&mut self, key: u64, value: u64, j: &Journal<P>) -> Option<u64> {
-        let at = self.position(key);
+    fn insert(mut node: Later<Self>, key: u64, value: u64, j: &Journal<P>) -> Option<u64> {
+        let at = node.position(key);
         let below = at.saturating_sub(1);
-        match &mut self.items[below] {
+        match &node.items[below] {
             Item::Node(child) if child.length == FANOUT => {
-                let upper = child.split(j);
-                self.put(below + 1, upper.keys[0], Item::Node(upper));
-                self.insert(key, value, j)
+                node.reborrow().change().split(below, j);
+                return Self::insert(node, key, value, j);
             }
-            Item::Node(child) => {
-                self.keys[below] = self.keys[below].min(key);
-                child.insert(key, value, j)
-            }
-            Item::Value(old) if self.keys[below] == key => Some(mem::replace(old, value)),
+            Item::Node(_) if key >= node.keys[below] => {}
+            Item::Node(_) => *node.reborrow().parts().keys.at(below).change() = key,
+            Item::Value(_) if key == node.keys[below] => {}
             _ => {
-                self.put(at, key, Item::Value(value));
-                None
+                node.change().put(at, key, Item::Value(value));
+                return None;
             }
+        }
+        match node.parts().items.at(below).parts() {
+            ItemParts::Node(child) => Self::insert(child.object(), key, value, j),
+            ItemParts::Value(old) => Some(mem::replace(old.change(), value)),
+            ItemParts::Nothing => None,
         }
     }
 
-    /// Moves the upper half of a full node into a new one.
-    fn split(&mut self, j: &Journal<P>) -> Pbox<Node, P> {
+    /// Moves the upper half of the full child at `at` into a new one behind it.
+    fn split(&mut self, at: usize, j: &Journal<P>) {
+        let Item::Node(child) = &mut self.items[at] else {
+            return;
+        };
         let mut upper = Node::default();
         for at in 0..FANOUT / 2 {
-            let (key, item) = self.take(FANOUT / 2);
+            let (key, item) = child.take(FANOUT / 2);
             upper.put(at, key, item);
         }
-        Pbox::new(upper, j)
+        self.put(at + 1, upper.keys[0], Item::Node(Pbox::new(upper, j)));
     }
 
-    fn remove(&mut self, key: u64) -> Option<u64> {
-        let at = self.position(key).checked_sub(1)?;
-        let value = match &mut self.items[at] {
-            Item::Node(child) => child.remove(key)?,
-            Item::Value(value) if self.keys[at] == key => {
+    fn remove(mut node: Later<Self>, key: u64) -> Option<u64> {
+        let at = node.position(key).checked_sub(1)?;
+        let is_there = node.keys[at] == key;
+        let value = match node.reborrow().parts().items.at(at).parts() {
+            ItemParts::Node(child) => Self::remove(child.object(), key)?,
+            ItemParts::Value(value) if is_there => {
                 let value = *value;
-                self.take(at);
+                node.change().take(at);
                 return Some(value);
             }
             _ => return None,
         };
-        self.fill(at);
+        if node.is_low(at) {
+            node.change().fill(at);
+        }
         Some(value)
     }
 
-    /// Gives the child at `at`, if it has too few items, one of its neighbour's or all.
+    /// Whether the child at `at` has too few items.
+    fn is_low(&self, at: usize) -> bool {
+        matches!(&self.items[at], Item::Node(child) if child.length < FANOUT / 2)
+    }
+
+    /// Gives the child at `at`, which has too few items, one of its neighbour's or all.
     fn fill(&mut self, at: usize) {
         let left = at.min(self.length.saturating_sub(2));
         let [Item::Node(a), Item::Node(b)] = &mut self.items[left..left + 2] else {
             return;
         };
         let (a, b) = (&mut **a, &mut **b);
-        if a.length.min(b.length) >= FANOUT / 2 {
-            return;
-        }
         if a.length + b.length <= FANOUT {
             while b.length > 0 {
                 let (key, item) = b.take(0);

@@ -34,7 +34,7 @@ enum Item {
 
 #[derive(Default)]
 pub(crate) struct Tree {
-    top: Node,
+    top: Box<Node>,
     length: usize,
 }
 
@@ -42,7 +42,7 @@ impl Tree {
     /// Puts a value under a key, and gives the one that was there.
     pub(crate) fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
         if self.top.length == FANOUT {
-            let old = mem::take(&mut self.top);
+            let old = mem::take(&mut *self.top);
             self.top.put(0, old.keys[0], Item::Node(Box::new(old)));
         }
         let old = self.top.insert(key, value);
@@ -55,16 +55,15 @@ impl Tree {
         let value = self.top.remove(key)?;
         self.length -= 1;
         if let (1, Item::Node(_)) = (self.top.length, &self.top.items[0]) {
-            let (_, only) = self.top.take(0);
-            if let Item::Node(mut only) = only {
-                mem::swap(&mut self.top, &mut *only);
+            if let (_, Item::Node(only)) = self.top.take(0) {
+                self.top = only;
             }
         }
         Some(value)
     }
 
     pub(crate) fn find(&self, key: u64) -> Option<u64> {
-        let mut node = &self.top;
+        let mut node: &Node = &self.top;
         loop {
             let at = node.position(key).checked_sub(1)?;
             match &node.items[at] {
@@ -83,7 +82,7 @@ impl Tree {
     }
 
     fn clear(&mut self) {
-        self.top = Node::default();
+        *self.top = Node::default();
         self.length = 0;
     }
 
@@ -143,59 +142,69 @@ impl Node {
     fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
         let at = self.position(key);
         let below = at.saturating_sub(1);
-        match &mut self.items[below] {
+        match &self.items[below] {
             Item::Node(child) if child.length == FANOUT => {
-                let upper = child.split();
-                self.put(below + 1, upper.keys[0], Item::Node(upper));
-                self.insert(key, value)
+                self.split(below);
+                return self.insert(key, value);
             }
-            Item::Node(child) => {
-                self.keys[below] = self.keys[below].min(key);
-                child.insert(key, value)
-            }
-            Item::Value(old) if self.keys[below] == key => Some(mem::replace(old, value)),
+            Item::Node(_) if key >= self.keys[below] => {}
+            Item::Node(_) => self.keys[below] = key,
+            Item::Value(_) if key == self.keys[below] => {}
             _ => {
                 self.put(at, key, Item::Value(value));
-                None
+                return None;
             }
+        }
+        match &mut self.items[below] {
+            Item::Node(child) => child.insert(key, value),
+            Item::Value(old) => Some(mem::replace(old, value)),
+            Item::Nothing => None,
         }
     }
 
-    /// Moves the upper half of a full node into a new one.
-    fn split(&mut self) -> Box<Node> {
+    /// Moves the upper half of the full child at `at` into a new one behind it.
+    fn split(&mut self, at: usize) {
+        let Item::Node(child) = &mut self.items[at] else {
+            return;
+        };
         let mut upper = Node::default();
         for at in 0..FANOUT / 2 {
-            let (key, item) = self.take(FANOUT / 2);
+            let (key, item) = child.take(FANOUT / 2);
             upper.put(at, key, item);
         }
-        Box::new(upper)
+        self.put(at + 1, upper.keys[0], Item::Node(Box::new(upper)));
     }
 
     fn remove(&mut self, key: u64) -> Option<u64> {
         let at = self.position(key).checked_sub(1)?;
+        let is_there = self.keys[at] == key;
         let value = match &mut self.items[at] {
             Item::Node(child) => child.remove(key)?,
-            Item::Value(value) if self.keys[at] == key => {
+            Item::Value(value) if is_there => {
                 let value = *value;
                 self.take(at);
                 return Some(value);
             }
             _ => return None,
         };
-        self.fill(at);
+        if self.is_low(at) {
+            self.fill(at);
+        }
         Some(value)
     }
 
-    /// Gives the child at `at`, if it has too few items, one of its neighbour's or all.
+    /// Whether the child at `at` has too few items.
+    fn is_low(&self, at: usize) -> bool {
+        matches!(&self.items[at], Item::Node(child) if child.length < FANOUT / 2)
+    }
+
+    /// Gives the child at `at`, which has too few items, one of its neighbour's or all.
     fn fill(&mut self, at: usize) {
         let left = at.min(self.length.saturating_sub(2));
         let [Item::Node(a), Item::Node(b)] = &mut self.items[left..left + 2] else {
             return;
         };
         let (a, b) = (&mut **a, &mut **b);
-        if a.length.min(b.length) >= FANOUT / 2 {
-            return;
-        }
         if a.length + b.length <= FANOUT {
             while b.length > 0 {
                 let (key, item) = b.take(0);

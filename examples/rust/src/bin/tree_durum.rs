@@ -19,7 +19,7 @@ durum::pool!(pub(crate) P);
 
 type Link = Option<Pbox<Node, P>>;
 
-#[derive(PSafe)]
+#[derive(PSafe, Parts)]
 #[repr(C)]
 pub(crate) struct Node {
     pub(crate) key: i64,
@@ -79,14 +79,15 @@ impl Tree {
 
     /// The link that leads to the node with a key, or where it would be.
     fn link(&mut self, key: i64) -> &mut Link {
-        let mut link = &mut self.top;
+        let mut link = Later::from(&mut self.top);
         while link.as_ref().is_some_and(|node| node.key != key) {
-            match link {
-                Some(node) => link = node.side(key),
-                None => break,
+            match link.some() {
+                Ok(node) if key < node.key => link = node.object().parts().less,
+                Ok(node) => link = node.object().parts().greater,
+                Err(link) => return link.change(),
             }
         }
-        link
+        link.change()
     }
 
     pub(crate) fn find(&self, key: i64) -> Option<i64> {
@@ -175,22 +176,13 @@ impl Tree {
     }
 }
 
-impl Node {
-    /// Where keys are that are less, or those that are greater.
-    fn side(&mut self, key: i64) -> &mut Link {
-        if key < self.key {
-            &mut self.less
-        } else {
-            &mut self.greater
-        }
-    }
-}
-
 /// Takes the node with the smallest key out of a subtree.
-fn take_first(mut link: &mut Link) -> Link {
+fn take_first(link: &mut Link) -> Link {
+    let mut link = Later::from(link);
     while link.as_ref()?.less.is_some() {
-        link = &mut link.as_mut()?.less;
+        link = link.some().ok()?.object().parts().less;
     }
+    let link = link.change();
     let mut first = link.take()?;
     *link = first.greater.take();
     Some(first)
