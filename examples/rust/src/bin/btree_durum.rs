@@ -60,10 +60,10 @@ impl Tree {
     pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
         let value = Node::remove(Later::from(&mut self.top).object(), key)?;
         self.length -= 1;
-        if let (1, Item::Node(_)) = (self.top.length, &self.top.items[0]) {
-            if let (_, Item::Node(only)) = self.top.take(0) {
-                self.top = only;
-            }
+        if let (1, Item::Node(_)) = (self.top.length, &self.top.items[0])
+            && let (_, Item::Node(only)) = self.top.take(0)
+        {
+            self.top = only;
         }
         Some(value)
     }
