@@ -353,7 +353,7 @@ fn an_insertion_logs_a_link_and_no_node() {
     // That of a tree of one node.
     let shallow = cost(|j| insert(tree.borrow_mut(j).later(), 40, 1, j));
     let early = cost(|j| {
-        fn place<'a>(mut link: &'a mut Link<P>, key: u64) -> &'a mut Link<P> {
+        fn place(mut link: &mut Link<P>, key: u64) -> &mut Link<P> {
             while let Some(node) = link {
                 link = if key < node.key {
                     &mut node.less
