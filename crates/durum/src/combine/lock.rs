@@ -52,7 +52,11 @@ impl Readers {
 
     #[inline]
     fn of(&self, number: usize) -> &Counter {
-        let (block, at) = Self::place(number);
+        // Of the first block without arithmetic.
+        let (block, at) = match number < FIRST_STRIPES {
+            true => (0, number),
+            false => Self::place(number),
+        };
         let mut counters = self.blocks[block].load(Ordering::SeqCst);
         if counters.is_null() {
             counters = self.make(block);
@@ -113,6 +117,10 @@ impl Drop for Readers {
     }
 }
 
+/// Where a reader that is inside is counted.
+#[derive(Debug)]
+pub(crate) struct Place<'l>(&'l Counter);
+
 /// The lock. Writers are one at a time by other means: they lead ([`Announcements`](super::announce::Announcements)).
 #[derive(Debug)]
 pub(crate) struct ReadersWriter {
@@ -138,11 +146,12 @@ impl ReadersWriter {
 
     /// Enters as a reader, by the thread's number. A thread that is inside does not enter again.
     #[inline]
-    pub(crate) fn enter(&self, number: usize) {
+    pub(crate) fn enter(&self, number: usize) -> Place<'_> {
         let counter = self.readers.of(number);
         if !self.try_enter(counter) {
             self.wait_and_enter(counter);
         }
+        Place(counter)
     }
 
     #[inline]
@@ -188,9 +197,9 @@ impl ReadersWriter {
 
     /// Leaves as a reader.
     #[inline]
-    pub(crate) fn leave(&self, number: usize) {
+    pub(crate) fn leave(&self, place: Place<'_>) {
         // Release among the rest: the writer that finds 0 comes after all that was read here.
-        self.readers.of(number).fetch_sub(1, Ordering::SeqCst);
+        place.0.fetch_sub(1, Ordering::SeqCst);
         order();
         if self.writing.load(Ordering::SeqCst) != 0 {
             self.wake();

@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use announce::{Announcement, Announcements};
-use lock::ReadersWriter;
+use lock::{Place, ReadersWriter};
 use round::{Job, Lead, Writing};
 use thread::Inside;
 
@@ -249,11 +249,10 @@ impl Pool {
             });
         }
         pool.way_in()?;
-        let number = thread::number();
-        pool.combine.lock.enter(number);
+        let place = pool.combine.lock.enter(thread::number());
         thread::enter(pool.key, Inside::Reads);
         Ok(Reading {
-            entered: Some((pool, number)),
+            entered: Some((pool, place)),
             _one_thread: PhantomData,
         })
     }
@@ -293,17 +292,17 @@ impl Pool {
 /// A read that is open until this is dropped, on the thread that began it.
 #[derive(Debug)]
 pub struct Reading<'p> {
-    /// The thread's number when it entered; `None` if it was inside already.
-    entered: Option<(&'p PoolInner, usize)>,
+    /// `None` if the thread was inside already.
+    entered: Option<(&'p PoolInner, Place<'p>)>,
     _one_thread: PhantomData<*mut ()>,
 }
 
 impl Drop for Reading<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some((pool, number)) = self.entered {
+        if let Some((pool, place)) = self.entered.take() {
             thread::leave(pool.key);
-            pool.combine.lock.leave(number);
+            pool.combine.lock.leave(place);
         }
     }
 }

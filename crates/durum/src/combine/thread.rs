@@ -35,8 +35,11 @@ thread_local! {
     });
     /// The number in `LEASE`, plus one; 0 before it was asked for. Const and without destructor, so cheap.
     static NUMBER: Cell<usize> = const { Cell::new(0) };
-    /// Pools by key, the innermost last.
-    static INSIDE: RefCell<Vec<(u64, Inside)>> = const { RefCell::new(Vec::new()) };
+    /// The pool that the thread is inside of, by key. Mostly it is one at most.
+    static INSIDE: Cell<Option<(u64, Inside)>> = const { Cell::new(None) };
+    /// Others, and how many those are.
+    static INSIDE_MORE: RefCell<Vec<(u64, Inside)>> = const { RefCell::new(Vec::new()) };
+    static MORE_LEN: Cell<usize> = const { Cell::new(0) };
 }
 
 /// This thread's number.
@@ -56,13 +59,22 @@ fn lease() -> usize {
     number
 }
 
-/// How this thread is inside the pool. A thread that is ending is inside of nothing that it entered before.
+/// How this thread is inside the pool. A thread that is ending has left all that it entered beside another one.
+#[inline]
 pub(super) fn inside(pool: u64) -> Option<Inside> {
-    INSIDE
-        .try_with(|inside| {
-            let inside = inside.borrow();
-            inside
-                .iter()
+    match INSIDE.get() {
+        Some((key, how)) if key == pool => Some(how),
+        _ if MORE_LEN.get() == 0 => None,
+        _ => inside_more(pool),
+    }
+}
+
+#[cold]
+fn inside_more(pool: u64) -> Option<Inside> {
+    INSIDE_MORE
+        .try_with(|more| {
+            let more = more.borrow();
+            more.iter()
                 .find(|(key, _)| *key == pool)
                 .map(|(_, how)| *how)
         })
@@ -70,23 +82,57 @@ pub(super) fn inside(pool: u64) -> Option<Inside> {
 }
 
 /// The thread enters a pool that it is not inside of.
+#[inline]
 pub(super) fn enter(pool: u64, how: Inside) {
-    let _ = INSIDE.try_with(|inside| inside.borrow_mut().push((pool, how)));
+    if INSIDE.get().is_none() {
+        INSIDE.set(Some((pool, how)));
+        return;
+    }
+    change_more(|more| more.push((pool, how)));
 }
 
 /// The thread leaves the pool.
+#[inline]
 pub(super) fn leave(pool: u64) {
-    let _ = INSIDE.try_with(|inside| {
-        let mut inside = inside.borrow_mut();
-        if let Some(at) = inside.iter().rposition(|(key, _)| *key == pool) {
-            inside.remove(at);
-        }
+    if INSIDE.get().is_some_and(|(key, _)| key == pool) {
+        INSIDE.set(None);
+        return;
+    }
+    change_more(|more| more.retain(|(key, _)| *key != pool));
+}
+
+#[cold]
+fn change_more(change: impl FnOnce(&mut Vec<(u64, Inside)>)) {
+    let _ = INSIDE_MORE.try_with(|more| {
+        let mut more = more.borrow_mut();
+        change(&mut more);
+        MORE_LEN.set(more.len());
     });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pools_are_left_in_any_order() {
+        for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3], [1, 3, 2]] {
+            for pool in 1..4 {
+                assert_eq!(inside(pool), None);
+                enter(pool, Inside::Reads);
+            }
+            let mut left = Vec::new();
+            for pool in order {
+                leave(pool);
+                left.push(pool);
+                let expected = |pool| (!left.contains(&pool)).then_some(Inside::Reads);
+                assert!((1..4).all(|pool| inside(pool) == expected(pool)));
+            }
+            enter(4, Inside::Updates);
+            assert_eq!(inside(4), Some(Inside::Updates));
+            leave(4);
+        }
+    }
 
     #[test]
     fn a_number_goes_to_the_next_thread_when_its_thread_ends() {

@@ -56,10 +56,10 @@ fn guarded() -> Arc<Guarded> {
 }
 
 fn read(guarded: &Guarded, number: usize) -> usize {
-    guarded.lock.enter(number);
+    let place = guarded.lock.enter(number);
     // SAFETY: inside as a reader.
     let value = guarded.value.with(|value| unsafe { *value });
-    guarded.lock.leave(number);
+    guarded.lock.leave(place);
     value
 }
 
