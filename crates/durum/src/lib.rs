@@ -73,7 +73,7 @@ pub use error::{Error, ErrorKind, Result};
 #[doc(hidden)]
 pub use gate::{can_fence_all, fence_all};
 pub use pages::PageTracking;
-pub use pool::{Pool, PoolOptions, Usage};
+pub use pool::{Extent, Pool, PoolOptions, Usage};
 pub use rawlog::{RawEntry, RawLog};
 pub use store::{Store, StoreOptions};
 pub use tx::{Announce, Durability, Transaction, Tx};

@@ -652,6 +652,34 @@ impl Pool {
         puddle.pool_key == self.inner.key && puddle.holds(address, len)
     }
 
+    /// The object of this pool whose bytes hold the address, which may point into its middle: allocated, or allocated by a transaction that runs. `None` where
+    /// there is none.
+    ///
+    /// Takes some nanoseconds for objects of up to 256 bytes; for larger ones a lock of their puddle, for a moment.
+    ///
+    /// # Errors
+    /// `Poisoned`, `DamagedHeap` when a puddle is read for the first time.
+    ///
+    /// # Safety
+    /// The caller knows that the object, if there is one, is not freed meanwhile.
+    pub unsafe fn object_at(&self, address: *const u8) -> Result<Option<Extent>> {
+        let address = address.addr();
+        let Some(puddle) = puddle_at(address) else {
+            return Ok(None);
+        };
+        // SAFETY: puddles live while their store is open, which the pool keeps open.
+        let puddle = unsafe { puddle.as_ref() };
+        if puddle.pool_key != self.inner.key || !puddle.holds(address, 1) {
+            return Ok(None);
+        }
+        let heap = self.inner.heap_of(puddle)?;
+        Ok(heap.object_at(puddle, address).map(|found| Extent {
+            start: std::ptr::with_exposed_provenance_mut(found.address),
+            len: found.len,
+            type_id: found.type_id,
+        }))
+    }
+
     /// Fetches to the caches what [`Tx::free`](crate::Tx::free) of this object will look at. For a program that knows early what it is going to free: it waits
     /// for each of these places otherwise, for one after the other.
     ///
@@ -727,6 +755,18 @@ impl Pool {
         }
         Ok(usage)
     }
+}
+
+/// Where an object lies ([`Pool::object_at`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extent {
+    /// Its first byte, which [`Tx::free`](crate::Tx::free) wants.
+    pub start: *mut u8,
+    /// Bytes from there on that are its own: as many as were asked for, or a few more.
+    pub len: usize,
+    /// The id of its type; 0: none.
+    pub type_id: u64,
 }
 
 /// The room in a pool.

@@ -474,6 +474,14 @@ impl Store {
         self.inner.recovery.as_ref()
     }
 
+    /// The descriptor's text (docs/format/types.md) of a type that is registered with the store, by its id.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn type_text(&self, id: u64) -> Result<Option<String>> {
+        Ok(self.inner.service.type_text(id)?)
+    }
+
     /// The pools of the store, by name.
     ///
     /// # Errors

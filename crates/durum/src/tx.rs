@@ -441,6 +441,47 @@ impl Tx {
         Ok(())
     }
 
+    /// Announces that `[target, target + len)` shall be durable with the transaction as it is when that commits, whatever of it is durable by now: for memory to
+    /// which the program has stored without any transaction, because nothing durable led there.
+    ///
+    /// After a crash before that it holds what it held durably, or what it holds now. An abort leaves it as it is, or brings back what it holds now: whoever needs that
+    /// names it to [`Tx::volatile_bytes`], too. Bytes that this transaction has announced before stay as they were announced. Costs no fence on a Shadow pool, and that of a
+    /// [`Pool::persist`] on others.
+    ///
+    /// # Safety
+    /// As for [`Tx::add_bytes`].
+    ///
+    /// # Errors
+    /// As for [`Tx::add_bytes`].
+    pub unsafe fn add_contents(&self, target: *const u8, len: usize) -> Result<()> {
+        record::api("tx.add");
+        if len == 0 {
+            return Ok(());
+        }
+        let address = target.expose_provenance();
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        if !state.sets.is_empty() && state.set_index.overlaps(address, len) {
+            return Err(Error::PendingSet { address, len });
+        }
+        let puddle = state.touch(self, address, len)?;
+        self.touched.set(true);
+        // SAFETY: as in `touch`.
+        let puddle = unsafe { puddle.as_ref() };
+        let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
+            return Err(Error::NoTransaction);
+        };
+        if pool.keeps_lines {
+            // What has no old contents counts as changed, like a fresh object.
+            state.announced.insert(address, len);
+            return Ok(());
+        }
+        // These compare with what was announced, which is to be what is durable.
+        pool.engine.persist(state, &pool, puddle, address, len)?;
+        self.add_range(state, address, len, Announce::Backup)?;
+        Ok(())
+    }
+
     /// Defers a store: `*target` becomes `value` when the transaction commits, and not before.
     ///
     /// Durable when the commit returns. Costs no fence of its own. Reading `*target` in the transaction gives the old value.

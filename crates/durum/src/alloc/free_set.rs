@@ -1,4 +1,4 @@
-//! A set of small integers that finds its smallest member in a handful of steps.
+//! A set of small integers that finds its smallest member, or the last one up to a number, in a handful of steps.
 //!
 //! 64-way tree of bitmaps: a bit of level n+1 says that the word below it is not zero. A puddle of 1 GiB has 4 M
 //! granules and needs four levels.
@@ -81,6 +81,28 @@ impl FreeSet {
         }
         Some(position)
     }
+
+    /// The largest member that is not above `bound`.
+    pub(super) fn last_up_to(&self, bound: usize) -> Option<usize> {
+        let mut position = bound;
+        for (height, level) in self.levels.iter().enumerate() {
+            // At the lowest level `bound` itself counts; further up its word was looked through already.
+            let keep = match height {
+                0 => !0 >> (63 - position % 64),
+                _ => (1u64 << (position % 64)) - 1,
+            };
+            let word = level.get(position / 64).copied().unwrap_or(0) & keep;
+            if word != 0 {
+                let mut found = position / 64 * 64 + 63 - word.leading_zeros() as usize;
+                for level in self.levels[..height].iter().rev() {
+                    found = found * 64 + 63 - level[found].leading_zeros() as usize;
+                }
+                return Some(found);
+            }
+            position /= 64;
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +129,9 @@ mod tests {
                     assert!(!set.remove(member));
                 }
                 assert_eq!(set.first(), model.first().copied());
+                let upto = (state >> 13) as usize % bound;
+                let last = model.range(..=upto).next_back().copied();
+                assert_eq!(set.last_up_to(upto), last);
                 assert_eq!(set.len(), model.len());
             }
         }

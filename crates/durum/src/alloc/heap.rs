@@ -12,6 +12,7 @@ use durum_format::puddle::{self, PuddleHeader};
 use rustc_hash::FxHashMap;
 
 use super::buddy::Buddy;
+use super::free_set::FreeSet;
 use super::slab::{Class, Slab};
 use crate::contention;
 use crate::error::{Error, Result};
@@ -36,10 +37,29 @@ struct Inner {
     buddy: Buddy,
     /// Object extents by their first position, allocated or reserved.
     objects: FxHashMap<u32, ObjectExtent>,
+    /// These positions in order: which object an address lies in.
+    starts: FreeSet,
     /// By address of the extent.
     slabs: FxHashMap<usize, Arc<Slab>>,
     /// Being given back: nothing is placed here any more.
     closed: bool,
+}
+
+impl Inner {
+    fn insert(&mut self, position: usize, object: ObjectExtent) {
+        if self.objects.insert(position as u32, object).is_none() {
+            self.starts.insert(position);
+        }
+    }
+}
+
+/// An object that an address lies in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) address: usize,
+    /// Bytes from there on that are the object's own.
+    pub(crate) len: usize,
+    pub(crate) type_id: u64,
 }
 
 /// Who may take what in a puddle. Positions count granules from the puddle's start.
@@ -131,6 +151,7 @@ impl PuddleHeap {
         let mut inner = Inner {
             buddy: Buddy::new(total),
             objects: FxHashMap::default(),
+            starts: FreeSet::new(total),
             slabs: FxHashMap::default(),
             closed: false,
         };
@@ -158,7 +179,7 @@ impl PuddleHeap {
                         data_offset: data_offset as u32,
                         live: true,
                     };
-                    inner.objects.insert(position as u32, object);
+                    inner.insert(position, object);
                 }
                 ExtentKind::Slab { .. } => {
                     let Some(header) = extent.slab() else {
@@ -281,7 +302,7 @@ impl PuddleHeap {
             data_offset: data_offset as u32,
             live: true,
         };
-        inner.objects.insert(position as u32, object);
+        inner.insert(position, object);
         self.occupied.fetch_add(1, Ordering::Relaxed);
         Some(position)
     }
@@ -304,7 +325,7 @@ impl PuddleHeap {
             data_offset: data_offset as u32,
             live: true,
         };
-        inner.objects.insert(first as u32, object);
+        inner.insert(first, object);
         // Once for the object, once for ever: see `load`.
         self.occupied.fetch_add(2, Ordering::Relaxed);
         self.awaits_root.store(false, Ordering::Relaxed);
@@ -360,6 +381,7 @@ impl PuddleHeap {
     pub(super) fn release_object(&self, puddle: &Puddle, position: usize) {
         let mut inner = self.lock();
         if let Some(object) = inner.objects.remove(&(position as u32)) {
+            inner.starts.remove(position);
             let start = puddle.address + position * GRANULE_SIZE;
             puddle.note_freed(start..start + object.granules as usize * GRANULE_SIZE);
             self.give_back(&mut inner, position, object.granules as usize);
@@ -399,6 +421,44 @@ impl PuddleHeap {
         // that is allocated, or passes an invalid address, for which a slab that goes away in this moment is the caller's
         // race to answer for.
         unsafe { page.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The object, allocated or reserved, whose bytes hold this address.
+    pub(crate) fn object_at(&self, puddle: &Puddle, address: usize) -> Option<Found> {
+        if let Some(slab) = self.slab_at(puddle, address) {
+            let (address, len) = slab.element_holding(address)?;
+            return Some(Found {
+                address,
+                len,
+                type_id: slab.class.type_id,
+            });
+        }
+        let (start, data_offset) = {
+            let inner = self.lock();
+            let granule = (address - puddle.address) / GRANULE_SIZE;
+            let position = inner.starts.last_up_to(granule)?;
+            let extent = inner.objects.get(&(position as u32))?;
+            let start = puddle.address + position * GRANULE_SIZE;
+            (start, extent.data_offset as usize)
+        };
+        // SAFETY: the header of an extent that is there, in the mapped puddle.
+        let words = guarded(|| unsafe {
+            (puddle
+                .at(start - puddle.address)
+                .as_ptr()
+                .cast::<[u64; 2]>())
+            .read()
+        });
+        let header = extent::parse(words).ok()?;
+        let ExtentKind::Object { size, .. } = header.kind else {
+            return None;
+        };
+        let found = Found {
+            address: start + data_offset,
+            len: size as usize,
+            type_id: header.type_id,
+        };
+        (address >= found.address && address - found.address < found.len).then_some(found)
     }
 
     /// Whether the line at `address` holds the header of a slab that no commit has made durable. The caller keeps slabs from going away.

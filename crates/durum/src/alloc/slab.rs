@@ -120,6 +120,20 @@ impl Slab {
             .then_some((offset / size) as usize)
     }
 
+    /// Address and size of the element that an address lies in, if it is allocated or reserved.
+    pub(super) fn element_holding(&self, address: usize) -> Option<(usize, usize)> {
+        let offset = address.checked_sub(self.address + self.geometry.data_offset as usize)?;
+        // As in `index_of`.
+        let (offset, size) = (u32::try_from(offset).ok()?, self.class.element_size as u32);
+        let index = (offset / size) as usize;
+        if index as u64 >= self.geometry.capacity {
+            return None;
+        }
+        let (word, mask) = bit(index);
+        let is_busy = self.words[word].busy.load(Ordering::Relaxed) & mask != 0;
+        is_busy.then(|| (self.element_address(index), size as usize))
+    }
+
     /// The media bitmap word of an element, and its bit in it.
     pub(crate) fn media_bit(&self, index: usize) -> (usize, u64) {
         let (word, mask) = bit(index);
