@@ -1,0 +1,235 @@
+//! What compiled code calls (docs/nvl-runtime.md). Functions that need a place for their message have a form with `_at` that is told file and line.
+//!
+//! None of them fails: whatever cannot be done ends the program with a message. A panic does, too: these functions do not unwind.
+
+use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
+use std::sync::atomic::Ordering;
+
+use crate::fatal::Location;
+use crate::heap::Heap;
+use crate::store::{Source, Strength};
+use crate::tx::Kind;
+use crate::{alloc, collect, store, tx, types, weak};
+
+/// `struct __nvl_tx` of nvl.h.
+#[derive(Debug)]
+#[repr(C)]
+pub struct TxBlock {
+    state: [*mut c_void; 8],
+}
+
+/// The two forms of a function: without and with file and line.
+macro_rules! located {
+    ($(#[$doc:meta])* $name:ident, $at_name:ident, ($($arg:ident: $ty:ty),*) $(-> $out:ty)?, |$at:ident| $body:expr) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $out)? {
+            let $at = Location::UNKNOWN;
+            $body
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`], told where in the program it is called.")]
+        ///
+        /// # Safety
+        /// As there; `file` is a string that lasts as long as the program.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $at_name($($arg: $ty,)* file: *const c_char, line: c_uint) $(-> $out)? {
+            // SAFETY: as the caller promises.
+            let $at = unsafe { Location::new(file, line) };
+            $body
+        }
+    };
+}
+
+/// Closes a heap; null is allowed.
+///
+/// # Safety
+/// A heap from `nvl_open` or `__nvl_create`; nobody uses it or pointers into it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvl_close(heap: *mut Heap) {
+    if !heap.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { Heap::close(heap) };
+    }
+}
+
+/// Frees what neither the heap nor the program's memory leads to. How many allocations that were.
+///
+/// # Safety
+/// An open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvl_collect(heap: *mut Heap) -> usize {
+    // SAFETY: as the caller promises.
+    collect::collect(unsafe { alloc::of(heap, Location::UNKNOWN) })
+}
+
+/// Whether clauses of transactions lock their segments: 1 from now on, 0 no more. While no transaction is open.
+///
+/// # Safety
+/// An open heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvl_set_concurrent(heap: *mut Heap, concurrent: c_int) {
+    // SAFETY: as the caller promises.
+    let heap = unsafe { alloc::of(heap, Location::UNKNOWN) };
+    heap.is_concurrent.store(concurrent != 0, Ordering::Relaxed);
+}
+
+located! {
+    /// Allocates `count` elements of the type, zeroed.
+    ///
+    /// # Safety
+    /// An open heap; a descriptor that does not change.
+    __nvl_alloc, __nvl_alloc_at, (heap: *mut Heap, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
+    |at| {
+        // SAFETY: as the caller promises.
+        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, at))
+    }
+}
+
+located! {
+    /// The root, or null.
+    ///
+    /// # Safety
+    /// An open heap; a descriptor that does not change.
+    __nvl_get_root, __nvl_get_root_at, (heap: *mut Heap, descriptor: *const c_char) -> *mut c_void,
+    |at| {
+        // SAFETY: as the caller promises.
+        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        std::ptr::with_exposed_provenance_mut(alloc::root(heap, ty, at))
+    }
+}
+
+located! {
+    /// Makes an allocation the root, or none.
+    ///
+    /// # Safety
+    /// An open heap; a descriptor that does not change.
+    __nvl_set_root, __nvl_set_root_at, (heap: *mut Heap, root: *const c_void, descriptor: *const c_char),
+    |at| {
+        // SAFETY: as the caller promises.
+        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        alloc::set_root(heap, root.expose_provenance(), ty, at);
+    }
+}
+
+located! {
+    /// Begins a level of an explicit transaction.
+    ///
+    /// # Safety
+    /// `tx` stays where it is until `__nvl_tx_end`; `heaps` are so many open heaps.
+    __nvl_tx_begin, __nvl_tx_begin_at, (tx: *mut TxBlock, default_kind: c_int, heap_count: c_int, heaps: *const *const Heap),
+    |at| {
+        let frame = 0u8;
+        let heaps = match usize::try_from(heap_count) {
+            Ok(count) if count > 0 && !heaps.is_null() => {
+                // SAFETY: as the caller promises.
+                unsafe { std::slice::from_raw_parts(heaps, count) }
+            }
+            _ => &[],
+        };
+        tx::begin(tx.addr(), (&raw const frame).addr(), Kind::from_c(default_kind, at), heaps, at);
+    }
+}
+
+located! {
+    /// A clause of the innermost level: before its body.
+    ///
+    /// # Safety
+    /// Inside the level of `tx`; no other thread stores to the segment, but for those that lock it.
+    __nvl_tx_range, __nvl_tx_range_at, (_tx: *mut TxBlock, kind: c_int, start: *const c_void, count: c_longlong, size: usize),
+    |at| tx::clause(Kind::from_c(kind, at), start.expose_provenance(), count, size, at)
+}
+
+located! {
+    /// Ends a level; the outermost one commits.
+    ///
+    /// # Safety
+    /// `tx` was begun on this thread.
+    __nvl_tx_end, __nvl_tx_end_at, (tx: *mut TxBlock),
+    |at| tx::end(tx.addr(), at)
+}
+
+/// Rolls back the levels above `depth`: control came back to a place where so many were open, by a jump that left the others.
+#[unsafe(no_mangle)]
+pub extern "C" fn __nvl_tx_unwind(depth: c_int) {
+    tx::unwind(depth);
+}
+
+/// Where this thread's number of open levels is. The same as long as the thread lives.
+#[unsafe(no_mangle)]
+pub extern "C" fn __nvl_tx_depth() -> *const c_int {
+    tx::depth_place()
+}
+
+located! {
+    /// Before a plain store to `len` bytes in a transaction.
+    ///
+    /// # Safety
+    /// The range lies in an open heap; no other thread stores there until the transaction has ended.
+    __nvl_log, __nvl_log_at, (start: *const c_void, len: usize),
+    |at| store::log(start.expose_provenance(), len, at)
+}
+
+located! {
+    /// Stores a strong pointer to a heap.
+    ///
+    /// # Safety
+    /// A slot that the descriptor of its allocation shows; no other thread uses it.
+    __nvl_store_ptr, __nvl_store_ptr_at, (slot: *mut c_void, value: *const c_void),
+    |at| store::pointer(slot.expose_provenance(), value.expose_provenance(), Strength::Strong, at)
+}
+
+located! {
+    /// Stores a weak pointer to a heap.
+    ///
+    /// # Safety
+    /// As for `__nvl_store_ptr`.
+    __nvl_store_weak, __nvl_store_weak_at, (slot: *mut c_void, value: *const c_void),
+    |at| store::pointer(slot.expose_provenance(), value.expose_provenance(), Strength::Weak, at)
+}
+
+located! {
+    /// Loads a weak pointer: a strong one, or null if what it led to was freed.
+    ///
+    /// # Safety
+    /// As for `__nvl_store_ptr`.
+    __nvl_load_weak, __nvl_load_weak_at, (slot: *const c_void) -> *mut c_void,
+    |at| std::ptr::with_exposed_provenance_mut(weak::load(slot.expose_provenance(), at))
+}
+
+located! {
+    /// `memmove` to a heap.
+    ///
+    /// # Safety
+    /// As for `memmove`; pointers lie in the source where the descriptor of the destination's allocation shows them.
+    __nvl_copy, __nvl_copy_at, (destination: *mut c_void, source: *const c_void, len: usize),
+    |at| store::copy(destination.expose_provenance(), Source::Memory(source.expose_provenance()), len, at)
+}
+
+located! {
+    /// `memset` to a heap: where there are pointers, only with 0.
+    ///
+    /// # Safety
+    /// As for `memset`.
+    __nvl_fill, __nvl_fill_at, (destination: *mut c_void, byte: c_int, len: usize),
+    |at| store::copy(destination.expose_provenance(), Source::Byte(byte as u8), len, at)
+}
+
+located! {
+    /// Makes `len` bytes durable as they are, outside of transactions.
+    ///
+    /// # Safety
+    /// The range lies in an open heap; no other thread stores there meanwhile.
+    __nvl_persist, __nvl_persist_at, (start: *const c_void, len: usize),
+    |at| store::persist(start.expose_provenance(), len, at)
+}
+
+located! {
+    /// Ends the program if two pointers lead into different allocations. Null leads nowhere and may be compared.
+    ///
+    /// # Safety
+    /// Nobody closes a heap meanwhile.
+    __nvl_check_same, __nvl_check_same_at, (one: *const c_void, other: *const c_void),
+    |at| store::check_same(one.expose_provenance(), other.expose_provenance(), at)
+}

@@ -1,0 +1,257 @@
+//! Allocations and the root.
+
+use std::sync::atomic::Ordering;
+
+use durum::{Durability, Engine, Result, Tx, persist, service};
+
+use crate::collect;
+use crate::fatal::{Location, OrFatal, fatal};
+use crate::heap::{self, Heap};
+use crate::layout::{FRESH, HEADER, Header, LISTED, field};
+use crate::object::{Object, put, word};
+use crate::pending::Pending;
+use crate::tx::{self, with_running};
+use crate::types::Declared;
+use crate::zero;
+
+/// A larger allocation is durable at once where that saves its way through the log: on Shadow.
+const LARGE: usize = 64 << 10;
+/// What large allocations are filled with.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// `count` elements in a row, zeroed: the address of the first.
+pub(crate) fn allocate(
+    heap: &'static Heap,
+    count: usize,
+    size: usize,
+    ty: &'static Declared,
+    at: Location,
+) -> usize {
+    let bytes = count
+        .checked_mul(size)
+        .and_then(|bytes| bytes.checked_add(ty.info.data));
+    let Some(bytes) = bytes.filter(|_| size == ty.info.size) else {
+        fatal(
+            at,
+            format_args!(
+                "{count} elements of {size} bytes of type {} in heap {heap}",
+                ty.info.name
+            ),
+        );
+    };
+    let made = if tx::is_running() {
+        with_running(|running| {
+            let object = Tx::with_running(|tx| place(tx, heap, count, bytes, ty))?;
+            running.pending.made(heap, object);
+            Ok(object.data())
+        })
+    } else {
+        collect::under_pressure(heap);
+        match alone(heap, count, bytes, ty, at) {
+            Err(error) if is_full(&error) && collect::collect(heap) > 0 => {
+                alone(heap, count, bytes, ty, at)
+            }
+            made => made,
+        }
+    };
+    let doing = format_args!("heap {heap} has no room for {bytes} bytes").to_string();
+    made.or_fatal(at, &doing)
+}
+
+fn is_full(error: &durum::Error) -> bool {
+    matches!(
+        error,
+        durum::Error::Store(
+            service::Error::StorageFull { .. } | service::Error::AddressesExhausted { .. }
+        )
+    )
+}
+
+/// An allocation in a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence.
+fn alone(
+    heap: &'static Heap,
+    count: usize,
+    bytes: usize,
+    ty: &'static Declared,
+    at: Location,
+) -> Result<usize> {
+    let is_filled = bytes >= LARGE && heap.engine() == Engine::Shadow && ty.info.data == HEADER;
+    let durability = match is_filled {
+        true => Durability::Durable,
+        false => Durability::Buffered,
+    };
+    // Until the caller has it, it is on a list whose members a collection frees. So the pointer is where that looks for pointers, before the heap is unlocked.
+    let mut kept = 0;
+    tx::implicit(
+        heap,
+        durability,
+        at,
+        |words, pending: &mut Pending, counts| {
+            let object = match is_filled {
+                true => {
+                    let next = heap.first_listed();
+                    let object = place_filled(words.tx(), heap, next, count, bytes, ty)?;
+                    zero::begin_with(words, heap, counts, object.start, next)?;
+                    heap.fresh.fetch_add(1, Ordering::AcqRel);
+                    object
+                }
+                false => place(words.tx(), heap, count, bytes, ty)?,
+            };
+            if !is_filled {
+                pending.made(heap, object);
+            }
+            // SAFETY: a local.
+            unsafe { (&raw mut kept).write_volatile(object.data()) };
+            Ok(())
+        },
+    )?;
+    // SAFETY: the same.
+    Ok(unsafe { (&raw const kept).read_volatile() })
+}
+
+/// A header of an allocation that nothing leads to.
+fn header(count: usize) -> Header {
+    Header {
+        next: 0,
+        previous: 0,
+        weak: 0,
+        strong: 0,
+        state: FRESH,
+        count: count as u64,
+    }
+}
+
+/// Allocates in the running transaction, with a header.
+fn place(
+    tx: &Tx,
+    heap: &Heap,
+    count: usize,
+    bytes: usize,
+    ty: &'static Declared,
+) -> Result<Object> {
+    let id = heap.pool.ensure_described(&ty.description)?;
+    let start = tx.alloc_bytes(&heap.pool, id, bytes, ty.align)?;
+    // SAFETY: just allocated with that size, so nobody else knows it.
+    unsafe {
+        persist::line::zero(start, bytes);
+        start.cast::<Header>().write(header(count));
+    }
+    Ok(Object {
+        start: start.expose_provenance(),
+        info: ty.info,
+    })
+}
+
+/// Allocates zeros that go where they will stay, without private pages and without the log. Nobody may store there before the transaction has ended, so the header
+/// is on the zero list already: it begins it, before `next`.
+fn place_filled(
+    tx: &Tx,
+    heap: &Heap,
+    next: usize,
+    count: usize,
+    bytes: usize,
+    ty: &'static Declared,
+) -> Result<Object> {
+    let id = heap.pool.ensure_described(&ty.description)?;
+    let header = Header {
+        next: next as u64,
+        state: FRESH | LISTED,
+        ..header(count)
+    };
+    // SAFETY: a plain struct of words, without padding.
+    let head = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER) };
+    let mut parts = vec![head];
+    let mut left = bytes - HEADER;
+    while left > 0 {
+        let len = left.min(ZEROS.len());
+        parts.push(&ZEROS[..len]);
+        left -= len;
+    }
+    // SAFETY: nothing is stored there before the commit.
+    let start = unsafe { tx.alloc_filled(&heap.pool, id, &parts, ty.align)? };
+    Ok(Object {
+        start: start.expose_provenance(),
+        info: ty.info,
+    })
+}
+
+/// The root, if it is of this type.
+pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
+    // SAFETY: the root object; the program keeps threads that change the root apart.
+    let (root, checksum) = unsafe {
+        (
+            word(field!(heap.root, HeapRoot, root)) as usize,
+            word(field!(heap.root, HeapRoot, checksum)),
+        )
+    };
+    if root == 0 {
+        return 0;
+    }
+    if checksum != ty.checksum {
+        let found = heap
+            .object(root, at)
+            .map_or("?", |object| &object.info.name);
+        fatal(
+            at,
+            format_args!(
+                "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set",
+                ty.info.name, ty.checksum
+            ),
+        );
+    }
+    root
+}
+
+/// Makes an allocation the root, or none.
+pub(crate) fn set_root(heap: &'static Heap, root: usize, ty: &Declared, at: Location) {
+    let object = (root != 0).then(|| {
+        heap.object(root, at)
+            .unwrap_or_else(|| crate::store::foreign(heap, root, "the root of", at))
+    });
+    let slot = field!(heap.root, HeapRoot, root);
+    let checksum = field!(heap.root, HeapRoot, checksum);
+    let count = |pending: &mut Pending| {
+        // SAFETY: the root object.
+        let old = unsafe { word(slot) } as usize;
+        if let Some(object) = (old != 0).then(|| heap.object(old, at)).flatten() {
+            pending.count(heap, object, -1);
+        }
+        if let Some(object) = object {
+            pending.count(heap, object, 1);
+        }
+    };
+    if tx::is_running() {
+        with_running(|running| {
+            running.announce(heap, slot, 16, tx::Kind::Backup, at);
+            count(&mut running.pending);
+            // SAFETY: two words of the root object, just announced.
+            unsafe {
+                put(slot, root as u64);
+                put(checksum, ty.checksum);
+            }
+        });
+        return;
+    }
+    let done = tx::implicit(heap, Durability::Durable, at, |words, pending, _| {
+        count(pending);
+        words.write(slot, root as u64)?;
+        words.write(checksum, ty.checksum)
+    });
+    done.or_fatal(at, "setting the root");
+}
+
+/// The heap of a handle.
+///
+/// # Safety
+/// Null, or an open heap.
+pub(crate) unsafe fn of(handle: *const Heap, at: Location) -> &'static Heap {
+    // SAFETY: as the caller promises.
+    let Some(heap) = (unsafe { handle.as_ref() }) else {
+        fatal(
+            at,
+            format_args!("the heap is NULL: nvl_open or nvl_create has failed"),
+        );
+    };
+    debug_assert!(heap::open_heaps().any(|open| std::ptr::eq(open, heap)));
+    heap
+}

@@ -1,0 +1,252 @@
+//! Freeing: allocations that nothing leads to, and what only they lead to, by a list and not by recursion, in transactions of bounded size.
+
+use std::sync::atomic::Ordering;
+
+use durum::{Durability, Result};
+
+use crate::fatal::{Location, OrFatal};
+use crate::heap::{Counts, Heap};
+use crate::layout::{FRESH, HEADER, LISTED, Proxy, field};
+use crate::object::{Object, word};
+use crate::tx;
+use crate::words::Words;
+use crate::zero;
+
+/// So many pointers are taken away in one transaction, and no more allocations freed than that.
+const BATCH: usize = 512;
+
+/// Frees everything on the zero list, and what is left without a pointer by that. No volatile pointer leads into the heap.
+pub(crate) fn everything_listed(heap: &Heap) {
+    loop {
+        let listed = listed(heap);
+        if listed.is_empty() {
+            return;
+        }
+        all(heap, listed, |_| true);
+    }
+}
+
+/// The zero list.
+pub(crate) fn listed(heap: &Heap) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut start = heap.first_listed();
+    while start != 0 {
+        found.push(start);
+        // SAFETY: members of the list are allocations.
+        start = unsafe { word(field!(start, Header, next)) } as usize;
+    }
+    found
+}
+
+/// Frees these members of the zero list, and those that no pointer leads to by that, of which `goes` says so; the others join the list. How many have gone.
+pub(crate) fn all(heap: &Heap, listed: Vec<usize>, goes: impl Fn(usize) -> bool) -> usize {
+    let mut sweep = Sweep {
+        heap,
+        goes,
+        listed,
+        unlisted: Vec::new(),
+        freed: 0,
+    };
+    while let Some(&start) = sweep.listed.last() {
+        let object = heap.object_from(start);
+        let pointers = pointers(object);
+        if pointers > BATCH {
+            sweep.drain(object);
+        }
+        sweep.free_some();
+        // Before anybody else can be given their places.
+        heap.forget_objects();
+    }
+    sweep.freed
+}
+
+fn pointers(object: Object) -> usize {
+    let mut pointers = 0;
+    object
+        .info
+        .pointers(object.count(), 0..object.len(), &mut |_, _| pointers += 1);
+    pointers
+}
+
+struct Sweep<'h, G> {
+    heap: &'h Heap,
+    goes: G,
+    /// On the zero list, to be freed.
+    listed: Vec<usize>,
+    /// To be freed in the running transaction, or put on the list by its end.
+    unlisted: Vec<usize>,
+    freed: usize,
+}
+
+impl<G: Fn(usize) -> bool> Sweep<'_, G> {
+    /// One transaction that frees what is next.
+    fn free_some(&mut self) {
+        let heap = self.heap;
+        let done = tx::implicit(
+            heap,
+            Durability::Buffered,
+            Location::UNKNOWN,
+            |words, _, counts| {
+                let mut left = BATCH;
+                let mut freed = 0;
+                while left > 0 {
+                    let Some(start) = self.unlisted.pop().or_else(|| self.listed.pop()) else {
+                        break;
+                    };
+                    let object = heap.object_from(start);
+                    let pointers = pointers(object);
+                    if pointers > left && freed > 0 {
+                        self.postpone(words, counts, start)?;
+                        break;
+                    }
+                    self.free(words, counts, object)?;
+                    freed += 1;
+                    left = left.saturating_sub(pointers + 1);
+                }
+                while let Some(start) = self.unlisted.pop() {
+                    self.postpone(words, counts, start)?;
+                }
+                self.freed += freed;
+                Ok(())
+            },
+        );
+        done.or_fatal(Location::UNKNOWN, "freeing allocations");
+    }
+
+    /// Leaves it to the next transaction.
+    fn postpone(&mut self, words: &mut Words<'_>, counts: &mut Counts, start: usize) -> Result<()> {
+        // Never in the air between two transactions: after a crash only the list knows it.
+        if words.read(field!(start, Header, state)) & LISTED == 0 {
+            zero::push(words, self.heap, counts, start)?;
+        }
+        self.listed.push(start);
+        Ok(())
+    }
+
+    /// Takes the pointers of a large allocation away, some in each transaction, so that none is larger than a log.
+    fn drain(&mut self, object: Object) {
+        let heap = self.heap;
+        let mut slots = Vec::new();
+        object
+            .info
+            .pointers(object.count(), 0..object.len(), &mut |offset, is_weak| {
+                slots.push((object.data() + offset, is_weak));
+            });
+        for some in slots.chunks(BATCH) {
+            let done = tx::implicit(
+                heap,
+                Durability::Buffered,
+                Location::UNKNOWN,
+                |words, _, counts| {
+                    for &(slot, is_weak) in some {
+                        self.drop_slot(words, counts, slot, is_weak)?;
+                        words.write(slot, 0)?;
+                    }
+                    while let Some(start) = self.unlisted.pop() {
+                        self.postpone(words, counts, start)?;
+                    }
+                    Ok(())
+                },
+            );
+            done.or_fatal(Location::UNKNOWN, "freeing allocations");
+        }
+        // What was found meanwhile went behind it.
+        self.listed.retain(|start| *start != object.start);
+        self.listed.push(object.start);
+    }
+
+    fn free(&mut self, words: &mut Words<'_>, counts: &mut Counts, object: Object) -> Result<()> {
+        let start = object.start;
+        let state = words.read(field!(start, Header, state));
+        if state & LISTED != 0 {
+            zero::remove(words, self.heap, counts, start)?;
+        }
+        let mut result = Ok(());
+        object
+            .info
+            .pointers(object.count(), 0..object.len(), &mut |offset, is_weak| {
+                if result.is_ok() {
+                    result = self.drop_slot(words, counts, object.data() + offset, is_weak);
+                }
+            });
+        result?;
+        tell_proxies(words, start)?;
+        words.forget(start, HEADER);
+        if state & FRESH != 0 {
+            self.heap.fresh.fetch_sub(1, Ordering::AcqRel);
+        }
+        let object = std::ptr::with_exposed_provenance_mut::<u8>(start);
+        // SAFETY: no pointer leads there, as the caller of `all` knows.
+        unsafe { words.tx().free(object) }
+    }
+
+    /// A pointer goes.
+    fn drop_slot(
+        &mut self,
+        words: &mut Words<'_>,
+        counts: &mut Counts,
+        slot: usize,
+        is_weak: bool,
+    ) -> Result<()> {
+        let value = words.read(slot) as usize;
+        if value == 0 {
+            return Ok(());
+        }
+        if is_weak {
+            return drop_weak(words, value);
+        }
+        let Some(target) = self.heap.object(value, Location::UNKNOWN) else {
+            crate::fatal::fatal(
+                Location::UNKNOWN,
+                format_args!(
+                    "heap {}: a pointer to {value:#x} was counted, where nothing is allocated; the heap is damaged",
+                    self.heap
+                ),
+            );
+        };
+        let count = field!(target.start, Header, strong);
+        let left = words.read(count).saturating_sub(1);
+        words.write(count, left)?;
+        if left == 0 {
+            match (self.goes)(target.start) {
+                true => self.unlisted.push(target.start),
+                false => zero::push(words, self.heap, counts, target.start)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A weak pointer goes.
+fn drop_weak(words: &mut Words<'_>, proxy: usize) -> Result<()> {
+    let count = field!(proxy, Proxy, count);
+    let left = words.read(count).saturating_sub(1);
+    if left == 0 && words.read(field!(proxy, Proxy, target)) == 0 {
+        return free_proxy(words, proxy);
+    }
+    words.write(count, left)
+}
+
+/// The allocation goes: weak pointers to it are null from now on.
+fn tell_proxies(words: &mut Words<'_>, start: usize) -> Result<()> {
+    let mut proxy = words.read(field!(start, Header, weak)) as usize;
+    while proxy != 0 {
+        let next = words.read(field!(proxy, Proxy, next)) as usize;
+        match words.read(field!(proxy, Proxy, count)) {
+            0 => free_proxy(words, proxy)?,
+            _ => {
+                words.write(field!(proxy, Proxy, target), 0)?;
+                words.write(field!(proxy, Proxy, next), 0)?;
+            }
+        }
+        proxy = next;
+    }
+    Ok(())
+}
+
+fn free_proxy(words: &mut Words<'_>, proxy: usize) -> Result<()> {
+    words.forget(proxy, size_of::<Proxy>());
+    let proxy = std::ptr::with_exposed_provenance_mut::<Proxy>(proxy);
+    // SAFETY: no weak pointer leads to it, and its allocation does not either.
+    unsafe { words.tx().free(proxy) }
+}

@@ -1,0 +1,364 @@
+//! Heaps: opened, made, closed, and found by an address. A heap is a pool; one with a path of its own is a store with the pool `heap`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, service};
+use rustc_hash::FxHashSet;
+
+use crate::layout::{HeapRoot, VERSION, field};
+use crate::object::{put, word};
+use crate::{free, roots, types};
+
+/// The pool of a store that is one heap.
+const POOL: &str = "heap";
+/// What makes a directory a store.
+const STORE_FILE: &str = "durum.store";
+
+/// Why a heap could not be opened or made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// What the store says.
+    Store(durum::Error),
+    /// What the caller asked for.
+    Argument(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Argument(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<durum::Error> for OpenError {
+    fn from(error: durum::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// How heaps are made and opened. From the environment in programs; tests say it themselves.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct HeapOptions {
+    /// The engine of heaps that are made. Default: `DURUM_NVL_ENGINE` (`shadow`, `hybrid`, `twin`), or Shadow.
+    pub engine: Option<Engine>,
+    /// How their store is made and opened.
+    pub store: StoreOptions,
+}
+
+impl HeapOptions {
+    /// What the environment says.
+    ///
+    /// # Errors
+    /// A name in `DURUM_NVL_ENGINE` that no engine has.
+    pub fn from_environment() -> Result<Self, OpenError> {
+        let engine = match std::env::var("DURUM_NVL_ENGINE") {
+            Ok(name) => Some(Engine::from_name(&name).ok_or_else(|| {
+                OpenError::Argument(format!(
+                    "DURUM_NVL_ENGINE is \"{name}\"; engines are shadow, hybrid and twin"
+                ))
+            })?),
+            Err(_) => None,
+        };
+        Ok(Self {
+            engine,
+            store: StoreOptions::new(),
+        })
+    }
+}
+
+/// An open heap. C programs have a pointer to it, `nvl_heap_t *`.
+#[derive(Debug)]
+pub struct Heap {
+    path: PathBuf,
+    pub(crate) store: Store,
+    pub(crate) pool: Pool,
+    /// The root object.
+    pub(crate) root: usize,
+    /// Held while counts, the zero list and proxies change, from the first word until that is committed.
+    counts: Mutex<Counts>,
+    /// Allocations that are committed and fresh. While there are none nobody has to ask whether one is.
+    pub(crate) fresh: AtomicUsize,
+    /// Grows when allocations come to an end.
+    pub(crate) epoch: AtomicU64,
+    /// Odd while `garbage` counts: weak pointers to what is in there are null.
+    pub(crate) collecting: AtomicU64,
+    /// Headers of the allocations that a collection is about to free.
+    pub(crate) garbage: Mutex<FxHashSet<usize>>,
+    /// One collection at a time.
+    pub(crate) collection: Mutex<()>,
+    /// Segments that clauses name are locked.
+    pub(crate) is_concurrent: AtomicBool,
+}
+
+/// What the lock of a heap's counts protects beside them.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// Length of the zero list.
+    pub(crate) listed: usize,
+    /// Collect when the list is as long.
+    pub(crate) listed_max: usize,
+}
+
+/// A zero list below this length is not worth a collection.
+pub(crate) const LISTED_MIN: usize = 1 << 16;
+
+impl fmt::Display for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.path.display())
+    }
+}
+
+/// Heaps that may be open at a time.
+const HEAPS_MAX: usize = 64;
+static HEAPS: [AtomicPtr<Heap>; HEAPS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; HEAPS_MAX];
+/// No heap is at this index or behind it.
+static HEAPS_END: AtomicUsize = AtomicUsize::new(0);
+
+/// Stores of open heaps, and how many heaps of each are open. Held while heaps are opened and closed.
+static STORES: Mutex<Vec<(PathBuf, Store, usize)>> = Mutex::new(Vec::new());
+
+fn stores() -> MutexGuard<'static, Vec<(PathBuf, Store, usize)>> {
+    STORES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The open heap that an address lies in.
+#[inline]
+pub(crate) fn holding(address: usize) -> Option<&'static Heap> {
+    let at = ptr::without_provenance::<u8>(address);
+    open_heaps().find(|heap| heap.pool.holds(at, 1))
+}
+
+/// The open heaps.
+#[inline]
+pub(crate) fn open_heaps() -> impl Iterator<Item = &'static Heap> {
+    let end = HEAPS_END.load(Ordering::Acquire);
+    HEAPS[..end].iter().filter_map(|heap| {
+        // SAFETY: null or an open heap; who closes it says that nobody uses it any more.
+        unsafe { heap.load(Ordering::Acquire).as_ref() }
+    })
+}
+
+/// Which store and which pool a path names: a store directory itself, or a name in one.
+fn resolve(path: &Path) -> (PathBuf, String) {
+    let is_store = |path: &Path| path.join(STORE_FILE).is_file();
+    match (
+        path.parent(),
+        path.file_name().and_then(|name| name.to_str()),
+    ) {
+        (Some(parent), Some(name)) if !is_store(path) && is_store(parent) => {
+            (parent.to_owned(), name.to_owned())
+        }
+        _ => (path.to_owned(), POOL.to_owned()),
+    }
+}
+
+impl Heap {
+    /// Opens the heap at `path`, after recovery; what nothing leads to is freed.
+    ///
+    /// # Errors
+    /// Why that cannot be done. The heap is as before.
+    pub fn open(path: &Path, options: &HeapOptions) -> Result<*mut Heap, OpenError> {
+        let mut stores = stores();
+        let (store_path, pool_name) = resolve(path);
+        roots::prepare();
+        let store = find_store(&stores, &store_path)
+            .map_or_else(|| Store::open(&store_path, options.store.clone()), Ok)?;
+        let pool = store.open_pool(&pool_name, PoolOptions::new())?;
+        Self::enter(&mut stores, path, store, pool)
+    }
+
+    /// Makes a heap at `path` and opens it, with room for `size` bytes. It exists durably when this returns.
+    ///
+    /// # Errors
+    /// Why that cannot be done, above all that it exists.
+    pub fn create(
+        path: &Path,
+        size: u64,
+        mode: u32,
+        options: &HeapOptions,
+    ) -> Result<*mut Heap, OpenError> {
+        let mut stores = stores();
+        let (store_path, pool_name) = resolve(path);
+        let engine = options.engine.unwrap_or(Engine::Shadow);
+        let pool_options = PoolOptions::new().engine(engine);
+        let known = find_store(&stores, &store_path);
+        let (store, is_new) = match known {
+            Some(store) => (store, false),
+            None => match Store::create(&store_path, options.store.clone()) {
+                Ok(store) => (store, true),
+                // A crash may have left a store without its pool; and a store may get a further heap.
+                Err(durum::Error::Store(service::Error::StoreExists { .. }))
+                    if store_path.join(STORE_FILE).is_file() =>
+                {
+                    (Store::open(&store_path, options.store.clone())?, false)
+                }
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let pool = store.create_pool(&pool_name, pool_options)?;
+        if is_new {
+            restrict(&store_path, mode)?;
+        }
+        if size > 0 {
+            pool.reserve(size)?;
+        }
+        Self::enter(&mut stores, path, store, pool)
+    }
+
+    fn enter(
+        stores: &mut Vec<(PathBuf, Store, usize)>,
+        path: &Path,
+        store: Store,
+        pool: Pool,
+    ) -> Result<*mut Heap, OpenError> {
+        if open_heaps().any(|heap| heap.pool.uuid() == pool.uuid()) {
+            return Err(OpenError::Argument(format!(
+                "the heap \"{}\" is open already in this process: use the handle that the program has",
+                path.display()
+            )));
+        }
+        let Some(slot) = HEAPS
+            .iter()
+            .position(|heap| heap.load(Ordering::Relaxed).is_null())
+        else {
+            return Err(OpenError::Argument(format!(
+                "{HEAPS_MAX} heaps are open, and more cannot be"
+            )));
+        };
+        let root = make_root(&pool)?;
+        let canonical = canonical(&store.info().path);
+        match stores.iter_mut().find(|(known, ..)| *known == canonical) {
+            Some((_, _, heaps)) => *heaps += 1,
+            None => stores.push((canonical, store.clone(), 1)),
+        }
+        let heap = Box::new(Heap {
+            path: path.to_owned(),
+            store,
+            pool,
+            root,
+            counts: Mutex::new(Counts {
+                listed: 0,
+                listed_max: LISTED_MIN,
+            }),
+            fresh: AtomicUsize::new(0),
+            epoch: AtomicU64::new(0),
+            collecting: AtomicU64::new(0),
+            garbage: Mutex::default(),
+            collection: Mutex::new(()),
+            is_concurrent: AtomicBool::new(std::env::var_os("DURUM_NVL_CONCURRENT").is_some()),
+        });
+        // Nothing volatile leads into it yet, so whatever is on the zero list goes.
+        free::everything_listed(&heap);
+        let heap = Box::into_raw(heap);
+        HEAPS[slot].store(heap, Ordering::Release);
+        HEAPS_END.fetch_max(slot + 1, Ordering::AcqRel);
+        Ok(heap)
+    }
+
+    /// Closes a heap: what nothing in it leads to is freed first.
+    ///
+    /// # Safety
+    /// `heap` came from [`Heap::open`] or [`Heap::create`], and nobody uses it or pointers into it any more.
+    pub unsafe fn close(heap: *mut Heap) {
+        let mut stores = stores();
+        // SAFETY: as the caller promises.
+        let heap = unsafe { Box::from_raw(heap) };
+        free::everything_listed(&heap);
+        let address = ptr::from_ref(&*heap).cast_mut();
+        if let Some(slot) = HEAPS
+            .iter()
+            .find(|slot| slot.load(Ordering::Relaxed) == address)
+        {
+            slot.store(ptr::null_mut(), Ordering::Release);
+        }
+        let canonical = canonical(&heap.store.info().path);
+        let store = heap.store.clone();
+        // The pool closes here, and the store with its last heap.
+        drop(heap);
+        let Some(at) = stores.iter().position(|(known, ..)| *known == canonical) else {
+            return;
+        };
+        stores[at].2 -= 1;
+        if stores[at].2 == 0 {
+            drop(stores.swap_remove(at));
+            // What was committed is durable whether or not that can be recorded; the next opener recovers.
+            let _ = store.close();
+        }
+    }
+
+    /// Keeps others from changing counts.
+    pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The engine of the heap.
+    pub(crate) fn engine(&self) -> Engine {
+        self.pool.engine()
+    }
+
+    /// The first allocation of the zero list, or 0.
+    pub(crate) fn first_listed(&self) -> usize {
+        // SAFETY: the root object, which is there as long as the pool is open.
+        unsafe { word(field!(self.root, HeapRoot, zero)) as usize }
+    }
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn find_store(stores: &[(PathBuf, Store, usize)], path: &Path) -> Option<Store> {
+    let path = canonical(path);
+    let known = stores.iter().find(|(known, ..)| *known == path);
+    known.map(|(_, store, _)| store.clone())
+}
+
+/// The root object of the pool, made now if it has none.
+fn make_root(pool: &Pool) -> Result<usize, OpenError> {
+    let id = pool.ensure_described(types::heap_type())?;
+    pool.ensure_described(types::proxy_type())?;
+    let mut root = 0;
+    pool.transaction(|tx| {
+        let is_new = pool.root_type()?.is_none();
+        let object = pool.root_bytes(id, size_of::<HeapRoot>(), 8)?;
+        root = object.expose_provenance();
+        if is_new {
+            // SAFETY: the root object is 32 bytes, and nobody else knows it yet.
+            unsafe {
+                tx.add_bytes(object, size_of::<HeapRoot>(), Default::default())?;
+                put(field!(root, HeapRoot, version), VERSION);
+            }
+        }
+        Ok::<_, durum::Error>(())
+    })?;
+    // SAFETY: as above.
+    match unsafe { word(field!(root, HeapRoot, version)) } {
+        VERSION => Ok(root),
+        other => Err(OpenError::Argument(format!(
+            "the heap has layout {other}, and this version of durum has {VERSION}"
+        ))),
+    }
+}
+
+/// Gives the store directory the permissions of a heap: who may read it may also search it.
+fn restrict(path: &Path, mode: u32) -> Result<(), OpenError> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if mode == 0 { 0o600 } else { mode & 0o777 };
+    let mode = mode | (mode >> 2 & 0o111);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| {
+        OpenError::Argument(format!(
+            "the permissions of \"{}\" cannot be set: {error}",
+            path.display()
+        ))
+    })
+}

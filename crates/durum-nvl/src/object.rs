@@ -1,0 +1,147 @@
+//! Allocations: from any pointer into one to its header.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use crate::fatal::{Location, OrFatal};
+use crate::heap::Heap;
+use crate::layout::{FRESH, field};
+use crate::types::{self, TypeInfo};
+
+/// An allocation of an open heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    /// Where its header is.
+    pub(crate) start: usize,
+    pub(crate) info: &'static TypeInfo,
+}
+
+/// Reads a word of a heap.
+///
+/// # Safety
+/// It lies in an open heap, and nobody stores there at this moment.
+#[inline]
+pub(crate) unsafe fn word(address: usize) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::with_exposed_provenance::<u64>(address).read() }
+}
+
+/// Stores a word that no transaction has to know of.
+///
+/// # Safety
+/// It lies in an open heap, in an object that only this thread knows.
+#[inline]
+pub(crate) unsafe fn put(address: usize, value: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) }
+}
+
+impl Object {
+    /// Where its data begin: what pointers to it mostly hold.
+    #[inline]
+    pub(crate) fn data(&self) -> usize {
+        self.start + self.info.data
+    }
+
+    /// Its elements.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        // SAFETY: a header of a live allocation; the count never changes.
+        unsafe { word(field!(self.start, Header, count)) as usize }
+    }
+
+    /// Bytes of its data.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.count() * self.info.size
+    }
+
+    /// Whether nothing durable has led to it yet.
+    #[inline]
+    pub(crate) fn is_fresh(&self) -> bool {
+        // SAFETY: a header of a live allocation. It stops being fresh when it is linked, and who stores to it at that very moment races with the program's own link.
+        unsafe { word(field!(self.start, Header, state)) & FRESH != 0 }
+    }
+}
+
+/// The allocation that a thread looked at last.
+#[derive(Clone, Copy)]
+struct Recent {
+    heap: *const Heap,
+    epoch: u64,
+    end: usize,
+    object: Object,
+}
+
+thread_local! {
+    static RECENT: Cell<Option<Recent>> = const { Cell::new(None) };
+}
+
+impl Heap {
+    /// The allocation that a pointer leads to: into its data, or right behind them.
+    #[inline]
+    pub(crate) fn object(&self, address: usize, at: Location) -> Option<Object> {
+        if let Some(recent) = RECENT.get()
+            && (recent.object.data()..recent.end).contains(&address)
+            && std::ptr::eq(recent.heap, self)
+            && recent.epoch == self.epoch.load(Ordering::Acquire)
+        {
+            return Some(recent.object);
+        }
+        self.look_up(address, at)
+    }
+
+    #[inline(never)]
+    fn look_up(&self, address: usize, at: Location) -> Option<Object> {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let found = match self.object_over(address, at) {
+            Some(object) if address >= object.data() => {
+                (address <= object.data() + object.len()).then_some(object)
+            }
+            // No pointer leads into a header: this one may lead behind the allocation before it.
+            _ => {
+                let before = self.object_over(address.wrapping_sub(1), at);
+                before.filter(|object| object.data() + object.len() == address)
+            }
+        }?;
+        let recent = Recent {
+            heap: self,
+            epoch,
+            end: found.data() + found.len(),
+            object: found,
+        };
+        RECENT.set(Some(recent));
+        Some(found)
+    }
+
+    /// The allocation whose bytes, header included, hold the address.
+    fn object_over(&self, address: usize, at: Location) -> Option<Object> {
+        let address = std::ptr::without_provenance::<u8>(address);
+        // SAFETY: a pointer that the program has keeps its allocation from being freed.
+        let extent = unsafe { self.pool.object_at(address) };
+        let extent = extent.or_fatal(at, "looking up an allocation")?;
+        let info = types::by_id(&self.store, extent.type_id)?;
+        Some(Object {
+            start: extent.start.addr(),
+            info,
+        })
+    }
+
+    /// The allocation whose header is there.
+    pub(crate) fn object_from(&self, start: usize) -> Object {
+        match self.object_over(start, Location::UNKNOWN) {
+            Some(object) if object.start == start => object,
+            _ => crate::fatal::fatal(
+                Location::UNKNOWN,
+                format_args!(
+                    "heap {self}: no allocation begins at {start:#x}, to which its lists lead; the heap is damaged"
+                ),
+            ),
+        }
+    }
+
+    /// Allocations have come to an end: what threads remember of them does not hold any more.
+    pub(crate) fn forget_objects(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+}

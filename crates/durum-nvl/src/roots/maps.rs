@@ -1,0 +1,240 @@
+//! Looking through the process' memory while no other thread runs. System calls and memory that is there already, nothing else: whoever was stopped may hold any lock.
+
+use std::ffi::CStr;
+use std::ops::Range;
+
+use super::memory::Reserved;
+use crate::heap;
+
+/// Words that are found at most, and at least where the process may not reserve as much.
+const WORDS_MAX: [usize; 2] = [1 << 30, 1 << 24];
+/// The text of /proc/self/maps.
+const TEXT_MAX: usize = 64 << 20;
+/// Larger mappings are tables of sanitizers and the like, with a bit or a byte for each address.
+const MAPPING_MAX: usize = 1 << 40;
+const PAGE: usize = 4096;
+const PAGES_AT_ONCE: usize = 4096;
+/// Bits of a word in /proc/self/pagemap: the page is in memory, or on a swap device.
+const THERE: u64 = 3 << 62;
+
+/// What is looked for and where it is put.
+pub(super) struct Scan {
+    wanted: Range<usize>,
+    words: Reserved<usize>,
+    text: Reserved<u8>,
+    pages: Reserved<u64>,
+    /// Not to be looked through: heaps themselves, where counts tell, and our own memory.
+    left_out: Vec<Range<usize>>,
+}
+
+/// A file that is open for a moment.
+struct File(i32);
+
+impl File {
+    fn open(path: &CStr) -> Option<Self> {
+        // SAFETY: a C string.
+        let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        (file >= 0).then_some(Self(file))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: our own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+impl Scan {
+    /// Reserves what a scan needs.
+    pub(super) fn new(wanted: Range<usize>) -> Option<Self> {
+        let words = WORDS_MAX.iter().find_map(|count| Reserved::new(*count))?;
+        let text = Reserved::new(TEXT_MAX)?;
+        let mut pages = Reserved::new(PAGES_AT_ONCE)?;
+        while pages.push(0) {}
+        let mut left_out: Vec<_> = heap::open_heaps()
+            .map(|heap| {
+                let info = heap.store.info();
+                info.base as usize..(info.base + 2 * info.space_size) as usize
+            })
+            .collect();
+        // A heap that is just being opened is not among those.
+        left_out.extend([wanted.clone(), words.range(), text.range(), pages.range()]);
+        Some(Self {
+            wanted,
+            words,
+            text,
+            pages,
+            left_out,
+        })
+    }
+
+    /// Looks through everything. False if that could not be done.
+    pub(super) fn everything(&mut self) -> bool {
+        let (Some(maps), pagemap) = (
+            File::open(c"/proc/self/maps"),
+            File::open(c"/proc/self/pagemap"),
+        ) else {
+            return false;
+        };
+        let read = |place: *mut u8, room| {
+            // SAFETY: `room` bytes of our own memory.
+            unsafe { libc::read(maps.0, place.cast(), room) }
+        };
+        let Some(text) = self.text.fill(read) else {
+            return false;
+        };
+        // The text stays where it is while the fields beside it change.
+        let (start, len) = (text.as_ptr(), text.len());
+        // SAFETY: written above; nothing changes the text until the next scan.
+        let text = unsafe { std::slice::from_raw_parts(start, len) };
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some(range) = worth_looking(line) else {
+                continue;
+            };
+            if !self.outside(range, pagemap.as_ref(), 0) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Looks through what of the range is not left out, by `left_out` from number `from` on.
+    fn outside(&mut self, range: Range<usize>, pagemap: Option<&File>, from: usize) -> bool {
+        for index in from..self.left_out.len() {
+            let out = self.left_out[index].clone();
+            if out.start < range.end && range.start < out.end {
+                let before = range.start..out.start.clamp(range.start, range.end);
+                let behind = out.end.clamp(range.start, range.end)..range.end;
+                return self.outside(before, pagemap, index + 1)
+                    && self.outside(behind, pagemap, index + 1);
+            }
+        }
+        range.is_empty() || self.mapping(range, pagemap)
+    }
+
+    fn mapping(&mut self, range: Range<usize>, pagemap: Option<&File>) -> bool {
+        if range.len() > MAPPING_MAX {
+            return true;
+        }
+        let Some(pagemap) = pagemap else {
+            return self.memory(range);
+        };
+        let mut start = range.start;
+        while start < range.end {
+            let count = ((range.end - start) / PAGE).clamp(1, PAGES_AT_ONCE);
+            let place = self.pages.as_mut_slice().as_mut_ptr();
+            // SAFETY: so many words of our own memory.
+            let read = unsafe {
+                libc::pread(
+                    pagemap.0,
+                    place.cast(),
+                    count * 8,
+                    (start / PAGE * 8) as i64,
+                )
+            };
+            let known = usize::try_from(read).unwrap_or(0) / 8;
+            for index in 0..count {
+                let is_there = index >= known || self.pages.as_slice()[index] & THERE != 0;
+                let page = start + index * PAGE;
+                if is_there && !self.memory(page..page + PAGE) {
+                    return false;
+                }
+            }
+            start += count * PAGE;
+        }
+        true
+    }
+
+    /// Looks at each word.
+    fn memory(&mut self, range: Range<usize>) -> bool {
+        for address in range.step_by(8) {
+            // SAFETY: mapped and readable, and no other thread runs. What is in it has no type here; volatile, because it belongs to others.
+            let word =
+                unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_volatile() };
+            if self.wanted.contains(&word)
+                && self.words.last() != Some(word)
+                && !self.words.push(word)
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What was found.
+    pub(super) fn into_words(self) -> Reserved<usize> {
+        self.words
+    }
+}
+
+/// The addresses of a line of /proc/self/maps, if the program can have pointers there: private memory that it can write or could once, and anonymous shared memory.
+fn worth_looking(line: &[u8]) -> Option<Range<usize>> {
+    let mut fields = line
+        .split(|byte| *byte == b' ')
+        .filter(|field| !field.is_empty());
+    let (addresses, permissions) = (fields.next()?, fields.next()?);
+    let (_offset, _device, inode) = (fields.next()?, fields.next()?, fields.next()?);
+    let name = fields.next().unwrap_or_default();
+    let is_anonymous = inode == b"0";
+    let is_worth_it = match permissions {
+        // Not the kernel's pages.
+        _ if name.starts_with(b"[v") => false,
+        [b'r', b'w', _, b'p', ..] => true,
+        [b'r', _, _, b'p', ..] => is_anonymous,
+        [b'r', _, _, b's', ..] => name.starts_with(b"/dev/zero"),
+        _ => false,
+    };
+    let dash = addresses.iter().position(|byte| *byte == b'-')?;
+    let (start, end) = (hex(&addresses[..dash])?, hex(&addresses[dash + 1..])?);
+    is_worth_it.then_some(start..end)
+}
+
+fn hex(digits: &[u8]) -> Option<usize> {
+    digits.iter().try_fold(0usize, |number, digit| {
+        let digit = (*digit as char).to_digit(16)?;
+        Some(number << 4 | digit as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let cases: [(&str, bool); 8] = [
+            ("7f00-7f10 rw-p 00000000 00:00 0 ", true),
+            (
+                "7f00-7f10 rw-p 00000000 00:00 0                  [heap]",
+                true,
+            ),
+            (
+                "7f00-7f10 rw-p 00001000 08:01 1234               /usr/lib/x.so",
+                true,
+            ),
+            (
+                "7f00-7f10 r--p 00001000 08:01 1234               /usr/lib/x.so",
+                false,
+            ),
+            ("7f00-7f10 r--p 00000000 00:00 0 ", true),
+            (
+                "7f00-7f10 r--p 00000000 00:00 0                  [vvar]",
+                false,
+            ),
+            (
+                "7f00-7f10 rw-s 00000000 00:05 9                  /dev/dri/card0",
+                false,
+            ),
+            (
+                "7f00-7f10 rw-s 00000000 00:01 9                  /dev/zero (deleted)",
+                true,
+            ),
+        ];
+        for (line, is_worth_it) in cases {
+            let expected = is_worth_it.then_some(0x7f00..0x7f10);
+            assert_eq!(worth_looking(line.as_bytes()), expected, "{line}");
+        }
+        assert_eq!(worth_looking(b""), None);
+    }
+}

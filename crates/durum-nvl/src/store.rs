@@ -1,0 +1,333 @@
+//! Stores of pointers and copies: where counts change.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use durum::{Durability, Tx};
+
+use crate::fatal::{Location, OrFatal, fatal};
+use crate::heap::{self, Heap};
+use crate::object::{Object, put, word};
+use crate::pending::Pending;
+use crate::tx::{self, Kind, with_running};
+use crate::weak;
+use crate::words::Words;
+
+/// What kind of pointer is stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strength {
+    Strong,
+    Weak,
+}
+
+/// The heap that a store goes to.
+fn heap_of(slot: usize, at: Location) -> &'static Heap {
+    heap::holding(slot).unwrap_or_else(|| {
+        fatal(
+            at,
+            format_args!("a store to {slot:#x}, which is in no open heap; it may have been closed"),
+        )
+    })
+}
+
+/// A pointer leads to where it may not: the message says where that is.
+#[cold]
+pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> ! {
+    match heap::holding(target) {
+        Some(other) if !std::ptr::eq(other, heap) => fatal(
+            at,
+            format_args!(
+                "a pointer into heap {other} was to be stored as {what} heap {heap}; pointers from heap to heap are not allowed, because the other one may not be open when it is read"
+            ),
+        ),
+        Some(_) => fatal(
+            at,
+            format_args!(
+                "a pointer to {target:#x} was to be stored as {what} heap {heap}, where nothing is allocated"
+            ),
+        ),
+        None => fatal(
+            at,
+            format_args!(
+                "a pointer to {target:#x}, which is in no open heap, was to be stored as {what} heap {heap}; a heap may have been closed"
+            ),
+        ),
+    }
+}
+
+/// The allocation that a pointer leads to which is stored in `heap`; `None` for null.
+fn target(heap: &Heap, value: usize, at: Location) -> Option<Object> {
+    (value != 0).then(|| {
+        heap.object(value, at)
+            .unwrap_or_else(|| foreign(heap, value, "a pointer in", at))
+    })
+}
+
+/// How durable an implicit transaction has to be that stores to `slot`.
+fn durability(heap: &Heap, slot: usize, at: Location) -> Durability {
+    // What nothing durable leads to cannot be found after a crash; the store is durable with whatever leads there.
+    let is_fresh = heap.fresh.load(Ordering::Acquire) > 0
+        && heap
+            .object(slot, at)
+            .is_some_and(|object| object.is_fresh());
+    match is_fresh {
+        true => Durability::Buffered,
+        false => Durability::Durable,
+    }
+}
+
+/// `*slot = value`, where both are in a heap or `value` is null.
+pub(crate) fn pointer(slot: usize, value: usize, strength: Strength, at: Location) {
+    let heap = heap_of(slot, at);
+    let new = target(heap, value, at);
+    // SAFETY: a slot that the program stores to, so no other thread does.
+    let old = unsafe { word(slot) } as usize;
+    if strength == Strength::Strong && old == value {
+        return;
+    }
+    if tx::is_running() {
+        with_running(|running| {
+            running.announce(heap, slot, 8, Kind::Backup, at);
+            let stored = match strength {
+                Strength::Strong => {
+                    count_strong(heap, &mut running.pending, old, new, at);
+                    value
+                }
+                Strength::Weak => {
+                    let proxied = Tx::with_running(|tx| {
+                        weak::proxy(heap, &mut running.pending, tx, value, new)
+                    });
+                    let proxy = proxied.or_fatal(at, "storing a weak pointer");
+                    weak::count(heap, &mut running.pending, old, proxy);
+                    proxy
+                }
+            };
+            // SAFETY: the slot was just announced.
+            unsafe { put(slot, stored as u64) };
+        });
+        return;
+    }
+    let durability = durability(heap, slot, at);
+    let stored = tx::implicit(heap, durability, at, |words, pending, _| {
+        let stored = match strength {
+            Strength::Strong => {
+                count_strong(heap, pending, old, new, at);
+                value
+            }
+            Strength::Weak => {
+                // The lock is held already.
+                let proxy = weak::proxy_locked(heap, pending, words.tx(), value, new)?;
+                weak::count(heap, pending, old, proxy);
+                proxy
+            }
+        };
+        words.write(slot, stored as u64)
+    });
+    stored.or_fatal(at, "storing a pointer");
+}
+
+fn count_strong(heap: &Heap, pending: &mut Pending, old: usize, new: Option<Object>, at: Location) {
+    if let Some(old) = (old != 0).then(|| heap.object(old, at)).flatten() {
+        pending.count(heap, old, -1);
+    }
+    if let Some(new) = new {
+        pending.count(heap, new, 1);
+    }
+}
+
+/// Where the bytes of a copy come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    /// Memory, in a heap or not.
+    Memory(usize),
+    /// The same byte again and again.
+    Byte(u8),
+}
+
+/// `memmove` and `memset` to a heap: pointers in the destination are counted by the descriptor of its allocation.
+pub(crate) fn copy(destination: usize, source: Source, len: usize, at: Location) {
+    if len == 0 {
+        return;
+    }
+    let heap = heap_of(destination, at);
+    let Some(object) = heap.object(destination, at) else {
+        foreign(heap, destination, "a copy in", at);
+    };
+    let offset = destination - object.data();
+    if offset + len > object.len() {
+        fatal(
+            at,
+            format_args!(
+                "a copy of {len} bytes to offset {offset} of an allocation of type {} in heap {heap}, which has {}",
+                object.info.name,
+                object.len()
+            ),
+        );
+    }
+    let window = offset..offset + len;
+    let has_pointers = object.info.has_pointers();
+    if tx::is_running() {
+        with_running(|running| {
+            let kind = match has_pointers {
+                true => Kind::Backup,
+                false => running.default_kind(),
+            };
+            running.announce(heap, destination, len, kind, at);
+            if has_pointers {
+                count_window(heap, object, window, source, &mut running.pending, at);
+            }
+            // SAFETY: announced, and the program says that it may be copied.
+            unsafe { fill(destination, source, len) };
+        });
+        return;
+    }
+    if !has_pointers {
+        // SAFETY: as above; a plain store, which compiled code makes durable if it wants to.
+        unsafe { fill(destination, source, len) };
+        return;
+    }
+    let durability = durability(heap, destination, at);
+    let copied = tx::implicit(heap, durability, at, |words: &mut Words<'_>, pending, _| {
+        let target = std::ptr::with_exposed_provenance::<u8>(destination);
+        count_window(heap, object, window, source, pending, at);
+        // SAFETY: the program stores there, and no other thread does.
+        unsafe {
+            if object.is_fresh() {
+                // What was stored there before may not be durable, so a comparison would not tell what has to become so. The pointers are in it.
+                words.tx().add_contents(target, len)?;
+            } else {
+                words.tx().add_bytes(target, len, Default::default())?;
+            }
+            fill(destination, source, len);
+        }
+        Ok(())
+    });
+    copied.or_fatal(at, "copying pointers");
+}
+
+/// # Safety
+/// The destination may be stored to, the source read.
+unsafe fn fill(destination: usize, source: Source, len: usize) {
+    let target = std::ptr::with_exposed_provenance_mut::<u8>(destination);
+    // SAFETY: as the caller promises.
+    unsafe {
+        match source {
+            Source::Memory(from) => {
+                std::ptr::copy(std::ptr::with_exposed_provenance::<u8>(from), target, len);
+            }
+            Source::Byte(byte) => target.write_bytes(byte, len),
+        }
+    }
+}
+
+/// Counts what goes and what comes with a copy, before it is made.
+fn count_window(
+    heap: &'static Heap,
+    object: Object,
+    window: Range<usize>,
+    source: Source,
+    pending: &mut Pending,
+    at: Location,
+) {
+    let from = window.start;
+    if let Source::Byte(1..) = source {
+        fatal(
+            at,
+            format_args!(
+                "bytes that are not zero are stored over pointers of an allocation of type {} in heap {heap}",
+                object.info.name
+            ),
+        );
+    }
+    object.info.pointers(object.count(), window.clone(), &mut |offset, is_weak| {
+        if offset < window.start || offset + 8 > window.end {
+            fatal(
+                at,
+                format_args!(
+                    "a copy cuts the pointer at offset {offset} of an allocation of type {} in heap {heap}",
+                    object.info.name
+                ),
+            );
+        }
+        // SAFETY: a slot of the destination, and its bytes in the source.
+        let (old, new) = unsafe {
+            let old = word(object.data() + offset) as usize;
+            let new = match source {
+                Source::Memory(memory) => {
+                    std::ptr::with_exposed_provenance::<usize>(memory + offset - from).read_unaligned()
+                }
+                Source::Byte(byte) => usize::from_ne_bytes([byte; 8]),
+            };
+            (old, new)
+        };
+        if is_weak {
+            weak::count(heap, pending, old, new);
+        } else if old != new {
+            let new = target(heap, new, at);
+            count_strong(heap, pending, old, new, at);
+        }
+    });
+}
+
+/// Before a plain store in a transaction.
+pub(crate) fn log(start: usize, len: usize, at: Location) {
+    if len == 0 || !tx::is_running() {
+        return;
+    }
+    let heap = heap_of(start, at);
+    with_running(|running| running.announce(heap, start, len, running.default_kind(), at));
+}
+
+/// After plain stores outside of transactions.
+pub(crate) fn persist(start: usize, len: usize, at: Location) {
+    if len == 0 {
+        return;
+    }
+    let heap = heap_of(start, at);
+    if heap.fresh.load(Ordering::Acquire) > 0
+        && heap
+            .object(start, at)
+            .is_some_and(|object| object.is_fresh())
+    {
+        // Durable as a whole when something durable leads to it.
+        return;
+    }
+    let start = std::ptr::with_exposed_provenance::<u8>(start);
+    // SAFETY: the program's own memory.
+    let done = unsafe { heap.pool.persist(start, len) };
+    done.or_fatal(at, "making a store durable");
+}
+
+/// Ends the program if two pointers do not lead into the same allocation.
+pub(crate) fn check_same(one: usize, other: usize, at: Location) {
+    if one == other || one == 0 || other == 0 {
+        return;
+    }
+    let find =
+        |address| heap::holding(address).and_then(|heap| Some((heap, heap.object(address, at)?)));
+    let found = (find(one), find(other));
+    if let (Some((one, a)), Some((other, b))) = found
+        && std::ptr::eq(one, other)
+        && a.start == b.start
+    {
+        return;
+    }
+    let tell = |found: Option<(&Heap, Object)>, address: usize| match found {
+        Some((heap, object)) => format!(
+            "offset {} of {} x {} at {:#x} in heap {heap}",
+            address.wrapping_sub(object.data()),
+            object.count(),
+            object.info.name,
+            object.data()
+        ),
+        None => format!("{address:#x}, which is in no allocation of an open heap"),
+    };
+    fatal(
+        at,
+        format_args!(
+            "pointers to different allocations are compared or subtracted: {} and {}",
+            tell(found.0, one),
+            tell(found.1, other)
+        ),
+    )
+}

@@ -1,0 +1,460 @@
+//! Transactions: what `#pragma nvl atomic` becomes, and the implicit ones around a single operation.
+//!
+//! Explicit ones nest, and inner ones become part of the outer one: only the outermost end commits. Counts are settled there ([`crate::pending`]).
+
+use std::cell::{Cell, RefCell};
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use durum::{Announce, Durability, Engine, Result, Tx};
+
+use crate::fatal::{Location, OrFatal, fatal};
+use crate::heap::{self, Counts, Heap};
+use crate::locks::{self, Segment};
+use crate::pending::Pending;
+use crate::words::Words;
+
+/// What a clause says of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The old contents come back unless the transaction commits.
+    Backup,
+    /// The old contents are not needed.
+    Clobber,
+    /// Nothing is stored there.
+    ReadOnly,
+}
+
+impl Kind {
+    /// From the numbers of nvl.h; 0 is what no clause says.
+    pub(crate) fn from_c(number: i32, at: Location) -> Self {
+        match number {
+            0 | 1 => Self::Backup,
+            2 => Self::Clobber,
+            3 => Self::ReadOnly,
+            other => fatal(at, format_args!("{other} is no kind of clause")),
+        }
+    }
+}
+
+/// An open level.
+struct Level {
+    /// The program's `struct __nvl_tx`.
+    block: usize,
+    /// Where the stack was when it began.
+    frame: usize,
+    default: Kind,
+}
+
+/// A clause of the outermost level.
+struct Clause {
+    segment: Segment,
+    kind: Kind,
+}
+
+/// The thread's transaction.
+#[derive(Default)]
+pub(crate) struct Running {
+    levels: Vec<Level>,
+    /// The heap that the outermost level began on.
+    home: Option<&'static Heap>,
+    pub(crate) pending: Pending,
+    /// An inner level was left by a jump: the outermost one cannot commit.
+    is_doomed: bool,
+    /// Of the outermost level, as long as it is the only one.
+    clauses: Vec<Clause>,
+    /// Holds locks under this number.
+    owner: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The thread ends inside a transaction. durum rolls back what it has of it, if that is still there to be asked.
+        if !self.levels.is_empty() {
+            self.abort_to(0);
+        }
+    }
+}
+
+thread_local! {
+    static RUNNING: RefCell<Running> = RefCell::default();
+    /// Levels of explicit transactions. Const and without destructor, so cheap; compiled code reads it.
+    static DEPTH: Cell<i32> = const { Cell::new(0) };
+}
+
+/// Whether an explicit transaction runs on this thread.
+#[inline]
+pub(crate) fn is_running() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Where this thread's depth is.
+pub(crate) fn depth_place() -> *mut i32 {
+    DEPTH.with(Cell::as_ptr)
+}
+
+/// Runs `f` with the thread's transaction.
+pub(crate) fn with_running<R>(f: impl FnOnce(&mut Running) -> R) -> R {
+    // A destructor of a thread-local that comes after ours has no transaction to take part in.
+    let result = RUNNING.try_with(|running| match running.try_borrow_mut() {
+        Ok(mut running) => f(&mut running),
+        Err(_) => fatal(
+            Location::UNKNOWN,
+            format_args!(
+                "a signal handler or a destructor uses a heap inside of an operation on one"
+            ),
+        ),
+    });
+    result.unwrap_or_else(|_| {
+        fatal(
+            Location::UNKNOWN,
+            format_args!("a heap is used by a thread that has ended"),
+        )
+    })
+}
+
+/// Begins a level.
+pub(crate) fn begin(
+    block: usize,
+    frame: usize,
+    default: Kind,
+    heaps: &[*const Heap],
+    at: Location,
+) {
+    with_running(|running| running.begin(block, frame, default, heaps, at));
+}
+
+/// A clause of the innermost level.
+pub(crate) fn clause(kind: Kind, start: usize, count: i64, size: usize, at: Location) {
+    with_running(|running| running.clause(kind, start, count, size, at));
+}
+
+/// Ends a level; the outermost one commits.
+pub(crate) fn end(block: usize, at: Location) {
+    with_running(|running| running.end(block, at));
+}
+
+/// Rolls back the levels above `depth`, which a jump has left.
+pub(crate) fn unwind(depth: i32) {
+    let depth = usize::try_from(depth).unwrap_or(0);
+    with_running(|running| {
+        if running.levels.len() > depth {
+            running.abort_to(depth);
+        }
+    });
+}
+
+impl Running {
+    fn begin(
+        &mut self,
+        block: usize,
+        frame: usize,
+        default: Kind,
+        heaps: &[*const Heap],
+        at: Location,
+    ) {
+        self.forget_left(block, frame);
+        let mut named = heaps.iter().map(|heap| {
+            // SAFETY: null or an open heap, as the program says.
+            unsafe { heap.as_ref() }
+                .unwrap_or_else(|| fatal(at, format_args!("a transaction on a heap that is NULL")))
+        });
+        let Some(first) = named.next() else {
+            fatal(at, format_args!("a transaction without a heap"));
+        };
+        let home = self.home.unwrap_or(first);
+        for heap in named.chain([first]) {
+            if heap.store.info().uuid != home.store.info().uuid {
+                fatal(
+                    at,
+                    format_args!(
+                        "one transaction over the heaps {home} and {heap}, which are two stores; make the second one in the store of the first: nvl_create(\"{}/NAME\")",
+                        home.store.info().path.display()
+                    ),
+                );
+            }
+        }
+        // SAFETY: the levels end in reverse order, and the heap stays open until the outermost one has.
+        let level = unsafe { home.pool.begin() }.or_fatal(at, "beginning a transaction");
+        std::mem::forget(level);
+        self.home = Some(home);
+        if self.levels.is_empty() && self.owner == 0 {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
+            self.owner = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        self.levels.push(Level {
+            block,
+            frame,
+            default,
+        });
+        DEPTH.set(self.levels.len() as i32);
+    }
+
+    /// Rolls back levels that are open and cannot be: a jump has left their frames. (Stacks grow downwards, and a level begins inside those that are open.)
+    fn forget_left(&mut self, block: usize, frame: usize) {
+        let is_left = |level: &Level| level.frame < frame || level.block == block;
+        if let Some(first) = self.levels.iter().position(is_left) {
+            self.abort_to(first);
+        }
+    }
+
+    fn clause(&mut self, kind: Kind, start: usize, count: i64, size: usize, at: Location) {
+        let Ok(count) = usize::try_from(count) else {
+            fatal(at, format_args!("a clause names {count} elements"));
+        };
+        let Some(len) = count.checked_mul(size) else {
+            fatal(
+                at,
+                format_args!("a clause names {count} elements of {size} bytes"),
+            );
+        };
+        if self.levels.is_empty() {
+            fatal(at, format_args!("a clause outside of a transaction"));
+        }
+        if start == 0 || len == 0 {
+            return;
+        }
+        let heap = heap::holding(start).unwrap_or_else(|| {
+            fatal(
+                at,
+                format_args!("a clause names memory at {start:#x}, which is in no open heap"),
+            )
+        });
+        let segment = Segment {
+            range: start..start + len,
+            is_exclusive: kind != Kind::ReadOnly,
+        };
+        match heap.object(start, at) {
+            Some(object) if start + len <= object.data() + object.len() => {}
+            Some(object) => fatal(
+                at,
+                format_args!(
+                    "a clause names {len} bytes, and its allocation of type {} in heap {heap} has {} from there on",
+                    object.info.name,
+                    object.data() + object.len() - start
+                ),
+            ),
+            None => fatal(
+                at,
+                format_args!(
+                    "a clause names memory at {start:#x} in heap {heap}, where nothing is allocated"
+                ),
+            ),
+        }
+        if heap.is_concurrent.load(Ordering::Relaxed) {
+            self.lock(&segment, at);
+        }
+        self.announce_clause(heap, &segment, kind, at);
+        if self.levels.len() == 1 {
+            self.clauses.push(Clause { segment, kind });
+        }
+    }
+
+    /// Locks a segment, waiting for others.
+    fn lock(&mut self, segment: &Segment, at: Location) {
+        if locks::lock(self.owner, segment.clone()).is_ok() {
+            return;
+        }
+        let (1, Some(home)) = (self.levels.len(), self.home) else {
+            fatal(
+                at,
+                format_args!(
+                    "two transactions wait for each other's segments; name this segment in a clause of the outermost transaction, before it has locked others for good"
+                ),
+            );
+        };
+        // The body has not begun, so nothing was changed. Rolled back before others may change what was announced: that puts its bytes back as they are.
+        // SAFETY: the outermost level, begun above.
+        let ended = unsafe { Tx::end_level(false) };
+        ended.or_fatal(at, "beginning a transaction again");
+        locks::unlock(self.owner);
+        let mut wanted: Vec<Segment> = self.clauses.iter().map(|one| one.segment.clone()).collect();
+        wanted.push(segment.clone());
+        locks::lock_all(self.owner, &wanted);
+        // SAFETY: as in `begin`.
+        let level = unsafe { home.pool.begin() }.or_fatal(at, "beginning a transaction again");
+        std::mem::forget(level);
+        let clauses = std::mem::take(&mut self.clauses);
+        for Clause { segment, kind } in &clauses {
+            if let Some(heap) = heap::holding(segment.range.start) {
+                self.announce_clause(heap, segment, *kind, at);
+            }
+        }
+        self.clauses = clauses;
+    }
+
+    fn announce_clause(&self, heap: &'static Heap, segment: &Segment, kind: Kind, at: Location) {
+        if kind != Kind::ReadOnly {
+            let (start, len) = (segment.range.start, segment.range.len());
+            self.announce(heap, start, len, kind, at);
+        }
+    }
+
+    /// What stores without a clause of their own do with old contents.
+    pub(crate) fn default_kind(&self) -> Kind {
+        match self.levels.last() {
+            Some(level) if level.default == Kind::Clobber => Kind::Clobber,
+            // Backup never harms, also where the program has promised not to store.
+            _ => Kind::Backup,
+        }
+    }
+
+    /// Announces that the program is about to store to a range in the explicit transaction.
+    pub(crate) fn announce(
+        &self,
+        heap: &'static Heap,
+        start: usize,
+        len: usize,
+        kind: Kind,
+        at: Location,
+    ) {
+        let doing = "announcing a store in a transaction";
+        let target = std::ptr::with_exposed_provenance_mut::<u8>(start);
+        if heap.fresh.load(Ordering::Acquire) > 0
+            && let Some(object) = heap.object(start, at)
+            && object.is_fresh()
+            && !self.pending.is_new(object)
+        {
+            // What was stored there before may not be durable, so nobody can tell by comparison what has to become so.
+            // SAFETY: the program stores there next, and no other thread does.
+            Tx::with_running(|tx| unsafe {
+                if heap.engine() == Engine::Shadow {
+                    tx.volatile_bytes(target, len);
+                }
+                tx.add_contents(target, len)
+            })
+            .or_fatal(at, doing);
+            return;
+        }
+        // Pointers have to come back with their counts, whatever the clause says.
+        let keeps_old = kind != Kind::Clobber
+            || heap.engine() != Engine::Shadow
+                && heap
+                    .object(start, at)
+                    .is_none_or(|object| object.info.has_pointers());
+        let announce = match keeps_old {
+            true => Announce::Backup,
+            false => Announce::Clobber,
+        };
+        // SAFETY: as above.
+        Tx::with_running(|tx| unsafe { tx.add_bytes(target, len, announce) }).or_fatal(at, doing);
+    }
+
+    fn end(&mut self, block: usize, at: Location) {
+        let Some(level) = self.levels.iter().rposition(|level| level.block == block) else {
+            // Rolled back when a jump left it; the block was entered again by another jump.
+            fatal(at, format_args!("a transaction ends that is not open"));
+        };
+        if level + 1 < self.levels.len() {
+            self.abort_to(level + 1);
+        }
+        if level > 0 {
+            self.levels.pop();
+            DEPTH.set(self.levels.len() as i32);
+            // SAFETY: a level that `begin` began.
+            let ended = unsafe { Tx::end_level(true) };
+            if !self.is_doomed {
+                ended.or_fatal(at, "ending a transaction");
+            }
+            return;
+        }
+        if self.is_doomed {
+            fatal(
+                at,
+                format_args!(
+                    "a transaction cannot commit, because a jump (longjmp) has left one inside it; nothing of it is kept"
+                ),
+            );
+        }
+        self.commit(at).or_fatal(at, "committing a transaction");
+        self.rest(true);
+    }
+
+    /// Settles counts and commits.
+    fn commit(&mut self, at: Location) -> Result<()> {
+        let heaps = self.pending.heaps();
+        // SAFETY: heaps of the running transaction are open.
+        let heaps: Vec<&Heap> = heaps.iter().map(|heap| unsafe { &**heap }).collect();
+        let mut locked: Vec<MutexGuard<'_, Counts>> =
+            heaps.iter().map(|heap| heap.counts()).collect();
+        Tx::with_running(|tx| {
+            for (heap, counts) in heaps.iter().zip(&mut locked) {
+                let mut words = Words::new(tx, heap.engine());
+                self.pending.apply(heap, counts, &mut words, at)?;
+                words.finish()?;
+            }
+            Ok(())
+        })?;
+        // SAFETY: the outermost level, which `begin` began.
+        unsafe { Tx::end_level(true) }
+        // ORDER: only here are the counts unlocked: whoever changes them next builds on what is durable, or comes behind it in the order of commits.
+    }
+
+    /// The outermost level has ended.
+    fn rest(&mut self, has_committed: bool) {
+        self.levels.clear();
+        DEPTH.set(0);
+        self.pending.clear(has_committed);
+        self.is_doomed = false;
+        if !self.clauses.is_empty() || self.owner != 0 {
+            self.clauses.clear();
+            locks::unlock(self.owner);
+        }
+        self.home = None;
+    }
+
+    /// Rolls back the levels from number `depth` on.
+    fn abort_to(&mut self, depth: usize) {
+        while self.levels.len() > depth {
+            self.levels.pop();
+            // Nothing to end: the thread ends, and durum has rolled back already.
+            if Tx::levels() > 0 {
+                // SAFETY: a level that `begin` began. An error poisons the store, which the next operation tells.
+                let _ = unsafe { Tx::end_level(false) };
+            }
+        }
+        if depth == 0 {
+            let made: Vec<_> = self.pending.heaps();
+            for heap in made {
+                // SAFETY: heaps of a transaction that was running a moment ago are open.
+                unsafe { &*heap }.forget_objects();
+            }
+            self.rest(false);
+        } else {
+            self.is_doomed = true;
+            let _ = DEPTH.try_with(|level| level.set(depth as i32));
+        }
+    }
+}
+
+/// Runs `body` as a transaction of its own, outside of explicit ones, with the heap's counts locked.
+pub(crate) fn implicit<R>(
+    heap: &Heap,
+    durability: Durability,
+    at: Location,
+    body: impl FnOnce(&mut Words<'_>, &mut Pending, &mut Counts) -> Result<R>,
+) -> Result<R> {
+    with_running(|running| {
+        // The transaction before the lock: on Twin it waits for a turn that a thread may have which waits for the lock.
+        // SAFETY: ends below, in this function.
+        let transaction = unsafe { heap.pool.begin_with(durability)? };
+        let mut counts = heap.counts();
+        let mut words = Words::new(&transaction, heap.engine());
+        let result = body(&mut words, &mut running.pending, &mut counts).and_then(|value| {
+            let pending = &running.pending;
+            pending.apply(heap, &mut counts, &mut words, at)?;
+            words.finish()?;
+            Ok(value)
+        });
+        let result = match result {
+            Ok(value) => transaction.commit().map(|()| value),
+            Err(error) => {
+                transaction.abort();
+                heap.forget_objects();
+                Err(error)
+            }
+        };
+        running.pending.clear(result.is_ok());
+        result
+    })
+}

@@ -1,0 +1,70 @@
+//! The zero list: allocations that no strong pointer in the heap leads to. Volatile pointers may, so who is on it is freed only by whoever knows better: the
+//! opener, the closer, a collection.
+
+use durum::Result;
+
+use crate::heap::{Counts, Heap};
+use crate::layout::{LISTED, field};
+use crate::words::Words;
+
+/// Puts an allocation on the list.
+pub(crate) fn push(
+    words: &mut Words<'_>,
+    heap: &Heap,
+    counts: &mut Counts,
+    start: usize,
+) -> Result<()> {
+    let first = field!(heap.root, HeapRoot, zero);
+    let next = words.read(first);
+    words.write(field!(start, Header, next), next)?;
+    words.write(field!(start, Header, previous), 0)?;
+    let state = field!(start, Header, state);
+    words.write(state, words.read(state) | LISTED)?;
+    if next != 0 {
+        words.write(field!(next as usize, Header, previous), start as u64)?;
+    }
+    words.write(first, start as u64)?;
+    counts.listed += 1;
+    Ok(())
+}
+
+/// Has the list begin with an allocation whose header says already that it does, before `next`.
+pub(crate) fn begin_with(
+    words: &mut Words<'_>,
+    heap: &Heap,
+    counts: &mut Counts,
+    start: usize,
+    next: usize,
+) -> Result<()> {
+    if next != 0 {
+        words.write(field!(next, Header, previous), start as u64)?;
+    }
+    words.write(field!(heap.root, HeapRoot, zero), start as u64)?;
+    counts.listed += 1;
+    Ok(())
+}
+
+/// Takes it off.
+pub(crate) fn remove(
+    words: &mut Words<'_>,
+    heap: &Heap,
+    counts: &mut Counts,
+    start: usize,
+) -> Result<()> {
+    let next = words.read(field!(start, Header, next));
+    let previous = words.read(field!(start, Header, previous));
+    let before = match previous {
+        0 => field!(heap.root, HeapRoot, zero),
+        previous => field!(previous as usize, Header, next),
+    };
+    words.write(before, next)?;
+    if next != 0 {
+        words.write(field!(next as usize, Header, previous), previous)?;
+    }
+    words.write(field!(start, Header, next), 0)?;
+    words.write(field!(start, Header, previous), 0)?;
+    let state = field!(start, Header, state);
+    words.write(state, words.read(state) & !LISTED)?;
+    counts.listed = counts.listed.saturating_sub(1);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Fences on Shadow, the default engine: what docs/nvl-runtime.md promises.
+
+use std::ptr::null_mut;
+use std::time::Duration;
+
+use durum::Engine;
+
+use crate::support::*;
+
+fn fences(what: impl FnOnce()) -> u64 {
+    let before = durum::thread_counters();
+    what();
+    (durum::thread_counters() - before).fences
+}
+
+/// Without the thread that writes buffered transactions: it would do so on its own.
+fn place() -> Place {
+    let mut options = options(Engine::Shadow);
+    options.store = options.store.buffered_window(Duration::from_secs(1000));
+    Place::with(options)
+}
+
+#[test]
+fn each_operation_costs_a_fence_or_none() {
+    let place = place();
+    let root = place.node(1);
+    place.set_root(root);
+    // The thread's first transactions make logs.
+    place.set_root(null_mut());
+    place.set_root(root);
+    unsafe {
+        let next = &raw mut (*root).next;
+        let mut node = null_mut();
+        assert_eq!(fences(|| node = place.node(2)), 0, "a fresh allocation");
+        assert_eq!(fences(|| (*node).value = 3), 0);
+        assert_eq!(fences(|| store(next, node)), 1, "the store that links it");
+        assert_eq!(fences(|| store(next, node)), 0, "the same again");
+        assert_eq!(fences(|| store(next, null_mut())), 1, "a store of null");
+        let weak = (&raw mut (*root).back).cast();
+        assert_eq!(
+            fences(|| __nvl_store_weak(weak, node.cast())),
+            1,
+            "a weak one"
+        );
+        assert_eq!(fences(|| drop(__nvl_load_weak(weak.cast()))), 0);
+        let other = &raw mut (*root).other;
+        let build = || {
+            // A list is fresh until its head is linked.
+            let mut list = null_mut();
+            for value in 0..10 {
+                let head = place.node(value);
+                store(&raw mut (*head).next, list);
+                list = head;
+            }
+            list
+        };
+        let mut list = null_mut();
+        assert_eq!(fences(|| list = build()), 0, "a list that nothing leads to");
+        assert_eq!(fences(|| store(other, list)), 1, "and its head");
+        let in_one = || {
+            transaction(place.heap, |_| {
+                let made = place.node(5);
+                store(next, made);
+                __nvl_log((&raw const (*root).value).cast(), 8);
+                (*root).value += 1;
+                store(other, made);
+                store(&raw mut (*made).next, list);
+            })
+        };
+        assert_eq!(fences(in_one), 1, "a transaction, whatever it does");
+        assert_eq!(
+            fences(|| transaction(place.heap, |_| ())),
+            0,
+            "an empty one"
+        );
+        (*root).value = 8;
+        assert_eq!(fences(|| __nvl_persist(root.cast(), 8)), 1, "a plain store");
+        let mut copied = || __nvl_copy(root.cast(), list.cast(), size_of::<Node>());
+        assert_eq!(fences(&mut copied), 1, "a struct with pointers");
+    }
+}
