@@ -7,7 +7,7 @@
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
 //! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`tx`] and [`block`]
-//! (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts).
+//! (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
 
 #![allow(
     clippy::missing_safety_doc,
@@ -18,6 +18,7 @@ pub mod block;
 pub mod code;
 pub mod guard;
 pub mod log;
+pub mod nvl;
 pub mod object;
 pub mod pool;
 pub mod shared;

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::fatal::Location;
 use crate::free;
 use crate::heap::{Heap, LISTED_MIN};
-use crate::layout::{LISTED, field};
+use crate::layout::{Hidden, LISTED, field};
 use crate::object::{Object, word};
 use crate::roots::{self, Named};
 use crate::tx;
@@ -43,7 +43,7 @@ pub(crate) fn collect(heap: &Heap) -> usize {
     let candidates = decide(heap);
     let freed = free::all(heap, candidates, |start| {
         let garbage = heap.garbage.lock().unwrap_or_else(PoisonError::into_inner);
-        garbage.contains(&start)
+        garbage.contains(&Hidden::new(start))
     });
     // ORDER: proxies say that their targets are gone before the set is empty; who reads weak pointers asks the set first and the proxy then.
     *heap.garbage.lock().unwrap_or_else(PoisonError::into_inner) = FxHashSet::default();
@@ -54,7 +54,7 @@ pub(crate) fn collect(heap: &Heap) -> usize {
 }
 
 /// Decides what is garbage: the candidates among it. From here on until `collecting` changes weak pointers to garbage are null.
-fn decide(heap: &Heap) -> Vec<usize> {
+fn decide(heap: &Heap) -> Vec<Hidden> {
     // No count changes from here on, so the list and what it leads to stay.
     let mut counts = heap.counts();
     // Nobody who reads a weak pointer is told anything before the decision.
@@ -72,17 +72,17 @@ fn decide(heap: &Heap) -> Vec<usize> {
     };
     let is_named = |object: &Object| is_named(&named, object);
     let mut candidates = Vec::new();
-    for start in listed {
-        let object = heap.object_from(start);
+    for hidden in listed {
+        let object = heap.object_from(hidden.start());
         if !is_named(&object) {
-            garbage.insert(start);
-            candidates.push(start);
+            garbage.insert(hidden);
+            candidates.push(hidden);
         }
     }
-    let mut left: FxHashMap<usize, u64> = FxHashMap::default();
-    let mut next: Vec<usize> = candidates.clone();
-    while let Some(start) = next.pop() {
-        let object = heap.object_from(start);
+    let mut left: FxHashMap<Hidden, u64> = FxHashMap::default();
+    let mut next: Vec<Hidden> = candidates.clone();
+    while let Some(hidden) = next.pop() {
+        let object = heap.object_from(hidden.start());
         let count = object.count();
         object
             .info
@@ -102,14 +102,12 @@ fn decide(heap: &Heap) -> Vec<usize> {
                         word(field!(target.start, Header, state)),
                     )
                 };
-                let left = left.entry(target.start).or_insert(strong);
+                let hidden = Hidden::new(target.start);
+                let left = left.entry(hidden).or_insert(strong);
                 *left = left.saturating_sub(1);
-                if *left == 0
-                    && state & LISTED == 0
-                    && !is_named(&target)
-                    && garbage.insert(target.start)
+                if *left == 0 && state & LISTED == 0 && !is_named(&target) && garbage.insert(hidden)
                 {
-                    next.push(target.start);
+                    next.push(hidden);
                 }
             });
     }

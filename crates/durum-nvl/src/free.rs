@@ -6,7 +6,7 @@ use durum::{Durability, Result};
 
 use crate::fatal::{Location, OrFatal};
 use crate::heap::{Counts, Heap};
-use crate::layout::{FRESH, HEADER, LISTED, Proxy, field};
+use crate::layout::{FRESH, HEADER, Hidden, LINK, LISTED, Proxy, field};
 use crate::object::{Object, word};
 use crate::tx;
 use crate::words::Words;
@@ -27,19 +27,20 @@ pub(crate) fn everything_listed(heap: &Heap) {
 }
 
 /// The zero list.
-pub(crate) fn listed(heap: &Heap) -> Vec<usize> {
+pub(crate) fn listed(heap: &Heap) -> Vec<Hidden> {
     let mut found = Vec::new();
-    let mut start = heap.first_listed();
-    while start != 0 {
-        found.push(start);
+    let mut link = heap.first_listed();
+    while link != 0 {
+        let start = link - LINK;
+        found.push(Hidden::new(start));
         // SAFETY: members of the list are allocations.
-        start = unsafe { word(field!(start, Header, next)) } as usize;
+        link = unsafe { word(field!(start, Header, next)) } as usize;
     }
     found
 }
 
 /// Frees these members of the zero list, and those that no pointer leads to by that, of which `goes` says so; the others join the list. How many have gone.
-pub(crate) fn all(heap: &Heap, listed: Vec<usize>, goes: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn all(heap: &Heap, listed: Vec<Hidden>, goes: impl Fn(usize) -> bool) -> usize {
     let mut sweep = Sweep {
         heap,
         goes,
@@ -47,8 +48,8 @@ pub(crate) fn all(heap: &Heap, listed: Vec<usize>, goes: impl Fn(usize) -> bool)
         unlisted: Vec::new(),
         freed: 0,
     };
-    while let Some(&start) = sweep.listed.last() {
-        let object = heap.object_from(start);
+    while let Some(last) = sweep.listed.last() {
+        let object = heap.object_from(last.start());
         let pointers = pointers(object);
         if pointers > BATCH {
             sweep.drain(object);
@@ -72,9 +73,9 @@ struct Sweep<'h, G> {
     heap: &'h Heap,
     goes: G,
     /// On the zero list, to be freed.
-    listed: Vec<usize>,
+    listed: Vec<Hidden>,
     /// To be freed in the running transaction, or put on the list by its end.
-    unlisted: Vec<usize>,
+    unlisted: Vec<Hidden>,
     freed: usize,
 }
 
@@ -90,9 +91,10 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
                 let mut left = BATCH;
                 let mut freed = 0;
                 while left > 0 {
-                    let Some(start) = self.unlisted.pop().or_else(|| self.listed.pop()) else {
+                    let Some(next) = self.unlisted.pop().or_else(|| self.listed.pop()) else {
                         break;
                     };
+                    let start = next.start();
                     let object = heap.object_from(start);
                     let pointers = pointers(object);
                     if pointers > left && freed > 0 {
@@ -103,8 +105,8 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
                     freed += 1;
                     left = left.saturating_sub(pointers + 1);
                 }
-                while let Some(start) = self.unlisted.pop() {
-                    self.postpone(words, counts, start)?;
+                while let Some(next) = self.unlisted.pop() {
+                    self.postpone(words, counts, next.start())?;
                 }
                 self.freed += freed;
                 Ok(())
@@ -119,7 +121,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         if words.read(field!(start, Header, state)) & LISTED == 0 {
             zero::push(words, self.heap, counts, start)?;
         }
-        self.listed.push(start);
+        self.listed.push(Hidden::new(start));
         Ok(())
     }
 
@@ -142,8 +144,8 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
                         self.drop_slot(words, counts, slot, is_weak)?;
                         words.write(slot, 0)?;
                     }
-                    while let Some(start) = self.unlisted.pop() {
-                        self.postpone(words, counts, start)?;
+                    while let Some(next) = self.unlisted.pop() {
+                        self.postpone(words, counts, next.start())?;
                     }
                     Ok(())
                 },
@@ -151,8 +153,9 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
             done.or_fatal(Location::UNKNOWN, "freeing allocations");
         }
         // What was found meanwhile went behind it.
-        self.listed.retain(|start| *start != object.start);
-        self.listed.push(object.start);
+        let hidden = Hidden::new(object.start);
+        self.listed.retain(|start| *start != hidden);
+        self.listed.push(hidden);
     }
 
     fn free(&mut self, words: &mut Words<'_>, counts: &mut Counts, object: Object) -> Result<()> {
@@ -209,7 +212,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         words.write(count, left)?;
         if left == 0 {
             match (self.goes)(target.start) {
-                true => self.unlisted.push(target.start),
+                true => self.unlisted.push(Hidden::new(target.start)),
                 false => zero::push(words, self.heap, counts, target.start)?,
             }
         }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, service};
 use rustc_hash::FxHashSet;
 
-use crate::layout::{HeapRoot, VERSION, field};
+use crate::layout::{HeapRoot, Hidden, VERSION, field};
 use crate::object::{put, word};
 use crate::{free, roots, types};
 
@@ -93,7 +93,7 @@ pub struct Heap {
     /// Odd while `garbage` counts: weak pointers to what is in there are null.
     pub(crate) collecting: AtomicU64,
     /// Headers of the allocations that a collection is about to free.
-    pub(crate) garbage: Mutex<FxHashSet<usize>>,
+    pub(crate) garbage: Mutex<FxHashSet<Hidden>>,
     /// One collection at a time.
     pub(crate) collection: Mutex<()>,
     /// Segments that clauses name are locked.
@@ -306,7 +306,7 @@ impl Heap {
         self.pool.engine()
     }
 
-    /// The first allocation of the zero list, or 0.
+    /// The link to the first allocation of the zero list, or 0.
     pub(crate) fn first_listed(&self) -> usize {
         // SAFETY: the root object, which is there as long as the pool is open.
         unsafe { word(field!(self.root, HeapRoot, zero)) as usize }

@@ -4,7 +4,9 @@
 /// The header of an allocation. The data begin behind it, or further behind where their alignment asks for that.
 #[repr(C)]
 pub(crate) struct Header {
-    /// The next allocation of the zero list, or 0.
+    /// Elements. Never changes.
+    pub(crate) count: u64,
+    /// The next allocation of the zero list, or 0. Links lead to the field `next` of a header.
     pub(crate) next: u64,
     /// The one before, or 0 for the first.
     pub(crate) previous: u64,
@@ -14,8 +16,24 @@ pub(crate) struct Header {
     pub(crate) strong: u64,
     /// `FRESH`, `LISTED`.
     pub(crate) state: u64,
-    /// Elements.
-    pub(crate) count: u64,
+}
+
+/// How far behind an allocation's start a link to it leads. Not to the start, which may be where the allocation before it ends: a collection would take every link
+/// that it finds in a log for a pointer behind that one.
+pub(crate) const LINK: usize = std::mem::offset_of!(Header, next);
+
+/// An allocation's start, as volatile lists keep it: so that it looks like no pointer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Hidden(usize);
+
+impl Hidden {
+    pub(crate) fn new(start: usize) -> Self {
+        Self(!start)
+    }
+
+    pub(crate) fn start(self) -> usize {
+        !self.0
+    }
 }
 
 /// Bytes of a header.

@@ -1,11 +1,12 @@
 //! Allocations: from any pointer into one to its header.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use crate::fatal::{Location, OrFatal};
 use crate::heap::Heap;
-use crate::layout::{FRESH, field};
+use crate::layout::{FRESH, Hidden, field};
 use crate::types::{self, TypeInfo};
 
 /// An allocation of an open heap.
@@ -56,6 +57,14 @@ impl Object {
         self.count() * self.info.size
     }
 
+    /// Whether there are pointers in these bytes of its data.
+    pub(crate) fn has_pointers_in(&self, window: Range<usize>) -> bool {
+        let mut found = false;
+        let note = &mut |_, _| found = true;
+        self.info.pointers(self.count(), window, note);
+        found
+    }
+
     /// Whether nothing durable has led to it yet.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
@@ -69,8 +78,9 @@ impl Object {
 struct Recent {
     heap: *const Heap,
     epoch: u64,
-    end: usize,
-    object: Object,
+    start: Hidden,
+    end: Hidden,
+    info: &'static TypeInfo,
 }
 
 thread_local! {
@@ -82,11 +92,14 @@ impl Heap {
     #[inline]
     pub(crate) fn object(&self, address: usize, at: Location) -> Option<Object> {
         if let Some(recent) = RECENT.get()
-            && (recent.object.data()..recent.end).contains(&address)
+            && (recent.start.start() + recent.info.data..recent.end.start()).contains(&address)
             && std::ptr::eq(recent.heap, self)
             && recent.epoch == self.epoch.load(Ordering::Acquire)
         {
-            return Some(recent.object);
+            return Some(Object {
+                start: recent.start.start(),
+                info: recent.info,
+            });
         }
         self.look_up(address, at)
     }
@@ -107,8 +120,9 @@ impl Heap {
         let recent = Recent {
             heap: self,
             epoch,
-            end: found.data() + found.len(),
-            object: found,
+            start: Hidden::new(found.start),
+            end: Hidden::new(found.data() + found.len()),
+            info: found.info,
         };
         RECENT.set(Some(recent));
         Some(found)

@@ -165,7 +165,7 @@ pub(crate) fn copy(destination: usize, source: Source, len: usize, at: Location)
         );
     }
     let window = offset..offset + len;
-    let has_pointers = object.info.has_pointers();
+    let has_pointers = object.has_pointers_in(window.clone());
     if tx::is_running() {
         with_running(|running| {
             let kind = match has_pointers {

@@ -3,7 +3,7 @@
 //! A descriptor says what one element is. What the store knows is the whole allocation, under the name `nvl` and the element's:
 //!
 //! ```text
-//! struct "nvl node"(48,16){0:"next":*any; ...header... 40:"count":u64;48:"data":[struct "node"(16,8){..};field "count"];}
+//! struct "nvl node"(48,16){0:"count":u64; ...header... 48:"data":[struct "node"(16,8){..};field "count"];}
 //! ```
 //!
 //! so that check, inspect, export and clone understand an allocation without this crate. Strong pointers become `*any`: what they lead to says its type itself. Weak
@@ -287,12 +287,12 @@ fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor,
         *strength = Strength::Weak;
     }
     let fields = vec![
-        Field::new("next", 0, Type::pointer_to_any()),
-        Field::new("previous", 8, previous),
-        Field::new("weak", 16, Type::pointer("nvl weak")),
-        word("strong", 24),
-        word("state", 32),
-        word("count", 40),
+        word("count", 0),
+        Field::new("next", 8, Type::pointer_to_any()),
+        Field::new("previous", 16, previous),
+        Field::new("weak", 24, Type::pointer("nvl weak")),
+        word("strong", 32),
+        word("state", 40),
         Field::new("data", data, converted.array(Count::Field("count".into()))),
     ];
     let whole_name = format!("nvl {name}");

@@ -8,7 +8,7 @@ use durum::{Result, Tx};
 
 use crate::fatal::Location;
 use crate::heap::{self, Heap};
-use crate::layout::{Proxy, field};
+use crate::layout::{Hidden, Proxy, field};
 use crate::object::{Object, word};
 use crate::pending::Pending;
 use crate::types;
@@ -136,7 +136,7 @@ fn load_beside_collection(heap: &Heap, proxy: usize, at: Location) -> usize {
         && !garbage.is_empty()
         && heap
             .object(target, at)
-            .is_none_or(|object| garbage.contains(&object.start));
+            .is_none_or(|object| garbage.contains(&Hidden::new(object.start)));
     drop(garbage);
     if is_gone { 0 } else { target }
 }

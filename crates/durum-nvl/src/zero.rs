@@ -4,7 +4,7 @@
 use durum::Result;
 
 use crate::heap::{Counts, Heap};
-use crate::layout::{LISTED, field};
+use crate::layout::{LINK, LISTED, field};
 use crate::words::Words;
 
 /// Puts an allocation on the list.
@@ -20,10 +20,11 @@ pub(crate) fn push(
     words.write(field!(start, Header, previous), 0)?;
     let state = field!(start, Header, state);
     words.write(state, words.read(state) | LISTED)?;
+    let link = (start + LINK) as u64;
     if next != 0 {
-        words.write(field!(next as usize, Header, previous), start as u64)?;
+        words.write(field!(next as usize - LINK, Header, previous), link)?;
     }
-    words.write(first, start as u64)?;
+    words.write(first, link)?;
     counts.listed += 1;
     Ok(())
 }
@@ -36,10 +37,11 @@ pub(crate) fn begin_with(
     start: usize,
     next: usize,
 ) -> Result<()> {
+    let link = (start + LINK) as u64;
     if next != 0 {
-        words.write(field!(next, Header, previous), start as u64)?;
+        words.write(field!(next - LINK, Header, previous), link)?;
     }
-    words.write(field!(heap.root, HeapRoot, zero), start as u64)?;
+    words.write(field!(heap.root, HeapRoot, zero), link)?;
     counts.listed += 1;
     Ok(())
 }
@@ -55,11 +57,11 @@ pub(crate) fn remove(
     let previous = words.read(field!(start, Header, previous));
     let before = match previous {
         0 => field!(heap.root, HeapRoot, zero),
-        previous => field!(previous as usize, Header, next),
+        previous => field!(previous as usize - LINK, Header, next),
     };
     words.write(before, next)?;
     if next != 0 {
-        words.write(field!(next as usize, Header, previous), previous)?;
+        words.write(field!(next as usize - LINK, Header, previous), previous)?;
     }
     words.write(field!(start, Header, next), 0)?;
     words.write(field!(start, Header, previous), 0)?;

@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 
 use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
+use durum_service::EngineKind;
 
 use crate::alloc::lone_room;
 use crate::announced::LARGE;
@@ -471,7 +472,7 @@ impl Tx {
         let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
             return Err(Error::NoTransaction);
         };
-        if pool.keeps_lines {
+        if pool.kind == EngineKind::Shadow {
             // What has no old contents counts as changed, like a fresh object.
             state.announced.insert(address, len);
             return Ok(());

@@ -13,7 +13,7 @@ const TEXT_MAX: usize = 64 << 20;
 /// Larger mappings are tables of sanitizers and the like, with a bit or a byte for each address.
 const MAPPING_MAX: usize = 1 << 40;
 const PAGE: usize = 4096;
-const PAGES_AT_ONCE: usize = 4096;
+const PAGES_AT_ONCE: usize = 256;
 /// Bits of a word in /proc/self/pagemap: the page is in memory, or on a swap device.
 const THERE: u64 = 3 << 62;
 
@@ -23,6 +23,8 @@ pub(super) struct Scan {
     words: Reserved<usize>,
     text: Reserved<u8>,
     pages: Reserved<u64>,
+    /// A copy of some pages.
+    copy: Reserved<usize>,
     /// Not to be looked through: heaps themselves, where counts tell, and our own memory.
     left_out: Vec<Range<usize>>,
 }
@@ -45,6 +47,12 @@ impl Drop for File {
     }
 }
 
+/// What the kernel tells of the process.
+struct Files {
+    memory: File,
+    pagemap: Option<File>,
+}
+
 impl Scan {
     /// Reserves what a scan needs.
     pub(super) fn new(wanted: Range<usize>) -> Option<Self> {
@@ -52,6 +60,8 @@ impl Scan {
         let text = Reserved::new(TEXT_MAX)?;
         let mut pages = Reserved::new(PAGES_AT_ONCE)?;
         while pages.push(0) {}
+        let mut copy = Reserved::new(PAGES_AT_ONCE * PAGE / 8)?;
+        while copy.push(0) {}
         let mut left_out: Vec<_> = heap::open_heaps()
             .map(|heap| {
                 let info = heap.store.info();
@@ -59,23 +69,34 @@ impl Scan {
             })
             .collect();
         // A heap that is just being opened is not among those.
-        left_out.extend([wanted.clone(), words.range(), text.range(), pages.range()]);
+        left_out.extend([
+            wanted.clone(),
+            words.range(),
+            text.range(),
+            pages.range(),
+            copy.range(),
+        ]);
         Some(Self {
             wanted,
             words,
             text,
             pages,
+            copy,
             left_out,
         })
     }
 
     /// Looks through everything. False if that could not be done.
     pub(super) fn everything(&mut self) -> bool {
-        let (Some(maps), pagemap) = (
+        let (Some(maps), Some(memory)) = (
             File::open(c"/proc/self/maps"),
-            File::open(c"/proc/self/pagemap"),
+            File::open(c"/proc/self/mem"),
         ) else {
             return false;
+        };
+        let files = Files {
+            memory,
+            pagemap: File::open(c"/proc/self/pagemap"),
         };
         let read = |place: *mut u8, room| {
             // SAFETY: `room` bytes of our own memory.
@@ -88,70 +109,78 @@ impl Scan {
         let (start, len) = (text.as_ptr(), text.len());
         // SAFETY: written above; nothing changes the text until the next scan.
         let text = unsafe { std::slice::from_raw_parts(start, len) };
-        for line in text.split(|byte| *byte == b'\n') {
-            let Some(range) = worth_looking(line) else {
-                continue;
-            };
-            if !self.outside(range, pagemap.as_ref(), 0) {
-                return false;
-            }
-        }
-        true
+        text.split(|byte| *byte == b'\n')
+            .filter_map(worth_looking)
+            .all(|range| self.outside(range, &files, 0))
     }
 
     /// Looks through what of the range is not left out, by `left_out` from number `from` on.
-    fn outside(&mut self, range: Range<usize>, pagemap: Option<&File>, from: usize) -> bool {
+    fn outside(&mut self, range: Range<usize>, files: &Files, from: usize) -> bool {
         for index in from..self.left_out.len() {
             let out = self.left_out[index].clone();
             if out.start < range.end && range.start < out.end {
                 let before = range.start..out.start.clamp(range.start, range.end);
                 let behind = out.end.clamp(range.start, range.end)..range.end;
-                return self.outside(before, pagemap, index + 1)
-                    && self.outside(behind, pagemap, index + 1);
+                return self.outside(before, files, index + 1)
+                    && self.outside(behind, files, index + 1);
             }
         }
-        range.is_empty() || self.mapping(range, pagemap)
+        range.is_empty() || self.mapping(range, files)
     }
 
-    fn mapping(&mut self, range: Range<usize>, pagemap: Option<&File>) -> bool {
+    fn mapping(&mut self, range: Range<usize>, files: &Files) -> bool {
         if range.len() > MAPPING_MAX {
             return true;
         }
-        let Some(pagemap) = pagemap else {
-            return self.memory(range);
-        };
         let mut start = range.start;
         while start < range.end {
             let count = ((range.end - start) / PAGE).clamp(1, PAGES_AT_ONCE);
-            let place = self.pages.as_mut_slice().as_mut_ptr();
-            // SAFETY: so many words of our own memory.
-            let read = unsafe {
-                libc::pread(
-                    pagemap.0,
-                    place.cast(),
-                    count * 8,
-                    (start / PAGE * 8) as i64,
-                )
-            };
-            let known = usize::try_from(read).unwrap_or(0) / 8;
-            for index in 0..count {
-                let is_there = index >= known || self.pages.as_slice()[index] & THERE != 0;
-                let page = start + index * PAGE;
-                if is_there && !self.memory(page..page + PAGE) {
+            self.note_pages(start, count, files);
+            // Runs of pages that are there, each read at once.
+            let mut index = 0;
+            while index < count {
+                let is_there = |page: &u64| page & THERE != 0;
+                let pages = &self.pages.as_slice()[index..count];
+                let run = pages.iter().take_while(|page| is_there(page)).count();
+                let gap = pages[run..]
+                    .iter()
+                    .take_while(|page| !is_there(page))
+                    .count();
+                if run > 0 && !self.memory(start + index * PAGE, run * PAGE, &files.memory) {
                     return false;
                 }
+                index += run + gap;
             }
             start += count * PAGE;
         }
         true
     }
 
-    /// Looks at each word.
-    fn memory(&mut self, range: Range<usize>) -> bool {
-        for address in range.step_by(8) {
-            // SAFETY: mapped and readable, and no other thread runs. What is in it has no type here; volatile, because it belongs to others.
-            let word =
-                unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_volatile() };
+    /// Finds out which of `count` pages are there; all, where the system does not tell.
+    fn note_pages(&mut self, start: usize, count: usize, files: &Files) {
+        let pages = &mut self.pages.as_mut_slice()[..count];
+        pages.fill(THERE);
+        if let Some(pagemap) = &files.pagemap {
+            let at = (start / PAGE * 8) as i64;
+            // SAFETY: so many words of our own memory.
+            unsafe { libc::pread(pagemap.0, pages.as_mut_ptr().cast(), count * 8, at) };
+        }
+    }
+
+    /// Looks at each word. A copy that the kernel makes: durum's own threads go on, and may give memory back that is being looked at.
+    fn memory(&mut self, start: usize, len: usize, memory: &File) -> bool {
+        let place = self.copy.as_mut_slice().as_mut_ptr();
+        // SAFETY: our own memory, as large as the pages of one run.
+        let read = unsafe { libc::pread(memory.0, place.cast(), len, start as i64) };
+        let Ok(read) = usize::try_from(read) else {
+            // Not there any more, or never readable: halves, to find what of it is.
+            let half = len / 2 / PAGE * PAGE;
+            return half == 0
+                || self.memory(start, half, memory)
+                    && self.memory(start + half, len - half, memory);
+        };
+        for index in 0..read / 8 {
+            let word = self.copy.as_slice()[index];
             if self.wanted.contains(&word)
                 && self.words.last() != Some(word)
                 && !self.words.push(word)
@@ -159,7 +188,9 @@ impl Scan {
                 return false;
             }
         }
-        true
+        read == len
+            || read < PAGE
+            || self.memory(start + read / PAGE * PAGE, len - read / PAGE * PAGE, memory)
     }
 
     /// What was found.
@@ -190,7 +221,7 @@ fn worth_looking(line: &[u8]) -> Option<Range<usize>> {
     is_worth_it.then_some(start..end)
 }
 
-fn hex(digits: &[u8]) -> Option<usize> {
+pub(super) fn hex(digits: &[u8]) -> Option<usize> {
     digits.iter().try_fold(0usize, |number, digit| {
         let digit = (*digit as char).to_digit(16)?;
         Some(number << 4 | digit as usize)

@@ -125,7 +125,7 @@ fn wait_for(thread: &Thread, generation: u32, until: Instant) -> Option<()> {
     let mut rounds = 0u32;
     while thread.stopped.load(Ordering::Acquire) != generation {
         rounds += 1;
-        if rounds.is_multiple_of(64) && has_ended(thread.id.load(Ordering::Relaxed)) {
+        if rounds % 64 == 8 && need_not_stop(thread.id.load(Ordering::Relaxed)) {
             return Some(());
         }
         if rounds.is_multiple_of(16) && Instant::now() > until {
@@ -221,14 +221,14 @@ fn tell(process: i32, id: i32) -> Option<()> {
     thread.id.store(id, Ordering::Relaxed);
     thread.stopped.store(0, Ordering::Relaxed);
     COUNT.store(at + 1, Ordering::Release);
-    // SAFETY: numbers only. A thread that has ended is found out by `has_ended`.
+    // SAFETY: numbers only. A thread that has ended is found out by `need_not_stop`.
     unsafe { libc::syscall(libc::SYS_tgkill, process, id, signal()) };
     Some(())
 }
 
-/// Whether the thread is gone, or only waits to be told of.
-fn has_ended(id: i32) -> bool {
-    let mut path = *b"/proc/self/task/0000000000/stat\0";
+/// Whether the thread is gone, or only waits to be told of; or is one of durum's own, which block signals, and have no pointers of the program's.
+fn need_not_stop(id: i32) -> bool {
+    let mut path = *b"/proc/self/task/0000000000/status\0";
     let mut rest = id;
     for place in path[16..26].iter_mut().rev() {
         *place = b'0' + (rest % 10) as u8;
@@ -240,7 +240,7 @@ fn has_ended(id: i32) -> bool {
         .take_while(|digit| **digit == b'0')
         .count();
     path.copy_within(16 + zeros.., 16);
-    let mut text = [0u8; 512];
+    let mut text = [0u8; 4096];
     // SAFETY: a C string; the buffer and its size; our own file.
     let read = unsafe {
         let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
@@ -251,10 +251,38 @@ fn has_ended(id: i32) -> bool {
         libc::close(file);
         read
     };
-    let text = &text[..usize::try_from(read).unwrap_or(0)];
-    // "id (name) state ...", where the name may have any characters.
-    match text.iter().rposition(|byte| *byte == b')') {
-        Some(end) => matches!(text.get(end + 2), Some(b'Z' | b'X')),
-        None => true,
+    let Ok(read @ 1..) = usize::try_from(read) else {
+        return true;
+    };
+    is_out_of_the_way(&text[..read], signal())
+}
+
+/// What /proc/self/task/N/status says of it.
+fn is_out_of_the_way(status: &[u8], signal: i32) -> bool {
+    let field = |name: &[u8]| {
+        let mut lines = status.split(|byte| *byte == b'\n');
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(b":\t"))
+    };
+    let has_ended = matches!(field(b"State"), Some([b'Z' | b'X', ..]));
+    let is_ours = field(b"Name").is_some_and(|name| name.starts_with(b"durum-"));
+    let blocked = field(b"SigBlk").and_then(super::maps::hex).unwrap_or(0);
+    has_ended || is_ours && blocked >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_need_not_stop() {
+        let status = |name: &str, state: &str, blocked: u64| {
+            format!("Name:\t{name}\nUmask:\t0022\nState:\t{state}\nSigBlk:\t{blocked:016x}\n")
+        };
+        let is_out = |status: String| is_out_of_the_way(status.as_bytes(), 60);
+        assert!(is_out(status("main", "Z (zombie)", 0)));
+        assert!(is_out(status("durum-flusher", "S (sleeping)", 1 << 59)));
+        assert!(!is_out(status("durum-like", "S (sleeping)", 1 << 58)));
+        assert!(!is_out(status("worker", "R (running)", !0)));
+        assert!(!is_out(String::new()));
     }
 }

@@ -35,11 +35,11 @@ fn litter_goes_and_what_is_named_stays() {
         let place = Place::new(engine);
         let root = place.node(1);
         place.set_root(root);
-        litter(&place, 400, 5);
+        litter(&place, 6000, 5);
         sweep_stack();
         let freed = collect(&place);
-        // A word that is left over somewhere keeps a list.
-        assert!((1900..=2000).contains(&freed), "{engine:?}: {freed}");
+        // Words that are left over somewhere keep some: on Shadow those of the records that are not home.
+        assert!((20_000..=30_000).contains(&freed), "{engine:?}: {freed}");
         // On the stack, in a box, and only by a pointer into the middle or behind the end.
         let on_stack = place.node(2);
         let boxed = Box::new(place.node(3));
@@ -106,11 +106,12 @@ fn pointers_of_all_threads_are_found() {
                 });
             }
             ready.wait();
-            litter(&place, 300, 1);
+            litter(&place, 20_000, 1);
             sweep_stack();
             let freed = collect(&place);
-            assert!(freed >= 250, "{engine:?}: {freed}");
+            // First: threads that wait for it would wait for ever.
             over.store(true, Ordering::Relaxed);
+            assert!(freed >= 10_000, "{engine:?}: {freed}");
         });
         assert_eq!(unsafe { (*GLOBAL.load(Ordering::Relaxed)).value }, 77);
     }
@@ -193,13 +194,13 @@ fn weak_pointers_to_what_is_collected_read_null() {
             unsafe { __nvl_store_weak((&raw mut (*root).back).cast(), target.cast()) };
         }
         point(&place, root);
-        litter(&place, 200, 1);
-        sweep_stack();
         let slot = unsafe { &raw const (*root).back };
-        collect(&place);
-        litter(&place, 200, 1);
-        sweep_stack();
-        collect(&place);
+        // What is left over of it somewhere is overwritten sooner or later.
+        for _ in 0..4 {
+            litter(&place, 10_000, 1);
+            sweep_stack();
+            collect(&place);
+        }
         let target = unsafe { __nvl_load_weak(slot.cast()) };
         assert!(target.is_null(), "{engine:?}");
     }
@@ -228,9 +229,14 @@ fn collections_beside_busy_threads_free_nothing_that_is_used() {
                     }
                 });
             }
-            let mut freed = 0;
-            for _ in 0..40 {
+            let (mut freed, begun) = (0, std::time::Instant::now());
+            for round in 0.. {
                 freed += collect(&place);
+                let is_late = begun.elapsed().as_secs() > 20;
+                if round > 40 && freed > 1000 || is_late {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(2));
             }
             over.store(true, Ordering::Relaxed);
             assert!(freed > 0, "{engine:?}");

@@ -115,7 +115,7 @@ pub fn transaction<R>(heap: *mut Heap, body: impl FnOnce(*mut TxBlock) -> R) -> 
 /// What a header says: strong pointers, state, elements. (docs/nvl-runtime.md)
 pub fn header<T>(data: *const T) -> (u64, u64, u64) {
     let words = data.cast::<u64>();
-    unsafe { (*words.sub(3), *words.sub(2), *words.sub(1)) }
+    unsafe { (*words.sub(2), *words.sub(1), *words.sub(6)) }
 }
 
 pub const FRESH: u64 = 1;

@@ -1,0 +1,44 @@
+//! The functions of NVL-C that can fail: they leave code and message like all of this library. The others are those of `durum_nvl::abi`, which are in this library, too, so
+//! that a program has one core whatever it uses. `nvl.h` declares them; durum.h does not.
+
+use std::ffi::{c_char, c_uint};
+use std::path::Path;
+
+use durum_nvl::{Heap, HeapOptions, OpenError};
+
+use crate::guard::{Failure, Result, pointer, string};
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => error.into(),
+            other => Self::argument(other.to_string()),
+        }
+    }
+}
+
+/// Opens a heap. NULL on failure.
+///
+/// cbindgen:ignore
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvl_open(path: *const c_char) -> *mut Heap {
+    pointer(|| {
+        // SAFETY: a string, as nvl.h says.
+        let path = unsafe { string(path, "the path")? };
+        let options = HeapOptions::from_environment()?;
+        Ok(Heap::open(Path::new(path), &options)?)
+    })
+}
+
+/// Makes a heap with room for `size` bytes and opens it. NULL on failure.
+///
+/// cbindgen:ignore
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __nvl_create(path: *const c_char, size: usize, mode: c_uint) -> *mut Heap {
+    pointer(|| -> Result<*mut Heap> {
+        // SAFETY: a string, as nvl.h says.
+        let path = unsafe { string(path, "the path")? };
+        let options = HeapOptions::from_environment()?;
+        Ok(Heap::create(Path::new(path), size as u64, mode, &options)?)
+    })
+}
