@@ -9,9 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, service};
 use rustc_hash::FxHashSet;
 
+use crate::fatal::{Location, fatal};
 use crate::layout::{HeapRoot, Hidden, VERSION, field};
 use crate::object::{put, word};
-use crate::{free, roots, types};
+use crate::{free, roots, tx, types};
 
 /// The pool of a store that is one heap.
 const POOL: &str = "heap";
@@ -259,6 +260,8 @@ impl Heap {
         });
         // Nothing volatile leads into it yet, so whatever is on the zero list goes.
         free::everything_listed(&heap);
+        // Those that a crash has left were fresh and were not counted.
+        heap.fresh.store(0, Ordering::Release);
         let heap = Box::into_raw(heap);
         HEAPS[slot].store(heap, Ordering::Release);
         HEAPS_END.fetch_max(slot + 1, Ordering::AcqRel);
@@ -270,6 +273,12 @@ impl Heap {
     /// # Safety
     /// `heap` came from [`Heap::open`] or [`Heap::create`], and nobody uses it or pointers into it any more.
     pub unsafe fn close(heap: *mut Heap) {
+        if tx::is_running() {
+            fatal(
+                Location::UNKNOWN,
+                format_args!("a heap is closed inside of a transaction"),
+            );
+        }
         let mut stores = stores();
         // SAFETY: as the caller promises.
         let heap = unsafe { Box::from_raw(heap) };

@@ -76,7 +76,63 @@ fn each_operation_costs_a_fence_or_none() {
         );
         (*root).value = 8;
         assert_eq!(fences(|| __nvl_persist(root.cast(), 8)), 1, "a plain store");
-        let mut copied = || __nvl_copy(root.cast(), list.cast(), size_of::<Node>());
-        assert_eq!(fences(&mut copied), 1, "a struct with pointers");
+        let copied = || __nvl_copy(root.cast(), list.cast(), size_of::<Node>());
+        assert_eq!(fences(copied), 1, "a struct with pointers");
+    }
+}
+
+/// `cargo test --release -p durum-nvl --test runtime -- --ignored --nocapture measure`
+#[test]
+#[ignore = "prints times"]
+fn measure() {
+    const ROUNDS: u32 = 200_000;
+    let time = |what: &str, body: &mut dyn FnMut()| {
+        let begun = std::time::Instant::now();
+        (0..ROUNDS).for_each(|_| body());
+        println!(
+            "{what}: {} ns",
+            begun.elapsed().as_nanos() / u128::from(ROUNDS)
+        );
+    };
+    for engine in ENGINES {
+        println!("{engine:?}");
+        let place = Place::new(engine);
+        let root = place.node(1);
+        place.set_root(root);
+        let (a, b) = (place.node(2), place.node(3));
+        unsafe {
+            let next = &raw mut (*root).next;
+            store(&raw mut (*root).other, a);
+            store(&raw mut (*a).other, b);
+            let mut turn = false;
+            time("store of a pointer, outside", &mut || {
+                turn = !turn;
+                store(next, if turn { a } else { b });
+            });
+            transaction(place.heap, |_| {
+                time("store of a pointer, in a transaction", &mut || {
+                    turn = !turn;
+                    store(next, if turn { a } else { b });
+                });
+                time("log of a word", &mut || __nvl_log(root.cast(), 8));
+            });
+            let weak = (&raw mut (*root).back).cast();
+            __nvl_store_weak(weak, a.cast());
+            time("load of a weak pointer", &mut || {
+                std::hint::black_box(__nvl_load_weak(weak.cast()));
+            });
+            time("check of two pointers", &mut || {
+                __nvl_check_same((&raw const (*a).next).cast(), a.cast());
+            });
+            time("allocation, outside", &mut || {
+                std::hint::black_box(place.node(1));
+            });
+            let begun = std::time::Instant::now();
+            println!(
+                "collection: {} freed in {:?}",
+                nvl_collect(place.heap),
+                begun.elapsed()
+            );
+        }
     }
 }
