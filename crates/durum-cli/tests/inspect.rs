@@ -64,6 +64,39 @@ root #1 root at 0x*, 88 B
     assert_eq!(contents(&store), before, "inspect changes nothing");
 }
 
+/// A small object's place in a slab may be larger than its type says; an array whose length a field tells is no such rounding.
+#[test]
+fn an_array_behind_a_small_struct_is_shown() {
+    use durum::format::types::Descriptor;
+    use durum::{Description, PoolOptions, Store, StoreOptions};
+
+    let dir = scratch();
+    let path = dir.path().join("store");
+    let store = Store::create(&path, StoreOptions::new()).unwrap();
+    let pool = store.create_pool("things", PoolOptions::new()).unwrap();
+    let root = pool.root::<*mut u64>().unwrap();
+    let text = "struct \"row\"(32,8){0:\"count\":u64;8:\"a\":u64;16:\"b\":u64;24:\"c\":u64;32:\"data\":[u64;field \"count\"];}\n";
+    let row = Description::from_descriptor(&Descriptor::parse(text).unwrap());
+    let id = pool.ensure_described(&row).unwrap();
+    pool.transaction(|tx| {
+        let row = tx.alloc_bytes(&pool, id, 48, 8)?.cast::<u64>();
+        // SAFETY: six words, just allocated, and the root.
+        unsafe {
+            for (index, value) in [2, 0, 0, 0, 71, 72].into_iter().enumerate() {
+                row.add(index).write(value);
+            }
+            tx.set(root, row)
+        }
+    })
+    .unwrap();
+    drop((pool, store));
+    let shown = succeeds(&["inspect", crate::text(&path), "things"]).out;
+    assert!(
+        shown.contains("0: 71") && shown.contains("1: 72"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn json_has_the_same_objects_and_pointers_between_them() {
     let dir = scratch();

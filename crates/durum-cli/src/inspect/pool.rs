@@ -196,11 +196,12 @@ fn bytes_of(view: &PuddleView, object: &Object) -> Result<Vec<u8>, Failure> {
 }
 
 /// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row of several, and what follows a larger
-/// one like a part of it.
+/// one like a part of it. A type with a tail knows itself where that ends, or shows what there is.
 fn without_rounding<'b>(bytes: &'b [u8], object: &Object, descriptor: &Descriptor) -> &'b [u8] {
-    let size = descriptor.layout().size;
+    let layout = descriptor.layout();
+    let size = layout.size;
     let is_rounded = extent::element_size(size) == Some(object.size) || object.size / 2 < size;
-    if object.element.is_some() && is_rounded {
+    if object.element.is_some() && is_rounded && !layout.has_tail {
         return bytes.get(..size as usize).unwrap_or(bytes);
     }
     bytes
