@@ -109,19 +109,27 @@ impl Writer {
 
     /// The thread ends: its segment goes to others.
     pub(crate) fn give_back(mut self, journal: &Journal) {
-        self.put_back(journal, None);
+        self.exchange_segment(journal, None);
         journal.leave();
     }
 
-    /// Takes another segment in place of the one that it has.
-    fn put_back(&mut self, journal: &Journal, next: Option<Segment>) {
-        let (weighed_to, weight) = self.weighed;
-        let rest = (self.cursor - weighed_to) as u64;
-        let start = next.as_ref().map_or(0, |segment| segment.start);
+    /// Gives back the segment that it has, and goes on in another one.
+    fn exchange_segment(&mut self, journal: &Journal, next: Option<Segment>) {
+        let weight = self.weight();
+        (self.cursor, self.end) = next
+            .as_ref()
+            .map_or((0, 0), |segment| (segment.start, segment.end));
+        self.dirty_from = self.cursor;
+        self.weighed = (self.cursor, 0);
         if let Some(segment) = std::mem::replace(&mut self.segment, next) {
-            journal.put_segment(self.previous, weight + rest, segment);
+            journal.put_segment(self.previous, weight, segment);
         }
-        self.weighed = (start, 0);
+    }
+
+    /// What the records in its segment weigh: those of small transactions their bytes.
+    fn weight(&self) -> u64 {
+        let (weighed_to, weight) = self.weighed;
+        weight + (self.cursor - weighed_to) as u64
     }
 
     /// Whether the record fits where the cursor is, as a whole.
@@ -258,10 +266,10 @@ impl Writer {
         barrier: &mut Barrier,
     ) -> Step {
         let _guard = Guard::new();
-        let rest = (self.cursor - self.weighed.0) as u64;
+        let before = self.weight();
         let mut piece = vec![0; HEADER_WORDS];
         piece.extend_from_slice(&self.record[entries]);
-        let weight = self.weighed.1 + rest + weight::of(&piece[HEADER_WORDS..]);
+        let weight = before + weight::of(&piece[HEADER_WORDS..]);
         if let Some(segment) = &self.segment {
             write_record(segment, self.cursor, header, &mut piece, barrier)?;
         }
@@ -344,10 +352,7 @@ impl Writer {
                 && let Some(segment) = segments.next()
             {
                 self.write_out(barrier)?;
-                let (start, end) = (segment.start, segment.end);
-                self.put_back(journal, Some(segment));
-                (self.cursor, self.end) = (start, end);
-                self.dirty_from = self.cursor;
+                self.exchange_segment(journal, Some(segment));
             }
             let more = part + 1 < count;
             let header = RecordHeader {
