@@ -13,6 +13,8 @@ mod graphs;
 mod isolation;
 mod kills;
 mod objects;
+#[path = "../../../durum/tests/support/mod.rs"]
+mod processes;
 mod support;
 mod transactions;
 mod weak;

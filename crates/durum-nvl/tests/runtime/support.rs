@@ -1,11 +1,11 @@
 //! What the tests share: a heap on each engine, nodes, the words of a header, a part of a test in another process.
 
 use std::ffi::{CStr, c_void};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::ptr::null;
 
+pub use crate::processes::directory;
 use durum::Engine;
 pub use durum_nvl::abi::*;
 use durum_nvl::{Heap, HeapOptions};
@@ -145,38 +145,10 @@ pub fn objects(path: &Path) -> u64 {
     report.pools.first().unwrap().objects
 }
 
-/// Where the other process finds its directory.
-const DIRECTORY: &str = "DURUM_TEST_DIRECTORY";
-
-/// Starts the ignored test `name` of this test binary in a process of its own, with `dir` to work in.
+/// Starts the ignored test `name` in a process of its own, with `dir` to work in; what it says on its standard error can be read.
 pub fn start(name: &str, dir: &Path) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([
-            name,
-            "--exact",
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(DIRECTORY, dir)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    // None shall outlive a test that was stopped.
-    unsafe {
-        command.pre_exec(
-            || match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            },
-        );
-    }
-    command.spawn().unwrap()
-}
-
-/// The directory, in the process that `start` started.
-pub fn directory() -> Option<PathBuf> {
-    std::env::var_os(DIRECTORY).map(Into::into)
+    let mut command = crate::processes::command(name, dir);
+    command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
 pub fn untyped<T>(pointer: *mut T) -> *const c_void {

@@ -16,6 +16,11 @@ pub fn start(name: &str, dir: &Path) -> Child {
 
 /// As [`start`], with a place for what it prints.
 pub fn start_with(name: &str, dir: &Path, output: Stdio) -> Child {
+    command(name, dir).stdout(output).spawn().unwrap()
+}
+
+/// What [`start`] starts.
+pub fn command(name: &str, dir: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args([
@@ -26,7 +31,7 @@ pub fn start_with(name: &str, dir: &Path, output: Stdio) -> Child {
             "--test-threads=1",
         ])
         .env(DIRECTORY, dir)
-        .stdout(output)
+        .stdout(Stdio::null())
         .stderr(Stdio::inherit()); // Should it panic, that is worth reading.
     // Some run for ever; none shall outlive a test that was stopped.
     // SAFETY: between fork and exec there is one system call.
@@ -38,7 +43,7 @@ pub fn start_with(name: &str, dir: &Path, output: Stdio) -> Child {
             }
         });
     }
-    command.spawn().unwrap()
+    command
 }
 
 /// The directory, in the process that `start` started; `None` when somebody just runs all ignored tests.
