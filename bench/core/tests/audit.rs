@@ -26,9 +26,9 @@ fn counters_agree_with_executed_instructions() {
         .to_vec(),
         rounds: 1,
         scale: Scale {
-            elements: 8,
-            small: 4,
-            large: 2,
+            elements: 4,
+            small: 2,
+            large: 1,
             ..Scale::tiny()
         },
         dir: dir.path(),
