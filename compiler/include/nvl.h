@@ -51,6 +51,15 @@ extern const struct __nvl_macro nvl_create, nvl_alloc_nv, nvl_get_root, nvl_set_
 /* Frees what nothing points to any more and closes the heap. NULL is allowed. */
 void nvl_close(nvl_heap_t *heap);
 
+/* Frees now what neither the heap nor any thread's memory points to; returns how many allocations.
+ * Happens by itself when there are many, at nvl_close, and at nvl_open after a crash. Not in a
+ * transaction. */
+size_t nvl_collect(nvl_heap_t *heap);
+
+/* Whether clauses of transactions lock their segments against other threads: 0 (the default) or 1.
+ * While no transaction is open. */
+void nvl_set_concurrent(nvl_heap_t *heap, int on);
+
 /* `n` objects of the type in a row, zeroed: `nvl type *`. The program ends if there is no room. */
 #define nvl_alloc_nv(heap, n, type)                                                                \
     ((nvl __typeof__(type) *)__nvl_alloc((heap), (size_t)(n), sizeof(type),                        \
