@@ -17,7 +17,7 @@ durum::pool!(P);
 
 const SLOTS: usize = 3;
 
-#[derive(PSafe)]
+#[derive(PSafe, Parts)]
 #[repr(C)]
 struct Node {
     value: u64,
@@ -164,7 +164,7 @@ fn read_local(book: &Book, model: &mut Model) {
 }
 
 /// The kind of step that is rolled back. Those before it are not.
-const ABORTS: u64 = 28;
+const ABORTS: u64 = 30;
 
 /// One transaction. `value` is not used before.
 fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
@@ -298,6 +298,31 @@ fn step(book: &Book, kind: u64, value: u64) -> durum::Result<()> {
             27 => {
                 book.hashed.borrow_mut(j).clear();
                 book.ordered.borrow_mut(j).clear();
+            }
+            28 => {
+                // Nothing is announced on the way to the end of the list.
+                let mut list = book.list.borrow_mut(j);
+                let mut link = list.later();
+                while link.is_some() {
+                    link = match link.some() {
+                        Ok(node) => node.object().parts().next,
+                        Err(none) => none,
+                    };
+                }
+                *link.change() = Some(Pbox::new(Node { value, next: None }, j));
+            }
+            29 => {
+                // Parts of two nodes, and of the second what comes after it.
+                let mut list = book.list.borrow_mut(j);
+                if let Ok(first) = list.later().some() {
+                    let first = first.object().parts();
+                    *first.value.change() = value;
+                    if let Ok(second) = first.next.some() {
+                        let second = second.object().parts();
+                        *second.value.change() = value + 1;
+                        *second.next.change() = None;
+                    }
+                }
             }
             _ => {
                 // Everything at once, and then not.

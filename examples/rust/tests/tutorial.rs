@@ -326,7 +326,10 @@ fn the_tutorial_shows_code_that_is_tested() {
 #[test]
 fn the_tests_that_the_page_on_safety_names_exist() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tests = top.join("crates/durum/tests");
+    let (programs, tests) = (
+        top.join("crates/durum/tests/refused"),
+        top.join("tests/typed"),
+    );
     let page = fs::read_to_string(top.join("docs/safety.md")).unwrap();
     let mut named = 0;
     for name in page.split('`').skip(1).step_by(2) {
@@ -336,12 +339,12 @@ fn the_tests_that_the_page_on_safety_names_exist() {
         }
         match name.split_once("::") {
             Some((module, test)) => {
-                let file = tests.join("typed").join(module).with_extension("rs");
+                let file = tests.join(module).with_extension("rs");
                 let text = fs::read_to_string(file).unwrap_or_default();
                 assert!(text.contains(&format!("fn {test}(")), "no test {name}");
             }
             None => {
-                let file = tests.join("refused").join(name).with_extension("rs");
+                let file = programs.join(name).with_extension("rs");
                 assert!(file.exists(), "no program {name}");
             }
         }
