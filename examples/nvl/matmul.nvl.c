@@ -1,0 +1,76 @@
+/* a = b * c, dense, with a checkpoint every ROWS rows, as in the paper's Figure 4: a run that was
+ * killed goes on where the last one stopped. `matmul HEAP [ORDER]` */
+#include "run.h"
+#include <nvl.h>
+
+#define ROWS 8
+
+struct product {
+    long order;
+    /* Rows of a that are done. */
+    long done;
+    nvl float *a;
+    nvl float *b;
+    nvl float *c;
+};
+
+static nvl struct product *begin(nvl_heap_t *heap, long n) {
+    nvl struct product *made = nvl_alloc_nv(heap, 1, struct product);
+    nvl float *b = nvl_alloc_nv(heap, n * n, float);
+    nvl float *c = nvl_alloc_nv(heap, n * n, float);
+    for (long at = 0; at < n * n; ++at) {
+        b[at] = (float)fraction_at((uint64_t)at);
+        c[at] = (float)fraction_at((uint64_t)(n * n + at));
+    }
+    made->order = n;
+    made->a = nvl_alloc_nv(heap, n * n, float);
+    made->b = b;
+    made->c = c;
+    /* From here on it is there, and whole. */
+    nvl_set_root(heap, made);
+    return made;
+}
+
+static void multiply(nvl_heap_t *heap, nvl struct product *product) {
+    long n = product->order;
+    nvl float *a = product->a;
+    nvl float *b = product->b;
+    nvl float *c = product->c;
+    while (product->done < n) {
+        long first = product->done;
+        long count = n - first < ROWS ? n - first : ROWS;
+#pragma nvl atomic heap(heap) clobber(a [first * n:count * n]) backup(product->done)
+        {
+            for (long i = first; i < first + count; ++i)
+                for (long j = 0; j < n; ++j) {
+                    float sum = 0.0f;
+                    for (long k = 0; k < n; ++k)
+                        sum += b[i * n + k] * c[k * n + j];
+                    a[i * n + j] = sum;
+                }
+            product->done = first + count;
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2)
+        return 2;
+    nvl_heap_t *heap = nvl_open(argv[1]);
+    if (!heap)
+        heap = nvl_create(argv[1]);
+    if (!heap)
+        return 1;
+    nvl struct product *product = nvl_get_root(heap, struct product);
+    if (!product)
+        product = begin(heap, argument(argc, argv, 2, 256));
+    multiply(heap, product);
+    long n = product->order;
+    nvl float *a = product->a;
+    double sum = 0.0;
+    for (long at = 0; at < n * n; ++at)
+        sum += (double)a[at] * (double)(at % 7 + 1);
+    printf("matmul %ld: %.17g\n", n, sum);
+    nvl_close(heap);
+    return 0;
+}

@@ -1,0 +1,77 @@
+/* The four kernels of STREAM (McCalpin) over doubles, without transactions: what a loop stores is
+ * durable behind it, and a kernel that was interrupted is run again, which gives the same. `stream
+ * HEAP [LENGTH [ROUNDS]]` */
+#include "run.h"
+#include <nvl.h>
+
+struct vectors {
+    long length;
+    long rounds;
+    /* Kernels that are done, four to a round. */
+    long done;
+    nvl double *a;
+    nvl double *b;
+    nvl double *c;
+};
+
+static nvl struct vectors *begin(nvl_heap_t *heap, long n, long rounds) {
+    nvl struct vectors *made = nvl_alloc_nv(heap, 1, struct vectors);
+    nvl double *a = nvl_alloc_nv(heap, n, double);
+    for (long j = 0; j < n; ++j)
+        a[j] = fraction_at((uint64_t)j);
+    made->length = n;
+    made->rounds = rounds;
+    made->a = a;
+    made->b = nvl_alloc_nv(heap, n, double);
+    made->c = nvl_alloc_nv(heap, n, double);
+    nvl_set_root(heap, made);
+    return made;
+}
+
+static void kernel(nvl double *a, nvl double *b, nvl double *c, long n, int which) {
+    const double scalar = 0.42;
+    switch (which) {
+    case 0:
+        for (long j = 0; j < n; ++j)
+            c[j] = a[j];
+        break;
+    case 1:
+        for (long j = 0; j < n; ++j)
+            b[j] = scalar * c[j];
+        break;
+    case 2:
+        for (long j = 0; j < n; ++j)
+            c[j] = a[j] + b[j];
+        break;
+    default:
+        for (long j = 0; j < n; ++j)
+            a[j] = b[j] + scalar * c[j];
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2)
+        return 2;
+    nvl_heap_t *heap = nvl_open(argv[1]);
+    if (!heap)
+        heap = nvl_create(argv[1]);
+    if (!heap)
+        return 1;
+    nvl struct vectors *vectors = nvl_get_root(heap, struct vectors);
+    if (!vectors)
+        vectors = begin(heap, argument(argc, argv, 2, 100000), argument(argc, argv, 3, 50));
+    long n = vectors->length;
+    nvl double *a = vectors->a;
+    nvl double *b = vectors->b;
+    nvl double *c = vectors->c;
+    while (vectors->done < 4 * vectors->rounds) {
+        kernel(a, b, c, n, (int)(vectors->done % 4));
+        vectors->done++;
+    }
+    double sum = 0.0;
+    for (long j = 0; j < n; ++j)
+        sum += a[j] + 2 * b[j] + 3 * c[j];
+    printf("stream %ld %ld: %.17g\n", n, vectors->rounds, sum);
+    nvl_close(heap);
+    return 0;
+}
