@@ -16,6 +16,8 @@ use crate::zero;
 
 /// A larger allocation is durable at once where that saves its way through the log: on Shadow.
 const LARGE: usize = 64 << 10;
+/// As much as the addresses of a store. What is larger has no room, and is not even prepared.
+const LARGE_MAX: usize = 2 << 40;
 /// What large allocations are filled with.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -75,7 +77,8 @@ fn alone(
     ty: &'static Declared,
     at: Location,
 ) -> Result<usize> {
-    let is_filled = bytes >= LARGE && heap.engine() == Engine::Shadow && ty.info.data == HEADER;
+    let is_large = (LARGE..=LARGE_MAX).contains(&bytes);
+    let is_filled = is_large && heap.engine() == Engine::Shadow && ty.info.data == HEADER;
     let durability = match is_filled {
         true => Durability::Durable,
         false => Durability::Buffered,

@@ -11,7 +11,7 @@ const OTHER: &std::ffi::CStr = c"nvl1 32 8 00000000000000ff\nstruct \"other\"(32
 const FILE: &std::ffi::CStr = c"list.c";
 
 /// What is done, by number, and words of the message.
-const ENDS: [(&str, &[&str]); 9] = [
+const ENDS: [(&str, &[&str]); 10] = [
     (
         "inter_heap",
         &["list.c:26: ", "/heap\"", "/second\"", "heap to heap"],
@@ -32,6 +32,7 @@ const ENDS: [(&str, &[&str]); 9] = [
     ("segment", &["list.c:51: ", "clause", "node"]),
     ("cut", &["list.c:60: ", "cuts the pointer"]),
     ("null_heap", &["list.c:1: ", "NULL"]),
+    ("room", &["list.c:2: ", "no room", "/heap\""]),
     ("jump", &["longjmp"]),
 ];
 
@@ -105,6 +106,7 @@ fn program_that_breaks_a_rule() {
             }
             "cut" => __nvl_copy_at(a.cast(), b.cast(), 12, file, 60),
             "null_heap" => drop(__nvl_alloc_at(null_mut(), 1, 32, NODE.as_ptr(), file, 1)),
+            "room" => drop(__nvl_alloc_at(heap, 1 << 57, 32, NODE.as_ptr(), file, 2)),
             "jump" => {
                 __nvl_tx_begin(block, 0, 1, heaps.as_ptr());
                 let mut inner = std::mem::MaybeUninit::<TxBlock>::uninit();
