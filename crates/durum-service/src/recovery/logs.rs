@@ -30,6 +30,15 @@ struct LogPuddle {
 }
 
 impl<'a> LogPuddles<'a> {
+    /// Where no log needs to be read.
+    pub(super) fn none(store: &'a Path) -> LogPuddles<'a> {
+        LogPuddles {
+            store,
+            puddles: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+        }
+    }
+
     pub(super) fn read(
         store: &'a Path,
         contents: &Contents,

@@ -139,8 +139,12 @@ pub(crate) fn plan_client(
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<ClientPlan> {
     let mut plan = ClientPlan::default();
-    let logs = LogPuddles::read(store, contents, client)?;
     let listed = read_log_spaces(store, contents, client, &mut plan)?;
+    // Puddles that were prepared are no logs until a log space names them. One with a damaged entry may have named any.
+    let logs = match listed.logs.is_empty() && listed.unfinished.is_none() {
+        true => LogPuddles::none(store),
+        false => LogPuddles::read(store, contents, client)?,
+    };
     let read = read_logs(&logs, &listed.logs, &mut plan);
     let mut home = Home::new(store, contents, client);
     records::plan_records(store, contents, client, &mut home, &mut plan)?;
