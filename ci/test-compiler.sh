@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# durumcc: builds it with warnings as errors, installs it, and runs the tests of compiler/tests with the installed one.
+# durumcc: builds it with warnings as errors, installs it with libdurum, and runs the tests of compiler/tests with the installed one.
 # FILTER chooses tests by a regular expression of lit.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-ci/deps.sh compiler
+ci/deps.sh build compiler
+need_cargo
 build=$CARGO_TARGET_DIR/compiler
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,6 +18,8 @@ build_durumcc() {
 check "build" build_durumcc
 # What was built has to work in another place, without the tree it was built in.
 check "install" cmake --install "$build" --prefix "$work/prefix"
+# Programs of the tests run with the library, built as for the other tests.
+check "libdurum" env PREFIX="$work/prefix" ci/install.sh --profile test
 
 if [ "$failed" = 0 ]; then
     python3 "$llvm/../build/utils/lit/lit.py" -v -j "$(nproc)" ${FILTER:+--filter "$FILTER"} \

@@ -28,7 +28,40 @@ const char *const source_endings[] = {"c",   "h",   "S",   "sx",  "cc",   "cp", 
                                       "cpp", "c++", "C",   "CPP", "m",    "M",  "mm",
                                       "hh",  "H",   "hpp", "hxx", "cppm", "cu"};
 const char *const preprocessed_endings[] = {"i", "ii", "mi", "mii"};
+const char *const header_endings[] = {"h", "hh", "hpp"};
 const char *const intermediate_endings[] = {"bc", "ll"};
+
+// Options that end before the linker, and those that take the usual libraries from it.
+const char *const without_link[] = {
+    "-c",
+    "-S",
+    "-E",
+    "-M",
+    "-MM",
+    "-r",
+    "--analyze",
+    "-emit-ast",
+    "-nostdlib",
+    "-nodefaultlibs",
+    "-nolibc",
+    "-emit-pch",
+    "-fsyntax-only",
+    "--precompile",
+};
+
+// Options of the driver's own, with their bits in __nvl_options.
+struct OwnOption {
+    const char *name;
+    unsigned bit;
+};
+constexpr OwnOption own_options[] = {{"-fnvl-relaxed", 1}, {"-fnvl-no-checks", 2}};
+
+const OwnOption *find_own(const std::string &word) {
+    for (const OwnOption &option : own_options)
+        if (word == option.name)
+            return &option;
+    return nullptr;
+}
 
 template <typename List> bool contains(const List &list, const std::string &word) {
     return std::find(std::begin(list), std::end(list), word) != std::end(list);
@@ -72,6 +105,7 @@ class Reader {
   public:
     Request read(const std::vector<std::string> &words) {
         read_words(words, 0);
+        request.links = has_linked_input && !ends_before_link && !only_inputs;
         return request;
     }
 
@@ -114,6 +148,14 @@ class Reader {
             language = word.substr(2);
         else if (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns")
             request.refused = word;
+        else if (const OwnOption *own = find_own(word))
+            request.nvl_options |= own->bit;
+        else if (word.rfind("-flto", 0) == 0 || word.rfind("-ffat-lto", 0) == 0)
+            request.makes_bitcode = true;
+        else if (word == "-static")
+            request.links_statically = true;
+        else if (contains(without_link, word))
+            ends_before_link = true;
         else
             is_value = contains(with_value, word);
     }
@@ -133,8 +175,11 @@ class Reader {
             request.has_intermediate_code |= language == "ir";
             request.has_source |= is_source;
             request.has_includes |= is_source && language.find("cpp-output") == std::string::npos;
+            has_linked_input |= language.find("header") == std::string::npos;
             return;
         }
+        bool is_header = contains(header_endings, word.substr(word.rfind('.') + 1));
+        has_linked_input |= !is_header;
         size_t dot = word.rfind('.');
         size_t slash = word.rfind('/');
         if (dot == std::string::npos || (slash != std::string::npos && dot < slash))
@@ -152,10 +197,14 @@ class Reader {
     std::string language;
     bool is_value = false;
     bool only_inputs = false;
+    bool has_linked_input = false;
+    bool ends_before_link = false;
 };
 
 } // namespace
 
-Request read_arguments(const std::vector<std::string> &arguments) {
-    return Reader().read(arguments);
+Request read_arguments(std::vector<std::string> &arguments) {
+    Request request = Reader().read(arguments);
+    arguments.erase(std::remove_if(arguments.begin(), arguments.end(), find_own), arguments.end());
+    return request;
 }

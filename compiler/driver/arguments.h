@@ -16,6 +16,14 @@ struct Request {
     bool wants_diagnostics = false;
     // An option that would leave out the passes, or empty.
     std::string refused;
+    // The bits of __nvl_options (nvl.h), from options of the driver's own.
+    unsigned nvl_options = 0;
+    // What comes out is for the optimizer of the linker.
+    bool makes_bitcode = false;
+    // A program or a shared library comes out, with the usual libraries.
+    bool links = false;
+    bool links_statically = false;
 };
 
-Request read_arguments(const std::vector<std::string> &arguments);
+// Takes the driver's own options out of the arguments, which are Clang's from then on.
+Request read_arguments(std::vector<std::string> &arguments);

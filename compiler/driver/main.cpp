@@ -4,6 +4,7 @@
 //   PREFIX/lib/durumcc/durumcc-frontend.so    the Clang plugin
 //   PREFIX/lib/durumcc/durumcc-passes.so      the LLVM plugin
 //   PREFIX/lib/durumcc/include/nvl.h
+//   PREFIX/lib/libdurum.so                    the runtime, and libdurum.a
 //
 // It replaces itself by Clang, so that signals, exit codes and the process tree are those of a cc.
 #include "arguments.h"
@@ -89,15 +90,29 @@ int main(int argc, char **argv) {
     std::vector<std::string> own;
     bool has_passes = exists(passes);
     if (request.has_includes)
-        own = {"-isystem", parts + "/include", "-D__NVLC__=1"};
+        own = {"-isystem", parts + "/include", "-D__NVLC__=1",
+               "-D__NVL_OPTIONS__=" + std::to_string(request.nvl_options)};
     if (request.has_source) {
         own.push_back("-fplugin=" + front_end);
-        // The second one keeps files and lines in the intermediate code without -g, for checks that
-        // fail at run time. No remark has this name, so none is printed.
-        own.push_back(has_passes ? "-Rpass=^nvl$" : "-fplugin-arg-nvl-no-passes");
+        if (!has_passes)
+            own.push_back("-fplugin-arg-nvl-no-passes");
+        // Keeps files and lines in the intermediate code without -g, for checks that fail at run
+        // time. No remark has this name, so none is printed. Bitcode would show that Clang has kept
+        // them, in a list of names, also where the passes have taken them away.
+        else if (!request.makes_bitcode)
+            own.push_back("-Rpass=^nvl$");
     }
     if (has_passes && (request.has_source || request.has_intermediate_code))
         own.push_back("-fpass-plugin=" + passes);
     arguments.insert(arguments.begin(), own.begin(), own.end());
+    // Where it is installed with the runtime, programs are linked with it, if they use it.
+    std::string libraries = directory_of(parts);
+    bool has_shared = exists(libraries + "/libdurum.so") && !request.links_statically;
+    if (request.links && (has_shared || exists(libraries + "/libdurum.a"))) {
+        arguments.push_back("-L" + libraries);
+        for (const char *word : {"-Wl,--push-state,--as-needed", "-ldurum", "-lpthread", "-ldl",
+                                 "-lm", "-Wl,--pop-state"})
+            arguments.push_back(word);
+    }
     return run(clang, arguments);
 }

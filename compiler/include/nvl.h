@@ -100,5 +100,7 @@ void __nvl_tx_end(struct __nvl_tx *tx);
 extern const char __nvl_code_was_not_compiled_by_durumcc;
 static const char *const __nvl_needs_passes __attribute__((__used__, __retain__)) =
     &__nvl_code_was_not_compiled_by_durumcc;
+/* What the command line asks of the passes; intermediate code carries it along. */
+static const int __nvl_options __attribute__((__used__, __retain__)) = __NVL_OPTIONS__;
 
 #endif

@@ -1,6 +1,7 @@
 # Tests of durumcc, run by ci/test-compiler.sh or, with durumcc built or installed in DIR, by
 #   lit -v --param prefix=DIR compiler/tests
 import os
+import shutil
 import lit.formats
 
 config.name = "durumcc"
@@ -18,12 +19,30 @@ config.environment["PATH"] = llvm + ":" + os.environ["PATH"]
 # Caches of the user are not the tests' business.
 config.environment["HOME"] = config.test_exec_root
 
+# Programs that run need the runtime, which is installed beside durumcc.
+config.environment["LD_LIBRARY_PATH"] = os.path.join(prefix, "lib")
+
 durumcc = os.path.join(prefix, "bin", "durumcc")
+inputs = os.path.join(config.test_source_root, "run", "inputs")
+
+# One without passes, as if the file were missing: its intermediate code is what the passes get.
+front_end = os.path.join(config.test_exec_root, "front-end")
+shutil.rmtree(front_end, ignore_errors=True)
+os.makedirs(os.path.join(front_end, "bin"))
+shutil.copy(durumcc, os.path.join(front_end, "bin"))
+shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(front_end, "lib", "durumcc"),
+                ignore=shutil.ignore_patterns("durumcc-passes.so"))
+front_end = os.path.join(front_end, "bin", "durumcc")
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
     ("%verify", durumcc + " -fsyntax-only -ferror-limit=0 -Xclang -verify %s"),
     # The intermediate code as the passes get it.
-    ("%ir", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
+    ("%ir", front_end + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
+    # And as they leave it.
+    ("%lowered", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
+    # Compiles the file, which follows with options, at each level, and runs it.
+    ("%levels", "bash " + os.path.join(inputs, "levels.sh") + " " + durumcc + " -I" + os.path.join(prefix, "include")),
+    ("%front-end", front_end),
     ("%durumcc", durumcc),
     ("%clang", os.path.join(llvm, "clang")),
     ("%filecheck", os.path.join(llvm, "FileCheck") + " %s"),

@@ -1,7 +1,7 @@
 // Members, marks and descriptors survive a precompiled header.
-// RUN: %durumcc -x c-header %s -o %t.pch
-// RUN: %durumcc -S -emit-llvm -include-pch %t.pch -o - %s | %filecheck
-// RUN: not %durumcc -fsyntax-only -include-pch %t.pch -DWRONG %s 2>&1 | FileCheck --check-prefix=WRONG %s
+// RUN: %front-end -x c-header %s -o %t.pch
+// RUN: %front-end -S -emit-llvm -include-pch %t.pch -o - %s | %filecheck
+// RUN: not %front-end -fsyntax-only -include-pch %t.pch -DWRONG %s 2>&1 | FileCheck --check-prefix=WRONG %s
 #ifndef HEADER
 #define HEADER
 #include <nvl.h>
@@ -29,5 +29,5 @@ nvl int x;
 void g(nvl int y);
 #endif
 #endif
-// RUN: not %durumcc -c -include-pch %t.pch -o %t.o %s 2>&1 | FileCheck --check-prefix=REFUSED %s
+// RUN: not %front-end -c -include-pch %t.pch -o %t.o %s 2>&1 | FileCheck --check-prefix=REFUSED %s
 // REFUSED: [nvl-no-passes]

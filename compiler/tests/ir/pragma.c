@@ -1,6 +1,6 @@
 // What `#pragma nvl atomic` becomes: ways into and out of the statement, clauses, nesting.
 // RUN: %ir -O0 -fopenmp | %filecheck
-// RUN: %durumcc -E -fopenmp %s -o %t.i && %durumcc -S -emit-llvm -fopenmp -o - %t.i | %filecheck
+// RUN: %front-end -E -fopenmp %s -o %t.i && %front-end -S -emit-llvm -fopenmp -o - %t.i | %filecheck
 #include <nvl.h>
 
 struct s {

@@ -1,0 +1,76 @@
+// What the optimizer may know about NVM and does not find out from address spaces, which mean
+// nothing to it on x86-64 and AArch64: an object in NVM is nowhere else.
+//
+//   store double %x, ptr addrspace(1) %p, !alias.scope !nvm, !noalias !volatile
+//   %y = load double, ptr %q, !alias.scope !volatile, !noalias !nvm
+//
+// With it a loop over both kinds of arrays needs no checks at run time to be vectorized.
+#include "passes.h"
+#include "runtime.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
+
+namespace nvl {
+namespace {
+
+using namespace llvm;
+
+enum class Memory { Nvm, Volatile, Both };
+
+Memory memory_of(const Instruction &access) {
+    auto of = [](const Value *pointer) { return is_nvm(pointer) ? Memory::Nvm : Memory::Volatile; };
+    if (const Value *pointer = getLoadStorePointerOperand(&access))
+        return of(pointer);
+    if (const auto *copy = dyn_cast<MemTransferInst>(&access)) {
+        Memory to = of(copy->getRawDest());
+        return to == of(copy->getRawSource()) ? to : Memory::Both;
+    }
+    if (const auto *fill = dyn_cast<MemSetInst>(&access))
+        return of(fill->getRawDest());
+    return Memory::Both;
+}
+
+void add(Instruction &access, unsigned kind, MDNode *scopes) {
+    access.setMetadata(kind, MDNode::concatenate(access.getMetadata(kind), scopes));
+}
+
+bool calls_code(Function &function) {
+    return any_of(instructions(function), [](const Instruction &instruction) {
+        return isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction);
+    });
+}
+
+} // namespace
+
+void tell_aliases(Module &module) {
+    LLVMContext &context = module.getContext();
+    MDBuilder builder(context);
+    MDNode *domain = builder.createAnonymousAliasScopeDomain("nvl");
+    MDNode *nvm = MDNode::get(context, builder.createAnonymousAliasScope(domain, "nvm"));
+    MDNode *rest = MDNode::get(context, builder.createAnonymousAliasScope(domain, "volatile"));
+    for (Function &function : module) {
+        for (Instruction &instruction : instructions(function)) {
+            Memory memory = memory_of(instruction);
+            if (memory == Memory::Both)
+                continue;
+            add(instruction, LLVMContext::MD_alias_scope, memory == Memory::Nvm ? nvm : rest);
+            add(instruction, LLVMContext::MD_noalias, memory == Memory::Nvm ? rest : nvm);
+        }
+    }
+}
+
+// `restrict` says that only this pointer leads to what the function changes, so the optimizer would
+// move a store past a call, and out of a transaction: to a runtime that reads all of NVM this does
+// not hold. Without calls there is nobody to see it.
+void forget_restrict(Module &module) {
+    for (Function &function : module) {
+        bool is_forgotten = !function.isDeclaration() && calls_code(function);
+        for (Argument &argument : function.args())
+            if (is_forgotten && is_nvm(&argument))
+                argument.removeAttr(Attribute::NoAlias);
+    }
+}
+
+} // namespace nvl

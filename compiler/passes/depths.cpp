@@ -1,0 +1,57 @@
+#include "depths.h"
+
+#include "runtime.h"
+
+#include "llvm/IR/CFG.h"
+
+namespace nvl {
+
+using namespace llvm;
+
+namespace {
+
+int change(const Instruction &instruction) {
+    StringRef name = runtime::called(instruction);
+    return name == runtime::tx_begin ? 1 : name == runtime::tx_end ? -1 : 0;
+}
+
+} // namespace
+
+bool is_boundary(const Instruction &instruction) {
+    return change(instruction) != 0;
+}
+
+std::optional<int> Depths::behind(const Instruction &instruction, std::optional<int> depth) {
+    if (depth)
+        *depth += change(instruction);
+    return depth;
+}
+
+Depths::Depths(const Function &function) {
+    SmallVector<const BasicBlock *, 16> to_do{&function.getEntryBlock()};
+    begins[to_do.front()] = 0;
+    // A block comes again only when its number turns out to be none, so at most twice.
+    while (!to_do.empty()) {
+        const BasicBlock *block = to_do.pop_back_val();
+        std::optional<int> depth = begins[block];
+        for (const Instruction &instruction : *block)
+            depth = behind(instruction, depth);
+        for (const BasicBlock *next : successors(block)) {
+            auto [place, is_new] = begins.try_emplace(next, depth);
+            if (is_new) {
+                to_do.push_back(next);
+            } else if (place->second && place->second != depth) {
+                place->second = std::nullopt;
+                to_do.push_back(next);
+            }
+        }
+    }
+}
+
+std::optional<int> Depths::at_begin(const BasicBlock &block) const {
+    auto found = begins.find(&block);
+    // Nothing leads to other blocks.
+    return found == begins.end() ? 0 : found->second;
+}
+
+} // namespace nvl

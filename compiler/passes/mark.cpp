@@ -1,0 +1,96 @@
+#include "mark.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Metadata.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+
+namespace nvl {
+namespace {
+
+using namespace llvm;
+
+constexpr const char mark_name[] = "__nvl_needs_passes";
+constexpr const char undefined_name[] = "__nvl_code_was_not_compiled_by_durumcc";
+constexpr const char options_name[] = "__nvl_options";
+
+// The bits of __nvl_options; nvl.h and the driver have the same.
+enum : uint64_t { relaxed_bit = 1, unchecked_bit = 2 };
+
+// Modules that were linked before they came here have several, with numbers behind the name.
+bool is_named(const Constant *constant, StringRef name) {
+    StringRef own = constant->getName();
+    return own == name || (own.starts_with(name) && own[name.size()] == '.');
+}
+
+} // namespace
+
+bool has_mark(const Module &module) {
+    return module.getNamedGlobal(undefined_name) != nullptr;
+}
+
+Options options_of(const Module &module) {
+    Options options;
+    if (const GlobalVariable *variable = module.getNamedGlobal(options_name))
+        if (variable->hasInitializer())
+            if (const auto *bits = dyn_cast<ConstantInt>(variable->getInitializer())) {
+                options.is_relaxed = bits->getZExtValue() & relaxed_bit;
+                options.is_unchecked = bits->getZExtValue() & unchecked_bit;
+            }
+    return options;
+}
+
+void remove_mark(Module &module) {
+    auto is_ours = [](const Constant *constant) {
+        return is_named(constant, mark_name) || is_named(constant, options_name);
+    };
+    removeFromUsedLists(module,
+                        [&](Constant *constant) { return is_ours(constant->stripPointerCasts()); });
+    // The lists leave constants behind that nobody uses.
+    auto remove = [](GlobalVariable &variable) {
+        variable.removeDeadConstantUsers();
+        if (variable.use_empty())
+            variable.eraseFromParent();
+    };
+    for (GlobalVariable &variable : make_early_inc_range(module.globals()))
+        if (is_ours(&variable))
+            remove(variable);
+    if (GlobalVariable *undefined = module.getNamedGlobal(undefined_name))
+        remove(*undefined);
+}
+
+void strip_lines(Module &module) {
+    bool has_lines = false;
+    for (const DICompileUnit *unit : module.debug_compile_units()) {
+        has_lines = true;
+        if (unit->getEmissionKind() != DICompileUnit::NoDebug)
+            return;
+    }
+    // The loop above does not see units that only say NoDebug.
+    if (const NamedMDNode *units = module.getNamedMetadata("llvm.dbg.cu"))
+        for (const MDNode *node : units->operands()) {
+            const auto *unit = cast<DICompileUnit>(node);
+            has_lines = true;
+            if (unit->getEmissionKind() != DICompileUnit::NoDebug)
+                return;
+        }
+    if (!has_lines)
+        return;
+    StripDebugInfo(module);
+    // The version of what is gone.
+    NamedMDNode *flags = module.getModuleFlagsMetadata();
+    if (!flags)
+        return;
+    SmallVector<MDNode *, 8> kept;
+    for (MDNode *flag : flags->operands())
+        if (cast<MDString>(flag->getOperand(1))->getString() != "Debug Info Version")
+            kept.push_back(flag);
+    flags->clearOperands();
+    for (MDNode *flag : kept)
+        flags->addOperand(flag);
+    if (kept.empty())
+        flags->eraseFromParent();
+}
+
+} // namespace nvl

@@ -1,0 +1,95 @@
+// Registers the passes in LLVM's pipeline, at every level of optimization, and by names for opt:
+//
+//   opt -load-pass-plugin durumcc-passes.so -passes=nvl-begin,...,nvl-simplify,...,nvl-end -S
+//   file.ll
+#include "passes.h"
+#include "runtime.h"
+
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+
+namespace nvl {
+namespace {
+
+using namespace llvm;
+
+// Before any other pass: what only the front end's code tells.
+struct Begin : PassInfoMixin<Begin> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &) {
+        if (!has_mark(module)) {
+            strip_lines(module);
+            return PreservedAnalyses::none();
+        }
+        if (!options_of(module).is_unchecked)
+            check_comparisons(module);
+        forget_restrict(module);
+        copy_arguments(module);
+        lower_pointers(module);
+        unwind_after_jumps(module);
+        tell_aliases(module);
+        return PreservedAnalyses::none();
+    }
+    static bool isRequired() { return true; }
+};
+
+// When variables have come into registers.
+struct Simplify : PassInfoMixin<Simplify> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
+        if (!has_mark(module))
+            return PreservedAnalyses::all();
+        simplify_checks(
+            module, analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager());
+        return PreservedAnalyses::none();
+    }
+    static bool isRequired() { return true; }
+};
+
+// When functions have been inlined and loops simplified, and before loops are vectorized.
+struct End : PassInfoMixin<End> {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &) {
+        if (!has_mark(module))
+            return PreservedAnalyses::all();
+        Options options = options_of(module);
+        DenseMap<Function *, Entry> entries = make_versions(module);
+        for (Function &function : module)
+            if (!function.isDeclaration())
+                make_durable(function, entries.lookup(&function), options);
+        tell_aliases(module);
+        forget_effects(module);
+        pass_locations(module);
+        strip_lines(module);
+        remove_mark(module);
+        return PreservedAnalyses::none();
+    }
+    static bool isRequired() { return true; }
+};
+
+bool parse(StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+    if (name == "nvl-begin")
+        passes.addPass(Begin());
+    else if (name == "nvl-simplify")
+        passes.addPass(Simplify());
+    else if (name == "nvl-end")
+        passes.addPass(End());
+    else
+        return false;
+    return true;
+}
+
+void add_passes(PassBuilder &builder) {
+    builder.registerPipelineStartEPCallback(
+        [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Begin()); });
+    builder.registerPipelineEarlySimplificationEPCallback(
+        [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Simplify()); });
+    builder.registerOptimizerEarlyEPCallback(
+        [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(End()); });
+    builder.registerPipelineParsingCallback(parse);
+}
+
+} // namespace
+} // namespace nvl
+
+extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo
+llvmGetPassPluginInfo() {
+    return {LLVM_PLUGIN_API_VERSION, "durumcc-passes", LLVM_VERSION_STRING, nvl::add_passes};
+}

@@ -1,0 +1,45 @@
+// The runtime's functions (docs/nvl-runtime.md).
+#pragma once
+
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Module.h"
+
+namespace nvl {
+
+// The address space of objects in NVM.
+constexpr unsigned nvm_space = 1;
+
+inline bool is_nvm(const llvm::Type *type) {
+    return type->isPointerTy() && type->getPointerAddressSpace() == nvm_space;
+}
+inline bool is_nvm(const llvm::Value *value) {
+    return is_nvm(value->getType());
+}
+
+namespace runtime {
+
+// Names without `_at`.
+constexpr const char store_ptr[] = "__nvl_store_ptr";
+constexpr const char store_weak[] = "__nvl_store_weak";
+constexpr const char load_weak[] = "__nvl_load_weak";
+constexpr const char copy[] = "__nvl_copy";
+constexpr const char fill[] = "__nvl_fill";
+constexpr const char persist[] = "__nvl_persist";
+constexpr const char log[] = "__nvl_log";
+constexpr const char check_same[] = "__nvl_check_same";
+constexpr const char tx_begin[] = "__nvl_tx_begin";
+constexpr const char tx_end[] = "__nvl_tx_end";
+constexpr const char tx_unwind[] = "__nvl_tx_unwind";
+constexpr const char tx_depth[] = "__nvl_tx_depth";
+
+// Declares a function that the passes call; not one that only front ends call.
+llvm::FunctionCallee declare(llvm::Module &module, llvm::StringRef name);
+
+// The name of the runtime's function that is called, without `_at`, or nothing.
+llvm::StringRef called(const llvm::Instruction &instruction);
+
+// Whether the function has a form that is told file and line.
+bool has_location(llvm::StringRef name);
+
+} // namespace runtime
+} // namespace nvl

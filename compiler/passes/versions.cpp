@@ -1,0 +1,181 @@
+// A function that stores to NVM may be called from inside of a transaction, where it has to log,
+// and from outside. It becomes two, so that neither asks at each store; callers in the module that
+// know where they are call the one they need, and others the function itself, which asks once.
+//
+//   define void @f(...)            if (*__nvl_tx_depth() > 0) f.nvltx(...) else f.nvl0(...)
+//   define internal @f.nvl0(...)   as it was
+//   define internal @f.nvltx(...)  the same, as if it stood in a transaction
+//
+// A function whose stores are all in transactions of its own stays one.
+#include "depths.h"
+#include "passes.h"
+#include "runtime.h"
+#include "writes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+namespace nvl {
+namespace {
+
+using namespace llvm;
+
+struct Versions {
+    Function *outside;
+    Function *inside;
+};
+
+// Whether it depends on the caller what a store has to do.
+bool depends_on_caller(Function &function) {
+    Depths depths(function);
+    for (BasicBlock &block : function) {
+        std::optional<int> depth = depths.at_begin(block);
+        for (Instruction &instruction : block) {
+            depth = Depths::behind(instruction, depth);
+            if ((!depth || *depth == 0) && write_of(instruction))
+                return true;
+        }
+    }
+    return false;
+}
+
+// A copy would jump into the original by addresses of labels in tables.
+bool can_be_copied(const Function &function) {
+    return !function.hasFnAttribute(Attribute::Naked) &&
+           none_of(function, [](const BasicBlock &block) { return block.hasAddressTaken(); });
+}
+
+// Moves what the function does to another one, and leaves it empty.
+Function *move_out(Function &function) {
+    Function *moved = Function::Create(function.getFunctionType(), GlobalValue::InternalLinkage,
+                                       function.getAddressSpace(), function.getName() + ".nvl0");
+    function.getParent()->getFunctionList().insertAfter(function.getIterator(), moved);
+    moved->copyAttributesFrom(&function);
+    moved->setLinkage(GlobalValue::InternalLinkage);
+    moved->setVisibility(GlobalValue::DefaultVisibility);
+    moved->setDLLStorageClass(GlobalValue::DefaultStorageClass);
+    moved->setDSOLocal(true);
+    moved->setComdat(nullptr);
+    moved->splice(moved->end(), &function);
+    for (auto [from, to] : zip(function.args(), moved->args())) {
+        from.replaceAllUsesWith(&to);
+        to.takeName(&from);
+    }
+    // Lines belong to the code.
+    moved->copyMetadata(&function, 0);
+    function.clearMetadata();
+    return moved;
+}
+
+void dispatch(Function &function, const Versions &versions) {
+    Module &module = *function.getParent();
+    LLVMContext &context = module.getContext();
+    auto *entry = BasicBlock::Create(context, "", &function);
+    auto *inside = BasicBlock::Create(context, "inside", &function);
+    auto *outside = BasicBlock::Create(context, "outside", &function);
+    IRBuilder<> builder(entry);
+    Value *place = builder.CreateCall(runtime::declare(module, runtime::tx_depth), {});
+    Value *depth = builder.CreateLoad(builder.getInt32Ty(), place);
+    builder.CreateCondBr(builder.CreateICmpSGT(depth, builder.getInt32(0)), inside, outside);
+    for (auto [block, version] :
+         {std::pair(inside, versions.inside), std::pair(outside, versions.outside)}) {
+        builder.SetInsertPoint(block);
+        SmallVector<Value *, 8> arguments;
+        for (Argument &argument : function.args())
+            arguments.push_back(&argument);
+        CallInst *call = builder.CreateCall(version, arguments);
+        call->setCallingConv(function.getCallingConv());
+        call->setAttributes(function.getAttributes().removeFnAttributes(context));
+        // Also of a function with any number of arguments.
+        call->setTailCallKind(CallInst::TCK_MustTail);
+        if (call->getType()->isVoidTy())
+            builder.CreateRetVoid();
+        else
+            builder.CreateRet(call);
+    }
+}
+
+using Table = MapVector<Function *, Versions>;
+
+// Calls in a function go to the version that they need.
+void redirect(Function &function, Entry entry, const Table &table) {
+    Depths depths(function);
+    for (BasicBlock &block : function) {
+        std::optional<int> depth = depths.at_begin(block);
+        for (Instruction &instruction : block) {
+            depth = Depths::behind(instruction, depth);
+            auto *call = dyn_cast<CallBase>(&instruction);
+            Function *callee = call ? call->getCalledFunction() : nullptr;
+            auto found = callee ? table.find(callee) : table.end();
+            // Another definition may take the place of this one when the program is linked.
+            if (found == table.end() || callee->isInterposable())
+                continue;
+            if (entry == Entry::Inside || (depth && *depth > 0))
+                call->setCalledFunction(found->second.inside);
+            else if (depth && entry == Entry::Outside)
+                call->setCalledFunction(found->second.outside);
+        }
+    }
+}
+
+// Versions that nobody calls, and functions that nobody calls otherwise.
+void remove_unused(const Table &table, DenseMap<Function *, Entry> &entries) {
+    bool has_changed = true;
+    DenseSet<Function *> removed;
+    auto remove = [&](Function *function) {
+        if (removed.contains(function) || !function->hasLocalLinkage() || !function->use_empty())
+            return;
+        removed.insert(function);
+        entries.erase(function);
+        function->eraseFromParent();
+        has_changed = true;
+    };
+    while (has_changed) {
+        has_changed = false;
+        for (const auto &[function, versions] : table) {
+            remove(function);
+            remove(versions.inside);
+            remove(versions.outside);
+        }
+    }
+}
+
+} // namespace
+
+DenseMap<Function *, Entry> make_versions(Module &module) {
+    Table table;
+    DenseMap<Function *, Entry> entries;
+    for (Function &function : make_early_inc_range(module)) {
+        if (function.isDeclaration())
+            continue;
+        entries[&function] = Entry::Unknown;
+        if (!depends_on_caller(function))
+            continue;
+        if (function.getName() == "main")
+            // Nobody calls it from inside of a transaction.
+            entries[&function] = Entry::Outside;
+        else if (can_be_copied(function))
+            table[&function] = {};
+    }
+    for (auto &[function, versions] : table) {
+        versions.outside = move_out(*function);
+        ValueToValueMapTy values;
+        versions.inside = CloneFunction(versions.outside, values);
+        versions.inside->setName(function->getName() + ".nvltx");
+        versions.inside->removeFromParent();
+        module.getFunctionList().insertAfter(versions.outside->getIterator(), versions.inside);
+        dispatch(*function, versions);
+        entries[versions.outside] = Entry::Outside;
+        entries[versions.inside] = Entry::Inside;
+    }
+    SmallVector<std::pair<Function *, Entry>, 32> all(entries.begin(), entries.end());
+    for (auto [function, entry] : all)
+        if (!table.contains(function))
+            redirect(*function, entry, table);
+    remove_unused(table, entries);
+    return entries;
+}
+
+} // namespace nvl

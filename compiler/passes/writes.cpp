@@ -1,0 +1,65 @@
+#include "writes.h"
+
+#include "runtime.h"
+
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+namespace nvl {
+
+using namespace llvm;
+
+namespace {
+
+std::optional<Write> of_type(Instruction &instruction, Value *start, Type *type) {
+    if (!is_nvm(start))
+        return std::nullopt;
+    const DataLayout &layout = instruction.getModule()->getDataLayout();
+    return Write{&instruction, start, layout.getTypeStoreSize(type)};
+}
+
+std::optional<Write> of_length(Instruction &instruction, Value *start, Value *length) {
+    if (!is_nvm(start))
+        return std::nullopt;
+    if (const auto *bytes = dyn_cast<ConstantInt>(length))
+        return Write{&instruction, start, bytes->getZExtValue()};
+    return Write{&instruction, start, 0, length};
+}
+
+} // namespace
+
+std::optional<Write> write_of(Instruction &instruction) {
+    if (auto *store = dyn_cast<StoreInst>(&instruction))
+        return of_type(instruction, store->getPointerOperand(),
+                       store->getValueOperand()->getType());
+    if (auto *update = dyn_cast<AtomicRMWInst>(&instruction))
+        return of_type(instruction, update->getPointerOperand(), update->getType());
+    if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&instruction))
+        return of_type(instruction, exchange->getPointerOperand(),
+                       exchange->getNewValOperand()->getType());
+    if (auto *access = dyn_cast<AnyMemIntrinsic>(&instruction))
+        return of_length(instruction, access->getRawDest(), access->getLength());
+    if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
+        // The bytes that the mask leaves out belong to the same vector of the program.
+        if (call->getIntrinsicID() == Intrinsic::masked_store)
+            return of_type(instruction, call->getArgOperand(1), call->getArgOperand(0)->getType());
+        return std::nullopt;
+    }
+    StringRef name = runtime::called(instruction);
+    if (name != runtime::copy && name != runtime::fill)
+        return std::nullopt;
+    auto &call = cast<CallBase>(instruction);
+    std::optional<Write> write =
+        of_length(instruction, call.getArgOperand(0), call.getArgOperand(2));
+    if (write)
+        write->is_announced = true;
+    return write;
+}
+
+Value *Write::size(IRBuilder<> &builder) const {
+    if (!length)
+        return builder.getInt64(bytes);
+    return builder.CreateZExtOrTrunc(length, builder.getInt64Ty());
+}
+
+} // namespace nvl
