@@ -32,6 +32,8 @@ if [ "$failed" = 0 ]; then
     failed=$((failed + ${all:-1} - of_lit))
     [ "$of_lit" = "$all" ] || grep -v '^PASS' "$work/lit" | tail -n 200 >&2
     [ "$of_lit" -gt 0 ] || failed=$((failed + 1))
+    [ -n "${FILTER:-}" ] || check "examples" env LD_LIBRARY_PATH="$work/prefix/lib" \
+        examples/nvl/test.sh "$work/prefix/bin/durumcc" "-I$work/prefix/include"
 fi
 say "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

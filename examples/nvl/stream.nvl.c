@@ -1,6 +1,6 @@
-/* The four kernels of STREAM (McCalpin) over doubles, without transactions: what a loop stores is
- * durable behind it, and a kernel that was interrupted is run again, which gives the same. `stream
- * HEAP [LENGTH [ROUNDS]]` */
+/* The four kernels of STREAM (McCalpin) over doubles, not in transactions: what a kernel stores is
+ * durable before the number of those that are done goes up, and one that was interrupted is run
+ * again, which gives the same. `stream HEAP [LENGTH [ROUNDS]]` */
 #include "run.h"
 #include <nvl.h>
 
@@ -66,6 +66,9 @@ int main(int argc, char **argv) {
     nvl double *c = vectors->c;
     while (vectors->done < 4 * vectors->rounds) {
         kernel(a, b, c, n, (int)(vectors->done % 4));
+        /* What the kernel stored is durable before a transaction begins. Stored plainly, the number
+         * might be durable before it, or many kernels later. */
+#pragma nvl atomic heap(heap)
         vectors->done++;
     }
     double sum = 0.0;

@@ -13,9 +13,9 @@ RANDOM=1
 # name, arguments of a run that is over at once, and of one that is killed
 table() {
     cat <<'TABLE'
-stream;10007 8;200000 600
+stream;1009 8;20000 30
 matmul;100;640
-jacobi;65 41;512 1500
+jacobi;65 41;256 300
 hash;9000;400000
 lookup;30007 500;3000000 2000
 shock;301 300;6000 2500
