@@ -1,5 +1,6 @@
 /* A hash table with chains: a sequence of insertions, changes and deletions, each a transaction
  * together with the number of those that are done. `hash HEAP [OPERATIONS]` */
+#include "heap.h"
 #include "run.h"
 #include <nvl.h>
 
@@ -41,13 +42,7 @@ static void operation(nvl_heap_t *heap, nvl struct table *table, uint64_t number
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2)
-        return 2;
-    nvl_heap_t *heap = nvl_open(argv[1]);
-    if (!heap)
-        heap = nvl_create(argv[1]);
-    if (!heap)
-        return 1;
+    nvl_heap_t *heap = heap_of(argc, argv);
     nvl struct table *table = nvl_get_root(heap, struct table);
     if (!table) {
         table = nvl_alloc_nv(heap, 1, struct table);

@@ -1,5 +1,6 @@
 /* Jacobi's iteration for Laplace's equation on a square, whose left edge is hot: each sweep is a
  * transaction. `jacobi HEAP [SIDE [SWEEPS]]` */
+#include "heap.h"
 #include "run.h"
 #include <nvl.h>
 
@@ -46,13 +47,7 @@ static void iterate(nvl_heap_t *heap, nvl struct plate *plate) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2)
-        return 2;
-    nvl_heap_t *heap = nvl_open(argv[1]);
-    if (!heap)
-        heap = nvl_create(argv[1]);
-    if (!heap)
-        return 1;
+    nvl_heap_t *heap = heap_of(argc, argv);
     nvl struct plate *plate = nvl_get_root(heap, struct plate);
     if (!plate)
         plate = begin(heap, argument(argc, argv, 2, 256), argument(argc, argv, 3, 200));

@@ -1,6 +1,7 @@
 /* Cross sections of materials, looked up in large tables that nobody changes, as codes do that
  * follow neutrons. The tables are made once, and are there at once in the next run; sums are kept
  * every BATCH lookups. `lookup HEAP [LOOKUPS [POINTS]]` */
+#include "heap.h"
 #include "run.h"
 #include <nvl.h>
 #include <string.h>
@@ -73,13 +74,7 @@ static nvl struct tables *begin(nvl_heap_t *heap, long lookups, long points) {
 
 int main(int argc, char **argv) {
     double sums[KINDS];
-    if (argc < 2)
-        return 2;
-    nvl_heap_t *heap = nvl_open(argv[1]);
-    if (!heap)
-        heap = nvl_create(argv[1]);
-    if (!heap)
-        return 1;
+    nvl_heap_t *heap = heap_of(argc, argv);
     nvl struct tables *tables = nvl_get_root(heap, struct tables);
     if (!tables)
         tables = begin(heap, argument(argc, argv, 2, 200000), argument(argc, argv, 3, 2000));

@@ -1,5 +1,6 @@
 /* a = b * c, dense, with a checkpoint every ROWS rows, as in the paper's Figure 4: a run that was
  * killed goes on where the last one stopped. `matmul HEAP [ORDER]` */
+#include "heap.h"
 #include "run.h"
 #include <nvl.h>
 
@@ -54,13 +55,7 @@ static void multiply(nvl_heap_t *heap, nvl struct product *product) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2)
-        return 2;
-    nvl_heap_t *heap = nvl_open(argv[1]);
-    if (!heap)
-        heap = nvl_create(argv[1]);
-    if (!heap)
-        return 1;
+    nvl_heap_t *heap = heap_of(argc, argv);
     nvl struct product *product = nvl_get_root(heap, struct product);
     if (!product)
         product = begin(heap, argument(argc, argv, 2, 256));

@@ -2,6 +2,7 @@
  * by the method of Lax and Friedrichs, with steps as long as is stable. Cells are read before they
  * are written, so each step keeps a backup of them; the time goes on with them. `shock HEAP [CELLS
  * [STEPS]]` */
+#include "heap.h"
 #include "run.h"
 
 #include <math.h>
@@ -71,13 +72,7 @@ static nvl struct tube *begin(nvl_heap_t *heap, long n, long steps) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2)
-        return 2;
-    nvl_heap_t *heap = nvl_open(argv[1]);
-    if (!heap)
-        heap = nvl_create(argv[1]);
-    if (!heap)
-        return 1;
+    nvl_heap_t *heap = heap_of(argc, argv);
     nvl struct tube *tube = nvl_get_root(heap, struct tube);
     if (!tube)
         tube = begin(heap, argument(argc, argv, 2, 2000), argument(argc, argv, 3, 500));

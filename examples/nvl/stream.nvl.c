@@ -1,6 +1,7 @@
 /* The four kernels of STREAM (McCalpin) over doubles, not in transactions: what a kernel stores is
  * durable before the number of those that are done goes up, and one that was interrupted is run
  * again, which gives the same. `stream HEAP [LENGTH [ROUNDS]]` */
+#include "heap.h"
 #include "run.h"
 #include <nvl.h>
 
@@ -50,13 +51,7 @@ static void kernel(nvl double *a, nvl double *b, nvl double *c, long n, int whic
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2)
-        return 2;
-    nvl_heap_t *heap = nvl_open(argv[1]);
-    if (!heap)
-        heap = nvl_create(argv[1]);
-    if (!heap)
-        return 1;
+    nvl_heap_t *heap = heap_of(argc, argv);
     nvl struct vectors *vectors = nvl_get_root(heap, struct vectors);
     if (!vectors)
         vectors = begin(heap, argument(argc, argv, 2, 100000), argument(argc, argv, 3, 50));
