@@ -140,8 +140,9 @@ pub(crate) fn plan_client(
 ) -> Result<ClientPlan> {
     let mut plan = ClientPlan::default();
     let listed = read_log_spaces(store, contents, client, &mut plan)?;
-    // Puddles that were prepared are no logs until a log space names them. One with a damaged entry may have named any.
-    let logs = match listed.logs.is_empty() && listed.unfinished.is_none() {
+    // Puddles that were prepared are no logs until a log space names them. One that is damaged may have named any.
+    let names_none = listed.logs.is_empty() && listed.unfinished.is_none();
+    let logs = match names_none && plan.invalid.is_empty() {
         true => LogPuddles::none(store),
         false => LogPuddles::read(store, contents, client)?,
     };
