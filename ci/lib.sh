@@ -4,6 +4,8 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 TOP=$PWD
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TOP/target}
+# In CI nobody compiles a second time. For all scripts, as they share what is built.
+[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
 # rustup installs to ~/.cargo/bin, and mkfs.ext4 lies in /usr/sbin: neither is on every user's path.
 PATH=$PATH:${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:/usr/sbin:/sbin
 

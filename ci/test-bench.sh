@@ -3,5 +3,4 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
 cargo test --quiet --manifest-path bench/Cargo.toml -p durum-bench-core --no-default-features --no-fail-fast

@@ -6,8 +6,6 @@ set -euo pipefail
 # In CI nobody is there to interrupt a test that hangs: end it while its name can still be reported.
 limit=()
 [ -z "${CI:-}" ] || limit=(timeout --kill-after=10 1200)
-# Nobody there compiles a second time, either.
-[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
 # Not quiet: on a new machine this takes minutes.
 cargo test --workspace --no-run
 failed=0
