@@ -47,9 +47,11 @@ bool calls_code(Function &function) {
 void tell_aliases(Module &module) {
     LLVMContext &context = module.getContext();
     MDBuilder builder(context);
-    MDNode *domain = builder.createAnonymousAliasScopeDomain("nvl");
-    MDNode *nvm = MDNode::get(context, builder.createAnonymousAliasScope(domain, "nvm"));
-    MDNode *rest = MDNode::get(context, builder.createAnonymousAliasScope(domain, "volatile"));
+    // By name, and so the same in each module and each time: accesses that know it learn nothing
+    // new.
+    MDNode *domain = builder.createAliasScopeDomain("nvl");
+    MDNode *nvm = MDNode::get(context, builder.createAliasScope("nvm", domain));
+    MDNode *rest = MDNode::get(context, builder.createAliasScope("volatile", domain));
     for (Function &function : module) {
         for (Instruction &instruction : instructions(function)) {
             Memory memory = memory_of(instruction);

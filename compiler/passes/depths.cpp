@@ -17,10 +17,6 @@ int change(const Instruction &instruction) {
 
 } // namespace
 
-bool is_boundary(const Instruction &instruction) {
-    return change(instruction) != 0;
-}
-
 std::optional<int> Depths::behind(const Instruction &instruction, std::optional<int> depth) {
     if (depth)
         *depth += change(instruction);

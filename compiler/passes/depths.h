@@ -14,17 +14,24 @@ class Depths {
   public:
     explicit Depths(const llvm::Function &function);
 
-    // At the begin of the block. Nothing, if ways with different numbers lead there.
+    // Calls `visit` with each instruction of the function and the number behind it: nothing, if
+    // ways with different numbers lead there.
+    template <typename Visit> void each(llvm::Function &function, Visit visit) const {
+        for (llvm::BasicBlock &block : function) {
+            std::optional<int> depth = at_begin(block);
+            for (llvm::Instruction &instruction : block) {
+                depth = behind(instruction, depth);
+                visit(instruction, depth);
+            }
+        }
+    }
+
+  private:
     std::optional<int> at_begin(const llvm::BasicBlock &block) const;
-    // Behind the instruction, if `depth` is in front of it.
     static std::optional<int> behind(const llvm::Instruction &instruction,
                                      std::optional<int> depth);
 
-  private:
     llvm::DenseMap<const llvm::BasicBlock *, std::optional<int>> begins;
 };
-
-// Whether a level begins or ends here.
-bool is_boundary(const llvm::Instruction &instruction);
 
 } // namespace nvl

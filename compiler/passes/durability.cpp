@@ -34,22 +34,17 @@ class Durability {
 
   private:
     void collect() {
-        Depths depths(function);
-        for (BasicBlock &block : function) {
-            std::optional<int> depth = depths.at_begin(block);
-            for (Instruction &instruction : block) {
-                depth = Depths::behind(instruction, depth);
-                std::optional<Write> write = write_of(instruction);
-                if (!write)
-                    continue;
-                if (entry == Entry::Inside || (depth && *depth > 0))
-                    inside.push_back(*write);
-                else if (depth && entry == Entry::Outside)
-                    outside.push_back(*write);
-                else
-                    unknown.push_back(*write);
-            }
-        }
+        Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+            std::optional<Write> write = write_of(instruction);
+            if (!write)
+                return;
+            if (entry == Entry::Inside || (depth && *depth > 0))
+                inside.push_back(*write);
+            else if (depth && entry == Entry::Outside)
+                outside.push_back(*write);
+            else
+                unknown.push_back(*write);
+        });
     }
 
     void log(const Write &write) {

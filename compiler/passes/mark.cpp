@@ -61,21 +61,9 @@ void remove_mark(Module &module) {
 }
 
 void strip_lines(Module &module) {
-    bool has_lines = false;
-    for (const DICompileUnit *unit : module.debug_compile_units()) {
-        has_lines = true;
-        if (unit->getEmissionKind() != DICompileUnit::NoDebug)
-            return;
-    }
-    // The loop above does not see units that only say NoDebug.
-    if (const NamedMDNode *units = module.getNamedMetadata("llvm.dbg.cu"))
-        for (const MDNode *node : units->operands()) {
-            const auto *unit = cast<DICompileUnit>(node);
-            has_lines = true;
-            if (unit->getEmissionKind() != DICompileUnit::NoDebug)
-                return;
-        }
-    if (!has_lines)
+    const NamedMDNode *units = module.getNamedMetadata("llvm.dbg.cu");
+    // debug_compile_units() leaves out those that say NoDebug: any other one was asked for by -g.
+    if (!units || !module.debug_compile_units().empty())
         return;
     StripDebugInfo(module);
     // The version of what is gone.

@@ -29,16 +29,11 @@ struct Versions {
 
 // Whether it depends on the caller what a store has to do.
 bool depends_on_caller(Function &function) {
-    Depths depths(function);
-    for (BasicBlock &block : function) {
-        std::optional<int> depth = depths.at_begin(block);
-        for (Instruction &instruction : block) {
-            depth = Depths::behind(instruction, depth);
-            if ((!depth || *depth == 0) && write_of(instruction))
-                return true;
-        }
-    }
-    return false;
+    bool depends = false;
+    Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+        depends |= (!depth || *depth == 0) && write_of(instruction);
+    });
+    return depends;
 }
 
 // A copy would jump into the original by addresses of labels in tables.
@@ -101,23 +96,18 @@ using Table = MapVector<Function *, Versions>;
 
 // Calls in a function go to the version that they need.
 void redirect(Function &function, Entry entry, const Table &table) {
-    Depths depths(function);
-    for (BasicBlock &block : function) {
-        std::optional<int> depth = depths.at_begin(block);
-        for (Instruction &instruction : block) {
-            depth = Depths::behind(instruction, depth);
-            auto *call = dyn_cast<CallBase>(&instruction);
-            Function *callee = call ? call->getCalledFunction() : nullptr;
-            auto found = callee ? table.find(callee) : table.end();
-            // Another definition may take the place of this one when the program is linked.
-            if (found == table.end() || callee->isInterposable())
-                continue;
-            if (entry == Entry::Inside || (depth && *depth > 0))
-                call->setCalledFunction(found->second.inside);
-            else if (depth && entry == Entry::Outside)
-                call->setCalledFunction(found->second.outside);
-        }
-    }
+    Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+        auto *call = dyn_cast<CallBase>(&instruction);
+        Function *callee = call ? call->getCalledFunction() : nullptr;
+        auto found = callee ? table.find(callee) : table.end();
+        // Another definition may take the place of this one when the program is linked.
+        if (found == table.end() || callee->isInterposable())
+            return;
+        if (entry == Entry::Inside || (depth && *depth > 0))
+            call->setCalledFunction(found->second.inside);
+        else if (depth && entry == Entry::Outside)
+            call->setCalledFunction(found->second.outside);
+    });
 }
 
 // Versions that nobody calls, and functions that nobody calls otherwise.
@@ -153,7 +143,7 @@ DenseMap<Function *, Entry> make_versions(Module &module) {
         entries[&function] = Entry::Unknown;
         if (!depends_on_caller(function))
             continue;
-        if (function.getName() == "main")
+        if (function.getName() == "main" && function.use_empty())
             // Nobody calls it from inside of a transaction.
             entries[&function] = Entry::Outside;
         else if (can_be_copied(function))
