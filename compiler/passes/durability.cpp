@@ -4,7 +4,15 @@
 //   call void @__nvl_log(ptr addrspace(1) %p, i64 4)        inside
 //   store i32 %x, ptr addrspace(1) %p
 //   call void @__nvl_persist(ptr addrspace(1) %p, i64 4)    outside, unless -fnvl-relaxed
+//
+// One call announces what a loop writes densely (loops.cpp), or stores that follow each other
+// (groups.cpp). What becomes durable at one place, but not in one piece, has one fence:
+//
+//   call void @__nvl_write_back(ptr addrspace(1) %p, i64 4)
+//   call void @__nvl_persist(ptr addrspace(1) %q, i64 4)
 #include "depths.h"
+#include "groups.h"
+#include "loops.h"
 #include "passes.h"
 #include "runtime.h"
 #include "writes.h"
@@ -22,17 +30,37 @@ class Durability {
     Durability(Function &function, Entry entry, const Options &options)
         : function(function), module(*function.getParent()), entry(entry), options(options) {}
 
-    void run() {
+    void run(const TargetLibraryInfo &library) {
         collect();
-        for (const Write &write : inside)
-            log(write);
-        for (const Write &write : outside)
-            persist(write);
-        for (const Write &write : unknown)
-            decide(write);
+        // What is compiled without optimization stays as it is: its loops count in memory.
+        std::optional<Loops> loops;
+        if (!function.hasOptNone() && !(inside.empty() && outside.empty())) {
+            loops.emplace(function, library);
+            for (const Range &range : loops->take_ranges(inside, Side::Before))
+                call(runtime::log, range.bytes, range.location, range.before);
+            for (const Range &range : loops->take_ranges(outside, Side::Behind))
+                fences[range.before].push_back({range.bytes, range.location});
+        }
+        for (const Group &group : group(function, inside))
+            for (const Span &span : group.spans)
+                log(span, span.first);
+        for (const Group &group : group(function, outside))
+            persist(group, loops ? loops->quiet_loop(*group.last->getParent()) : nullptr);
+        for (const auto &[place, written] : fences)
+            fence(place, written);
+        // From here on there are other blocks.
+        for (const Group &group : group(function, unknown))
+            decide(group, is_inside_at(*group.first));
+        for (const Group &group : group(function, as_entered))
+            decide(group, was_entered_inside());
     }
 
   private:
+    struct Written {
+        Bytes bytes;
+        DebugLoc location;
+    };
+
     void collect() {
         Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
             std::optional<Write> write = write_of(instruction);
@@ -40,40 +68,79 @@ class Durability {
                 return;
             if (entry == Entry::Inside || (depth && *depth > 0))
                 inside.push_back(*write);
-            else if (depth && entry == Entry::Outside)
-                outside.push_back(*write);
-            else
+            else if (!depth)
                 unknown.push_back(*write);
+            else if (entry == Entry::Unknown)
+                as_entered.push_back(*write);
+            else if (!options.is_relaxed)
+                outside.push_back(*write);
         });
     }
 
-    void log(const Write &write) {
-        if (!write.is_announced)
-            call(runtime::log, write, write.instruction);
+    void log(const Span &span, Instruction *before) {
+        if (!span.is_announced)
+            call(runtime::log, span.bytes, span.first->getDebugLoc(), before);
     }
 
-    void persist(const Write &write) {
-        if (!options.is_relaxed)
-            call(runtime::persist, write, write.instruction->getNextNode());
+    // In a loop only what is behind it has to find its stores durable.
+    void persist(const Group &group, const Loop *quiet) {
+        Instruction *behind = group.last->getNextNode();
+        if (!quiet) {
+            for (const Span &span : group.spans)
+                fences[behind].push_back({span.bytes, span.first->getDebugLoc()});
+            return;
+        }
+        for (const Span &span : group.spans)
+            call(runtime::write_back, span.bytes, span.first->getDebugLoc(), behind);
+        SmallVector<BasicBlock *, 4> exits;
+        quiet->getUniqueExitBlocks(exits);
+        for (BasicBlock *exit : exits)
+            fences[&*exit->getFirstInsertionPt()];
     }
 
-    // Only when the program runs it turns out where it is: __nvl_log does nothing outside.
-    void decide(const Write &write) {
-        log(write);
+    void fence(Instruction *before, ArrayRef<Written> written) {
+        if (written.empty()) {
+            auto *none = ConstantPointerNull::get(PointerType::get(module.getContext(), nvm_space));
+            call(runtime::persist, {none}, before->getDebugLoc(), before);
+            return;
+        }
+        for (const Written &one : written.drop_back())
+            call(runtime::write_back, one.bytes, one.location, before);
+        call(runtime::persist, written.back().bytes, written.back().location, before);
+    }
+
+    void decide(const Group &group, Value *is_inside) {
+        for (const Span &span : group.spans)
+            if (!span.is_announced)
+                log(span, SplitBlockAndInsertIfThen(is_inside, span.first, false));
         if (options.is_relaxed)
             return;
-        IRBuilder<> builder(write.instruction->getNextNode());
-        Value *place = builder.CreateCall(runtime::declare(module, runtime::tx_depth), {});
-        Value *depth = builder.CreateLoad(builder.getInt32Ty(), place);
-        Value *is_outside = builder.CreateICmpEQ(depth, builder.getInt32(0));
-        call(runtime::persist, write,
-             SplitBlockAndInsertIfThen(is_outside, &*builder.GetInsertPoint(), false));
+        Instruction *behind = group.last->getNextNode();
+        IRBuilder<> builder(behind);
+        SmallVector<Written, 2> written;
+        for (const Span &span : group.spans)
+            written.push_back({span.bytes, span.first->getDebugLoc()});
+        fence(SplitBlockAndInsertIfThen(builder.CreateNot(is_inside), behind, false), written);
     }
 
-    void call(const char *name, const Write &write, Instruction *before) {
+    Value *was_entered_inside() {
+        if (!entered_inside)
+            entered_inside = is_inside_at(*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+        return entered_inside;
+    }
+
+    Value *is_inside_at(Instruction &before) {
+        IRBuilder<> builder(&before);
+        Value *place = builder.CreateCall(runtime::declare(module, runtime::tx_depth), {});
+        Value *depth = builder.CreateLoad(builder.getInt32Ty(), place);
+        return builder.CreateICmpSGT(depth, builder.getInt32(0));
+    }
+
+    void call(const char *name, const Bytes &bytes, const DebugLoc &location, Instruction *before) {
         IRBuilder<> builder(before);
-        builder.SetCurrentDebugLocation(write.instruction->getDebugLoc());
-        builder.CreateCall(runtime::declare(module, name), {write.start, write.size(builder)});
+        builder.SetCurrentDebugLocation(location);
+        builder.CreateCall(runtime::declare(module, name),
+                           {bytes.first(builder), bytes.size(builder)});
     }
 
     Function &function;
@@ -82,13 +149,19 @@ class Durability {
     const Options &options;
     SmallVector<Write, 16> inside;
     SmallVector<Write, 16> outside;
+    // Where the function was entered, and where ways of different depths have met.
+    SmallVector<Write, 16> as_entered;
     SmallVector<Write, 4> unknown;
+    // What becomes durable before an instruction: at least what was written back till then.
+    MapVector<Instruction *, SmallVector<Written, 2>> fences;
+    Value *entered_inside = nullptr;
 };
 
 } // namespace
 
-void make_durable(Function &function, Entry entry, const Options &options) {
-    Durability(function, entry, options).run();
+void make_durable(Function &function, Entry entry, const Options &options,
+                  const TargetLibraryInfo &library) {
+    Durability(function, entry, options).run(library);
 }
 
 } // namespace nvl

@@ -5,6 +5,7 @@
 #include "mark.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/PassManager.h"
 
 namespace nvl {
@@ -28,7 +29,8 @@ void tell_aliases(llvm::Module &module);
 // is entered from then on.
 llvm::DenseMap<llvm::Function *, Entry> make_versions(llvm::Module &module);
 // durability.cpp: logs before plain stores, write-backs behind them.
-void make_durable(llvm::Function &function, Entry entry, const Options &options);
+void make_durable(llvm::Function &function, Entry entry, const Options &options,
+                  const llvm::TargetLibraryInfo &library);
 // effects.cpp: attributes that are not true any more.
 void forget_effects(llvm::Module &module);
 // locations.cpp: files and lines for the runtime's messages.

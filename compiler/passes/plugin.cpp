@@ -46,14 +46,17 @@ struct Simplify : PassInfoMixin<Simplify> {
 
 // When functions have been inlined and loops simplified, and before loops are vectorized.
 struct End : PassInfoMixin<End> {
-    PreservedAnalyses run(Module &module, ModuleAnalysisManager &) {
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
         if (!has_mark(module))
             return PreservedAnalyses::all();
+        auto &of_functions =
+            analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
         Options options = options_of(module);
         DenseMap<Function *, Entry> entries = make_versions(module);
         for (Function &function : module)
             if (!function.isDeclaration())
-                make_durable(function, entries.lookup(&function), options);
+                make_durable(function, entries.lookup(&function), options,
+                             of_functions.getResult<TargetLibraryAnalysis>(function));
         tell_aliases(module);
         forget_effects(module);
         pass_locations(module);

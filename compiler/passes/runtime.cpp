@@ -28,11 +28,17 @@ struct Signature {
 };
 
 constexpr Signature signatures[] = {
-    {store_ptr, "vnn", Effects::Any},     {store_weak, "vnn", Effects::Any},
-    {load_weak, "nn", Effects::Any},      {copy, "vnpl", Effects::Any},
-    {fill, "vnil", Effects::Any},         {persist, "vnl", Effects::ReadsArgument},
-    {log, "vnl", Effects::ReadsArgument}, {check_same, "vnn", Effects::Any},
-    {tx_unwind, "vi", Effects::Any},      {tx_depth, "p", Effects::None},
+    {store_ptr, "vnn", Effects::Any},
+    {store_weak, "vnn", Effects::Any},
+    {load_weak, "nn", Effects::Any},
+    {copy, "vnpl", Effects::Any},
+    {fill, "vnil", Effects::Any},
+    {persist, "vnl", Effects::ReadsArgument},
+    {write_back, "vnl", Effects::ReadsArgument},
+    {log, "vnl", Effects::ReadsArgument},
+    {check_same, "vnn", Effects::Any},
+    {tx_unwind, "vi", Effects::Any},
+    {tx_depth, "p", Effects::None},
 };
 
 Type *type_of(LLVMContext &context, char letter) {
@@ -93,7 +99,7 @@ StringRef called(const Instruction &instruction) {
 bool has_location(StringRef name) {
     return StringSwitch<bool>(name)
         .Cases(store_ptr, store_weak, load_weak, copy, fill, true)
-        .Cases(persist, log, check_same, tx_begin, tx_end, true)
+        .Cases(persist, write_back, log, check_same, tx_begin, tx_end, true)
         .Cases("__nvl_tx_range", "__nvl_alloc", "__nvl_get_root", "__nvl_set_root", true)
         .Default(false);
 }

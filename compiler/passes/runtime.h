@@ -24,6 +24,7 @@ constexpr const char store_weak[] = "__nvl_store_weak";
 constexpr const char load_weak[] = "__nvl_load_weak";
 constexpr const char copy[] = "__nvl_copy";
 constexpr const char fill[] = "__nvl_fill";
+constexpr const char write_back[] = "__nvl_write_back";
 constexpr const char persist[] = "__nvl_persist";
 constexpr const char log[] = "__nvl_log";
 constexpr const char check_same[] = "__nvl_check_same";

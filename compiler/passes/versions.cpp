@@ -1,20 +1,22 @@
 // A function that stores to NVM may be called from inside of a transaction, where it has to log,
-// and from outside. It becomes two, so that neither asks at each store; callers in the module that
-// know where they are call the one they need, and others the function itself, which asks once.
+// and from outside. If only one of them happens, as far as the module tells, it is known. Else the
+// function asks once, when it is entered (durability.cpp). A question at each store would be in the
+// way of the optimizer in loops, so a function with such loops becomes two; callers in the module
+// that know where they are call the one they need, and others the function itself, which asks.
 //
 //   define void @f(...)            if (*__nvl_tx_depth() > 0) f.nvltx(...) else f.nvl0(...)
 //   define internal @f.nvl0(...)   as it was
 //   define internal @f.nvltx(...)  the same, as if it stood in a transaction
-//
-// A function whose stores are all in transactions of its own stays one.
 #include "depths.h"
 #include "passes.h"
 #include "runtime.h"
 #include "writes.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 namespace nvl {
@@ -27,18 +29,85 @@ struct Versions {
     Function *inside;
 };
 
-// Whether it depends on the caller what a store has to do.
-bool depends_on_caller(Function &function) {
-    bool depends = false;
-    Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
-        depends |= (!depth || *depth == 0) && write_of(instruction);
-    });
-    return depends;
+// A call of a function that has a body here.
+struct Call {
+    Function *callee;
+    // Levels of transactions that the caller has opened.
+    std::optional<int> depth;
+};
+
+using Calls = DenseMap<Function *, SmallVector<Call, 4>>;
+
+Calls calls_of(Module &module) {
+    Calls calls;
+    for (Function &function : module) {
+        if (function.isDeclaration())
+            continue;
+        SmallVector<Call, 4> &own = calls[&function];
+        Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+            const auto *call = dyn_cast<CallBase>(&instruction);
+            Function *callee = call ? call->getCalledFunction() : nullptr;
+            if (callee && !callee->isDeclaration())
+                own.push_back({callee, depth});
+        });
+    }
+    return calls;
 }
 
-// A copy would jump into the original by addresses of labels in tables.
+// How functions are entered: those that others may call in any way, and those that only callers
+// here call in theirs. Without an entry is what nobody calls.
+DenseMap<Function *, Entry> entries_of(Module &module) {
+    const Calls calls = calls_of(module);
+    DenseMap<Function *, Entry> entries;
+    SmallVector<Function *, 32> to_do;
+    auto enter = [&](Function *function, Entry entry) {
+        auto [place, is_new] = entries.try_emplace(function, entry);
+        if (!is_new && (place->second == entry || place->second == Entry::Unknown))
+            return;
+        if (!is_new)
+            place->second = Entry::Unknown;
+        to_do.push_back(function);
+    };
+    for (Function &function : module) {
+        if (function.isDeclaration())
+            continue;
+        if (function.getName() == "main" && function.use_empty())
+            // Nobody calls it from inside of a transaction.
+            enter(&function, Entry::Outside);
+        else if (!function.hasLocalLinkage() || function.hasAddressTaken())
+            enter(&function, Entry::Unknown);
+    }
+    while (!to_do.empty()) {
+        Function *caller = to_do.pop_back_val();
+        Entry entry = entries[caller];
+        for (const Call &call : calls.find(caller)->second)
+            enter(call.callee, !call.depth       ? Entry::Unknown
+                               : *call.depth > 0 ? Entry::Inside
+                                                 : entry);
+    }
+    return entries;
+}
+
+// Whether what stores in a loop have to do depends on the caller.
+bool loops_depend_on_caller(Function &function) {
+    SmallPtrSet<const BasicBlock *, 8> depending;
+    Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
+        if ((!depth || *depth == 0) && write_of(instruction))
+            depending.insert(instruction.getParent());
+    });
+    if (depending.empty())
+        return false;
+    for (auto part = scc_begin(&function); !part.isAtEnd(); ++part)
+        if (part.hasCycle() &&
+            any_of(*part, [&](const BasicBlock *block) { return depending.contains(block); }))
+            return true;
+    return false;
+}
+
+// A copy would jump into the original by addresses of labels in tables, and is of no use without
+// optimization.
 bool can_be_copied(const Function &function) {
-    return !function.hasFnAttribute(Attribute::Naked) &&
+    return !function.hasOptNone() && !function.hasFnAttribute(Attribute::Naked) &&
            none_of(function, [](const BasicBlock &block) { return block.hasAddressTaken(); });
 }
 
@@ -136,19 +205,11 @@ void remove_unused(const Table &table, DenseMap<Function *, Entry> &entries) {
 
 DenseMap<Function *, Entry> make_versions(Module &module) {
     Table table;
-    DenseMap<Function *, Entry> entries;
-    for (Function &function : make_early_inc_range(module)) {
-        if (function.isDeclaration())
-            continue;
-        entries[&function] = Entry::Unknown;
-        if (!depends_on_caller(function))
-            continue;
-        if (function.getName() == "main" && function.use_empty())
-            // Nobody calls it from inside of a transaction.
-            entries[&function] = Entry::Outside;
-        else if (can_be_copied(function))
+    DenseMap<Function *, Entry> entries = entries_of(module);
+    for (Function &function : module)
+        if (!function.isDeclaration() && entries.lookup(&function) == Entry::Unknown &&
+            can_be_copied(function) && loops_depend_on_caller(function))
             table[&function] = {};
-    }
     for (auto &[function, versions] : table) {
         versions.outside = move_out(*function);
         ValueToValueMapTy values;
@@ -160,8 +221,7 @@ DenseMap<Function *, Entry> make_versions(Module &module) {
         entries[versions.outside] = Entry::Outside;
         entries[versions.inside] = Entry::Inside;
     }
-    SmallVector<std::pair<Function *, Entry>, 32> all(entries.begin(), entries.end());
-    for (auto [function, entry] : all)
+    for (auto [function, entry] : entries)
         if (!table.contains(function))
             redirect(*function, entry, table);
     remove_unused(table, entries);

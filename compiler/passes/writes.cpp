@@ -2,6 +2,7 @@
 
 #include "runtime.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
@@ -15,15 +16,15 @@ std::optional<Write> of_type(Instruction &instruction, Value *start, Type *type)
     if (!is_nvm(start))
         return std::nullopt;
     const DataLayout &layout = instruction.getModule()->getDataLayout();
-    return Write{&instruction, start, layout.getTypeStoreSize(type)};
+    return Write{&instruction, {start, 0, layout.getTypeStoreSize(type)}};
 }
 
 std::optional<Write> of_length(Instruction &instruction, Value *start, Value *length) {
     if (!is_nvm(start))
         return std::nullopt;
     if (const auto *bytes = dyn_cast<ConstantInt>(length))
-        return Write{&instruction, start, bytes->getZExtValue()};
-    return Write{&instruction, start, 0, length};
+        return Write{&instruction, {start, 0, bytes->getZExtValue()}};
+    return Write{&instruction, {start, 0, 0, length}};
 }
 
 } // namespace
@@ -56,10 +57,22 @@ std::optional<Write> write_of(Instruction &instruction) {
     return write;
 }
 
-Value *Write::size(IRBuilder<> &builder) const {
+Value *Bytes::first(IRBuilderBase &builder) const {
+    return offset == 0 ? start : builder.CreatePtrAdd(start, builder.getInt64(offset));
+}
+
+Value *Bytes::size(IRBuilderBase &builder) const {
     if (!length)
-        return builder.getInt64(bytes);
+        return builder.getInt64(count);
     return builder.CreateZExtOrTrunc(length, builder.getInt64Ty());
+}
+
+bool may_be_passed(const Instruction &instruction) {
+    if (instruction.isVolatile() || instruction.isAtomic() ||
+        !isGuaranteedToTransferExecutionToSuccessor(&instruction))
+        return false;
+    return !isa<CallBase>(instruction) || isa<IntrinsicInst>(instruction) ||
+           !instruction.mayWriteToMemory();
 }
 
 } // namespace nvl

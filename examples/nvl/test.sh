@@ -13,9 +13,9 @@ RANDOM=1
 # name, arguments of a run that is over at once, and of one that is killed
 table() {
     cat <<'TABLE'
-stream;1009 8;20000 30
+stream;1009 8;200000 120
 matmul;100;640
-jacobi;65 41;256 300
+jacobi;65 41;500 400
 hash;9000;400000
 lookup;30007 500;3000000 2000
 shock;301 300;6000 2500

@@ -17,7 +17,7 @@ void taken(struct large value);
 // CHECK-NOT: addrspacecast
 void argument(nvl struct large *n) { taken(*n); }
 
-// OPT-LABEL: define internal {{.*}}@triad.nvl0(
+// OPT-LABEL: define {{.*}}@triad(
 // OPT: load double, ptr %{{.*}}, !alias.scope ![[VOLATILE:[0-9]+]], !noalias ![[NVM:[0-9]+]]
 // OPT: store double %{{.*}}, ptr addrspace(1) %{{.*}}, !alias.scope ![[NVM]], !noalias ![[VOLATILE]]
 void triad(nvl double *a, double *b) { *a = *b * 2; }

@@ -1,78 +1,116 @@
-// Callers that know where they are call the version that they need; a static function that is called in one way stays in one version.
-// RUN: %lowered -O0 | %filecheck
+// What is known of callers is used; functions with loops that nobody knows the callers of become two, and others ask once.
+// RUN: %lowered -O1 -fno-inline | %filecheck
+// RUN: %lowered -O0 | FileCheck --check-prefix=SIMPLE %s
 #include <nvl.h>
 
-// RUN: %lowered -O0 | FileCheck --check-prefix=UNUSED %s
-// UNUSED-NOT: define {{.*}}@both(
-// UNUSED-NOT: define {{.*}}@inside_only(
-// UNUSED-NOT: define {{.*}}@inside_only.nvl0(
-static void both(nvl int *p) { *p = 1; }
+// Not without optimization.
+// SIMPLE-NOT: .nvl0
+
+static void inside_too(nvl int *p) { *p = 1; }
 static void inside_only(nvl int *p) {
     *p = 2;
-    both(p);
+    inside_too(p);
 }
+static void both(nvl int *p) { *p = 3; }
+
+// Nobody knows who calls it.
 // CHECK-LABEL: define {{.*}}@seen(
+// CHECK: call {{.*}}@__nvl_tx_depth
 // CHECK: musttail call void @seen.nvltx(
+// CHECK: musttail call void @seen.nvl0(
 // CHECK-LABEL: define internal {{.*}}@seen.nvl0(
-// CHECK: call void @both.nvl0(
+// CHECK-NOT: __nvl_log
+// CHECK: call {{.*}}void @row.nvl0(
 // CHECK-LABEL: define internal {{.*}}@seen.nvltx(
-// CHECK: call void @both.nvltx(
-void seen(nvl int *p) {
-    *p = 3;
-    both(p);
+// CHECK-NOT: __nvl_persist
+// CHECK: call {{.*}}void @row.nvltx(
+static void row(nvl int *p, int n);
+void seen(nvl int *p, int n) {
+    for (int i = 0; i < n; i++)
+        p[i] = i;
+    row(p, n);
 }
-// CHECK: define internal {{.*}}@both.nvl0(
-// CHECK: define internal {{.*}}@both.nvltx(
+// Called by both versions, so it has two, and nobody needs what asks.
+// CHECK-NOT: define {{.*}}@row(
+// CHECK: define internal {{.*}}@row.nvl0(
+// CHECK: call void @__nvl_persist
+// CHECK: define internal {{.*}}@row.nvltx(
+// CHECK: call void @__nvl_log
+static void row(nvl int *p, int n) {
+    for (int i = 0; i < n; i++)
+        p[i] += i;
+}
 // Another definition may win, which has no versions.
 // CHECK-LABEL: define weak {{.*}}@weak(
-__attribute__((weak)) void weak(nvl int *p) { *p = 4; }
+__attribute__((weak)) void weak(nvl int *p, int n) {
+    for (int i = 0; i < n; i++)
+        p[i] = 4;
+}
 // Any number of arguments, and objects by value.
 struct large { long a[9]; };
 // CHECK-LABEL: define {{.*}}@variable(
 // CHECK: musttail call {{.*}}@variable.nvltx({{.*}}, ...)
-struct large variable(nvl int *p, struct large l, ...) { *p = 5; return l; }
-// A table of labels belongs to one function, which asks at each store.
+struct large variable(nvl int *p, struct large l, ...) {
+    for (int i = 0; i < l.a[0]; i++)
+        p[i] = 5;
+    return l;
+}
+// A table of labels belongs to one function, which asks.
 // CHECK-LABEL: define {{.*}}@labels(
-// CHECK: call void @__nvl_log_at(
-// CHECK: store i32 6
-// CHECK: icmp eq i32 %{{.*}}, 0
-// CHECK: call void @__nvl_persist_at(
+// CHECK-DAG: call {{.*}}@__nvl_tx_depth
+// CHECK-DAG: indirectbr
+// CHECK-DAG: call void @__nvl_log
+// CHECK-DAG: call void @__nvl_persist
 void labels(nvl int *p, int i) {
     static void *table[] = {&&one, &&two};
     goto *table[i];
 one:
     *p = 6;
+    goto *table[p[1]];
 two:
     return;
 }
 // CHECK-LABEL: define {{.*}}@call(
-// CHECK: call void @__nvl_tx_begin_at(
-// CHECK: call void @inside_only.nvltx(
-// CHECK: call void @both.nvltx(
-// CHECK: call void @seen.nvltx(
-// CHECK: call void @weak(
-// CHECK: call void @__nvl_tx_end_at(
-// CHECK: call void @seen(
+// CHECK: call void @__nvl_tx_begin
+// CHECK: call {{.*}}void @inside_only(
+// CHECK: call {{.*}}void @both(
+// CHECK: call {{.*}}void @seen.nvltx(
+// CHECK: call {{.*}}void @weak(
+// CHECK: call void @__nvl_tx_end
+// CHECK: call {{.*}}void @seen(
 void call(nvl_heap_t *h, nvl int *p) {
 #pragma nvl atomic heap(h)
     {
         inside_only(p);
         both(p);
-        seen(p);
-        weak(p);
+        seen(p, 7);
+        weak(p, 7);
     }
-    seen(p);
+    seen(p, 8);
 }
-// CHECK: define internal {{.*}}@inside_only.nvltx(
-// CHECK: call void @both.nvltx(
+// Only called inside.
+// CHECK-LABEL: define internal {{.*}}@inside_only(
+// CHECK-NOT: __nvl_tx_depth
+// CHECK: call void @__nvl_log
+// CHECK: call {{.*}}void @inside_too(
+// Called in both ways: it asks.
+// CHECK-LABEL: define internal {{.*}}@both(
+// CHECK: call ptr @__nvl_tx_depth
 // CHECK-LABEL: define {{.*}}@main(
 // CHECK-NOT: __nvl_tx_depth
-// CHECK: call void @__nvl_persist_at(
-// CHECK: call void @both.nvl0(
+// CHECK: call void @__nvl_persist
+// CHECK: call {{.*}}void @both(
+// CHECK: call {{.*}}void @seen.nvl0(
 int main(int argc, char **argv) {
     (void)argv;
     nvl int *p = nvl_alloc_nv(nvl_open("heap"), 1, int);
     *p = argc;
     both(p);
+    seen(p, 1);
     return 0;
 }
+// Called by it only.
+// CHECK-LABEL: define internal {{.*}}@inside_too(
+// CHECK-NOT: __nvl_tx_depth
+// CHECK-NOT: __nvl_persist
+// CHECK: call void @__nvl_log

@@ -9,7 +9,7 @@ use crate::fatal::Location;
 use crate::heap::Heap;
 use crate::store::{Source, Strength};
 use crate::tx::Kind;
-use crate::{alloc, collect, store, tx, types, weak};
+use crate::{alloc, collect, noted, store, tx, types, weak};
 
 /// `struct __nvl_tx` of nvl.h.
 #[derive(Debug)]
@@ -217,12 +217,22 @@ located! {
 }
 
 located! {
-    /// Makes `len` bytes durable as they are, outside of transactions.
+    /// Notes `len` bytes for the thread's next `__nvl_persist`, outside of transactions.
+    ///
+    /// # Safety
+    /// The range lies in an open heap, which stays open till then; no other thread stores there meanwhile.
+    __nvl_write_back, __nvl_write_back_at, (start: *const c_void, len: usize),
+    // ORDER: none yet; durable with the next `__nvl_persist`, before anybody else may see the stores.
+    |at| noted::write_back(start.expose_provenance(), len, at)
+}
+
+located! {
+    /// Makes `len` bytes durable as they are, outside of transactions, and with the same fence what `__nvl_write_back` has noted. 0 bytes may begin anywhere.
     ///
     /// # Safety
     /// The range lies in an open heap; no other thread stores there meanwhile.
     __nvl_persist, __nvl_persist_at, (start: *const c_void, len: usize),
-    |at| store::persist(start.expose_provenance(), len, at)
+    |at| noted::persist(start.expose_provenance(), len, at)
 }
 
 located! {

@@ -15,6 +15,7 @@ mod free;
 mod heap;
 mod layout;
 mod locks;
+mod noted;
 mod object;
 mod pending;
 mod roots;

@@ -21,7 +21,7 @@ pub(crate) enum Strength {
 }
 
 /// The heap that a store goes to.
-fn heap_of(slot: usize, at: Location) -> &'static Heap {
+pub(crate) fn heap_of(slot: usize, at: Location) -> &'static Heap {
     heap::holding(slot).unwrap_or_else(|| {
         fatal(
             at,
@@ -276,26 +276,6 @@ pub(crate) fn log(start: usize, len: usize, at: Location) {
     }
     let heap = heap_of(start, at);
     with_running(|running| running.announce(heap, start, len, running.default_kind(), at));
-}
-
-/// After plain stores outside of transactions.
-pub(crate) fn persist(start: usize, len: usize, at: Location) {
-    if len == 0 {
-        return;
-    }
-    let heap = heap_of(start, at);
-    if heap.fresh.load(Ordering::Acquire) > 0
-        && heap
-            .object(start, at)
-            .is_some_and(|object| object.is_fresh())
-    {
-        // Durable as a whole when something durable leads to it.
-        return;
-    }
-    let start = std::ptr::with_exposed_provenance::<u8>(start);
-    // SAFETY: the program's own memory.
-    let done = unsafe { heap.pool.persist(start, len) };
-    done.or_fatal(at, "making a store durable");
 }
 
 /// Ends the program if two pointers do not lead into the same allocation.

@@ -11,6 +11,7 @@ use durum::{Announce, Durability, Engine, Result, Tx};
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::{self, Counts, Heap};
 use crate::locks::{self, Segment};
+use crate::noted::Noted;
 use crate::pending::Pending;
 use crate::words::Words;
 
@@ -59,6 +60,8 @@ pub(crate) struct Running {
     /// The heap that the outermost level began on.
     home: Option<&'static Heap>,
     pub(crate) pending: Pending,
+    /// Stores outside of transactions.
+    pub(crate) noted: Noted,
     /// An inner level was left by a jump: the outermost one cannot commit.
     is_doomed: bool,
     /// Of the outermost level, as long as it is the only one.

@@ -138,7 +138,8 @@ unsafe fn step(heap: *mut Heap, number: i64) {
                 (*first).value = 99;
                 __nvl_tx_unwind(0);
                 *(*first).row += 1;
-                __nvl_persist((*first).row.cast(), 8);
+                __nvl_write_back((*first).row.cast(), 8);
+                __nvl_persist(null_mut(), 0);
             }
             6 => __nvl_set_root(heap, node(heap, 77).cast(), NODE.as_ptr()),
             _ => drop(nvl_collect(heap)),

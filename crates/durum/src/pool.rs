@@ -1,5 +1,6 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -573,18 +574,48 @@ impl Pool {
         if len == 0 {
             return Ok(());
         }
+        self.check_persists()?;
+        let range = address..address + len;
+        Tx::persist(&self.inner, &[(self.puddle_holding(&range)?, range)])
+    }
+
+    /// Makes several ranges of addresses durable as they are now, with one fence. Else as [`Pool::persist`].
+    ///
+    /// # Safety
+    /// No other thread changes the ranges meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Pool::persist`]; with `NotInPool` none of the ranges has been made durable.
+    pub unsafe fn persist_all(&self, ranges: &[Range<usize>]) -> Result<()> {
+        durum_persist::record::api("persist");
+        self.check_persists()?;
+        let ranges = ranges.iter().filter(|range| !range.is_empty());
+        let found = ranges.map(|range| Ok((self.puddle_holding(range)?, range.clone())));
+        let found = found.collect::<Result<Vec<_>>>()?;
+        match found.is_empty() {
+            true => Ok(()),
+            false => Tx::persist(&self.inner, &found),
+        }
+    }
+
+    fn check_persists(&self) -> Result<()> {
         if crate::fault::forked() {
             return Err(Error::Forked);
         }
-        self.inner.check_usable()?;
+        self.inner.check_usable()
+    }
+
+    /// The puddle of this pool that a range lies in. It lives while the store is open.
+    fn puddle_holding(&self, range: &Range<usize>) -> Result<&Puddle> {
+        let (address, len) = (range.start, range.len());
         let refused = || Error::NotInPool { address, len };
         let puddle = puddle_at(address).ok_or_else(refused)?;
         // SAFETY: puddles live while their store is open.
         let puddle = unsafe { puddle.as_ref() };
-        if puddle.pool_key != self.inner.key || !puddle.holds(address, len) {
-            return Err(refused());
+        match puddle.pool_key == self.inner.key && puddle.holds(address, len) {
+            true => Ok(puddle),
+            false => Err(refused()),
         }
-        Tx::persist(&self.inner, puddle, address, len)
     }
 
     /// Makes every transaction of the pool durable that has committed as [`Durability::Buffered`](crate::Durability::Buffered) before, in any thread; those of

@@ -11,6 +11,7 @@ mod state;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -197,13 +198,8 @@ impl Tx {
         }
     }
 
-    /// Makes a range durable as it is now, with what this thread has for the pool's store.
-    pub(crate) fn persist(
-        pool: &PoolInner,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
-    ) -> Result<()> {
+    /// Makes ranges durable as they are now, with what this thread has for the pool's store.
+    pub(crate) fn persist(pool: &PoolInner, ranges: &[(&Puddle, Range<usize>)]) -> Result<()> {
         let tx = Self::of(pool)?;
         // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { tx.as_ref() };
@@ -211,7 +207,7 @@ impl Tx {
         let is_alone = pass.is_some();
         let result = {
             let mut state = tx.state.borrow_mut();
-            pool.engine.persist(&mut state, pool, puddle, address, len)
+            pool.engine.persist(&mut state, pool, ranges)
         };
         drop(pass);
         if is_alone && tx.budget.is_due() {
@@ -478,7 +474,8 @@ impl Tx {
             return Ok(());
         }
         // These compare with what was announced, which is to be what is durable.
-        pool.engine.persist(state, &pool, puddle, address, len)?;
+        let range = address..address + len;
+        pool.engine.persist(state, &pool, &[(puddle, range)])?;
         self.add_range(state, address, len, Announce::Backup)?;
         Ok(())
     }

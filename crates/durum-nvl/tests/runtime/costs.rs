@@ -76,6 +76,15 @@ fn each_operation_costs_a_fence_or_none() {
         );
         (*root).value = 8;
         assert_eq!(fences(|| __nvl_persist(root.cast(), 8)), 1, "a plain store");
+        let several = || {
+            for node in [list, root] {
+                (*node).value += 1;
+                __nvl_write_back((&raw const (*node).value).cast(), 8);
+            }
+            __nvl_persist(std::ptr::null(), 0);
+        };
+        assert_eq!(fences(several), 1, "plain stores that were noted");
+        assert_eq!(fences(|| __nvl_persist(std::ptr::null(), 0)), 0, "none");
         let copied = || __nvl_copy(root.cast(), list.cast(), size_of::<Node>());
         assert_eq!(fences(copied), 1, "a struct with pointers");
     }

@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use durum_persist::{Site, line};
 
-use super::Engine;
+use super::{Engine, check_failed};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
@@ -183,28 +183,30 @@ impl Engine for Hybrid {
         &self,
         tx: &mut TxState,
         _pool: &PoolInner,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
+        ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()> {
-        let write = |barrier: &mut Barrier, range: Range<usize>| {
-            // ORDER: durable with the fence below.
-            guarded(|| barrier.write_back(puddle, range.start, range.len(), PERSIST_WRITE))
-        };
-        if puddle.private {
-            // What the transaction that runs has announced may not be in the file before the entries that undo it.
-            let mut gaps = Vec::new();
-            tx.announced
-                .for_each_gap(address, len, |gap| gaps.push(gap));
-            for gap in gaps {
-                write(&mut tx.barrier, gap)?;
+        let mut is_private = false;
+        for (puddle, range) in ranges {
+            is_private |= puddle.private;
+            let write = |barrier: &mut Barrier, range: Range<usize>| {
+                // ORDER: durable with the fence below.
+                guarded(|| barrier.write_back(puddle, range.start, range.len(), PERSIST_WRITE))
+            };
+            if puddle.private {
+                // What the transaction that runs has announced may not be in the file before the entries that undo it.
+                let mut gaps = Vec::new();
+                tx.announced
+                    .for_each_gap(range.start, range.len(), |gap| gaps.push(gap));
+                for gap in gaps {
+                    write(&mut tx.barrier, gap)?;
+                }
+            } else {
+                write(&mut tx.barrier, range.clone())?;
             }
-        } else {
-            write(&mut tx.barrier, address..address + len)?;
         }
         // ORDER: durable on return; that is what the caller asked for.
-        tx.barrier.fence(puddle.private, PERSIST_FENCE)?;
-        puddle.check_failed()
+        tx.barrier.fence(is_private, PERSIST_FENCE)?;
+        check_failed(ranges)
     }
 
     fn commits_with_others(&self) -> bool {

@@ -4,6 +4,8 @@ mod hybrid;
 mod shadow;
 mod twin;
 
+use std::ops::Range;
+
 use durum_service::EngineKind;
 
 use crate::error::{Result, Step};
@@ -49,14 +51,12 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// Puts announced memory back as it was.
     fn abort(&self, tx: &mut TxState);
 
-    /// Makes `[address, address + len)` durable outside of any transaction.
+    /// Makes ranges durable outside of any transaction, with one fence. The puddles are the pool's.
     fn persist(
         &self,
         tx: &mut TxState,
         pool: &PoolInner,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
+        ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()>;
 
     /// Whether one transaction may span several pools of this engine.
@@ -66,6 +66,13 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     fn keeps_lines(&self) -> bool {
         false
     }
+}
+
+/// The error of a page that failed in one of the puddles, if any.
+fn check_failed(ranges: &[(&Puddle, Range<usize>)]) -> Result<()> {
+    ranges
+        .iter()
+        .try_for_each(|(puddle, _)| puddle.check_failed())
 }
 
 /// Announces a range and keeps in memory what it holds, for an engine whose smaller ranges are kept by line.

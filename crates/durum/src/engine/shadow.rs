@@ -39,7 +39,7 @@ use durum_format::record::{Operation, push_copy, push_fresh, push_fresh_sum, pus
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
-use super::Engine;
+use super::{Engine, check_failed};
 use crate::alloc::BitChange;
 use crate::announced::Announced;
 use crate::error::{Result, Step};
@@ -128,25 +128,26 @@ impl Engine for Shadow {
         &self,
         tx: &mut TxState,
         pool: &PoolInner,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
+        ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()> {
         let store = &pool.store;
         let journal = store.journal();
         let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
         // What the transaction that runs has announced becomes durable with it, or not at all.
-        tx.announced
-            .for_each_gap(address, len, |gap| push_range(&mut writer.record, gap));
-        if writer.is_empty() {
-            return puddle.check_failed();
+        for (_, range) in ranges {
+            tx.announced.for_each_gap(range.start, range.len(), |gap| {
+                push_range(&mut writer.record, gap);
+            });
         }
-        if let Err(error) = puddle.check_failed() {
+        if let Err(error) = check_failed(ranges) {
             writer.clear();
             return Err(error);
         }
+        if writer.is_empty() {
+            return Ok(());
+        }
         make_durable_with_others(writer, journal, store, &mut tx.barrier)?;
-        puddle.check_failed()
+        check_failed(ranges)
     }
 
     fn commits_with_others(&self) -> bool {

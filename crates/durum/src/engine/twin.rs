@@ -25,11 +25,12 @@ mod turn;
 mod turns;
 mod view;
 
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use durum_persist::{Site, line};
 
-use super::Engine;
+use super::{Engine, check_failed};
 use crate::alloc::PuddleHeap;
 use crate::announced::Announced;
 use crate::combine::primitive;
@@ -230,9 +231,7 @@ impl Engine for Twin {
         &self,
         tx: &mut TxState,
         pool: &PoolInner,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
+        ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()> {
         // Two who copy the same line to back would put something old there.
         let turn = tx.turn.as_ref();
@@ -244,10 +243,12 @@ impl Engine for Twin {
             }
         };
         // What the transaction that runs has announced becomes durable with it, or not at all.
-        let mut gaps = Announced::default();
-        tx.announced
-            .for_each_gap(address, len, |gap| gaps.insert(gap.start, gap.len()));
-        let (barrier, private) = (&mut tx.barrier, puddle.private);
+        let mut gaps = Vec::new();
+        for (puddle, range) in ranges {
+            tx.announced
+                .for_each_gap(range.start, range.len(), |gap| gaps.push((*puddle, gap)));
+        }
+        let barrier = &mut tx.barrier;
         if let Some(copies) = &pool.copies {
             // Where the copies count as the same, nobody compares them.
             copies.begin(pool, barrier)?;
@@ -255,32 +256,27 @@ impl Engine for Twin {
             copies.settle(pool, barrier)?;
         }
         // The state is settled now: until a transaction has committed, recovery takes these bytes from back, whatever main has. So one fence does for both.
-        let mut result = Ok(());
-        gaps.for_each(false, |address, len| {
-            if result.is_ok() {
-                // ORDER: durable with the fence below.
-                result = guarded(|| barrier.write_back(puddle, address, len, PERSIST_WRITE));
-            }
-        });
-        result?;
-        puddle.check_failed()?;
+        for (puddle, gap) in &gaps {
+            // ORDER: durable with the fence below.
+            guarded(|| barrier.write_back(puddle, gap.start, gap.len(), PERSIST_WRITE))?;
+        }
+        check_failed(ranges)?;
         let distance = pool.store.info.space_size as usize;
-        let mut result = Ok(());
-        gaps.for_each(false, |address, len| {
+        let mut is_private = false;
+        for (puddle, gap) in &gaps {
+            let (address, len) = (gap.start, gap.len());
+            is_private |= puddle.private;
             // SAFETY: both copies are mapped, and the caller of `persist` promised that nobody changes the range.
             guarded(|| unsafe {
                 line::copy((address + distance) as *mut u8, address as *const u8, len);
             });
-            if result.is_ok() {
-                // ORDER: durable with the fence below.
-                result =
-                    write_back_copy(barrier, address, len, distance, private, PERSIST_BACK_WRITE);
-            }
-        });
-        result?;
+            let private = puddle.private;
+            // ORDER: durable with the fence below.
+            write_back_copy(barrier, address, len, distance, private, PERSIST_BACK_WRITE)?;
+        }
         // ORDER: durable on return; that is what the caller asked for.
-        barrier.fence(private, PERSIST_FENCE)?;
-        puddle.check_failed()
+        barrier.fence(is_private, PERSIST_FENCE)?;
+        check_failed(ranges)
     }
 
     fn commits_with_others(&self) -> bool {

@@ -249,6 +249,12 @@ fn a_transaction_on_shadow_costs_one_fence() {
         let before = thread_counters();
         unsafe { pool.persist(block, 100) }.unwrap();
         assert_eq!((thread_counters() - before).fences, 1);
+        let start = block as usize;
+        let before = thread_counters();
+        unsafe { pool.persist_all(&[start..start + 8, start + 4096..start + 4200]) }.unwrap();
+        assert_eq!((thread_counters() - before).fences, 1, "of several ranges");
+        let refused = unsafe { pool.persist_all(&[start..start + 8, 64..72]) };
+        assert!(matches!(refused, Err(Error::NotInPool { address: 64, .. })));
     }
 }
 

@@ -226,7 +226,10 @@ impl Lane {
         let target = self.places.at(offset, bytes.len());
         unsafe {
             target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            self.pool.persist(target, bytes.len()).expect("persist");
+            // In two pieces, and one of nothing.
+            let (start, middle) = (target as usize, target as usize + bytes.len() / 3);
+            let pieces = [start..middle, start..start, middle..start + bytes.len()];
+            self.pool.persist_all(&pieces).expect("persist");
         }
         self.took(step);
     }
