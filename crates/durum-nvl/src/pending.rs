@@ -120,6 +120,11 @@ impl Pending {
         at
     }
 
+    /// Whether no count changes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.strong.is_empty() && self.weak.is_empty()
+    }
+
     /// The heaps that have to be locked, in the order in which all threads lock them.
     pub(crate) fn heaps(&self) -> Vec<*const Heap> {
         let strong = self.strong.iter().map(|strong| strong.heap);

@@ -66,8 +66,10 @@ pub(crate) struct Running {
     is_doomed: bool,
     /// Of the outermost level, as long as it is the only one.
     clauses: Vec<Clause>,
-    /// Holds locks under this number.
+    /// Holds locks under this number; 0 as long as it has never wanted one.
     owner: u64,
+    /// It may hold some.
+    has_locks: bool,
 }
 
 impl Drop for Running {
@@ -181,10 +183,6 @@ impl Running {
         let level = unsafe { home.pool.begin() }.or_fatal(at, "beginning a transaction");
         std::mem::forget(level);
         self.home = Some(home);
-        if self.levels.is_empty() && self.owner == 0 {
-            static NEXT: AtomicU64 = AtomicU64::new(1);
-            self.owner = NEXT.fetch_add(1, Ordering::Relaxed);
-        }
         self.levels.push(Level {
             block,
             frame,
@@ -255,6 +253,11 @@ impl Running {
 
     /// Locks a segment, waiting for others.
     fn lock(&mut self, segment: &Segment, at: Location) {
+        if self.owner == 0 {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
+            self.owner = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        self.has_locks = true;
         if locks::lock(self.owner, segment.clone()).is_ok() {
             return;
         }
@@ -375,6 +378,10 @@ impl Running {
 
     /// Settles counts and commits.
     fn commit(&mut self, at: Location) -> Result<()> {
+        if self.pending.is_empty() {
+            // SAFETY: the outermost level, which `begin` began.
+            return unsafe { Tx::end_level(true) };
+        }
         let heaps = self.pending.heaps();
         // SAFETY: heaps of the running transaction are open.
         let heaps: Vec<&Heap> = heaps.iter().map(|heap| unsafe { &**heap }).collect();
@@ -399,8 +406,8 @@ impl Running {
         DEPTH.set(0);
         self.pending.clear(has_committed);
         self.is_doomed = false;
-        if !self.clauses.is_empty() || self.owner != 0 {
-            self.clauses.clear();
+        self.clauses.clear();
+        if std::mem::take(&mut self.has_locks) {
             locks::unlock(self.owner);
         }
         self.home = None;

@@ -53,6 +53,7 @@ mod puddle;
 mod rawlog;
 mod saved;
 mod space;
+mod spare;
 mod stats;
 mod store;
 mod tx;

@@ -1,7 +1,6 @@
 //! Old contents of memory, kept until a transaction has ended.
 
-/// Bytes of memory that stay for the next transaction.
-const KEPT: usize = 1 << 20;
+use crate::spare::Spare;
 
 /// Ranges and what they held.
 #[derive(Debug, Default)]
@@ -9,6 +8,7 @@ pub(crate) struct Saved {
     /// Address, length, and where the bytes start in `bytes`.
     ranges: Vec<(usize, usize, usize)>,
     bytes: Vec<u8>,
+    spare: Spare,
 }
 
 /// Up to where ranges were saved at some time.
@@ -59,11 +59,12 @@ impl Saved {
     }
 
     pub(crate) fn clear(&mut self) {
+        if !self.spare.keeps(self.bytes.len(), self.bytes.capacity()) {
+            self.ranges = Vec::new();
+            self.bytes = Vec::new();
+        }
         self.ranges.clear();
         self.bytes.clear();
-        if self.bytes.capacity() > KEPT {
-            *self = Self::default();
-        }
     }
 }
 
@@ -74,12 +75,12 @@ mod tests {
     #[test]
     fn a_large_transaction_leaves_little_memory_behind() {
         let mut saved = Saved::default();
-        for len in [100, 3 * KEPT] {
+        for len in [100, 3 << 20] {
             let bytes = vec![7u8; len];
             // SAFETY: a vector of this test.
             unsafe { saved.save(bytes.as_ptr().addr(), len) };
             saved.clear();
-            assert!(saved.is_empty() && saved.bytes.capacity() <= KEPT);
+            assert!(saved.is_empty() && Spare::is_small(saved.bytes.capacity()));
         }
     }
 }

@@ -12,6 +12,7 @@ use super::weight;
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, guarded};
 use crate::media::Barrier;
+use crate::spare::Spare;
 use crate::store::StoreInner;
 
 pub(super) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
@@ -19,8 +20,6 @@ pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the recor
 
 /// From this many bytes on a record goes to the log by non-temporal stores.
 const STREAM_MIN: usize = 1024;
-/// A longer record's memory is not kept for the next one, in words.
-const RECORD_KEPT: usize = 1 << 17;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
 /// The end of a segment is left unused if less than this fits.
@@ -40,6 +39,7 @@ pub(crate) struct Writer {
     weighed: (usize, u64),
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
+    spare: Spare,
     /// Fresh ranges that go home with this commit instead of into its record.
     pub(super) direct: Vec<Direct>,
     /// Records that are not known to be durable: stamp and address.
@@ -63,6 +63,7 @@ impl Writer {
             end: 0,
             weighed: (0, 0),
             record: vec![0; HEADER_WORDS],
+            spare: Spare::default(),
             direct: Vec::new(),
             written: Vec::new(),
             dirty_from: 0,
@@ -87,7 +88,7 @@ impl Writer {
     pub(super) fn clear(&mut self) {
         let is_plain = self.direct.is_empty()
             && self.record.len() >= HEADER_WORDS
-            && self.record.capacity() <= RECORD_KEPT;
+            && Spare::is_small(self.record.capacity() * 8);
         match is_plain {
             true => self.record.truncate(HEADER_WORDS),
             false => self.clear_more(),
@@ -97,11 +98,12 @@ impl Writer {
     #[cold]
     fn clear_more(&mut self) {
         self.direct.clear();
+        let (used, capacity) = (self.record.len() * 8, self.record.capacity() * 8);
+        if !self.spare.keeps(used, capacity) {
+            self.record = Vec::new();
+        }
         // A leader of a group may have left an empty one.
         self.record.truncate(HEADER_WORDS);
-        if self.record.capacity() > RECORD_KEPT {
-            self.record.shrink_to(HEADER_WORDS);
-        }
         if self.record.len() < HEADER_WORDS {
             self.record.resize(HEADER_WORDS, 0);
         }
