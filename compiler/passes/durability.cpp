@@ -32,27 +32,42 @@ class Durability {
 
     void run(const TargetLibraryInfo &library) {
         collect();
+        SmallVector<Range, 4> logs, write_backs;
+        SmallVector<Write, 16> entered_unlogged = entered;
         // What is compiled without optimization stays as it is: its loops count in memory.
         std::optional<Loops> loops;
-        if (!function.hasOptNone() && !(inside.empty() && outside.empty())) {
+        if (!function.hasOptNone() && !(inside.empty() && outside.empty() && entered.empty())) {
             loops.emplace(function, library);
             for (const Range &range : loops->take_ranges(inside, Side::Before))
                 call(runtime::log, range.bytes, range.location, range.before);
             for (const Range &range : loops->take_ranges(outside, Side::Behind))
                 fences[range.before].push_back({range.bytes, range.location});
+            logs = loops->take_ranges(entered_unlogged, Side::Before);
+            if (!options.is_relaxed)
+                write_backs = loops->take_ranges(entered, Side::Behind);
         }
         for (const Group &group : group(function, inside))
-            for (const Span &span : group.spans)
-                log(span, span.first);
+            log(group);
         for (const Group &group : group(function, outside))
             persist(group, loops ? loops->quiet_loop(*group.last->getParent()) : nullptr);
         for (const auto &[place, written] : fences)
             fence(place, written);
+
         // From here on there are other blocks.
-        for (const Group &group : group(function, unknown))
-            decide(group, is_inside_at(*group.first));
-        for (const Group &group : group(function, as_entered))
-            decide(group, was_entered_inside());
+        for (const Group &group : group(function, unknown)) {
+            Value *is_inside = is_inside_at(*group.first);
+            log_if(is_inside, group);
+            persist_unless(is_inside, group);
+        }
+        for (const Range &range : logs)
+            call(runtime::log, range.bytes, range.location,
+                 SplitBlockAndInsertIfThen(was_entered_inside(), range.before, false));
+        for (const Group &group : group(function, entered_unlogged))
+            log_if(was_entered_inside(), group);
+        for (const Range &range : write_backs)
+            persist_unless(was_entered_inside(), range.before, {{range.bytes, range.location}});
+        for (const Group &group : group(function, entered))
+            persist_unless(was_entered_inside(), group);
     }
 
   private:
@@ -71,15 +86,23 @@ class Durability {
             else if (!depth)
                 unknown.push_back(*write);
             else if (entry == Entry::Unknown)
-                as_entered.push_back(*write);
+                entered.push_back(*write);
             else if (!options.is_relaxed)
                 outside.push_back(*write);
         });
     }
 
-    void log(const Span &span, Instruction *before) {
-        if (!span.is_announced)
-            call(runtime::log, span.bytes, span.first->getDebugLoc(), before);
+    void log(const Group &group) {
+        for (const Span &span : group.spans)
+            if (!span.is_announced)
+                call(runtime::log, span.bytes, span.first->getDebugLoc(), span.first);
+    }
+
+    void log_if(Value *is_inside, const Group &group) {
+        for (const Span &span : group.spans)
+            if (!span.is_announced)
+                call(runtime::log, span.bytes, span.first->getDebugLoc(),
+                     SplitBlockAndInsertIfThen(is_inside, span.first, false));
     }
 
     // In a loop only what is behind it has to find its stores durable.
@@ -109,18 +132,18 @@ class Durability {
         call(runtime::persist, written.back().bytes, written.back().location, before);
     }
 
-    void decide(const Group &group, Value *is_inside) {
-        for (const Span &span : group.spans)
-            if (!span.is_announced)
-                log(span, SplitBlockAndInsertIfThen(is_inside, span.first, false));
-        if (options.is_relaxed)
-            return;
-        Instruction *behind = group.last->getNextNode();
-        IRBuilder<> builder(behind);
+    void persist_unless(Value *is_inside, const Group &group) {
         SmallVector<Written, 2> written;
         for (const Span &span : group.spans)
             written.push_back({span.bytes, span.first->getDebugLoc()});
-        fence(SplitBlockAndInsertIfThen(builder.CreateNot(is_inside), behind, false), written);
+        persist_unless(is_inside, group.last->getNextNode(), written);
+    }
+
+    void persist_unless(Value *is_inside, Instruction *before, ArrayRef<Written> written) {
+        if (options.is_relaxed)
+            return;
+        IRBuilder<> builder(before);
+        fence(SplitBlockAndInsertIfThen(builder.CreateNot(is_inside), before, false), written);
     }
 
     Value *was_entered_inside() {
@@ -150,7 +173,7 @@ class Durability {
     SmallVector<Write, 16> inside;
     SmallVector<Write, 16> outside;
     // Where the function was entered, and where ways of different depths have met.
-    SmallVector<Write, 16> as_entered;
+    SmallVector<Write, 16> entered;
     SmallVector<Write, 4> unknown;
     // What becomes durable before an instruction: at least what was written back till then.
     MapVector<Instruction *, SmallVector<Written, 2>> fences;

@@ -39,19 +39,10 @@ Loops::Loops(Function &function, const TargetLibraryInfo &library)
 }
 
 SmallVector<Range, 4> Loops::take_ranges(SmallVectorImpl<Write> &writes, Side side) {
-    SmallVector<Piece, 8> pieces;
-    for (unsigned index = 0; index < writes.size(); index++)
-        if (std::optional<Piece> piece = piece_of(writes, index))
-            pieces.push_back(*piece);
     SmallVector<Range, 4> ranges;
     SmallVector<unsigned, 16> taken;
     SCEVExpander expander(evolution, layout, "nvl");
-    while (!pieces.empty()) {
-        Piece piece = pieces.pop_back_val();
-        while (leave_loop(piece, pieces, side))
-            ;
-        if (!piece.place)
-            continue;
+    for (const Piece &piece : find(writes, side)) {
         const Write &write = writes[piece.writes.front()];
         Instruction *before = piece.preheader->getTerminator();
         Range &range = ranges.emplace_back();
@@ -66,6 +57,31 @@ SmallVector<Range, 4> Loops::take_ranges(SmallVectorImpl<Write> &writes, Side si
     for (unsigned index : taken)
         writes.erase(writes.begin() + index);
     return ranges;
+}
+
+bool Loops::are_ranges(ArrayRef<Write> writes, Side side) {
+    unsigned found = 0;
+    for (const Piece &piece : find(writes, side))
+        found += piece.writes.size();
+    return found == count_if(writes, [&](const Write &write) {
+               return loops.getLoopFor(write.instruction->getParent());
+           });
+}
+
+SmallVector<Loops::Piece, 4> Loops::find(ArrayRef<Write> writes, Side side) {
+    SmallVector<Piece, 8> pieces;
+    for (unsigned index = 0; index < writes.size(); index++)
+        if (std::optional<Piece> piece = piece_of(writes, index))
+            pieces.push_back(*piece);
+    SmallVector<Piece, 4> found;
+    while (!pieces.empty()) {
+        Piece piece = pieces.pop_back_val();
+        while (leave_loop(piece, pieces, side))
+            ;
+        if (piece.place)
+            found.push_back(piece);
+    }
+    return found;
 }
 
 const Loop *Loops::quiet_loop(const BasicBlock &block) {

@@ -36,12 +36,16 @@ class Loops {
     // Takes from the list what loops write densely, and gives it as ranges.
     llvm::SmallVector<Range, 4> take_ranges(llvm::SmallVectorImpl<Write> &writes, Side side);
 
+    // Whether take_ranges would take all of these that are in loops.
+    bool are_ranges(llvm::ArrayRef<Write> writes, Side side);
+
     // The outermost loop around a block that nobody can look into while it runs, or null.
     const llvm::Loop *quiet_loop(const llvm::BasicBlock &block);
 
   private:
     struct Piece;
 
+    llvm::SmallVector<Piece, 4> find(llvm::ArrayRef<Write> writes, Side side);
     std::optional<Piece> piece_of(llvm::ArrayRef<Write> writes, unsigned index);
     const llvm::BasicBlock *block_of(const llvm::Loop &loop, const Write &write,
                                      const llvm::SCEV *start) const;

@@ -27,7 +27,9 @@ void forget_restrict(llvm::Module &module);
 void tell_aliases(llvm::Module &module);
 // versions.cpp: functions for inside and outside of transactions. How each function of the module
 // is entered from then on.
-llvm::DenseMap<llvm::Function *, Entry> make_versions(llvm::Module &module);
+llvm::DenseMap<llvm::Function *, Entry>
+make_versions(llvm::Module &module,
+              llvm::function_ref<const llvm::TargetLibraryInfo &(llvm::Function &)> library_of);
 // durability.cpp: logs before plain stores, write-backs behind them.
 void make_durable(llvm::Function &function, Entry entry, const Options &options,
                   const llvm::TargetLibraryInfo &library);

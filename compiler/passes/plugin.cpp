@@ -51,12 +51,14 @@ struct End : PassInfoMixin<End> {
             return PreservedAnalyses::all();
         auto &of_functions =
             analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+        auto library_of = [&](Function &function) -> const TargetLibraryInfo & {
+            return of_functions.getResult<TargetLibraryAnalysis>(function);
+        };
         Options options = options_of(module);
-        DenseMap<Function *, Entry> entries = make_versions(module);
+        DenseMap<Function *, Entry> entries = make_versions(module, library_of);
         for (Function &function : module)
             if (!function.isDeclaration())
-                make_durable(function, entries.lookup(&function), options,
-                             of_functions.getResult<TargetLibraryAnalysis>(function));
+                make_durable(function, entries.lookup(&function), options, library_of(function));
         tell_aliases(module);
         forget_effects(module);
         pass_locations(module);

@@ -1,21 +1,20 @@
 // A function that stores to NVM may be called from inside of a transaction, where it has to log,
 // and from outside. If only one of them happens, as far as the module tells, it is known. Else the
-// function asks once, when it is entered (durability.cpp). A question at each store would be in the
-// way of the optimizer in loops, so a function with such loops becomes two; callers in the module
-// that know where they are call the one they need, and others the function itself, which asks.
+// function asks once, when it is entered (durability.cpp). In loops that cannot be announced as a
+// whole the answer would be in the way of the optimizer, so a function with such loops becomes two;
+// callers in the module that know where they are call the one they need, and others the function
+// itself, which asks.
 //
 //   define void @f(...)            if (*__nvl_tx_depth() > 0) f.nvltx(...) else f.nvl0(...)
 //   define internal @f.nvl0(...)   as it was
 //   define internal @f.nvltx(...)  the same, as if it stood in a transaction
 #include "depths.h"
+#include "loops.h"
 #include "passes.h"
 #include "runtime.h"
 #include "writes.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SCCIterator.h"
-#include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -88,20 +87,19 @@ DenseMap<Function *, Entry> entries_of(Module &module) {
     return entries;
 }
 
-// Whether what stores in a loop have to do depends on the caller.
-bool loops_depend_on_caller(Function &function) {
-    SmallPtrSet<const BasicBlock *, 8> depending;
+// Whether it pays to know in loops where the function was called: one stores where only it can
+// tell.
+bool asks_in_loops(Function &function, const TargetLibraryInfo &library) {
+    SmallVector<Write, 16> depending;
     Depths(function).each(function, [&](Instruction &instruction, std::optional<int> depth) {
-        if ((!depth || *depth == 0) && write_of(instruction))
-            depending.insert(instruction.getParent());
+        if (depth && *depth == 0)
+            if (std::optional<Write> write = write_of(instruction))
+                depending.push_back(*write);
     });
     if (depending.empty())
         return false;
-    for (auto part = scc_begin(&function); !part.isAtEnd(); ++part)
-        if (part.hasCycle() &&
-            any_of(*part, [&](const BasicBlock *block) { return depending.contains(block); }))
-            return true;
-    return false;
+    Loops loops(function, library);
+    return !loops.are_ranges(depending, Side::Before) || !loops.are_ranges(depending, Side::Behind);
 }
 
 // A copy would jump into the original by addresses of labels in tables, and is of no use without
@@ -203,12 +201,13 @@ void remove_unused(const Table &table, DenseMap<Function *, Entry> &entries) {
 
 } // namespace
 
-DenseMap<Function *, Entry> make_versions(Module &module) {
+DenseMap<Function *, Entry>
+make_versions(Module &module, function_ref<const TargetLibraryInfo &(Function &)> library_of) {
     Table table;
     DenseMap<Function *, Entry> entries = entries_of(module);
     for (Function &function : module)
         if (!function.isDeclaration() && entries.lookup(&function) == Entry::Unknown &&
-            can_be_copied(function) && loops_depend_on_caller(function))
+            can_be_copied(function) && asks_in_loops(function, library_of(function)))
             table[&function] = {};
     for (auto &[function, versions] : table) {
         versions.outside = move_out(*function);

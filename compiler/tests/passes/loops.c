@@ -19,7 +19,7 @@ void dense(nvl_heap_t *h, nvl double *a, long n) {
 }
 
 // Outside one behind.
-// CHECK-LABEL: define {{.*}}@dense_outside.nvl0(
+// CHECK-LABEL: define {{.*}}@dense_outside(
 // CHECK: call void @__nvl_persist_at(ptr addrspace(1) %{{.*}}, i64 %
 // CHECK-NOT: __nvl_persist
 void dense_outside(nvl double *a, int n) {

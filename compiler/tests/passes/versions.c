@@ -1,4 +1,4 @@
-// What is known of callers is used; functions with loops that nobody knows the callers of become two, and others ask once.
+// What is known of callers is used. Functions that nobody knows the callers of ask once, and become two where the answer would be in the way of a loop.
 // RUN: %lowered -O1 -fno-inline | %filecheck
 // RUN: %lowered -O0 | FileCheck --check-prefix=SIMPLE %s
 #include <nvl.h>
@@ -13,6 +13,16 @@ static void inside_only(nvl int *p) {
 }
 static void both(nvl int *p) { *p = 3; }
 
+// A loop that is announced as a whole has the question beside it.
+// CHECK-LABEL: define {{.*}}@dense(
+// CHECK: call {{.*}}@__nvl_tx_depth
+// CHECK-DAG: call void @__nvl_log_at(ptr addrspace(1) %{{.*}}, i64 %
+// CHECK-DAG: call void @__nvl_persist_at(ptr addrspace(1) %{{.*}}, i64 %
+// CHECK-NOT: @dense.nvl
+void dense(nvl int *p, int n) {
+    for (int i = 0; i < n; i++)
+        p[i] = i;
+}
 // Nobody knows who calls it.
 // CHECK-LABEL: define {{.*}}@seen(
 // CHECK: call {{.*}}@__nvl_tx_depth
@@ -27,7 +37,7 @@ static void both(nvl int *p) { *p = 3; }
 static void row(nvl int *p, int n);
 void seen(nvl int *p, int n) {
     for (int i = 0; i < n; i++)
-        p[i] = i;
+        p[p[i] & 7] = i;
     row(p, n);
 }
 // Called by both versions, so it has two, and nobody needs what asks.
@@ -38,13 +48,13 @@ void seen(nvl int *p, int n) {
 // CHECK: call void @__nvl_log
 static void row(nvl int *p, int n) {
     for (int i = 0; i < n; i++)
-        p[i] += i;
+        p[p[i] & 7] += i;
 }
 // Another definition may win, which has no versions.
 // CHECK-LABEL: define weak {{.*}}@weak(
 __attribute__((weak)) void weak(nvl int *p, int n) {
     for (int i = 0; i < n; i++)
-        p[i] = 4;
+        p[p[i] & 7] = 4;
 }
 // Any number of arguments, and objects by value.
 struct large { long a[9]; };
@@ -52,7 +62,7 @@ struct large { long a[9]; };
 // CHECK: musttail call {{.*}}@variable.nvltx({{.*}}, ...)
 struct large variable(nvl int *p, struct large l, ...) {
     for (int i = 0; i < l.a[0]; i++)
-        p[i] = 5;
+        p[p[i] & 7] = 5;
     return l;
 }
 // A table of labels belongs to one function, which asks.
