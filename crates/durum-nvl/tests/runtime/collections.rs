@@ -4,6 +4,8 @@ use std::ptr::null_mut;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
+use durum_nvl::Heap;
+
 use crate::support::*;
 
 fn collect(place: &Place) -> usize {
@@ -179,6 +181,48 @@ fn what_an_open_transaction_of_another_thread_links_stays() {
             steps.wait();
             steps.wait();
         });
+    }
+}
+
+/// A heap on a file system that holds a sixth of what is allocated: each time that it is full, what nothing names makes room.
+#[test]
+fn a_full_heap_is_collected_before_it_says_that_there_is_no_room() {
+    const ROW: usize = 32 << 10;
+    const ROWS: i64 = 1500;
+    let mount = |arguments: &[&str]| {
+        let status = std::process::Command::new(arguments[0])
+            .args(&arguments[1..])
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    for engine in ENGINES {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        if !mount(&["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", path]) {
+            println!("skipped: mounting a small tmpfs needs root");
+            return;
+        }
+        let filled = std::panic::catch_unwind(|| unsafe {
+            let heap = Heap::create(&dir.path().join("heap"), 0, 0, &options(engine)).unwrap();
+            let kept = __nvl_alloc(heap, 20, 8, SLOT.as_ptr()).cast::<*mut Node>();
+            __nvl_set_root(heap, kept.cast(), SLOT.as_ptr());
+            for number in 0..ROWS {
+                let row = __nvl_alloc(heap, ROW, 8, LONG.as_ptr()).cast::<i64>();
+                row.write(number);
+                __nvl_persist(row.cast(), 8);
+                if number % 100 == 0 {
+                    let node = node(heap, number);
+                    store(kept.add(number as usize / 100), node);
+                }
+            }
+            for number in (0..ROWS).step_by(100) {
+                let node = *kept.add(number as usize / 100);
+                assert_eq!((*node).value, number, "{engine:?}");
+            }
+            Heap::close(heap);
+        });
+        assert!(mount(&["umount", "-l", path]));
+        filled.unwrap();
     }
 }
 
