@@ -102,10 +102,17 @@ bool asks_in_loops(Function &function, const TargetLibraryInfo &library) {
     return !loops.are_ranges(depending, Side::Before) || !loops.are_ranges(depending, Side::Behind);
 }
 
+// A struct that the caller has copied to the stack.
+bool has_argument_in_memory(const Function &function) {
+    return any_of(function.args(), [](const Argument &one) { return one.hasByValAttr(); });
+}
+
 // A copy would jump into the original by addresses of labels in tables, and is of no use without
-// optimization.
+// optimization. What comes behind the named arguments can be handed on by musttail only (see
+// dispatch).
 bool can_be_copied(const Function &function) {
     return !function.hasOptNone() && !function.hasFnAttribute(Attribute::Naked) &&
+           !(function.isVarArg() && has_argument_in_memory(function)) &&
            none_of(function, [](const BasicBlock &block) { return block.hasAddressTaken(); });
 }
 
@@ -150,8 +157,10 @@ void dispatch(Function &function, const Versions &versions) {
         CallInst *call = builder.CreateCall(version, arguments);
         call->setCallingConv(function.getCallingConv());
         call->setAttributes(function.getAttributes().removeFnAttributes(context));
-        // Also of a function with any number of arguments.
-        call->setTailCallKind(CallInst::TCK_MustTail);
+        // Also of a function with any number of arguments. For x86-64 LLVM 19 copies a struct on
+        // its way to the same place over the address to return to; a plain call makes another copy.
+        if (!has_argument_in_memory(function))
+            call->setTailCallKind(CallInst::TCK_MustTail);
         if (call->getType()->isVoidTy())
             builder.CreateRetVoid();
         else

@@ -56,14 +56,28 @@ __attribute__((weak)) void weak(nvl int *p, int n) {
     for (int i = 0; i < n; i++)
         p[p[i] & 7] = 4;
 }
-// Any number of arguments, and objects by value.
-struct large { long a[9]; };
+// Any number of arguments.
 // CHECK-LABEL: define {{.*}}@variable(
 // CHECK: musttail call {{.*}}@variable.nvltx({{.*}}, ...)
-struct large variable(nvl int *p, struct large l, ...) {
-    for (int i = 0; i < l.a[0]; i++)
+void variable(nvl int *p, int n, ...) {
+    for (int i = 0; i < n; i++)
         p[p[i] & 7] = 5;
-    return l;
+}
+// Objects by value are copied once more, for a call that is not musttail; with any number of arguments behind them it asks.
+// CHECK-LABEL: define {{.*}}@large(
+// CHECK-NOT: musttail
+// CHECK: call {{.*}}@large.nvltx({{.*}}byval(
+struct large { long a[9]; };
+void large(nvl int *p, struct large l) {
+    for (int i = 0; i < l.a[0]; i++)
+        p[p[i] & 7] = 6;
+}
+// CHECK-LABEL: define {{.*}}@variable_large(
+// CHECK: call {{.*}}@__nvl_tx_depth
+// CHECK-NOT: @variable_large.nvl
+void variable_large(nvl int *p, struct large l, ...) {
+    for (int i = 0; i < l.a[0]; i++)
+        p[p[i] & 7] = 7;
 }
 // A table of labels belongs to one function, which asks.
 // CHECK-LABEL: define {{.*}}@labels(
