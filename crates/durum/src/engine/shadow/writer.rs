@@ -268,15 +268,15 @@ impl Writer {
         barrier: &mut Barrier,
     ) -> Step {
         let _guard = Guard::new();
-        let before = self.weight();
-        let mut piece = vec![0; HEADER_WORDS];
-        piece.extend_from_slice(&self.record[entries]);
-        let weight = before + weight::of(&piece[HEADER_WORDS..]);
+        let weight = self.weight() + weight::of(&self.record[entries.clone()]);
+        // Its header takes the place of what the part before ends with, which is in the log by now.
+        let piece = &mut self.record[entries.start - HEADER_WORDS..entries.end];
+        let size = piece.len() * 8;
         if let Some(segment) = &self.segment {
-            write_record(segment, self.cursor, header, &mut piece, barrier)?;
+            write_record(segment, self.cursor, header, piece, barrier)?;
         }
         self.written.push((header.stamp, self.cursor));
-        self.move_on(header, piece.len() * 8);
+        self.move_on(header, size);
         self.weighed = (self.cursor, weight);
         Ok(())
     }
