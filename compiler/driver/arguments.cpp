@@ -54,7 +54,10 @@ struct OwnOption {
     const char *name;
     unsigned bit;
 };
-constexpr OwnOption own_options[] = {{"-fnvl-relaxed", 1}, {"-fnvl-no-checks", 2}};
+constexpr OwnOption own_options[] = {
+#define NVL_OPTION(member, option, bit, text) {option, bit},
+#include "options.def"
+};
 
 const OwnOption *find_own(const std::string &word) {
     for (const OwnOption &option : own_options)

@@ -18,6 +18,28 @@ constexpr Message messages[] = {
 #undef NVL_DIAGNOSTIC
 };
 
+struct Option {
+    const char *name;
+    const char *text;
+};
+
+constexpr Option options[] = {
+#define NVL_OPTION(member, option, bit, text) {option, text},
+#include "options.def"
+    {"--print-nvl-diagnostics", "list the errors of NVL-C: id, message, cure"},
+    {"--version", "version of durumcc and of the Clang it uses"},
+};
+
+// The name, and the lines of the text in a column.
+void print_option(const char *name, std::string text) {
+    constexpr int column = 27;
+    for (size_t end; (end = text.find('\n')) != std::string::npos; name = "") {
+        std::printf("  %-*s%s\n", column - 2, name, text.substr(0, end).c_str());
+        text.erase(0, end + 1);
+    }
+    std::printf("  %-*s%s\n", column - 2, name, text.c_str());
+}
+
 } // namespace
 
 void print_help(const std::string &clang) {
@@ -31,17 +53,13 @@ void print_help(const std::string &clang) {
         "with the NVL-C front end. A program that does not include <nvl.h> is compiled to the\n"
         "same code as by Clang.\n"
         "\n"
-        "Options of its own:\n"
-        "  -fnvl-relaxed            plain stores to NVM outside of transactions become durable "
-        "with\n"
-        "                           the next transaction that changes the same bytes, or never\n"
-        "  -fnvl-no-checks          leave out the checks of comparisons of pointers into NVM\n"
-        "  --print-nvl-diagnostics  list the errors of NVL-C: id, message, cure\n"
-        "  --version                version of durumcc and of the Clang it uses\n"
-        "  --help                   this text; `%s --help` has Clang's\n"
-        "\n"
-        "-disable-llvm-passes is refused: it would leave out what makes stores durable.\n",
-        DURUMCC_VERSION, clang.c_str(), clang.c_str());
+        "Options of its own:\n",
+        DURUMCC_VERSION, clang.c_str());
+    for (const Option &option : options)
+        print_option(option.name, option.text);
+    print_option("--help", "this text; `" + clang + " --help` has Clang's");
+    std::printf("\n"
+                "-disable-llvm-passes is refused: it would leave out what makes stores durable.\n");
 }
 
 void print_diagnostics() {

@@ -60,6 +60,27 @@ size_t nvl_collect(nvl_heap_t *heap);
  * While no transaction is open. */
 void nvl_set_concurrent(nvl_heap_t *heap, int on);
 
+/* What it has taken until now to make things durable, in this process and all its heaps. The counts
+ * only grow: take the difference of two. */
+struct nvl_counters {
+    /* Fences on mapped memory. */
+    unsigned long long fences;
+    /* Cache lines written back. */
+    unsigned long long write_backs;
+    /* Cache lines stored past the cache. */
+    unsigned long long streamed_lines;
+    /* Syncs of files and directories. */
+    unsigned long long syncs;
+    /* Bytes of logs. */
+    unsigned long long bytes_logged;
+    /* Bytes that were written to become durable. */
+    unsigned long long bytes_written;
+    /* Transactions that changed something, by their end: implicit ones, too. */
+    unsigned long long commits;
+    unsigned long long aborts;
+};
+void nvl_counters(struct nvl_counters *counters);
+
 /* `n` objects of the type in a row, zeroed: `nvl type *`. The program ends if there is no room. */
 #define nvl_alloc_nv(heap, n, type)                                                                \
     ((nvl __typeof__(type) *)__nvl_alloc((heap), (size_t)(n), sizeof(type),                        \

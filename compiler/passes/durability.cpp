@@ -43,7 +43,7 @@ class Durability {
             for (const Range &range : loops->take_ranges(outside, Side::Behind))
                 fences[range.before].push_back({range.bytes, range.location});
             logs = loops->take_ranges(entered_unlogged, Side::Before);
-            if (!options.is_relaxed)
+            if (!options.relaxed)
                 write_backs = loops->take_ranges(entered, Side::Behind);
         }
         for (const Group &group : group(function, inside))
@@ -87,7 +87,7 @@ class Durability {
                 unknown.push_back(*write);
             else if (entry == Entry::Unknown)
                 entered.push_back(*write);
-            else if (!options.is_relaxed)
+            else if (!options.relaxed)
                 outside.push_back(*write);
         });
     }
@@ -140,7 +140,7 @@ class Durability {
     }
 
     void persist_unless(Value *is_inside, Instruction *before, ArrayRef<Written> written) {
-        if (options.is_relaxed)
+        if (options.relaxed)
             return;
         IRBuilder<> builder(before);
         fence(SplitBlockAndInsertIfThen(builder.CreateNot(is_inside), before, false), written);

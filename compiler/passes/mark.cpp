@@ -15,9 +15,6 @@ constexpr const char mark_name[] = "__nvl_needs_passes";
 constexpr const char undefined_name[] = "__nvl_code_was_not_compiled_by_durumcc";
 constexpr const char options_name[] = "__nvl_options";
 
-// The bits of __nvl_options; nvl.h and the driver have the same.
-enum : uint64_t { relaxed_bit = 1, unchecked_bit = 2 };
-
 // Modules that were linked before they came here have several, with numbers behind the name.
 bool is_named(const Constant *constant, StringRef name) {
     StringRef own = constant->getName();
@@ -35,8 +32,8 @@ Options options_of(const Module &module) {
     if (const GlobalVariable *variable = module.getNamedGlobal(options_name))
         if (variable->hasInitializer())
             if (const auto *bits = dyn_cast<ConstantInt>(variable->getInitializer())) {
-                options.is_relaxed = bits->getZExtValue() & relaxed_bit;
-                options.is_unchecked = bits->getZExtValue() & unchecked_bit;
+#define NVL_OPTION(member, option, bit, text) options.member = bits->getZExtValue() & (bit);
+#include "../options.def"
             }
     return options;
 }

@@ -5,11 +5,10 @@
 
 namespace nvl {
 
+// What the command line asked for, by the names of its options: `no_checks` is -fnvl-no-checks.
 struct Options {
-    // Plain stores outside of transactions are not made durable: -fnvl-relaxed.
-    bool is_relaxed = false;
-    // Comparisons are not checked: -fnvl-no-checks.
-    bool is_unchecked = false;
+#define NVL_OPTION(member, option, bit, text) bool member = false;
+#include "../options.def"
 };
 
 bool has_mark(const llvm::Module &module);

@@ -13,8 +13,10 @@ namespace nvl {
 // How control comes to the begin of a function: outside of transactions, inside of one, or both.
 enum class Entry { Unknown, Outside, Inside };
 
+// transactions.cpp: what options leave out of transactions.
+void simplify_transactions(llvm::Module &module, const Options &options);
 // pointers.cpp: stores and loads of pointers, copies that may hold some.
-void lower_pointers(llvm::Module &module);
+void lower_pointers(llvm::Module &module, const Options &options);
 // values.cpp: objects in NVM that are passed by value, and what leads out of the address space.
 void copy_arguments(llvm::Module &module);
 // jumps.cpp: what setjmp comes back to.

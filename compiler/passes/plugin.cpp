@@ -20,11 +20,13 @@ struct Begin : PassInfoMixin<Begin> {
             strip_lines(module);
             return PreservedAnalyses::none();
         }
-        if (!options_of(module).is_unchecked)
+        Options options = options_of(module);
+        simplify_transactions(module, options);
+        if (!options.no_checks)
             check_comparisons(module);
         forget_restrict(module);
         copy_arguments(module);
-        lower_pointers(module);
+        lower_pointers(module, options);
         unwind_after_jumps(module);
         tell_aliases(module);
         return PreservedAnalyses::none();

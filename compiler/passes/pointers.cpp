@@ -8,6 +8,12 @@
 //
 // This has to be done before any other pass: the optimizer would make 8-byte copies integers, and
 // pairs of pointers vectors, and then nobody knows that they are pointers.
+//
+// With -fnvl-no-counts stores of strong pointers stay what they are, and are made durable as
+// others. What they lead to must not be freed, so all that the module allocates has a count from
+// the start that keeps it:
+//
+//   %q = call @__nvl_alloc(...)                         %q = call @__nvl_alloc_pinned(...)
 #include "passes.h"
 #include "runtime.h"
 
@@ -79,7 +85,7 @@ bool is_plain(const MemIntrinsic &copy) {
 
 class Lowering {
   public:
-    explicit Lowering(Module &module) : module(module) {}
+    Lowering(Module &module, const Options &options) : module(module), options(options) {}
 
     void lower(Function &function) {
         SmallVector<Instruction *, 32> found;
@@ -100,10 +106,13 @@ class Lowering {
     }
 
   private:
-    static bool concerns_pointers(const Instruction &instruction) {
-        if (const auto *store = dyn_cast<StoreInst>(&instruction))
-            return is_nvm(store->getPointerOperand()) &&
-                   has_nvm_pointer(store->getValueOperand()->getType());
+    bool concerns_pointers(const Instruction &instruction) const {
+        if (const auto *store = dyn_cast<StoreInst>(&instruction)) {
+            const Value *value = store->getValueOperand();
+            if (!is_nvm(store->getPointerOperand()) || !has_nvm_pointer(value->getType()))
+                return false;
+            return !options.no_counts || !is_nvm(value) || is_weak(store->getPointerOperand());
+        }
         if (const auto *load = dyn_cast<LoadInst>(&instruction))
             return is_nvm(load) && is_nvm(load->getPointerOperand()) &&
                    is_weak(load->getPointerOperand());
@@ -161,12 +170,24 @@ class Lowering {
     }
 
     Module &module;
+    const Options &options;
 };
+
+// Calls of a function that only the front end calls go to another one of the same type.
+void redirect(Module &module, const char *from, const char *to) {
+    if (Function *function = module.getFunction(from)) {
+        FunctionCallee other =
+            module.getOrInsertFunction(to, function->getFunctionType(), function->getAttributes());
+        function->replaceAllUsesWith(other.getCallee());
+    }
+}
 
 } // namespace
 
-void lower_pointers(Module &module) {
-    Lowering lowering(module);
+void lower_pointers(Module &module, const Options &options) {
+    if (options.no_counts)
+        redirect(module, runtime::alloc, runtime::alloc_pinned);
+    Lowering lowering(module, options);
     for (Function &function : module)
         if (!function.isDeclaration())
             lowering.lower(function);

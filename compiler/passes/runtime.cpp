@@ -100,7 +100,7 @@ bool has_location(StringRef name) {
     return StringSwitch<bool>(name)
         .Cases(store_ptr, store_weak, load_weak, copy, fill, true)
         .Cases(persist, write_back, log, check_same, tx_begin, tx_end, true)
-        .Cases("__nvl_tx_range", "__nvl_alloc", "__nvl_get_root", "__nvl_set_root", true)
+        .Cases(tx_range, alloc, alloc_pinned, "__nvl_get_root", "__nvl_set_root", true)
         .Default(false);
 }
 

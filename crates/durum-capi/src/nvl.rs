@@ -4,9 +4,11 @@
 use std::ffi::{c_char, c_uint};
 use std::path::Path;
 
+use client::{all_counters, background_counters};
 use durum_nvl::{Heap, HeapOptions, OpenError};
 
 use crate::guard::{Failure, Result, pointer, string};
+use crate::stats::Stats;
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
@@ -41,4 +43,13 @@ pub unsafe extern "C" fn __nvl_create(path: *const c_char, size: usize, mode: c_
         let options = HeapOptions::from_environment()?;
         Ok(Heap::create(Path::new(path), size as u64, mode, &options)?)
     })
+}
+
+/// Tells what the process has done so far: all its threads, the library's own among them. `struct nvl_counters` has the members of `Stats`.
+///
+/// cbindgen:ignore
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvl_counters(counters: *mut Stats) {
+    // SAFETY: a place of the caller's, as nvl.h says.
+    unsafe { counters.write(Stats::of(all_counters() + background_counters())) };
 }

@@ -38,8 +38,14 @@ pub unsafe extern "C" fn durum_thread_stats(stats: *mut Stats) -> c_int {
         let Some(place) = (unsafe { stats.as_mut() }) else {
             return Err(Failure::argument("the place for the counts is NULL"));
         };
-        let counted = thread_counters();
-        *place = Stats {
+        *place = Stats::of(thread_counters());
+        Ok(())
+    })
+}
+
+impl Stats {
+    pub(crate) fn of(counted: client::Stats) -> Self {
+        Self {
             fences: counted.fences,
             write_backs: counted.write_backs,
             streamed_lines: counted.streamed_lines,
@@ -48,7 +54,6 @@ pub unsafe extern "C" fn durum_thread_stats(stats: *mut Stats) -> c_int {
             bytes_written: counted.bytes_written,
             commits: counted.commits,
             aborts: counted.aborts,
-        };
-        Ok(())
-    })
+        }
+    }
 }

@@ -5,6 +5,7 @@
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
+use crate::alloc::Lifetime;
 use crate::fatal::Location;
 use crate::heap::Heap;
 use crate::store::{Source, Strength};
@@ -83,7 +84,20 @@ located! {
     |at| {
         // SAFETY: as the caller promises.
         let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
-        std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, at))
+        std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, Lifetime::Counted, at))
+    }
+}
+
+located! {
+    /// The same for code that stores pointers without counting them: the allocation stays as long as the heap.
+    ///
+    /// # Safety
+    /// As for `__nvl_alloc`.
+    __nvl_alloc_pinned, __nvl_alloc_pinned_at, (heap: *mut Heap, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
+    |at| {
+        // SAFETY: as the caller promises.
+        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, Lifetime::Pinned, at))
     }
 }
 

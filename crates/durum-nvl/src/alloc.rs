@@ -7,7 +7,7 @@ use durum::{Durability, Engine, Result, Tx, persist, service};
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::{self, Heap};
-use crate::layout::{FRESH, HEADER, Header, LISTED, field};
+use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
 use crate::object::{Object, put, word};
 use crate::pending::Pending;
 use crate::tx::{self, with_running};
@@ -21,12 +21,22 @@ const LARGE_MAX: usize = 2 << 40;
 /// What large allocations are filled with.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
+/// How long an allocation lasts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// As long as counted pointers lead to it, or the program's own.
+    Counted,
+    /// As long as the heap: pointers to it are not counted.
+    Pinned,
+}
+
 /// `count` elements in a row, zeroed: the address of the first.
 pub(crate) fn allocate(
     heap: &'static Heap,
     count: usize,
     size: usize,
     ty: &'static Declared,
+    lifetime: Lifetime,
     at: Location,
 ) -> usize {
     let bytes = count
@@ -43,15 +53,17 @@ pub(crate) fn allocate(
     };
     let made = if tx::is_running() {
         with_running(|running| {
-            let object = Tx::with_running(|tx| place(tx, heap, count, bytes, ty))?;
-            running.pending.made(heap, object);
+            let object = Tx::with_running(|tx| place(tx, heap, count, bytes, ty, lifetime))?;
+            if lifetime == Lifetime::Counted {
+                running.pending.made(heap, object);
+            }
             Ok(object.data())
         })
     } else {
         collect::under_pressure(heap);
-        match alone(heap, count, bytes, ty, at) {
+        match alone(heap, count, bytes, ty, lifetime, at) {
             Err(error) if is_full(&error) && collect::collect(heap) > 0 => {
-                alone(heap, count, bytes, ty, at)
+                alone(heap, count, bytes, ty, lifetime, at)
             }
             made => made,
         }
@@ -69,17 +81,20 @@ fn is_full(error: &durum::Error) -> bool {
     )
 }
 
-/// An allocation in a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence.
+/// An allocation in a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence. A pinned one does: the plain store
+/// of a pointer that leads there next may be durable before any other transaction is.
 fn alone(
     heap: &'static Heap,
     count: usize,
     bytes: usize,
     ty: &'static Declared,
+    lifetime: Lifetime,
     at: Location,
 ) -> Result<usize> {
     let is_large = (LARGE..=LARGE_MAX).contains(&bytes);
     let is_filled = is_large && heap.engine() == Engine::Shadow && ty.info.data == HEADER;
-    let durability = match is_filled {
+    let is_counted = lifetime == Lifetime::Counted;
+    let durability = match is_filled || !is_counted {
         true => Durability::Durable,
         false => Durability::Buffered,
     };
@@ -93,14 +108,16 @@ fn alone(
             let object = match is_filled {
                 true => {
                     let next = heap.first_listed();
-                    let object = place_filled(words.tx(), heap, next, count, bytes, ty)?;
-                    zero::begin_with(words, heap, counts, object.start, next)?;
-                    heap.fresh.fetch_add(1, Ordering::AcqRel);
+                    let object = place_filled(words.tx(), heap, next, count, bytes, ty, lifetime)?;
+                    if is_counted {
+                        zero::begin_with(words, heap, counts, object.start, next)?;
+                        heap.fresh.fetch_add(1, Ordering::AcqRel);
+                    }
                     object
                 }
-                false => place(words.tx(), heap, count, bytes, ty)?,
+                false => place(words.tx(), heap, count, bytes, ty, lifetime)?,
             };
-            if !is_filled {
+            if !is_filled && is_counted {
                 pending.made(heap, object);
             }
             // SAFETY: a local.
@@ -112,14 +129,18 @@ fn alone(
     Ok(unsafe { (&raw const kept).read_volatile() })
 }
 
-/// A header of an allocation that nothing leads to.
-fn header(count: usize) -> Header {
+/// A header of an allocation that nothing leads to. A pinned one is not fresh: no store will be told that it links it, so what is stored there becomes durable by itself.
+fn header(count: usize, lifetime: Lifetime) -> Header {
+    let (strong, state) = match lifetime {
+        Lifetime::Counted => (0, FRESH),
+        Lifetime::Pinned => (PINNED, 0),
+    };
     Header {
         next: 0,
         previous: 0,
         weak: 0,
-        strong: 0,
-        state: FRESH,
+        strong,
+        state,
         count: count as u64,
     }
 }
@@ -131,13 +152,14 @@ fn place(
     count: usize,
     bytes: usize,
     ty: &'static Declared,
+    lifetime: Lifetime,
 ) -> Result<Object> {
     let id = heap.pool.ensure_described(&ty.description)?;
     let start = tx.alloc_bytes(&heap.pool, id, bytes, ty.align)?;
     // SAFETY: just allocated with that size, so nobody else knows it.
     unsafe {
         persist::line::zero(start, bytes);
-        start.cast::<Header>().write(header(count));
+        start.cast::<Header>().write(header(count, lifetime));
     }
     Ok(Object {
         start: start.expose_provenance(),
@@ -154,12 +176,16 @@ fn place_filled(
     count: usize,
     bytes: usize,
     ty: &'static Declared,
+    lifetime: Lifetime,
 ) -> Result<Object> {
     let id = heap.pool.ensure_described(&ty.description)?;
-    let header = Header {
-        next: next as u64,
-        state: FRESH | LISTED,
-        ..header(count)
+    let header = match lifetime {
+        Lifetime::Counted => Header {
+            next: next as u64,
+            state: FRESH | LISTED,
+            ..header(count, lifetime)
+        },
+        Lifetime::Pinned => header(count, lifetime),
     };
     // SAFETY: a plain struct of words, without padding.
     let head = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER) };

@@ -44,6 +44,9 @@ pub(crate) const FRESH: u64 = 1;
 /// It is on the zero list.
 pub(crate) const LISTED: u64 = 2;
 
+/// A count that pointers which come and go never bring to zero.
+pub(crate) const PINNED: u64 = 1 << 62;
+
 /// What weak pointers to one address hold the address of. It outlives its target.
 #[repr(C)]
 pub(crate) struct Proxy {

@@ -63,7 +63,9 @@ pub use combine::{Concurrency, OpenUpdate, Reading};
 pub use described::{Described, Description, Walk};
 pub use durum_format as format;
 pub use durum_format::Uuid;
-pub use durum_persist::count::{Counters as Stats, all_counters, thread_counters};
+pub use durum_persist::count::{
+    Counters as Stats, all_counters, background_counters, thread_counters,
+};
 pub use durum_persist::domain::Domain;
 pub use durum_persist::{self as persist, Site};
 pub use durum_service::{
