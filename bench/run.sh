@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds and runs the benchmarks. SUITE chooses one suite; further arguments go to durum-bench (see --help).
-# Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt (docs/benchmarks.md).
+# Results: target/bench/latest.csv, .txt, .svg; of the typed operations operations.csv, .txt; of NVL-C nvlc.csv, .txt, .svg (docs/benchmarks.md).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,6 +28,18 @@ case "${SUITE:-}" in typed | "") [ $# -gt 0 ] || "$target/bench-build/release/du
 # So have sections, in which a program announces nothing.
 [ "${SUITE:-}" != sections ] || exec "$target/bench-build/release/durum-bench-sections" "$@"
 [ -n "${SUITE:-}" ] || [ $# -gt 0 ] || "$target/bench-build/release/durum-bench-sections"
+# So have the kernels of NVL-C, which need their compiler.
+nvlc() {
+    ci/durumcc.sh "$target/bench-build/nvlc" >/dev/null
+    "$target/bench-build/release/durum-bench-nvlc" --prefix "$target/bench-build/nvlc" --out "$target/bench" "$@"
+}
+case "${SUITE:-}" in
+nvlc)
+    nvlc "$@"
+    exit
+    ;;
+"") [ $# -gt 0 ] || nvlc ;;
+esac
 # The programs of examples/rust belong to the suite typed as well.
 case "${SUITE:-}" in typed) set -- --suite programs "$@" ;; esac
 exec "$target/bench-build/release/durum-bench" ${SUITE:+--suite "$SUITE"} "$@"

@@ -3,6 +3,6 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-ci/deps.sh build bench
+ci/deps.sh build bench compiler
 need_cargo
 exec bench/run.sh "$@"

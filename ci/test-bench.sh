@@ -1,6 +1,14 @@
 #!/usr/bin/env bash
-# The tests of the benchmarks: their structures give the right answers. Nothing is timed and no peer is built.
+# The tests of the benchmarks: their structures give the right answers, and the kernels of NVL-C in all their forms. Nothing is timed and no peer is built.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 cargo test --quiet --manifest-path bench/Cargo.toml -p durum-bench-core --no-default-features --no-fail-fast
+
+# The kernels are compiled by the durumcc that its own tests build as well.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+check "durumcc" ci/durumcc.sh "$work/prefix" --profile test --strict
+[ "$failed" != 0 ] || check "kernels of NVL-C" "$CARGO_TARGET_DIR/debug/durum-bench-nvlc" --prefix "$work/prefix" --out "$CARGO_TARGET_DIR/ci/bench" --quick
+say "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]

@@ -6,20 +6,12 @@ set -euo pipefail
 
 ci/deps.sh build compiler
 need_cargo
-build=$CARGO_TARGET_DIR/compiler
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 llvm=$(llvm-config-19 --bindir)
 
-build_durumcc() {
-    cmake -S compiler -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DCMAKE_CXX_FLAGS=-Werror &&
-        cmake --build "$build" -j "$(nproc)"
-}
-check "build" build_durumcc
-# What was built has to work in another place, without the tree it was built in.
-check "install" cmake --install "$build" --prefix "$work/prefix"
 # Programs of the tests run with the library, built as for the other tests.
-check "libdurum" env PREFIX="$work/prefix" ci/install.sh --profile test
+check "build" ci/durumcc.sh "$work/prefix" --profile test --strict
 
 if [ "$failed" = 0 ]; then
     python3 "$llvm/../build/utils/lit/lit.py" -v -j "$(nproc)" ${FILTER:+--filter "$FILTER"} \

@@ -1,10 +1,13 @@
 //! What a run leaves behind: a table on the terminal, and beside each other a CSV, a description and a plot.
 
+pub mod bars;
 pub mod by_engine;
 pub mod by_side;
 pub mod csv;
 pub mod machine;
+pub mod normalized;
 pub mod plot;
+mod svg;
 
 /// A number with about three significant digits, short enough for a table.
 pub fn short(value: f64) -> String {

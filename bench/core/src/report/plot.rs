@@ -1,8 +1,7 @@
 //! The plot: a dot for each row and side, on a logarithmic axis of nanoseconds.
 
-use std::fmt::Write;
-
 use super::short;
+use super::svg::Svg;
 use crate::measure::Spread;
 use crate::run::{Column, Measured};
 use crate::side::Role;
@@ -28,11 +27,7 @@ pub fn format(all: &[Measured]) -> String {
     let names = Names::of(all);
     let height_of = |measured: &Measured| LINE + NEXT_LINE * (count(measured).max(1) - 1) as f64;
     let height = TOP + BOTTOM + all.iter().map(height_of).sum::<f64>();
-    let mut svg = Svg(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
-         font-family=\"DejaVu Sans, Arial, sans-serif\" font-size=\"11\">\n"
-    ));
-    svg.rect(0.0, 0.0, WIDTH, height, "#ffffff");
+    let mut svg = Svg::new(WIDTH, height);
     legend(&mut svg, all, &names);
     grid(&mut svg, &axis, height);
     let mut y = TOP;
@@ -43,8 +38,7 @@ pub fn format(all: &[Measured]) -> String {
         row(&mut svg, &axis, &names, measured, y);
         y += height_of(measured);
     }
-    svg.0.push_str("</svg>\n");
-    svg.0
+    svg.finish()
 }
 
 fn count(measured: &Measured) -> usize {
@@ -254,52 +248,5 @@ impl Axis {
     fn x(&self, ns: f64) -> f64 {
         let share = (ns.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
         LABELS + 6.0 + (AXIS - 30.0) * share.clamp(0.0, 1.0)
-    }
-}
-
-/// SVG text under construction. Writing to a string cannot fail.
-struct Svg(String);
-
-impl Svg {
-    fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, fill: &str) {
-        let _ = writeln!(
-            self.0,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{fill}\"/>"
-        );
-    }
-
-    fn line(&mut self, x1: f64, y1: f64, x2: f64, y2: f64, color: &str, width: f64) {
-        let _ = writeln!(
-            self.0,
-            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{color}\" stroke-width=\"{width}\"/>"
-        );
-    }
-
-    fn text(&mut self, x: f64, y: f64, anchor: &str, color: &str, style: &str, text: &str) {
-        let _ = writeln!(
-            self.0,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\" {style}>{text}</text>"
-        );
-    }
-
-    /// Limits are hollow, peers square, so that the plot can be read without colours.
-    fn mark(&mut self, role: Role, x: f64, y: f64, color: &str) {
-        let _ = match role {
-            Role::Peer => {
-                let (x, y) = (x - 4.5, y - 4.5);
-                writeln!(
-                    self.0,
-                    "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"9\" height=\"9\" fill=\"{color}\"/>"
-                )
-            }
-            Role::Engine => writeln!(
-                self.0,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5.2\" fill=\"{color}\"/>"
-            ),
-            Role::Limit | Role::Bound | Role::Volatile => writeln!(
-                self.0,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"2\"/>"
-            ),
-        };
     }
 }

@@ -1,0 +1,212 @@
+//! Programs, their sides, and what is asked of them.
+
+use crate::side::Role;
+use crate::workload::Row;
+
+/// A kernel.
+pub(super) struct Program {
+    /// That of its file, too.
+    pub(super) name: &'static str,
+    /// In the order in which they run.
+    pub(super) rows: &'static [Row],
+    /// The plain one is the first.
+    pub(super) sides: &'static [Side],
+    /// Of its data.
+    pub(super) size: usize,
+    /// Work of a turn.
+    pub(super) least: usize,
+    /// Work of a turn of the plain program.
+    pub(super) most: usize,
+    /// A piece of work takes as long in a turn with less of it.
+    pub(super) is_divisible: bool,
+}
+
+/// A form of a program.
+pub(super) struct Side {
+    pub(super) name: &'static str,
+    pub(super) role: Role,
+    pub(super) compiler: Compiler,
+}
+
+/// What makes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compiler {
+    /// Clang, plain.
+    Clang,
+    /// The same, and lines are written back where the kernel says so.
+    ClangFlush1,
+    /// With these options.
+    Durumcc(&'static [&'static str]),
+}
+
+const fn side(name: &'static str, options: &'static [&'static str]) -> Side {
+    Side {
+        name,
+        role: Role::Engine,
+        compiler: Compiler::Durumcc(options),
+    }
+}
+
+const PLAIN: Side = Side {
+    name: "plain",
+    role: Role::Peer,
+    compiler: Compiler::Clang,
+};
+/// The plain program in memory of the place.
+const EXM: Side = Side {
+    name: "exm",
+    role: Role::Engine,
+    compiler: Compiler::Clang,
+};
+const FLUSH1: Side = Side {
+    name: "flush1",
+    role: Role::Limit,
+    compiler: Compiler::ClangFlush1,
+};
+const B: Side = side(
+    "b",
+    &[
+        "-fnvl-relaxed",
+        "-fnvl-no-transactions",
+        "-fnvl-no-counts",
+        "-fnvl-no-checks",
+    ],
+);
+const BS: Side = side(
+    "bs",
+    &["-fnvl-relaxed", "-fnvl-no-transactions", "-fnvl-no-counts"],
+);
+const BSR: Side = side("bsr", &["-fnvl-relaxed", "-fnvl-no-transactions"]);
+const T0: Side = side("t0", &["-fnvl-no-transactions"]);
+const T1: Side = side("t1", &["-fnvl-no-clauses"]);
+const T2: Side = side("t2", &["-fnvl-no-clobber"]);
+const T3: Side = side("t3", &[]);
+const T4: Side = side("t4", &["-DPER_LOOP"]);
+
+const fn row(name: &'static str, one_op: &'static str) -> Row {
+    Row { name, one_op }
+}
+
+/// Figures 5, 6 and 7; the list is not in the paper.
+pub(super) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "triad",
+        rows: &[row("triad", "an element of 8 bytes, of 100,000")],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0, T1, T4],
+        size: 100_000,
+        least: 100,
+        most: 20_000_000,
+        is_divisible: true,
+    },
+    Program {
+        name: "matmul",
+        rows: &[row(
+            "matmul",
+            "a row of the product of two matrices of 256 x 256 floats; a transaction of 8",
+        )],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0, T1, T2, T3],
+        size: 256,
+        least: 16,
+        most: 512,
+        is_divisible: true,
+    },
+    Program {
+        name: "jacobi",
+        rows: &[row(
+            "jacobi",
+            "a sweep over 256 x 256 doubles, a transaction",
+        )],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0, T1, T2, T3],
+        size: 256,
+        least: 3,
+        most: 1000,
+        is_divisible: true,
+    },
+    Program {
+        name: "lookup",
+        rows: &[row(
+            "lookup",
+            "a lookup in up to 32 tables of 2,000 points; a transaction of 1,000",
+        )],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0, T1, T2, T3],
+        size: 2000,
+        least: 2000,
+        most: 50_000,
+        is_divisible: true,
+    },
+    Program {
+        name: "shock",
+        rows: &[row("shock", "a step of 2,000 cells, a transaction")],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0, T1, T2, T3],
+        size: 2000,
+        least: 3,
+        most: 1000,
+        is_divisible: true,
+    },
+    Program {
+        name: "list",
+        rows: &[
+            row("list_read", "a walk over 4,096 nodes"),
+            row("list_write", "the same, in which each is changed"),
+            row(
+                "list_apart",
+                "a walk over nodes that are allocations of their own",
+            ),
+        ],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0],
+        size: 4096,
+        least: 3,
+        most: 700,
+        is_divisible: true,
+    },
+    Program {
+        name: "hash",
+        rows: &[
+            row("hash_insert", "a key is inserted, a transaction"),
+            row("hash_update", "its value is changed, a transaction"),
+            row("hash_read", "it is read"),
+            row("hash_delete", "it is deleted, a transaction, and freed"),
+        ],
+        sides: &[PLAIN, FLUSH1, EXM, B, BS, BSR, T0, T1],
+        size: 16_384,
+        least: 40,
+        most: 10_000,
+        is_divisible: false,
+    },
+];
+
+/// A side's time as a multiple of another one's, at most.
+pub(super) struct Bar {
+    pub(super) row: &'static str,
+    pub(super) domain: &'static str,
+    pub(super) side: &'static str,
+    pub(super) reference: &'static str,
+    pub(super) most: f64,
+}
+
+const fn bar(row: &'static str, side: &'static str, reference: &'static str, most: f64) -> Bar {
+    Bar {
+        row,
+        domain: "dram",
+        side,
+        reference,
+        most,
+    }
+}
+
+pub(super) const BARS: &[Bar] = &[
+    bar("triad", "bsr", "plain", 1.05),
+    bar("matmul", "bsr", "plain", 1.05),
+    bar("list_read", "bsr", "plain", 1.05),
+    bar("list_write", "bsr", "plain", 1.05),
+    bar("matmul", "t3", "plain", 1.1),
+    bar("jacobi", "t2", "plain", 2.0),
+    bar("hash_update", "t1", "flush1", 1.5),
+    Bar {
+        row: "compile",
+        domain: "none",
+        side: "durumcc",
+        reference: "clang",
+        most: 1.3,
+    },
+];

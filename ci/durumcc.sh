@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Builds durumcc and libdurum and installs both to a place of their own, where programs in NVL-C are compiled and run.
+#
+#   ci/durumcc.sh PREFIX [--profile PROFILE] [--strict]
+#
+# --profile is that of libdurum (a release without it); --strict takes warnings of the C++ compiler for errors.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+prefix=${1:?the prefix is missing}
+shift
+profile=(--profile release)
+strict=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --profile) profile=(--profile "${2:?--profile needs a name}") && shift ;;
+    --strict) strict=(-DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DCMAKE_CXX_FLAGS=-Werror) ;;
+    *) refuse "usage: ci/durumcc.sh PREFIX [--profile PROFILE] [--strict]" ;;
+    esac
+    shift
+done
+
+ci/deps.sh build compiler
+build=$CARGO_TARGET_DIR/compiler
+cmake -S compiler -B "$build" -DCMAKE_BUILD_TYPE=Release "${strict[@]}"
+cmake --build "$build" -j "$(nproc)"
+# What was built has to work in another place, without the tree it was built in.
+cmake --install "$build" --prefix "$prefix"
+PREFIX=$prefix ci/install.sh "${profile[@]}"
