@@ -7,9 +7,9 @@ fn main() {
         "list.c",
         "tree.c",
         "map.c",
+        "numbers.c",
         "pool.c",
         "programs/stack.c",
-        "programs/numbers.c",
         "programs/bst.c",
         "programs/hash.c",
         "programs/bplus.c",
@@ -40,9 +40,9 @@ fn main() {
     for header in [
         "peer.h",
         "pool.h",
+        "numbers.h",
         "kv.h",
         "programs/programs.h",
-        "programs/numbers.h",
         "programs/hashes.h",
     ] {
         println!("cargo::rerun-if-changed=c/{header}");

@@ -32,6 +32,7 @@ struct peer_swap;
 struct peer_list;
 struct peer_tree;
 struct peer_map;
+struct peer_numbers;
 
 /* Version of the library, and the text of the last error. */
 const char *peer_version(void);
@@ -100,5 +101,22 @@ int peer_map_load(struct peer_map *map, const struct peer_op *entries, size_t co
  */
 int peer_map_run(struct peer_map *map, const struct peer_op *ops, size_t count, uint64_t *sum);
 struct peer_walk peer_map_walk(struct peer_map *map);
+
+/* Numbers: maps from numbers to numbers; these are programs of examples/rust. */
+enum peer_numbers_kind {
+    PEER_NUMBERS_BST,  /* a binary search tree; keys are compared as signed numbers */
+    PEER_NUMBERS_HASH, /* chains, twice as many when there are as many entries */
+    PEER_NUMBERS_BPLUS /* a B+tree of fan-out 8 */
+};
+struct peer_numbers *peer_numbers_open(const char *path, size_t pool_size,
+                                       enum peer_numbers_kind kind);
+void peer_numbers_close(struct peer_numbers *numbers);
+int peer_numbers_insert(struct peer_numbers *numbers, const struct peer_op *entries, size_t count);
+/* Sum of the values found. */
+uint64_t peer_numbers_find(struct peer_numbers *numbers, const uint64_t *keys, size_t count);
+/* The number of keys that were there goes to *found. */
+int peer_numbers_remove(struct peer_numbers *numbers, const uint64_t *keys, size_t count,
+                        uint64_t *found);
+struct peer_walk peer_numbers_walk(struct peer_numbers *numbers);
 
 #endif

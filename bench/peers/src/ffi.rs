@@ -32,7 +32,7 @@ macro_rules! opaque {
 }
 pub(crate) use opaque;
 
-opaque!(RawCells RawSwap RawList RawTree RawMap);
+opaque!(RawCells RawSwap RawList RawTree RawMap RawNumbers);
 
 unsafe extern "C" {
     pub fn peer_version() -> *const c_char;
@@ -102,4 +102,21 @@ unsafe extern "C" {
     pub fn peer_map_load(map: *mut RawMap, entries: *const Op, count: usize) -> c_int;
     pub fn peer_map_run(map: *mut RawMap, ops: *const Op, count: usize, sum: *mut u64) -> c_int;
     pub fn peer_map_walk(map: *mut RawMap) -> Walk;
+
+    pub fn peer_numbers_open(
+        path: *const c_char,
+        pool_size: usize,
+        kind: c_uint,
+    ) -> *mut RawNumbers;
+    pub fn peer_numbers_close(numbers: *mut RawNumbers);
+    pub fn peer_numbers_insert(numbers: *mut RawNumbers, entries: *const Op, count: usize)
+    -> c_int;
+    pub fn peer_numbers_find(numbers: *mut RawNumbers, keys: *const u64, count: usize) -> u64;
+    pub fn peer_numbers_remove(
+        numbers: *mut RawNumbers,
+        keys: *const u64,
+        count: usize,
+        found: *mut u64,
+    ) -> c_int;
+    pub fn peer_numbers_walk(numbers: *mut RawNumbers) -> Walk;
 }

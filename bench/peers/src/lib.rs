@@ -124,6 +124,23 @@ handle!(
     RawMap,
     peer_map_close
 );
+handle!(
+    /// A map from numbers to numbers.
+    Numbers,
+    RawNumbers,
+    peer_numbers_close
+);
+
+/// Which map from numbers to numbers, as in `enum peer_numbers_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumbersKind {
+    /// The binary search tree, whose keys are compared as signed numbers.
+    Bst = 0,
+    /// The hash map.
+    Hash = 1,
+    /// The B+tree.
+    BPlus = 2,
+}
 
 impl Cells {
     /// Creates a pool file with an area of `area_size` bytes (a power of two) and a ring in which node i points to node `next[i]`.
@@ -328,5 +345,42 @@ impl Map {
     pub fn walk(&mut self) -> Walk {
         // SAFETY: the handle is open.
         unsafe { ffi::peer_map_walk(self.raw) }
+    }
+}
+
+impl Numbers {
+    /// Creates a pool file with an empty map.
+    pub fn open(path: &Path, pool_size: usize, kind: NumbersKind) -> Result<Self, PeerError> {
+        let path = c_path(path)?;
+        // SAFETY: the path is a C string, and the kind one of the header's.
+        Numbers::from_raw(unsafe { ffi::peer_numbers_open(path.as_ptr(), pool_size, kind as _) })
+    }
+
+    /// Inserts each entry in a transaction of its own.
+    pub fn insert(&mut self, entries: &[Op]) -> Result<(), PeerError> {
+        // SAFETY: the handle is open; `entries` has the length that is passed.
+        check(unsafe { ffi::peer_numbers_insert(self.raw, entries.as_ptr(), entries.len()) })
+    }
+
+    /// Sum of the values of the keys that are there.
+    pub fn find(&self, keys: &[u64]) -> u64 {
+        // SAFETY: the handle is open; `keys` has the length that is passed.
+        unsafe { ffi::peer_numbers_find(self.raw, keys.as_ptr(), keys.len()) }
+    }
+
+    /// Removes each key in a transaction of its own; how many were there.
+    pub fn remove(&mut self, keys: &[u64]) -> Result<u64, PeerError> {
+        let mut found = 0;
+        // SAFETY: the handle is open; `keys` has the length that is passed; `found` is valid for the call.
+        check(unsafe {
+            ffi::peer_numbers_remove(self.raw, keys.as_ptr(), keys.len(), &raw mut found)
+        })?;
+        Ok(found)
+    }
+
+    /// Walks the map.
+    pub fn walk(&mut self) -> Walk {
+        // SAFETY: the handle is open.
+        unsafe { ffi::peer_numbers_walk(self.raw) }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Op, PeerError, Walk, c_path, check, last_error};
+use super::{PeerError, Walk, c_path, check, last_error};
 
 mod ffi;
 
@@ -11,12 +11,6 @@ super::handle!(
     Stack,
     RawStack,
     peer_stack_close
-);
-super::handle!(
-    /// A map from numbers to numbers.
-    Numbers,
-    RawNumbers,
-    peer_numbers_close
 );
 super::handle!(
     /// The key-value store for text.
@@ -30,17 +24,6 @@ super::handle!(
     RawWords,
     peer_words_close
 );
-
-/// Which map from numbers to numbers, as in `enum peer_numbers_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumbersKind {
-    /// The binary search tree, whose keys are compared as signed numbers.
-    Bst = 0,
-    /// The hash map.
-    Hash = 1,
-    /// The B+tree.
-    BPlus = 2,
-}
 
 /// Pairs of texts, one behind the other: the key and the value of each, of lengths that are multiples of 8.
 #[derive(Clone, Copy, Debug)]
@@ -100,43 +83,6 @@ impl Stack {
         // SAFETY: the handle is open; `sum` is valid for the call.
         check(unsafe { ffi::peer_stack_pop(self.raw, count, &raw mut sum) })?;
         Ok(sum)
-    }
-}
-
-impl Numbers {
-    /// Creates a pool file with an empty map.
-    pub fn open(path: &Path, pool_size: usize, kind: NumbersKind) -> Result<Self, PeerError> {
-        let path = c_path(path)?;
-        // SAFETY: the path is a C string, and the kind one of the header's.
-        Numbers::from_raw(unsafe { ffi::peer_numbers_open(path.as_ptr(), pool_size, kind as _) })
-    }
-
-    /// Inserts each entry in a transaction of its own.
-    pub fn insert(&mut self, entries: &[Op]) -> Result<(), PeerError> {
-        // SAFETY: the handle is open; `entries` has the length that is passed.
-        check(unsafe { ffi::peer_numbers_insert(self.raw, entries.as_ptr(), entries.len()) })
-    }
-
-    /// Sum of the values of the keys that are there.
-    pub fn find(&self, keys: &[u64]) -> u64 {
-        // SAFETY: the handle is open; `keys` has the length that is passed.
-        unsafe { ffi::peer_numbers_find(self.raw, keys.as_ptr(), keys.len()) }
-    }
-
-    /// Removes each key in a transaction of its own; how many were there.
-    pub fn remove(&mut self, keys: &[u64]) -> Result<u64, PeerError> {
-        let mut found = 0;
-        // SAFETY: the handle is open; `keys` has the length that is passed; `found` is valid for the call.
-        check(unsafe {
-            ffi::peer_numbers_remove(self.raw, keys.as_ptr(), keys.len(), &raw mut found)
-        })?;
-        Ok(found)
-    }
-
-    /// Walks the map.
-    pub fn walk(&mut self) -> Walk {
-        // SAFETY: the handle is open.
-        unsafe { ffi::peer_numbers_walk(self.raw) }
     }
 }
 

@@ -88,12 +88,12 @@ impl Side for Pmdk {
 
     fn numbers(&self, dir: &Path, kind: NumbersKind) -> Result<Box<dyn side::Tree>> {
         let kind = match kind {
-            NumbersKind::Bst => programs::NumbersKind::Bst,
-            NumbersKind::Hash => programs::NumbersKind::Hash,
-            NumbersKind::BPlus => programs::NumbersKind::BPlus,
+            NumbersKind::Bst => peers::NumbersKind::Bst,
+            NumbersKind::Hash => peers::NumbersKind::Hash,
+            NumbersKind::BPlus => peers::NumbersKind::BPlus,
         };
         Ok(Box::new(
-            programs::Numbers::open(&dir.join(NAME), POOL_SIZE, kind).map_err(said)?,
+            peers::Numbers::open(&dir.join(NAME), POOL_SIZE, kind).map_err(said)?,
         ))
     }
 
@@ -260,7 +260,7 @@ impl side::List for programs::Stack {
     }
 }
 
-impl side::Tree for programs::Numbers {
+impl side::Tree for peers::Numbers {
     fn insert(&mut self, entries: &[Op]) -> Result<()> {
         self.insert(ops(entries)).map_err(said)
     }

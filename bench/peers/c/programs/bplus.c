@@ -4,7 +4,7 @@
  *
  * As in tree.c, a node is snapshotted whole before its first change, and only one that changes.
  */
-#include "numbers.h"
+#include "../numbers.h"
 
 #define FANOUT 8
 

@@ -1,6 +1,6 @@
 /* A binary search tree: examples/rust/src/bin/tree_durum.rs, with snapshots of what changes alone.
  */
-#include "numbers.h"
+#include "../numbers.h"
 
 struct bst_node {
     int64_t key;

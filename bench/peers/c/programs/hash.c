@@ -1,5 +1,5 @@
 /* A hash map: examples/rust/src/bin/map_durum.rs, with snapshots of what changes alone. */
-#include "numbers.h"
+#include "../numbers.h"
 
 struct hash_entry {
     uint64_t key;

@@ -1,6 +1,7 @@
 /*
- * The programs of examples/rust on libpmemobj, as functions over batches. The conventions are those
- * of peer.h, but that the word count serves threads.
+ * The programs of examples/rust on libpmemobj, as functions over batches, but for the maps from
+ * numbers to numbers, which are in peer.h. The conventions are those of that, but that the word
+ * count serves threads.
  */
 #ifndef DURUM_BENCH_PROGRAMS_H
 #define DURUM_BENCH_PROGRAMS_H
@@ -8,7 +9,6 @@
 #include "../peer.h"
 
 struct peer_stack;
-struct peer_numbers;
 struct peer_store;
 struct peer_words;
 
@@ -19,23 +19,6 @@ int peer_stack_push(struct peer_stack *stack, const uint64_t *values, size_t cou
 struct peer_walk peer_stack_sum(struct peer_stack *stack);
 /* Adds what it popped to *sum. */
 int peer_stack_pop(struct peer_stack *stack, size_t count, uint64_t *sum);
-
-/* Numbers: the maps from numbers to numbers. */
-enum peer_numbers_kind {
-    PEER_NUMBERS_BST,  /* a binary search tree; keys are compared as signed numbers */
-    PEER_NUMBERS_HASH, /* chains, twice as many when there are as many entries */
-    PEER_NUMBERS_BPLUS /* a B+tree of fan-out 8 */
-};
-struct peer_numbers *peer_numbers_open(const char *path, size_t pool_size,
-                                       enum peer_numbers_kind kind);
-void peer_numbers_close(struct peer_numbers *numbers);
-int peer_numbers_insert(struct peer_numbers *numbers, const struct peer_op *entries, size_t count);
-/* Sum of the values found. */
-uint64_t peer_numbers_find(struct peer_numbers *numbers, const uint64_t *keys, size_t count);
-/* The number of keys that were there goes to *found. */
-int peer_numbers_remove(struct peer_numbers *numbers, const uint64_t *keys, size_t count,
-                        uint64_t *found);
-struct peer_walk peer_numbers_walk(struct peer_numbers *numbers);
 
 /* Pairs of texts, one behind the other: `count` times a key and a value. Lengths are multiples of
  * 8. */

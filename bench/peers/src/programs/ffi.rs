@@ -1,10 +1,10 @@
 //! The declarations of `c/programs/programs.h`, in its order.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int};
 
-use crate::ffi::{Op, Walk, opaque};
+use crate::ffi::{Walk, opaque};
 
-opaque!(RawStack RawNumbers RawStore RawWords);
+opaque!(RawStack RawStore RawWords);
 
 /// Pairs of texts, one behind the other.
 #[repr(C)]
@@ -21,23 +21,6 @@ unsafe extern "C" {
     pub fn peer_stack_push(stack: *mut RawStack, values: *const u64, count: usize) -> c_int;
     pub fn peer_stack_sum(stack: *mut RawStack) -> Walk;
     pub fn peer_stack_pop(stack: *mut RawStack, count: usize, sum: *mut u64) -> c_int;
-
-    pub fn peer_numbers_open(
-        path: *const c_char,
-        pool_size: usize,
-        kind: c_uint,
-    ) -> *mut RawNumbers;
-    pub fn peer_numbers_close(numbers: *mut RawNumbers);
-    pub fn peer_numbers_insert(numbers: *mut RawNumbers, entries: *const Op, count: usize)
-    -> c_int;
-    pub fn peer_numbers_find(numbers: *mut RawNumbers, keys: *const u64, count: usize) -> u64;
-    pub fn peer_numbers_remove(
-        numbers: *mut RawNumbers,
-        keys: *const u64,
-        count: usize,
-        found: *mut u64,
-    ) -> c_int;
-    pub fn peer_numbers_walk(numbers: *mut RawNumbers) -> Walk;
 
     pub fn peer_store_open(path: *const c_char, pool_size: usize) -> *mut RawStore;
     pub fn peer_store_close(store: *mut RawStore);

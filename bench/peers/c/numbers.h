@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-#include "../pool.h"
-#include "programs.h"
+#include "pool.h"
 
 struct numbers_walk;
 
