@@ -4,14 +4,45 @@
 //! difference between sides, so a row compares durability and not data structures. The C sources of the peers follow these
 //! files function by function.
 
-pub mod list;
-pub mod map;
-pub mod tree;
-
 use durum::Described;
 
 use crate::error::Result;
 use crate::inputs::{Op, Walk};
+
+// Three macros for the structures below whose nodes are edited, and looked at while they are. A node is never referred to from `edit`
+// and `see` at the same time.
+
+/// Reads a node as the update sees it.
+macro_rules! see {
+    ($update:expr, $node:expr) => {
+        // SAFETY: a node of the structure, by the contract of who asks; no reference from `edit` to it is alive.
+        unsafe { &*$update.view($node) }
+    };
+}
+
+/// Makes a node ready to be changed.
+macro_rules! edit {
+    ($update:expr, $node:expr) => {{
+        // SAFETY: a node of the structure, by the contract of who asks.
+        let place = unsafe { $update.edit($node)? };
+        // SAFETY: valid until the update ends; no other reference to it is alive.
+        unsafe { &mut *place }
+    }};
+}
+
+/// Tells the update which part of an edited node was changed.
+macro_rules! changed {
+    ($update:expr, $slice:expr) => {{
+        let slice = &$slice;
+        // SAFETY: part of a node that was edited or allocated.
+        unsafe { $update.changed(slice.as_ptr(), slice.len()) }
+    }};
+}
+
+pub mod list;
+pub mod map;
+pub mod numbers;
+pub mod tree;
 
 /// Memory that a data structure lives in.
 pub trait Memory {

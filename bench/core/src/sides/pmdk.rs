@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::inputs::{Op, Texts, Walk};
 use crate::side::{self, AREA_SIZE, NumbersKind, Role, SharedShape, Side};
 use crate::structures::InTurns;
+use crate::structures::numbers::Reinserted;
 
 /// Bytes of a pool file: about twice what the largest workload needs.
 const POOL_SIZE: usize = 384 << 20;
@@ -315,28 +316,7 @@ impl side::Words for programs::Words {
 }
 
 // SAFETY: libpmemobj's objects may be used from any thread; reading only reads.
-unsafe impl InTurns for peers::Tree {
-    const STEPS: usize = 2;
-
-    fn load(&mut self, entries: &[Op]) -> Result<()> {
-        side::Tree::insert(self, entries)
-    }
-
-    fn update(&mut self, step: usize, op: &Op) -> Result<()> {
-        match step {
-            0 => side::Tree::delete(self, &[op.key]).map(drop),
-            _ => side::Tree::insert(self, std::slice::from_ref(op)),
-        }
-    }
-
-    fn read(&self, key: u64) -> u64 {
-        self.lookup(&[key])
-    }
-
-    fn walk(&mut self) -> Walk {
-        side::Tree::walk(self)
-    }
-}
+unsafe impl Reinserted for peers::Tree {}
 
 // SAFETY: as above.
 unsafe impl InTurns for peers::Map {

@@ -6,10 +6,9 @@
 
 use std::ptr::null_mut;
 
-use super::{InCopies, InTurns, Memory, Update, copy_of};
+use super::numbers::Numbers;
+use super::{Memory, Update, copy_of};
 use crate::error::Result;
-use crate::inputs::{Op, Walk};
-use crate::side;
 
 const KEYS_MAX: usize = 7;
 const KEYS_MIN: usize = 3;
@@ -98,79 +97,28 @@ impl<M: Memory> Tree<M> {
     }
 }
 
-impl<M: Memory> side::Tree for Tree<M> {
-    fn insert(&mut self, entries: &[Op]) -> Result<()> {
-        let top = self.top;
-        for entry in entries {
-            self.memory.update(|update| {
-                // SAFETY: the invariant of `top`.
-                unsafe { insert(update, top, entry.key, entry.value) }
-            })?;
-        }
-        Ok(())
-    }
-
-    fn lookup(&self, keys: &[u64]) -> u64 {
-        keys.iter()
-            .fold(0, |sum, key| sum.wrapping_add(self.read_at(*key, 0)))
-    }
-
-    fn delete(&mut self, keys: &[u64]) -> Result<u64> {
-        let top = self.top;
-        let mut found = 0;
-        for key in keys {
-            // SAFETY: the invariant of `top`.
-            found += u64::from(
-                self.memory
-                    .update(|update| unsafe { delete(update, top, *key) })?,
-            );
-        }
-        Ok(found)
-    }
-
-    fn walk(&mut self) -> Walk {
-        let mut state = (
-            Walk {
-                sorted: true,
-                ..Walk::default()
-            },
-            0,
-        );
-        // SAFETY: the invariant of `top`.
-        unsafe { walk_node((*self.top).node, &mut state) };
-        state.0
-    }
-}
-
 // SAFETY: reading only reads, and the memory is not used meanwhile.
-unsafe impl<M: Memory> InTurns for Tree<M> {
-    const STEPS: usize = 2;
+unsafe impl<M: Memory> Numbers for Tree<M> {
+    const SORTED: bool = true;
 
-    fn load(&mut self, entries: &[Op]) -> Result<()> {
-        side::Tree::insert(self, entries)
+    #[inline]
+    fn put(&mut self, key: u64, value: u64) -> Result<()> {
+        let top = self.top;
+        // SAFETY: the invariant of `top`.
+        self.memory
+            .update(|update| unsafe { insert(update, top, key, value) })
     }
 
     #[inline]
-    fn update(&mut self, step: usize, op: &Op) -> Result<()> {
-        match step {
-            0 => side::Tree::delete(self, &[op.key]).map(drop),
-            _ => side::Tree::insert(self, std::slice::from_ref(op)),
-        }
+    fn take(&mut self, key: u64) -> Result<bool> {
+        let top = self.top;
+        // SAFETY: the invariant of `top`.
+        self.memory
+            .update(|update| unsafe { delete(update, top, key) })
     }
 
     #[inline]
-    fn read(&self, key: u64) -> u64 {
-        self.read_at(key, 0)
-    }
-
-    fn walk(&mut self) -> Walk {
-        side::Tree::walk(self)
-    }
-}
-
-impl<M: Memory> InCopies for Tree<M> {
-    #[inline]
-    fn read_at(&self, key: u64, distance: usize) -> u64 {
+    fn value_at(&self, key: u64, distance: usize) -> u64 {
         // SAFETY: the invariant of `top`, in the copy; nobody writes meanwhile.
         let mut node: *const Node = unsafe { (*copy_of(self.top, distance)).node };
         while !node.is_null() {
@@ -184,11 +132,17 @@ impl<M: Memory> InCopies for Tree<M> {
         }
         0
     }
+
+    fn show(&self, see: &mut dyn FnMut(u64, u64)) -> bool {
+        // SAFETY: the invariant of `top`; nobody writes meanwhile.
+        unsafe { show_below((*self.top).node, see) };
+        true
+    }
 }
 
 /// # Safety
 /// `node` is null or a node of a tree that nobody writes meanwhile.
-unsafe fn walk_node(node: *const Node, state: &mut (Walk, u64)) {
+unsafe fn show_below(node: *const Node, see: &mut dyn FnMut(u64, u64)) {
     if node.is_null() {
         return;
     }
@@ -196,48 +150,15 @@ unsafe fn walk_node(node: *const Node, state: &mut (Walk, u64)) {
     let node = unsafe { &*node };
     for place in 0..=node.count() {
         // SAFETY: null or a node, as all children.
-        unsafe { walk_node(node.children[place], state) };
-        if place == node.count() {
-            break;
+        unsafe { show_below(node.children[place], see) };
+        if place < node.count() {
+            see(node.keys[place], node.values[place]);
         }
-        let (walk, last) = state;
-        let (key, value) = node.entry(place);
-        walk.sorted &= walk.count == 0 || *last < key;
-        walk.sum = walk.sum.wrapping_add(key ^ value);
-        walk.count += 1;
-        *last = key;
     }
 }
 
 // The functions below share a contract: the pointers they are given name nodes of the tree (or its root object) as
-// the running update sees it. A node is never referred to from `edit` and `view` at the same time.
-
-/// Reads a node as the update sees it.
-macro_rules! see {
-    ($update:expr, $node:expr) => {
-        // SAFETY: a node of the tree, by the functions' contract; no reference from `edit` to it is alive.
-        unsafe { &*$update.view($node) }
-    };
-}
-
-/// Makes a node ready to be changed.
-macro_rules! edit {
-    ($update:expr, $node:expr) => {{
-        // SAFETY: a node of the tree, by the functions' contract.
-        let place = unsafe { $update.edit($node)? };
-        // SAFETY: valid until the update ends; no other reference to it is alive.
-        unsafe { &mut *place }
-    }};
-}
-
-/// Tells the update which part of an edited node was changed.
-macro_rules! changed {
-    ($update:expr, $slice:expr) => {{
-        let slice = &$slice;
-        // SAFETY: part of a node that was edited or allocated.
-        unsafe { $update.changed(slice.as_ptr(), slice.len()) }
-    }};
-}
+// the running update sees it.
 
 /// Tells the update that the entries from `place` on moved, and with them the count.
 fn entries_changed<U: Update>(update: &mut U, node: &Node, places: std::ops::Range<usize>) {
