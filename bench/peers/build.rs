@@ -8,6 +8,7 @@ fn main() {
         "tree.c",
         "map.c",
         "numbers.c",
+        "sorted.c",
         "pool.c",
         "programs/stack.c",
         "programs/bst.c",

@@ -293,7 +293,7 @@ fn list(suites: &[Competition]) -> Result<()> {
         for workload in (suite.workloads)(&Scale::quick()) {
             for row in workload.rows() {
                 text.push_str(&format!(
-                    "{:<6} {:<16} {}\n",
+                    "{:<6} {:<19} {}\n",
                     suite.name, row.name, row.one_op
                 ));
             }

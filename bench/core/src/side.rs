@@ -211,13 +211,15 @@ pub enum SharedShape {
         /// log2 of the number of buckets.
         bucket_bits: u32,
     },
+    /// A singly linked list, sorted by key.
+    Sorted,
 }
 
 /// A structure that several threads use. The side keeps them apart in the way that its users do.
 pub trait Shared: Sync {
     /// Inserts each entry; the keys are not there yet.
     fn load(&mut self, entries: &[Op]) -> Result<()>;
-    /// Replaces the value of a key that is there: in the map in one transaction, in the tree by one that deletes the key and one that inserts it.
+    /// Replaces the value of a key that is there: in the map in one transaction, elsewhere by one that deletes the key and one that inserts it.
     fn update(&self, op: &Op) -> Result<()>;
     /// The value of the key, in the map its digest; 0 if it is not there. Nothing becomes durable.
     fn read(&self, key: u64) -> u64;

@@ -1,18 +1,34 @@
 //! Structures that threads share, and media: the right answers on every side; an update that is lost is noticed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use durum_bench_core::error::{Error, Result};
-use durum_bench_core::inputs::{Op, Scale, Walk};
+use durum_bench_core::inputs::random::{Random, mix};
+use durum_bench_core::inputs::{Op, Scale, Value, Walk};
 use durum_bench_core::measure::{Clock, Meter};
 use durum_bench_core::report::by_engine;
 use durum_bench_core::run::{Measured, Plan, run};
 use durum_bench_core::side::{Role, Shared, SharedShape, Side};
-use durum_bench_core::sides::{self, plain::Volatile};
+use durum_bench_core::sides::{self, durum::Durum, plain::Volatile};
 use durum_bench_core::workload::suite;
 
-const SHARED: [&str; 4] = ["map_1k", "map_1m", "tree_1k", "tree_1m"];
+const SHAPES: [SharedShape; 3] = [
+    SharedShape::Tree,
+    SharedShape::Map { bucket_bits: 6 },
+    SharedShape::Sorted,
+];
+
+/// Their rows.
+const SHARED: [&str; 6] = [
+    "map_1k",
+    "map_1m",
+    "tree_1k",
+    "tree_1m",
+    "sorted_100",
+    "sorted_1k",
+];
 
 /// Rows of several threads count what all threads of the process do.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -38,7 +54,7 @@ fn run_rows(name: &str, rows: &[&str], sides: &[Box<dyn Side>]) -> Result<Vec<Me
 #[test]
 fn threads_that_share_a_structure_get_the_right_answers() {
     let measured = run_rows("twin", &SHARED, &sides::twin()).unwrap();
-    assert_eq!(measured.len(), 24);
+    assert_eq!(measured.len(), 6 * SHARED.len());
     for row in &measured {
         let (name, fences) = (row.row.name, |side: &str| {
             let column = row.columns.iter().find(|column| column.side == side);
@@ -46,7 +62,7 @@ fn threads_that_share_a_structure_get_the_right_answers() {
         });
         assert!(by_engine::format(std::slice::from_ref(row)).contains(name));
         for side in ["twin", "twin_lr"] {
-            let transactions = if name.starts_with("tree") { 2.0 } else { 1.0 };
+            let transactions = if name.starts_with("map") { 1.0 } else { 2.0 };
             let most = match () {
                 () if name.contains("_read_") => 0.0,
                 () if name.contains("_mixed_") => 1.1 * transactions,
@@ -64,6 +80,53 @@ fn threads_that_share_a_structure_get_the_right_answers() {
             for column in &row.columns {
                 let lines = column.median(|sample| sample.write_backs);
                 assert_eq!(lines, 0.0, "{name} {}", column.side);
+            }
+        }
+    }
+}
+
+/// With few entries, so that a structure runs empty, and with more, so that every way to change it is taken.
+#[test]
+fn structures_that_are_shared_hold_what_a_model_does() {
+    let content = |shape, value| match shape {
+        SharedShape::Map { .. } => Value::of(value).digest(),
+        _ => value,
+    };
+    let mut sides = sides::twin();
+    sides.push(Box::new(Durum::hybrid()));
+    sides.push(Box::new(Durum::shadow()));
+    for (side, shape) in sides
+        .iter()
+        .flat_map(|side| SHAPES.map(|shape| (side, shape)))
+    {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (mut shared, mut model) = (side.shared(dir.path(), shape).unwrap(), BTreeMap::new());
+        let (mut random, mut keys) = (Random::new(6), Vec::new());
+        for count in [1, 2, 3, 10, 300] {
+            let more = (keys.len() as u64..count).map(|i| Op {
+                key: mix(i),
+                value: mix(!i) | 1,
+            });
+            let more: Vec<Op> = more.collect();
+            shared.load(&more).unwrap();
+            keys.extend(more.iter().map(|entry| entry.key));
+            model.extend(more.iter().map(|entry| (entry.key, entry.value)));
+            for _ in 0..4 * count {
+                let key = keys[random.below(keys.len())];
+                let value = random.bits() | 1;
+                shared.update(&Op { key, value }).unwrap();
+                model.insert(key, value);
+                let walk = Walk {
+                    count,
+                    sum: model.iter().fold(0, |sum, (key, value)| {
+                        sum.wrapping_add(key ^ content(shape, *value))
+                    }),
+                    sorted: true,
+                };
+                let what = format!("{} {shape:?} of {count}", side.name());
+                assert_eq!(shared.walk(), walk, "{what}");
+                assert_eq!(shared.read(key), content(shape, value), "{what}");
+                assert_eq!(shared.read(!key), 0, "{what}");
             }
         }
     }
@@ -156,7 +219,7 @@ impl Shared for ForgetfulShared {
 
 #[test]
 fn a_lost_update_is_noticed() {
-    for row in ["map_1k_update_1", "tree_1k_mixed_2"] {
+    for row in ["map_1k_update_1", "tree_1k_mixed_2", "sorted_100_update_2"] {
         let sides: Vec<Box<dyn Side>> = vec![Box::new(Forgetful(Volatile::default()))];
         let error = run_rows("twin", &[row], &sides).unwrap_err();
         assert!(matches!(error, Error::WrongAnswer { .. }), "{row}: {error}");

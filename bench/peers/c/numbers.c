@@ -17,6 +17,7 @@ static const struct numbers_map *const maps[] = {
     [PEER_NUMBERS_BST] = &numbers_bst,
     [PEER_NUMBERS_HASH] = &numbers_hash,
     [PEER_NUMBERS_BPLUS] = &numbers_bplus,
+    [PEER_NUMBERS_SORTED] = &numbers_sorted,
 };
 
 struct peer_numbers *peer_numbers_open(const char *path, size_t pool_size,
@@ -97,10 +98,10 @@ static bool ascends(const struct numbers_walk *walk, uint64_t key) {
     switch (walk->kind) {
     case PEER_NUMBERS_BST:
         return (int64_t)walk->last < (int64_t)key;
-    case PEER_NUMBERS_BPLUS:
-        return walk->last < key;
-    default:
+    case PEER_NUMBERS_HASH:
         return true;
+    default:
+        return walk->last < key;
     }
 }
 

@@ -22,6 +22,7 @@ struct numbers_map {
 extern const struct numbers_map numbers_bst;
 extern const struct numbers_map numbers_hash;
 extern const struct numbers_map numbers_bplus;
+extern const struct numbers_map numbers_sorted;
 
 /* A walk over a map calls this for each entry. */
 void numbers_visit(struct numbers_walk *walk, uint64_t key, uint64_t value);

@@ -37,6 +37,8 @@ struct words_root;
 struct words_entry;
 struct words_chains;
 struct words_chunk;
+struct sorted_root;
+struct sorted_node;
 
 POBJ_LAYOUT_BEGIN(durum_bench);
 POBJ_LAYOUT_ROOT(durum_bench, struct cells_root);
@@ -67,6 +69,8 @@ POBJ_LAYOUT_TOID(durum_bench, struct words_root);
 POBJ_LAYOUT_TOID(durum_bench, struct words_entry);
 POBJ_LAYOUT_TOID(durum_bench, struct words_chains);
 POBJ_LAYOUT_TOID(durum_bench, struct words_chunk);
+POBJ_LAYOUT_TOID(durum_bench, struct sorted_root);
+POBJ_LAYOUT_TOID(durum_bench, struct sorted_node);
 POBJ_LAYOUT_END(durum_bench);
 
 struct pool {

@@ -140,6 +140,8 @@ pub enum NumbersKind {
     Hash = 1,
     /// The B+tree.
     BPlus = 2,
+    /// The sorted linked list.
+    Sorted = 3,
 }
 
 impl Cells {

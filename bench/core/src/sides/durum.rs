@@ -7,9 +7,10 @@ use std::sync::Arc;
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, TwinMode};
 
 use crate::error::{Error, Result};
+use crate::inputs::Value;
 use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, SharedShape, Side};
 use crate::sides::arena::ARENA_SIZE;
-use crate::structures::{list, map, tree};
+use crate::structures::{InCopies, list, map, sorted, tree};
 
 mod cells;
 mod combined;
@@ -144,6 +145,21 @@ impl Durum {
     fn memory(&self, dir: &Path) -> Result<DurumMemory> {
         Ok(DurumMemory::new(self.name, self.open(dir)?, self.style))
     }
+
+    /// A structure that several threads use.
+    fn combined<S: InCopies + 'static>(
+        &self,
+        dir: &Path,
+        new: impl FnOnce(DurumMemory) -> Result<S>,
+    ) -> Result<Box<dyn side::Shared>> {
+        let memory = self.memory(dir)?;
+        let temp = memory.temp.clone();
+        let reads_copy = self.twin_mode == TwinMode::LeftRight;
+        let structure = new(memory)?;
+        Ok(Box::new(Combined::new(
+            self.name, temp, reads_copy, structure,
+        )))
+    }
 }
 
 impl Side for Durum {
@@ -180,19 +196,13 @@ impl Side for Durum {
     }
 
     fn shared(&self, dir: &Path, shape: SharedShape) -> Result<Box<dyn side::Shared>> {
-        let memory = self.memory(dir)?;
-        let temp = memory.temp.clone();
-        let reads_copy = self.twin_mode == TwinMode::LeftRight;
-        Ok(match shape {
-            SharedShape::Tree => {
-                let tree = tree::Tree::new(memory)?;
-                Box::new(Combined::new(self.name, temp, reads_copy, tree))
-            }
+        match shape {
+            SharedShape::Tree => self.combined(dir, tree::Tree::new),
             SharedShape::Map { bucket_bits } => {
-                let map = map::Map::new(memory, bucket_bits)?;
-                Box::new(Combined::new(self.name, temp, reads_copy, map))
+                self.combined(dir, |memory| map::Map::<_, Value>::new(memory, bucket_bits))
             }
-        })
+            SharedShape::Sorted => self.combined(dir, sorted::List::new),
+        }
     }
 
     fn puts(&self, dir: &Path, shape: &PutsShape) -> Result<Box<dyn side::Puts>> {

@@ -13,8 +13,9 @@ use super::arena::Arena;
 use super::lines::Lines;
 use super::locked::Locked;
 use crate::error::{Error, Result};
+use crate::inputs::Value;
 use crate::side::{self, Role, SharedShape, Side};
-use crate::structures::{Memory, Stored, Update, list, map, tree};
+use crate::structures::{Memory, Stored, Update, list, map, sorted, tree};
 
 pub(super) mod cells;
 pub mod redo;
@@ -159,8 +160,9 @@ impl<W: Written> Side for Plain<W> {
         Ok(match shape {
             SharedShape::Tree => Box::new(Locked::new(tree::Tree::new(memory)?)),
             SharedShape::Map { bucket_bits } => {
-                Box::new(Locked::new(map::Map::new(memory, bucket_bits)?))
+                Box::new(Locked::new(map::Map::<_, Value>::new(memory, bucket_bits)?))
             }
+            SharedShape::Sorted => Box::new(Locked::new(sorted::List::new(memory)?)),
         })
     }
 }

@@ -121,6 +121,11 @@ impl Side for Pmdk {
                 let map = peers::Map::open(&path, POOL_SIZE, bucket_bits).map_err(said)?;
                 Box::new(Locked::new(map))
             }
+            SharedShape::Sorted => {
+                let kind = peers::NumbersKind::Sorted;
+                let list = peers::Numbers::open(&path, POOL_SIZE, kind).map_err(said)?;
+                Box::new(Locked::new(list))
+            }
         })
     }
 }
@@ -317,6 +322,9 @@ impl side::Words for programs::Words {
 
 // SAFETY: libpmemobj's objects may be used from any thread; reading only reads.
 unsafe impl Reinserted for peers::Tree {}
+
+// SAFETY: as above.
+unsafe impl Reinserted for peers::Numbers {}
 
 // SAFETY: as above.
 unsafe impl InTurns for peers::Map {

@@ -39,6 +39,15 @@ const TREE_LARGE: [Row; 6] = rows!(
     "random key in an order-8 B-tree with 1 M entries (an update deletes and inserts)"
 );
 
+const SORTED_TINY: [Row; 6] = rows!(
+    "sorted_100",
+    "random key in a sorted linked list with 100 entries (an update deletes and inserts)"
+);
+const SORTED_SMALL: [Row; 6] = rows!(
+    "sorted_1k",
+    "random key in a sorted linked list with 1,000 entries (an update deletes and inserts)"
+);
+
 pub(super) struct SharedWorkload {
     rows: &'static [Row; 6],
     shape: SharedShape,
@@ -46,26 +55,37 @@ pub(super) struct SharedWorkload {
 }
 
 impl SharedWorkload {
-    /// The hash map, and the B-tree, with few entries and with many.
+    /// Each structure, with few entries and, where it is made for that, with many.
     pub(super) fn all(scale: &Scale) -> impl Iterator<Item = SharedWorkload> {
-        let (small, large) = (scale.elements.min(1000), scale.elements);
+        let [tiny, small, large] = [100, 1000, usize::MAX].map(|most| scale.elements.min(most));
         let map = |entries: usize| SharedShape::Map {
             bucket_bits: (entries as u64).next_power_of_two().ilog2(),
         };
-        let of_map: fn(u64) -> u64 = |value| Value::of(value).digest();
-        let of_tree: fn(u64) -> u64 = |value| value;
-        let scale = scale.clone();
+        let ops = scale.shared;
         [
-            (&MAP_SMALL, map(small), small, of_map),
-            (&MAP_LARGE, map(large), large, of_map),
-            (&TREE_SMALL, SharedShape::Tree, small, of_tree),
-            (&TREE_LARGE, SharedShape::Tree, large, of_tree),
+            (&MAP_SMALL, map(small), small),
+            (&MAP_LARGE, map(large), large),
+            (&TREE_SMALL, SharedShape::Tree, small),
+            (&TREE_LARGE, SharedShape::Tree, large),
+            (&SORTED_TINY, SharedShape::Sorted, tiny),
+            (&SORTED_SMALL, SharedShape::Sorted, small),
         ]
         .into_iter()
-        .map(move |(rows, shape, entries, content)| SharedWorkload {
-            rows,
-            shape,
-            inputs: inputs::shared(&scale, entries, content),
+        .map(move |(rows, shape, entries)| {
+            let content = match shape {
+                SharedShape::Map { .. } => |value| Value::of(value).digest(),
+                _ => |value| value,
+            };
+            // Each passes half of a list.
+            let ops = match shape {
+                SharedShape::Sorted => ops * tiny / entries,
+                _ => ops,
+            };
+            SharedWorkload {
+                rows,
+                shape,
+                inputs: inputs::shared(ops, entries, content),
+            }
         })
     }
 }
