@@ -9,6 +9,7 @@ fn main() {
         "map.c",
         "numbers.c",
         "sorted.c",
+        "redblack.c",
         "pool.c",
         "programs/stack.c",
         "programs/bst.c",

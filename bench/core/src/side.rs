@@ -213,6 +213,8 @@ pub enum SharedShape {
     },
     /// A singly linked list, sorted by key.
     Sorted,
+    /// A red-black tree.
+    RedBlack,
 }
 
 /// A structure that several threads use. The side keeps them apart in the way that its users do.

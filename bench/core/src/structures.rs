@@ -42,6 +42,7 @@ macro_rules! changed {
 pub mod list;
 pub mod map;
 pub mod numbers;
+pub mod redblack;
 pub mod sorted;
 pub mod tree;
 

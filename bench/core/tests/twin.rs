@@ -14,20 +14,23 @@ use durum_bench_core::side::{Role, Shared, SharedShape, Side};
 use durum_bench_core::sides::{self, durum::Durum, plain::Volatile};
 use durum_bench_core::workload::suite;
 
-const SHAPES: [SharedShape; 3] = [
+const SHAPES: [SharedShape; 4] = [
     SharedShape::Tree,
     SharedShape::Map { bucket_bits: 6 },
     SharedShape::Sorted,
+    SharedShape::RedBlack,
 ];
 
 /// Their rows.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 8] = [
     "map_1k",
     "map_1m",
     "tree_1k",
     "tree_1m",
     "sorted_100",
     "sorted_1k",
+    "rbtree_1k",
+    "rbtree_1m",
 ];
 
 /// Rows of several threads count what all threads of the process do.

@@ -14,10 +14,9 @@ struct numbers_walk {
 };
 
 static const struct numbers_map *const maps[] = {
-    [PEER_NUMBERS_BST] = &numbers_bst,
-    [PEER_NUMBERS_HASH] = &numbers_hash,
-    [PEER_NUMBERS_BPLUS] = &numbers_bplus,
-    [PEER_NUMBERS_SORTED] = &numbers_sorted,
+    [PEER_NUMBERS_BST] = &numbers_bst,           [PEER_NUMBERS_HASH] = &numbers_hash,
+    [PEER_NUMBERS_BPLUS] = &numbers_bplus,       [PEER_NUMBERS_SORTED] = &numbers_sorted,
+    [PEER_NUMBERS_REDBLACK] = &numbers_redblack,
 };
 
 struct peer_numbers *peer_numbers_open(const char *path, size_t pool_size,
@@ -111,6 +110,10 @@ void numbers_visit(struct numbers_walk *walk, uint64_t key, uint64_t value) {
     walk->last = key;
     walk->result.count++;
     walk->result.sum += key ^ value;
+}
+
+void numbers_unsound(struct numbers_walk *walk) {
+    walk->result.sorted = 0;
 }
 
 struct peer_walk peer_numbers_walk(struct peer_numbers *numbers) {

@@ -23,8 +23,11 @@ extern const struct numbers_map numbers_bst;
 extern const struct numbers_map numbers_hash;
 extern const struct numbers_map numbers_bplus;
 extern const struct numbers_map numbers_sorted;
+extern const struct numbers_map numbers_redblack;
 
 /* A walk over a map calls this for each entry. */
 void numbers_visit(struct numbers_walk *walk, uint64_t key, uint64_t value);
+/* And this, if a rule of the structure other than the order of its keys is broken. */
+void numbers_unsound(struct numbers_walk *walk);
 
 #endif

@@ -39,6 +39,8 @@ struct words_chains;
 struct words_chunk;
 struct sorted_root;
 struct sorted_node;
+struct redblack_root;
+struct redblack_node;
 
 POBJ_LAYOUT_BEGIN(durum_bench);
 POBJ_LAYOUT_ROOT(durum_bench, struct cells_root);
@@ -71,6 +73,8 @@ POBJ_LAYOUT_TOID(durum_bench, struct words_chains);
 POBJ_LAYOUT_TOID(durum_bench, struct words_chunk);
 POBJ_LAYOUT_TOID(durum_bench, struct sorted_root);
 POBJ_LAYOUT_TOID(durum_bench, struct sorted_node);
+POBJ_LAYOUT_TOID(durum_bench, struct redblack_root);
+POBJ_LAYOUT_TOID(durum_bench, struct redblack_node);
 POBJ_LAYOUT_END(durum_bench);
 
 struct pool {

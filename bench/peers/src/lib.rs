@@ -142,6 +142,8 @@ pub enum NumbersKind {
     BPlus = 2,
     /// The sorted linked list.
     Sorted = 3,
+    /// The red-black tree.
+    RedBlack = 4,
 }
 
 impl Cells {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::inputs::Value;
 use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, SharedShape, Side};
 use crate::sides::arena::ARENA_SIZE;
-use crate::structures::{InCopies, list, map, sorted, tree};
+use crate::structures::{InCopies, list, map, redblack, sorted, tree};
 
 mod cells;
 mod combined;
@@ -202,6 +202,7 @@ impl Side for Durum {
                 self.combined(dir, |memory| map::Map::<_, Value>::new(memory, bucket_bits))
             }
             SharedShape::Sorted => self.combined(dir, sorted::List::new),
+            SharedShape::RedBlack => self.combined(dir, redblack::Tree::new),
         }
     }
 

@@ -15,7 +15,7 @@ use super::locked::Locked;
 use crate::error::{Error, Result};
 use crate::inputs::Value;
 use crate::side::{self, Role, SharedShape, Side};
-use crate::structures::{Memory, Stored, Update, list, map, sorted, tree};
+use crate::structures::{Memory, Stored, Update, list, map, redblack, sorted, tree};
 
 pub(super) mod cells;
 pub mod redo;
@@ -163,6 +163,7 @@ impl<W: Written> Side for Plain<W> {
                 Box::new(Locked::new(map::Map::<_, Value>::new(memory, bucket_bits)?))
             }
             SharedShape::Sorted => Box::new(Locked::new(sorted::List::new(memory)?)),
+            SharedShape::RedBlack => Box::new(Locked::new(redblack::Tree::new(memory)?)),
         })
     }
 }

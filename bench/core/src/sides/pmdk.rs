@@ -112,6 +112,10 @@ impl Side for Pmdk {
 
     fn shared(&self, dir: &Path, shape: SharedShape) -> Result<Box<dyn side::Shared>> {
         let path = dir.join(NAME);
+        let numbers = |kind| -> Result<Box<dyn side::Shared>> {
+            let numbers = peers::Numbers::open(&path, POOL_SIZE, kind).map_err(said)?;
+            Ok(Box::new(Locked::new(numbers)))
+        };
         Ok(match shape {
             SharedShape::Tree => {
                 let tree = peers::Tree::open(&path, POOL_SIZE).map_err(said)?;
@@ -121,11 +125,8 @@ impl Side for Pmdk {
                 let map = peers::Map::open(&path, POOL_SIZE, bucket_bits).map_err(said)?;
                 Box::new(Locked::new(map))
             }
-            SharedShape::Sorted => {
-                let kind = peers::NumbersKind::Sorted;
-                let list = peers::Numbers::open(&path, POOL_SIZE, kind).map_err(said)?;
-                Box::new(Locked::new(list))
-            }
+            SharedShape::Sorted => numbers(peers::NumbersKind::Sorted)?,
+            SharedShape::RedBlack => numbers(peers::NumbersKind::RedBlack)?,
         })
     }
 }

@@ -47,6 +47,14 @@ const SORTED_SMALL: [Row; 6] = rows!(
     "sorted_1k",
     "random key in a sorted linked list with 1,000 entries (an update deletes and inserts)"
 );
+const RED_BLACK_SMALL: [Row; 6] = rows!(
+    "rbtree_1k",
+    "random key in a red-black tree with 1,000 entries (an update deletes and inserts)"
+);
+const RED_BLACK_LARGE: [Row; 6] = rows!(
+    "rbtree_1m",
+    "random key in a red-black tree with 1 M entries (an update deletes and inserts)"
+);
 
 pub(super) struct SharedWorkload {
     rows: &'static [Row; 6],
@@ -69,6 +77,8 @@ impl SharedWorkload {
             (&TREE_LARGE, SharedShape::Tree, large),
             (&SORTED_TINY, SharedShape::Sorted, tiny),
             (&SORTED_SMALL, SharedShape::Sorted, small),
+            (&RED_BLACK_SMALL, SharedShape::RedBlack, small),
+            (&RED_BLACK_LARGE, SharedShape::RedBlack, large),
         ]
         .into_iter()
         .map(move |(rows, shape, entries)| {
