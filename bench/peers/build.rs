@@ -10,6 +10,7 @@ fn main() {
         "numbers.c",
         "sorted.c",
         "redblack.c",
+        "fixed.c",
         "pool.c",
         "programs/stack.c",
         "programs/bst.c",

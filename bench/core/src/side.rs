@@ -215,6 +215,8 @@ pub enum SharedShape {
     Sorted,
     /// A red-black tree.
     RedBlack,
+    /// A chained hash map with 2,048 buckets, of numbers.
+    Fixed,
 }
 
 /// A structure that several threads use. The side keeps them apart in the way that its users do.

@@ -14,15 +14,16 @@ use durum_bench_core::side::{Role, Shared, SharedShape, Side};
 use durum_bench_core::sides::{self, durum::Durum, plain::Volatile};
 use durum_bench_core::workload::suite;
 
-const SHAPES: [SharedShape; 4] = [
+const SHAPES: [SharedShape; 5] = [
     SharedShape::Tree,
     SharedShape::Map { bucket_bits: 6 },
     SharedShape::Sorted,
     SharedShape::RedBlack,
+    SharedShape::Fixed,
 ];
 
 /// Their rows.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 10] = [
     "map_1k",
     "map_1m",
     "tree_1k",
@@ -31,6 +32,8 @@ const SHARED: [&str; 8] = [
     "sorted_1k",
     "rbtree_1k",
     "rbtree_1m",
+    "fixed_100",
+    "fixed_1k",
 ];
 
 /// Rows of several threads count what all threads of the process do.

@@ -16,7 +16,7 @@ struct numbers_walk {
 static const struct numbers_map *const maps[] = {
     [PEER_NUMBERS_BST] = &numbers_bst,           [PEER_NUMBERS_HASH] = &numbers_hash,
     [PEER_NUMBERS_BPLUS] = &numbers_bplus,       [PEER_NUMBERS_SORTED] = &numbers_sorted,
-    [PEER_NUMBERS_REDBLACK] = &numbers_redblack,
+    [PEER_NUMBERS_REDBLACK] = &numbers_redblack, [PEER_NUMBERS_FIXED] = &numbers_fixed,
 };
 
 struct peer_numbers *peer_numbers_open(const char *path, size_t pool_size,
@@ -98,6 +98,7 @@ static bool ascends(const struct numbers_walk *walk, uint64_t key) {
     case PEER_NUMBERS_BST:
         return (int64_t)walk->last < (int64_t)key;
     case PEER_NUMBERS_HASH:
+    case PEER_NUMBERS_FIXED:
         return true;
     default:
         return walk->last < key;

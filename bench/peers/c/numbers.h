@@ -24,6 +24,7 @@ extern const struct numbers_map numbers_hash;
 extern const struct numbers_map numbers_bplus;
 extern const struct numbers_map numbers_sorted;
 extern const struct numbers_map numbers_redblack;
+extern const struct numbers_map numbers_fixed;
 
 /* A walk over a map calls this for each entry. */
 void numbers_visit(struct numbers_walk *walk, uint64_t key, uint64_t value);

@@ -104,11 +104,12 @@ struct peer_walk peer_map_walk(struct peer_map *map);
 
 /* Numbers: maps from numbers to numbers. The first three are programs of examples/rust. */
 enum peer_numbers_kind {
-    PEER_NUMBERS_BST,     /* a binary search tree; keys are compared as signed numbers */
-    PEER_NUMBERS_HASH,    /* chains, twice as many when there are as many entries */
-    PEER_NUMBERS_BPLUS,   /* a B+tree of fan-out 8 */
-    PEER_NUMBERS_SORTED,  /* a singly linked list, sorted by key */
-    PEER_NUMBERS_REDBLACK /* a red-black tree */
+    PEER_NUMBERS_BST,      /* a binary search tree; keys are compared as signed numbers */
+    PEER_NUMBERS_HASH,     /* chains, twice as many when there are as many entries */
+    PEER_NUMBERS_BPLUS,    /* a B+tree of fan-out 8 */
+    PEER_NUMBERS_SORTED,   /* a singly linked list, sorted by key */
+    PEER_NUMBERS_REDBLACK, /* a red-black tree */
+    PEER_NUMBERS_FIXED     /* 2,048 chains, whatever the number of entries */
 };
 struct peer_numbers *peer_numbers_open(const char *path, size_t pool_size,
                                        enum peer_numbers_kind kind);

@@ -41,6 +41,8 @@ struct sorted_root;
 struct sorted_node;
 struct redblack_root;
 struct redblack_node;
+struct fixed_root;
+struct fixed_node;
 
 POBJ_LAYOUT_BEGIN(durum_bench);
 POBJ_LAYOUT_ROOT(durum_bench, struct cells_root);
@@ -75,6 +77,8 @@ POBJ_LAYOUT_TOID(durum_bench, struct sorted_root);
 POBJ_LAYOUT_TOID(durum_bench, struct sorted_node);
 POBJ_LAYOUT_TOID(durum_bench, struct redblack_root);
 POBJ_LAYOUT_TOID(durum_bench, struct redblack_node);
+POBJ_LAYOUT_TOID(durum_bench, struct fixed_root);
+POBJ_LAYOUT_TOID(durum_bench, struct fixed_node);
 POBJ_LAYOUT_END(durum_bench);
 
 struct pool {

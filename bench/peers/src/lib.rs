@@ -144,6 +144,8 @@ pub enum NumbersKind {
     Sorted = 3,
     /// The red-black tree.
     RedBlack = 4,
+    /// The hash map with 2,048 buckets.
+    Fixed = 5,
 }
 
 impl Cells {

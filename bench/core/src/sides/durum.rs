@@ -203,6 +203,7 @@ impl Side for Durum {
             }
             SharedShape::Sorted => self.combined(dir, sorted::List::new),
             SharedShape::RedBlack => self.combined(dir, redblack::Tree::new),
+            SharedShape::Fixed => self.combined(dir, map::Map::fixed),
         }
     }
 

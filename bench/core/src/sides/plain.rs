@@ -164,6 +164,7 @@ impl<W: Written> Side for Plain<W> {
             }
             SharedShape::Sorted => Box::new(Locked::new(sorted::List::new(memory)?)),
             SharedShape::RedBlack => Box::new(Locked::new(redblack::Tree::new(memory)?)),
+            SharedShape::Fixed => Box::new(Locked::new(map::Map::fixed(memory)?)),
         })
     }
 }

@@ -127,6 +127,7 @@ impl Side for Pmdk {
             }
             SharedShape::Sorted => numbers(peers::NumbersKind::Sorted)?,
             SharedShape::RedBlack => numbers(peers::NumbersKind::RedBlack)?,
+            SharedShape::Fixed => numbers(peers::NumbersKind::Fixed)?,
         })
     }
 }

@@ -1,5 +1,7 @@
-//! A chained hash map with a fixed number of buckets, 8-byte keys and values of one size.
+//! A chained hash map with a fixed number of buckets, 8-byte keys and values of one size. The peers' `map.c` and, with deletions,
+//! `fixed.c` are the same algorithm.
 
+use super::numbers::Numbers;
 use super::{InCopies, InTurns, Memory, Stored, Update, copy_of};
 use crate::error::Result;
 use crate::inputs::{Op, Value, Walk};
@@ -17,10 +19,15 @@ pub struct Node<V> {
 type ValueNode = Node<Value>;
 type SmallNode = Node<[u8; SMALL_VALUE]>;
 type LargeNode = Node<[u8; LARGE_VALUE]>;
+type NumberNode = Node<u64>;
 
 durum::describe!(ValueNode as "bench map node" { key, next, value });
 durum::describe!(SmallNode as "bench map node of small bytes" { key, next, value });
 durum::describe!(LargeNode as "bench map node of large bytes" { key, next, value });
+durum::describe!(NumberNode as "bench map node of a number" { key, next, value });
+
+/// log2 of the number of buckets of the map of numbers (Romulus, SPAA'18, §6.2).
+const FIXED_BUCKET_BITS: u32 = 11;
 
 /// A map in some memory, by default of the values of YCSB.
 pub struct Map<M, V = Value> {
@@ -71,6 +78,22 @@ where
         node
     }
 
+    /// The key's value in the copy of the map that lies `distance` bytes behind it.
+    #[inline]
+    fn value_in_copy(&self, key: u64, distance: usize) -> Option<&V> {
+        // SAFETY: an element of the array, in the copy; nobody changes it meanwhile.
+        let mut node: *const Node<V> = unsafe { *copy_of(self.bucket(key), distance) };
+        while !node.is_null() {
+            // SAFETY: a node of the map, by the invariant, in the copy.
+            let seen = unsafe { &*copy_of(node, distance) };
+            if seen.key == key {
+                return Some(&seen.value);
+            }
+            node = seen.next;
+        }
+        None
+    }
+
     #[inline]
     fn insert(&mut self, key: u64, value: V) -> Result<()> {
         let head = self.bucket(key);
@@ -83,6 +106,48 @@ where
             // SAFETY: an element of the array; nothing is being edited.
             unsafe { update.store(head, node) }
         })
+    }
+
+    /// Sets the key's value, whether the key is there or not.
+    #[inline]
+    fn set(&mut self, key: u64, value: V) -> Result<()>
+    where
+        V: Stored,
+    {
+        let node = self.find(key);
+        if node.is_null() {
+            return self.insert(key, value);
+        }
+        self.memory.update(|update| {
+            // SAFETY: a field of a node of the map; nothing is being edited.
+            unsafe { update.store(&raw mut (*node).value, value) }
+        })
+    }
+
+    /// Deletes a key; whether it was there.
+    #[inline]
+    fn delete(&mut self, key: u64) -> Result<bool> {
+        let mut link = self.bucket(key);
+        loop {
+            // SAFETY: an element of the array, or a field of a node.
+            let node = unsafe { *link };
+            if node.is_null() {
+                return Ok(false);
+            }
+            // SAFETY: a node of the map, by the invariant.
+            let (found, next) = unsafe { ((*node).key, (*node).next) };
+            if found == key {
+                return self.memory.update(|update| {
+                    // SAFETY: as above; nothing is being edited.
+                    unsafe { update.store(link, next)? };
+                    // SAFETY: nothing names the node once this update has happened.
+                    unsafe { update.free(node)? };
+                    Ok(true)
+                });
+            }
+            // SAFETY: a field of a node.
+            link = unsafe { &raw mut (*node).next };
+        }
     }
 
     /// Shows every node.
@@ -169,17 +234,39 @@ unsafe impl<M: Memory> InTurns for Map<M, Value> {
 impl<M: Memory> InCopies for Map<M, Value> {
     #[inline]
     fn read_at(&self, key: u64, distance: usize) -> u64 {
-        // SAFETY: an element of the array, in the copy; nobody changes it meanwhile.
-        let mut node: *const Node<Value> = unsafe { *copy_of(self.bucket(key), distance) };
-        while !node.is_null() {
-            // SAFETY: a node of the map, by the invariant, in the copy.
-            let seen = unsafe { &*copy_of(node, distance) };
-            if seen.key == key {
-                return seen.value.digest();
-            }
-            node = seen.next;
-        }
-        0
+        self.value_in_copy(key, distance).map_or(0, Value::digest)
+    }
+}
+
+impl<M: Memory> Map<M, u64> {
+    /// An empty map of numbers, with 2,048 buckets.
+    pub fn fixed(memory: M) -> Result<Self> {
+        Self::new(memory, FIXED_BUCKET_BITS)
+    }
+}
+
+// SAFETY: reading only reads, and the memory is not used meanwhile.
+unsafe impl<M: Memory> Numbers for Map<M, u64> {
+    const SORTED: bool = false;
+
+    #[inline]
+    fn put(&mut self, key: u64, value: u64) -> Result<()> {
+        self.set(key, value)
+    }
+
+    #[inline]
+    fn take(&mut self, key: u64) -> Result<bool> {
+        self.delete(key)
+    }
+
+    #[inline]
+    fn value_at(&self, key: u64, distance: usize) -> u64 {
+        self.value_in_copy(key, distance).copied().unwrap_or(0)
+    }
+
+    fn show(&self, see: &mut dyn FnMut(u64, u64)) -> bool {
+        self.each(|node| see(node.key, node.value));
+        true
     }
 }
 
@@ -200,15 +287,7 @@ where
     [u8; N]: Stored,
 {
     fn put(&mut self, key: u64, value: &[u8]) -> Result<()> {
-        let node = self.find(key);
-        let value = bytes(value);
-        if node.is_null() {
-            return self.insert(key, value);
-        }
-        self.memory.update(|update| {
-            // SAFETY: a field of a node of the map; nothing is being edited.
-            unsafe { update.store(&raw mut (*node).value, value) }
-        })
+        self.set(key, bytes(value))
     }
 
     fn load(&mut self, keys: &[u64], values: &[u8]) -> Result<()> {

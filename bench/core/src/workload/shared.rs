@@ -55,6 +55,14 @@ const RED_BLACK_LARGE: [Row; 6] = rows!(
     "rbtree_1m",
     "random key in a red-black tree with 1 M entries (an update deletes and inserts)"
 );
+const FIXED_TINY: [Row; 6] = rows!(
+    "fixed_100",
+    "random key in a hash map with 2,048 buckets and 100 entries (an update deletes and inserts)"
+);
+const FIXED_SMALL: [Row; 6] = rows!(
+    "fixed_1k",
+    "random key in a hash map with 2,048 buckets and 1,000 entries (an update deletes and inserts)"
+);
 
 pub(super) struct SharedWorkload {
     rows: &'static [Row; 6],
@@ -79,6 +87,8 @@ impl SharedWorkload {
             (&SORTED_SMALL, SharedShape::Sorted, small),
             (&RED_BLACK_SMALL, SharedShape::RedBlack, small),
             (&RED_BLACK_LARGE, SharedShape::RedBlack, large),
+            (&FIXED_TINY, SharedShape::Fixed, tiny),
+            (&FIXED_SMALL, SharedShape::Fixed, small),
         ]
         .into_iter()
         .map(move |(rows, shape, entries)| {
