@@ -217,6 +217,8 @@ pub enum SharedShape {
     RedBlack,
     /// A chained hash map with 2,048 buckets, of numbers.
     Fixed,
+    /// A chained hash map that grows, of numbers.
+    Hash,
 }
 
 /// A structure that several threads use. The side keeps them apart in the way that its users do.

@@ -39,6 +39,7 @@ macro_rules! changed {
     }};
 }
 
+pub mod hash;
 pub mod list;
 pub mod map;
 pub mod numbers;
@@ -80,6 +81,20 @@ pub trait Update {
     /// # Safety
     /// `object` came from `alloc` of the same type, and nothing uses it any more.
     unsafe fn free<T: Stored>(&mut self, object: *mut T) -> std::result::Result<(), Self::Error>;
+
+    /// A new array, zeroed, to be filled in place.
+    fn alloc_zeroed<T: Stored>(&mut self, count: usize)
+    -> std::result::Result<*mut T, Self::Error>;
+
+    /// Gives an array back.
+    ///
+    /// # Safety
+    /// It came from `alloc_zeroed` of the same type and number, and nothing uses it any more.
+    unsafe fn free_array<T: Stored>(
+        &mut self,
+        first: *mut T,
+        count: usize,
+    ) -> std::result::Result<(), Self::Error>;
 
     /// Replaces one field. Reads of this update may see the old value or the new one.
     ///

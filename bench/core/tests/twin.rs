@@ -14,16 +14,17 @@ use durum_bench_core::side::{Role, Shared, SharedShape, Side};
 use durum_bench_core::sides::{self, durum::Durum, plain::Volatile};
 use durum_bench_core::workload::suite;
 
-const SHAPES: [SharedShape; 5] = [
+const SHAPES: [SharedShape; 6] = [
     SharedShape::Tree,
     SharedShape::Map { bucket_bits: 6 },
     SharedShape::Sorted,
     SharedShape::RedBlack,
     SharedShape::Fixed,
+    SharedShape::Hash,
 ];
 
 /// Their rows.
-const SHARED: [&str; 10] = [
+const SHARED: [&str; 12] = [
     "map_1k",
     "map_1m",
     "tree_1k",
@@ -34,6 +35,8 @@ const SHARED: [&str; 10] = [
     "rbtree_1m",
     "fixed_100",
     "fixed_1k",
+    "hash_1k",
+    "hash_1m",
 ];
 
 /// Rows of several threads count what all threads of the process do.

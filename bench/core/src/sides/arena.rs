@@ -90,6 +90,21 @@ impl Arena {
         self.free[size / WORD].push(object);
     }
 
+    /// Memory for an array of a multiple of 8 bytes, of any size.
+    pub fn alloc_any(&mut self, size: usize) -> Result<*mut u8> {
+        match size <= CLASS_SIZE_MAX {
+            true => self.alloc(size),
+            false => self.take(size),
+        }
+    }
+
+    /// Gives an array back. A large one is not used again: structures that double have few.
+    pub fn free_any(&mut self, array: *mut u8, size: usize) {
+        if size <= CLASS_SIZE_MAX {
+            self.free(array, size);
+        }
+    }
+
     fn bump(&mut self, size: usize) -> Result<*mut u8> {
         if size > ARENA_SIZE - self.used {
             return Err(Error::ArenaFull { size: ARENA_SIZE });

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::inputs::Value;
 use crate::side::{self, LARGE_VALUE, PutsShape, Role, SMALL_VALUE, SharedShape, Side};
 use crate::sides::arena::ARENA_SIZE;
-use crate::structures::{InCopies, list, map, redblack, sorted, tree};
+use crate::structures::{InCopies, hash, list, map, redblack, sorted, tree};
 
 mod cells;
 mod combined;
@@ -204,6 +204,7 @@ impl Side for Durum {
             SharedShape::Sorted => self.combined(dir, sorted::List::new),
             SharedShape::RedBlack => self.combined(dir, redblack::Tree::new),
             SharedShape::Fixed => self.combined(dir, map::Map::fixed),
+            SharedShape::Hash => self.combined(dir, hash::Hash::new),
         }
     }
 

@@ -5,6 +5,7 @@ use durum_persist::{Site, line};
 const LINE_BITS: u32 = line::LINE.ilog2();
 /// Up to here the lines are searched one by one.
 const FEW: usize = 16;
+/// Slots of the table at first: a power of two, as later.
 const SLOTS: usize = 8192;
 /// A slot holds an epoch above and a line number below these bits.
 const NUMBER_BITS: u32 = 42;
@@ -12,11 +13,11 @@ const NUMBER_BITS: u32 = 42;
 /// What flush1 writes back.
 const DATA: Site = Site("flush1 data");
 
-/// A set of lines. At most half of `SLOTS` lines may be in it.
+/// A set of lines.
 #[derive(Debug)]
 pub struct Lines {
     numbers: Vec<usize>,
-    /// Open addressing, used from the line after `FEW` on; slots of older epochs count as empty.
+    /// Open addressing, used from the line after `FEW` on; slots of older epochs count as empty. More than twice as many as lines.
     slots: Vec<u64>,
     epoch: u64,
 }
@@ -81,15 +82,23 @@ impl Lines {
         }
     }
 
+    /// Twice as many slots, with all lines.
+    #[cold]
+    fn grow_table(&mut self) {
+        self.slots = vec![0; 2 * self.slots.len()];
+        for index in 0..self.numbers.len() {
+            self.insert_slot(self.numbers[index]);
+        }
+    }
+
     /// Whether the line is new.
     fn insert_slot(&mut self, number: usize) -> bool {
-        assert!(
-            self.numbers.len() <= SLOTS / 2,
-            "a flush1 transaction writes at most {} lines",
-            SLOTS / 2
-        );
+        if self.numbers.len() > self.slots.len() / 2 {
+            self.grow_table();
+        }
         let tag = self.epoch << NUMBER_BITS | number as u64;
-        let mut slot = number % SLOTS;
+        let mask = self.slots.len() - 1;
+        let mut slot = number & mask;
         loop {
             if self.slots[slot] == tag {
                 return false;
@@ -98,7 +107,7 @@ impl Lines {
                 self.slots[slot] = tag;
                 return true;
             }
-            slot = (slot + 1) % SLOTS;
+            slot = (slot + 1) & mask;
         }
     }
 }
@@ -110,13 +119,13 @@ mod tests {
 
     #[test]
     fn each_line_is_written_back_once() {
-        let memory = vec![0u8; 64 * 1000];
+        let memory = vec![0u8; 64 * (SLOTS + 1)];
         let base = memory
             .as_ptr()
             .wrapping_add(memory.as_ptr().align_offset(64));
         let mut lines = Lines::default();
         // Below, at and above the size where the table takes over; twice, so that epochs change.
-        for count in [1, FEW - 1, FEW, FEW + 1, 500, 500, 2] {
+        for count in [1, FEW - 1, FEW, FEW + 1, 500, 500, SLOTS, 2] {
             for _ in 0..3 {
                 for number in 0..count {
                     lines.insert(base.wrapping_add(number * 64 + 8), 56);

@@ -15,7 +15,7 @@ use super::locked::Locked;
 use crate::error::{Error, Result};
 use crate::inputs::Value;
 use crate::side::{self, Role, SharedShape, Side};
-use crate::structures::{Memory, Stored, Update, list, map, redblack, sorted, tree};
+use crate::structures::{Memory, Stored, Update, hash, list, map, redblack, sorted, tree};
 
 pub(super) mod cells;
 pub mod redo;
@@ -165,6 +165,7 @@ impl<W: Written> Side for Plain<W> {
             SharedShape::Sorted => Box::new(Locked::new(sorted::List::new(memory)?)),
             SharedShape::RedBlack => Box::new(Locked::new(redblack::Tree::new(memory)?)),
             SharedShape::Fixed => Box::new(Locked::new(map::Map::fixed(memory)?)),
+            SharedShape::Hash => Box::new(Locked::new(hash::Hash::new(memory)?)),
         })
     }
 }
@@ -240,6 +241,21 @@ impl<W: Written> Update for PlainUpdate<'_, W> {
     #[inline]
     unsafe fn free<T: Stored>(&mut self, object: *mut T) -> Result<()> {
         self.memory.arena.free(object.cast(), size_of::<T>());
+        Ok(())
+    }
+
+    fn alloc_zeroed<T: Stored>(&mut self, count: usize) -> Result<*mut T> {
+        let size = count * size_of::<T>();
+        let first = self.memory.arena.alloc_any(size)?;
+        // SAFETY: so many bytes that nobody uses.
+        unsafe { first.write_bytes(0, size) };
+        self.memory.written.insert(first, size);
+        Ok(first.cast())
+    }
+
+    unsafe fn free_array<T: Stored>(&mut self, first: *mut T, count: usize) -> Result<()> {
+        let size = count * size_of::<T>();
+        self.memory.arena.free_any(first.cast(), size);
         Ok(())
     }
 

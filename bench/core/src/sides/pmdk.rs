@@ -128,6 +128,7 @@ impl Side for Pmdk {
             SharedShape::Sorted => numbers(peers::NumbersKind::Sorted)?,
             SharedShape::RedBlack => numbers(peers::NumbersKind::RedBlack)?,
             SharedShape::Fixed => numbers(peers::NumbersKind::Fixed)?,
+            SharedShape::Hash => numbers(peers::NumbersKind::Hash)?,
         })
     }
 }

@@ -63,6 +63,14 @@ const FIXED_SMALL: [Row; 6] = rows!(
     "fixed_1k",
     "random key in a hash map with 2,048 buckets and 1,000 entries (an update deletes and inserts)"
 );
+const HASH_SMALL: [Row; 6] = rows!(
+    "hash_1k",
+    "random key in a hash map that has grown to 1,000 entries (an update deletes and inserts)"
+);
+const HASH_LARGE: [Row; 6] = rows!(
+    "hash_1m",
+    "random key in a hash map that has grown to 1 M entries (an update deletes and inserts)"
+);
 
 pub(super) struct SharedWorkload {
     rows: &'static [Row; 6],
@@ -89,6 +97,8 @@ impl SharedWorkload {
             (&RED_BLACK_LARGE, SharedShape::RedBlack, large),
             (&FIXED_TINY, SharedShape::Fixed, tiny),
             (&FIXED_SMALL, SharedShape::Fixed, small),
+            (&HASH_SMALL, SharedShape::Hash, small),
+            (&HASH_LARGE, SharedShape::Hash, large),
         ]
         .into_iter()
         .map(move |(rows, shape, entries)| {

@@ -1,4 +1,5 @@
-/* A hash map: examples/rust/src/bin/map_durum.rs, with snapshots of what changes alone. */
+/* A hash map: examples/rust/src/bin/map_durum.rs, with snapshots of what changes alone.
+ * bench/core/src/structures/hash.rs is the same algorithm. */
 #include "../numbers.h"
 
 struct hash_entry {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use durum::Tx;
+use durum::{Pool, Tx};
 
 use super::edits::Edits;
 use super::{Style, TempPool};
@@ -39,14 +39,17 @@ impl DurumMemory {
     /// Zeroed memory that stays, on a line boundary.
     pub(super) fn zeroed(&mut self, size: usize) -> Result<*mut u8> {
         let pool = &self.temp.pool;
-        let made = pool.transaction(|tx| {
-            let bytes = tx.alloc_bytes(pool, 0, size, 64)?;
-            // SAFETY: just allocated, so nobody else touches its bytes.
-            unsafe { bytes.write_bytes(0, size) };
-            Ok(bytes)
-        });
+        let made = pool.transaction(|tx| alloc_zeroed(tx, pool, size));
         made.map_err(self.said())
     }
+}
+
+/// Zeroed memory without a type, on a line boundary.
+fn alloc_zeroed(tx: &Tx, pool: &Pool, size: usize) -> std::result::Result<*mut u8, durum::Error> {
+    let bytes = tx.alloc_bytes(pool, 0, size, 64)?;
+    // SAFETY: just allocated, so nobody else touches its bytes.
+    unsafe { bytes.write_bytes(0, size) };
+    Ok(bytes)
 }
 
 impl Memory for DurumMemory {
@@ -76,6 +79,7 @@ impl Memory for DurumMemory {
         let done = temp.pool.transaction(|tx| {
             let mut update = DurumUpdate {
                 tx,
+                pool: &temp.pool,
                 style: *style,
                 edits,
                 fresh,
@@ -93,6 +97,7 @@ impl Memory for DurumMemory {
 /// A running transaction.
 pub(super) struct DurumUpdate<'u> {
     tx: &'u Tx,
+    pool: &'u Pool,
     style: Style,
     edits: &'u mut Edits,
     fresh: &'u mut Vec<usize>,
@@ -124,6 +129,22 @@ impl Update for DurumUpdate<'_> {
         self.edits.forget(object.addr());
         // SAFETY: by contract nothing uses the object any more.
         unsafe { self.tx.free(object) }
+    }
+
+    fn alloc_zeroed<T: Stored>(
+        &mut self,
+        count: usize,
+    ) -> std::result::Result<*mut T, durum::Error> {
+        Ok(alloc_zeroed(self.tx, self.pool, count * size_of::<T>())?.cast())
+    }
+
+    unsafe fn free_array<T: Stored>(
+        &mut self,
+        first: *mut T,
+        _: usize,
+    ) -> std::result::Result<(), durum::Error> {
+        // SAFETY: by contract nothing uses the array any more.
+        unsafe { self.tx.free(first) }
     }
 
     #[inline]
