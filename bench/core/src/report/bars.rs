@@ -6,7 +6,7 @@ use super::svg::Svg;
 use crate::run::{Column, Measured};
 use crate::side::Role;
 
-const LABELS: f64 = 170.0;
+const LABELS: f64 = 190.0;
 const AXIS: f64 = 500.0;
 const FIGURES: f64 = 340.0;
 const WIDTH: f64 = LABELS + AXIS + FIGURES;

@@ -145,3 +145,35 @@ fn measure() {
         }
     }
 }
+
+#[test]
+fn a_pinned_allocation_is_durable_at_once_and_pointers_do_not_bring_it_to_zero() {
+    const PINNED: u64 = 1 << 62;
+    let place = place();
+    let root = place.node(1);
+    place.set_root(root);
+    for count in [1, 1 << 14] {
+        let mut pinned: *mut Node = null_mut();
+        let allocate = || unsafe {
+            pinned = __nvl_alloc_pinned(place.heap, count, size_of::<Node>(), NODE.as_ptr()).cast();
+        };
+        assert_eq!(fences(allocate), 1, "{count} nodes");
+        assert_eq!(header(pinned), (PINNED, 0, count as u64));
+        unsafe {
+            // What stores there need not be told by a link that it has to be durable.
+            assert_eq!(fences(|| __nvl_persist(pinned.cast(), 8)), 1);
+            let next = &raw mut (*root).next;
+            assert_eq!(fences(|| store(next, pinned)), 1);
+            assert_eq!(header(pinned), (PINNED + 1, 0, count as u64));
+            store(next, null_mut());
+        }
+        assert_eq!(header(pinned), (PINNED, 0, count as u64));
+        let mut inside: *mut Node = null_mut();
+        transaction(place.heap, |_| unsafe {
+            inside = __nvl_alloc_pinned(place.heap, count, size_of::<Node>(), NODE.as_ptr()).cast();
+            store(&raw mut (*root).next, inside);
+            store(&raw mut (*root).next, null_mut());
+        });
+        assert_eq!(header(inside), (PINNED, 0, count as u64));
+    }
+}
