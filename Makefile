@@ -18,7 +18,7 @@ export SUITE ROUNDS PREFIX DESTDIR
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-demo: ## word count over real text, killed again and again, compared with a plain count (< 1 min)
+demo: ## word count over real text, killed again and again, compared with a plain count (< 1 min); a program in NVL-C
 	@ci/demo.sh $(ARGS)
 
 test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (22 minutes on 2 processors, 6 of them to build)

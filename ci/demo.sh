@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
-# Builds the `durum` command and runs `durum demo` with the arguments given.
+# Builds the `durum` command and runs `durum demo` with the arguments given. Without arguments it then shows durumcc: the matrix
+# multiplication of examples/nvl is killed and goes on, and gives what plain C gives.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 ci/deps.sh build
 need_cargo
 cargo build --release -p durum-cli --bin durum
-exec cargo run --release --quiet -p durum-cli --bin durum -- demo "$@"
+cargo run --release --quiet -p durum-cli --bin durum -- demo "$@"
+[ $# = 0 ] || exit 0
+
+say "building durumcc, for programs in NVL-C"
+prefix=$CARGO_TARGET_DIR/durumcc
+ci/durumcc.sh "$prefix" >/dev/null
+PROGRAMS=matmul LD_LIBRARY_PATH=$prefix/lib examples/nvl/test.sh "$prefix/bin/durumcc" "-I$prefix/include"
