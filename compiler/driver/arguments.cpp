@@ -112,13 +112,19 @@ class Reader {
         return request;
     }
 
+    // The words without the driver's own options.
+    std::vector<std::string> for_clang;
+
   private:
     void read_words(const std::vector<std::string> &words, int nesting) {
         for (size_t i = 0; i < words.size(); i++) {
             const std::string &word = words[i];
-            if (word.size() > 1 && word[0] == '@' && nesting < 16)
+            if (word.size() > 1 && word[0] == '@' && nesting < 16) {
                 read_file(word, nesting);
-            else if (is_value)
+                continue;
+            }
+            for_clang.push_back(word);
+            if (is_value)
                 read_value(word);
             else if (word.size() > 1 && word[0] == '-' && !only_inputs)
                 read_option(word);
@@ -129,10 +135,19 @@ class Reader {
 
     void read_file(const std::string &word, int nesting) {
         std::ifstream file(word.substr(1));
-        if (!file)
-            return read_input(word);
-        std::string text((std::istreambuf_iterator<char>(file)), {});
-        read_words(split(text), nesting + 1);
+        size_t before = for_clang.size();
+        unsigned own_before = own_count;
+        if (file) {
+            std::string text((std::istreambuf_iterator<char>(file)), {});
+            read_words(split(text), nesting + 1);
+        } else {
+            read_input(word);
+        }
+        if (own_count > own_before)
+            return;
+        // Clang reads it itself.
+        for_clang.resize(before);
+        for_clang.push_back(word);
     }
 
     void read_option(const std::string &word) {
@@ -151,9 +166,11 @@ class Reader {
             language = word.substr(2);
         else if (word == "-disable-llvm-passes" || word == "-disable-llvm-optzns")
             request.refused = word;
-        else if (const OwnOption *own = find_own(word))
+        else if (const OwnOption *own = find_own(word)) {
             request.nvl_options |= own->bit;
-        else if (word.rfind("-flto", 0) == 0 || word.rfind("-ffat-lto", 0) == 0)
+            for_clang.pop_back();
+            own_count++;
+        } else if (word.rfind("-flto", 0) == 0 || word.rfind("-ffat-lto", 0) == 0)
             request.makes_bitcode = true;
         else if (word == "-static")
             request.links_statically = true;
@@ -198,6 +215,7 @@ class Reader {
     Request request;
     std::string option;
     std::string language;
+    unsigned own_count = 0;
     bool is_value = false;
     bool only_inputs = false;
     bool has_linked_input = false;
@@ -207,7 +225,8 @@ class Reader {
 } // namespace
 
 Request read_arguments(std::vector<std::string> &arguments) {
-    Request request = Reader().read(arguments);
-    arguments.erase(std::remove_if(arguments.begin(), arguments.end(), find_own), arguments.end());
+    Reader reader;
+    Request request = reader.read(arguments);
+    arguments = reader.for_clang;
     return request;
 }
