@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # durumcc: builds it with warnings as errors, installs it with libdurum, and runs the tests of compiler/tests with the installed one.
-# FILTER chooses tests by a regular expression of lit.
+# FILTER chooses tests by a regular expression of lit, SEEDS says how many random programs there are.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -26,6 +26,8 @@ if [ "$failed" = 0 ]; then
     [ "$of_lit" -gt 0 ] || failed=$((failed + 1))
     [ -n "${FILTER:-}" ] || check "examples" env LD_LIBRARY_PATH="$work/prefix/lib" \
         examples/nvl/test.sh "$work/prefix/bin/durumcc" "-I$work/prefix/include"
+    [ -n "${FILTER:-}" ] || check "random programs" \
+        compiler/tests/random/run.py --seeds "${SEEDS:-4}" --durumcc "$work/prefix/bin/durumcc"
 fi
 say "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
