@@ -135,8 +135,8 @@ pub(super) mod wide {
 
     use super::*;
 
-    /// The most words that the entries of one line take: one for each of its words, of which a part is announced.
-    const LINE_WORDS_MAX: usize = 8 * PART_WORDS;
+    /// The most words that the entries of one line take: of each of its words every other byte is announced, which makes four entries.
+    const LINE_WORDS_MAX: usize = 8 * 4 * PART_WORDS;
 
     #[target_feature(enable = "avx512f,avx512bw,popcnt")]
     #[inline]
@@ -342,6 +342,14 @@ mod tests {
                 // SAFETY: inside the array.
                 unsafe { announced.insert_saving(base.add(*at).expose_provenance(), *len) };
             }
+            // Bytes with others between them: many entries for a word.
+            if random(2) == 0 {
+                for at in (0..192).filter(|_| random(2) == 0).collect::<Vec<_>>() {
+                    bytes.push((at, 1));
+                    // SAFETY: inside the array.
+                    unsafe { announced.insert_saving(base.add(at).expose_provenance(), 1) };
+                }
+            }
             for (at, len) in &bytes {
                 if random(3) > 0 {
                     // SAFETY: inside the array.
@@ -352,7 +360,8 @@ mod tests {
             push_lines(&mut narrow, &announced);
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if durum_persist::wide::is_there() {
-                let mut wide = Vec::new();
+                // Room that ends anywhere.
+                let mut wide = Vec::with_capacity(random(200));
                 // SAFETY: the processor has what the function needs.
                 unsafe { wide::push_lines(&mut wide, &announced) };
                 assert_eq!(narrow, wide);
