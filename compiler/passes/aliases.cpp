@@ -38,7 +38,8 @@ void add(Instruction &access, unsigned kind, MDNode *scopes) {
 
 bool calls_code(Function &function) {
     return any_of(instructions(function), [](const Instruction &instruction) {
-        return isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction);
+        return instruction.isVolatile() ||
+               (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction));
     });
 }
 
@@ -65,7 +66,8 @@ void tell_aliases(Module &module) {
 
 // `restrict` says that only this pointer leads to what the function changes, so the optimizer would
 // move a store past a call, and out of a transaction: to a runtime that reads all of NVM this does
-// not hold. Without calls there is nobody to see it.
+// not hold. Without calls and volatile accesses there is nobody to
+// see it.
 void forget_restrict(Module &module) {
     for (Function &function : module) {
         bool is_forgotten = !function.isDeclaration() && calls_code(function);

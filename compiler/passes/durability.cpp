@@ -53,8 +53,11 @@ class Durability {
         for (const auto &[place, written] : fences)
             fence(place, written);
 
+        const auto asked = group(function, unknown);
+        const auto logged = group(function, entered_unlogged);
+        const auto persisted = group(function, entered);
         // From here on there are other blocks.
-        for (const Group &group : group(function, unknown)) {
+        for (const Group &group : asked) {
             Value *is_inside = is_inside_at(*group.first);
             log_if(is_inside, group);
             persist_unless(is_inside, group);
@@ -62,11 +65,11 @@ class Durability {
         for (const Range &range : logs)
             call(runtime::log, range.bytes, range.location,
                  SplitBlockAndInsertIfThen(was_entered_inside(), range.before, false));
-        for (const Group &group : group(function, entered_unlogged))
+        for (const Group &group : logged)
             log_if(was_entered_inside(), group);
         for (const Range &range : write_backs)
             persist_unless(was_entered_inside(), range.before, {{range.bytes, range.location}});
-        for (const Group &group : group(function, entered))
+        for (const Group &group : persisted)
             persist_unless(was_entered_inside(), group);
     }
 

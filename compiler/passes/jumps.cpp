@@ -4,11 +4,15 @@
 //   %depth = load i32, ptr @__nvl_tx_depth()
 //   %r = call i32 @_setjmp(ptr %buffer)
 //   if (%r != 0) call void @__nvl_tx_unwind(i32 %depth)
+//
+// A thread that is cancelled in code that is compiled with -fexceptions runs what ends a
+// transaction, and so would commit half of it.
 #include "passes.h"
 #include "runtime.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace nvl {
@@ -18,6 +22,8 @@ using namespace llvm;
 
 bool is_setjmp(const CallBase &call) {
     // vfork returns twice, too, but without a jump.
+    if (call.getIntrinsicID() == Intrinsic::eh_sjlj_setjmp)
+        return true;
     const Function *callee = call.getCalledFunction();
     return call.hasFnAttr(Attribute::ReturnsTwice) && call.getType()->isIntegerTy() &&
            (!callee || callee->getName() != "vfork");
@@ -28,10 +34,13 @@ void unwind_after(CallBase &call) {
     IRBuilder<> builder(&call);
     Value *place = builder.CreateCall(runtime::declare(module, runtime::tx_depth), {});
     Value *depth = builder.CreateLoad(builder.getInt32Ty(), place, "depth");
-    builder.SetInsertPoint(call.getNextNode());
-    Value *has_jumped = builder.CreateIsNotNull(&call);
-    Instruction *jumped = SplitBlockAndInsertIfThen(has_jumped, &*builder.GetInsertPoint(), false);
-    IRBuilder<> after(jumped);
+    Instruction *behind = call.getNextNode();
+    builder.SetInsertPoint(behind);
+    // getcontext returns the same each time; the first time there is nothing to roll back.
+    const Function *callee = call.getCalledFunction();
+    if (!callee || callee->getName() != "getcontext")
+        behind = SplitBlockAndInsertIfThen(builder.CreateIsNotNull(&call), behind, false);
+    IRBuilder<> after(behind);
     after.SetCurrentDebugLocation(call.getDebugLoc());
     after.CreateCall(runtime::declare(module, runtime::tx_unwind), {depth});
 }
@@ -47,6 +56,22 @@ void unwind_after_jumps(Module &module) {
                     calls.push_back(call);
         for (CallBase *call : calls)
             unwind_after(*call);
+    }
+}
+
+void refuse_exceptions(Module &module) {
+    for (Function &function : module) {
+        Instruction *end = nullptr;
+        bool has_cleanups = false;
+        for (Instruction &instruction : instructions(function)) {
+            has_cleanups |= isa<LandingPadInst>(instruction);
+            if (!end && runtime::called(instruction) == runtime::tx_end)
+                end = &instruction;
+        }
+        if (end && has_cleanups)
+            module.getContext().emitError(
+                end, "a transaction in code that is compiled with -fexceptions: a thread that is "
+                     "cancelled would commit half of it; leave that option out");
     }
 }
 

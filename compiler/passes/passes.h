@@ -19,8 +19,9 @@ void simplify_transactions(llvm::Module &module, const Options &options);
 void lower_pointers(llvm::Module &module, const Options &options);
 // values.cpp: objects in NVM that are passed by value, and what leads out of the address space.
 void copy_arguments(llvm::Module &module);
-// jumps.cpp: what setjmp comes back to.
+// jumps.cpp: what setjmp comes back to, and ways out of transactions that would commit.
 void unwind_after_jumps(llvm::Module &module);
+void refuse_exceptions(llvm::Module &module);
 // checks.cpp: order and distance of pointers to different allocations.
 void check_comparisons(llvm::Module &module);
 void simplify_checks(llvm::Module &module, llvm::FunctionAnalysisManager &analyses);

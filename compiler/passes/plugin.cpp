@@ -24,10 +24,12 @@ struct Begin : PassInfoMixin<Begin> {
         simplify_transactions(module, options);
         if (!options.no_checks)
             check_comparisons(module);
-        forget_restrict(module);
+        refuse_exceptions(module);
         copy_arguments(module);
         lower_pointers(module, options);
         unwind_after_jumps(module);
+        // When the calls of the runtime are there.
+        forget_restrict(module);
         tell_aliases(module);
         return PreservedAnalyses::none();
     }

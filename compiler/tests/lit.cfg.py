@@ -33,6 +33,9 @@ shutil.copy(durumcc, os.path.join(front_end, "bin"))
 shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(front_end, "lib", "durumcc"),
                 ignore=shutil.ignore_patterns("durumcc-passes.so"))
 front_end = os.path.join(front_end, "bin", "durumcc")
+# A few random programs beside the other tests, or as many as `--param seeds=N` says, on all processors.
+seeds = lit_config.params.get("seeds")
+random_programs = f"--start 101 --seeds {seeds} --kills 8 --sanitize" if seeds else "--start 1 --seeds 6 --jobs 1"
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
     ("%verify", durumcc + " -fsyntax-only -ferror-limit=0 -Xclang -verify %s"),
@@ -42,6 +45,7 @@ config.substitutions += [
     ("%lowered", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
     # Compiles the file, which follows with options, at each level, and runs it.
     ("%levels", "bash " + os.path.join(inputs, "levels.sh") + " " + durumcc + " -I" + os.path.join(prefix, "include")),
+    ("%random", random_programs),
     ("%front-end", front_end),
     ("%durumcc", durumcc),
     ("%clang", os.path.join(llvm, "clang")),

@@ -25,6 +25,16 @@ void inside(nvl_heap_t *h, nvl struct record *r, int n) {
     }
 }
 
+// Also where the function asks.
+// CHECK-LABEL: define {{.*}}@entered(
+// CHECK-COUNT-1: call void @__nvl_persist_at(
+// CHECK-NOT: call void @__nvl_persist_at(
+void entered(nvl struct record *r, nvl struct record *s) {
+    r->a = 1;
+    s->e = 2;
+    r->e = 3;
+}
+
 // SIMPLE-LABEL: define {{.*}}@main(
 // SIMPLE-COUNT-3: call void @__nvl_persist_at(
 // CHECK-LABEL: define {{.*}}@main(

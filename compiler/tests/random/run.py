@@ -36,7 +36,7 @@ def parse():
     parser.add_argument("--kills", type=int, default=4, metavar="N", help="how often a run is killed (4)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="seeds at a time (as many as processors)")
     parser.add_argument("--sanitize", action="store_true", help="also run the plain program with sanitizers")
-    parser.add_argument("--reduce", action="store_true", help="leave out what a failing program does not need, and print the rest")
+    parser.add_argument("--reduce", action="store_true", help="print what a failing program needs to fail")
     parser.add_argument("--without", type=numbers, default=frozenset(), metavar="1,4-9", help="leave out these statements")
     parser.add_argument("--spoil", default="", metavar="NAME:N",
                         help="leave out every Nth call of __nvl_NAME, log or persist: all programs have to fail")
@@ -54,8 +54,9 @@ def variants_of(arguments, seed):
 
 def command(arguments, seed, failure):
     """Repeats a failure."""
-    words = [sys.argv[0], "--start", seed, "--seeds", 1, "--variants", failure.variant.name if failure.variant else arguments.variants,
-             "--kills", arguments.kills, *options_of(size_of(arguments)), "--durumcc", arguments.durumcc, "--clang", arguments.clang]
+    names = failure.variant.name if failure.variant else arguments.variants
+    words = [sys.argv[0], "--start", seed, "--seeds", 1, "--variants", names, "--kills", arguments.kills,
+             "--durumcc", arguments.durumcc, "--clang", arguments.clang, *options_of(size_of(arguments))]
     if arguments.without:
         words += ["--without", text_of(arguments.without)]
     if arguments.spoil:

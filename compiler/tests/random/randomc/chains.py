@@ -7,7 +7,7 @@ from .data import I32, U64, Field, Struct, draw_member
 from .functions import Function
 from .parameters import HeadParameter, NumberParameter
 from .scope import through
-from .tree import Node
+from .tree import Node, lines_of
 
 ITEMS_MAX = 24
 
@@ -38,108 +38,191 @@ def draw_chains(draw, structs):
     return chains
 
 
-def unlinked(chain, link="link"):
-    """Takes the item `found` out of a list, at the pointer that leads to it."""
-    lines = []
-    if chain.is_double:
-        lines += ["if (found->next)", "    found->next->previous = found->previous;", "found->previous = NULL;"]
-    return lines + [f"*{link} = found->next;", "found->next = NULL;"]
+# What the functions do, by the ends of their names, with their parameters: H is a list, G another one, K a key, X 64 bits. A line
+# that ends with //2 is for lists that know the way back.
+LIST_FUNCTIONS = [
+    ("push", "HKX", """
+        if (NAME_count(*head) >= MOST)
+            return;
+        NVL struct NAME *made = ALLOC(1, struct NAME);
+        fill_NAME(made, x);
+        made->key = key;
+        made->next = *head;
+        if (made->next) //2
+            made->next->previous = made; //2
+        *head = made;
+     """),
+    ("append", "HKX", """
+        if (NAME_count(*head) >= MOST)
+            return;
+        NVL struct NAME *NVL *link = head;
+        NVL struct NAME *made = ALLOC(1, struct NAME), *last = NULL;
+        for (; *link; link = &(*link)->next)
+            last = *link;
+        *link = made;
+        made->previous = last; //2
+        fill_NAME(made, x);
+        made->key = key;
+     """),
+    ("insert", "HKX", """
+        if (NAME_count(*head) >= MOST)
+            return;
+        NVL struct NAME *NVL *link = head;
+        NVL struct NAME *made = ALLOC(1, struct NAME), *last = NULL;
+        fill_NAME(made, x);
+        made->key = key;
+        for (; *link && (*link)->key < key; link = &(*link)->next)
+            last = *link;
+        made->next = *link;
+        made->previous = last; //2
+        if (made->next) //2
+            made->next->previous = made; //2
+        *link = made;
+     """),
+    ("drop", "HK", """
+        NVL struct NAME *NVL *link = head;
+        while (*link && (*link)->key % 8 != key % 8)
+            link = &(*link)->next;
+        if (*link)
+            NAME_unlink(link);
+     """),
+    ("thin", "HK", """
+        NVL struct NAME *NVL *link = head;
+        for (uint32_t n = (uint32_t)key; *link; n++)
+            if (n % 3)
+                link = &(*link)->next;
+            else
+                NAME_unlink(link);
+     """),
+    ("reverse", "H", """
+        NVL struct NAME *done = NULL;
+        for (NVL struct NAME *one = *head, *next; one; one = next) {
+            next = one->next;
+            one->next = done;
+            one->previous = NULL; //2
+            if (done) //2
+                done->previous = one; //2
+            done = one;
+        }
+        *head = done;
+     """),
+    ("move", "HG", """
+        if (!*head)
+            return;
+        NVL struct NAME *found = NAME_unlink(head);
+        found->next = *to;
+        if (*to) //2
+            (*to)->previous = found; //2
+        *to = found;
+     """),
+]
+TREE_FUNCTIONS = [
+    ("insert", "HKX", """
+        NVL struct NAME *NVL *link = head;
+        for (int depth = 0; *link && (*link)->key != key && depth < 20; depth++)
+            link = key < (*link)->key ? &(*link)->left : &(*link)->right;
+        if (!*link && NAME_count(*head) >= MOST)
+            return;
+        if (!*link)
+            *link = ALLOC(1, struct NAME);
+        fill_NAME(*link, x);
+        (*link)->key = key;
+     """),
+    ("drop_first", "H", """
+        NVL struct NAME *NVL *link = head;
+        if (!*link)
+            return;
+        while ((*link)->left)
+            link = &(*link)->left;
+        NVL struct NAME *found = *link;
+        *link = found->right;
+        found->right = NULL;
+     """),
+    ("rotate", "H", """
+        NVL struct NAME *top = *head;
+        if (!top || !top->left)
+            return;
+        *head = top->left;
+        top->left = (*head)->right;
+        (*head)->right = top;
+     """),
+    ("mirror", "H", """
+        NVL struct NAME *top = *head;
+        if (!top)
+            return;
+        NVL struct NAME *left = top->left;
+        top->left = top->right;
+        top->right = left;
+        NAME_mirror(&top->left);
+        NAME_mirror(&top->right);
+     """),
+    ("add", "HX", """
+        if (!*head)
+            return;
+        (*head)->value += x;
+        NAME_add(&(*head)->left, x * 3);
+        NAME_add(&(*head)->right, x + 1);
+     """),
+]
+# What they use: the number of items, an item that is taken out where a pointer leads to it, and the checksum of all items in their
+# order, and of the way back.
+LIST_BEGIN = """
+    static int NAME_count(NVL const struct NAME *first) {
+        int n = 0;
+        for (; first; first = first->next)
+            n++;
+        return n;
+    }
+    static NVL struct NAME *NAME_unlink(NVL struct NAME *NVL *link) {
+        NVL struct NAME *found = *link;
+        if (found->next) //2
+            found->next->previous = found->previous; //2
+        found->previous = NULL; //2
+        *link = found->next;
+        found->next = NULL;
+        return found;
+    }
+    static uint64_t sum_all_NAME(uint64_t h, NVL const struct NAME *first) {
+        NVL const struct NAME *last = NULL;
+        for (; first; first = first->next) {
+            h = sum_NAME(h, first, 1);
+            h = mix(h, first->previous == last); //2
+            last = first;
+        }
+        return mix(h, 2);
+    }
+"""
+TREE_BEGIN = """
+    static int NAME_count(NVL const struct NAME *first) {
+        return first ? 1 + NAME_count(first->left) + NAME_count(first->right) : 0;
+    }
+    static uint64_t sum_all_NAME(uint64_t h, NVL const struct NAME *first) {
+        if (!first)
+            return mix(h, 1);
+        h = sum_all_NAME(h, first->left);
+        h = sum_NAME(h, first, 1);
+        return sum_all_NAME(h, first->right);
+    }
+"""
 
 
-def made(chain, head):
-    name = chain.struct.name
-    return [f"if ({name}_count({head}) >= {ITEMS_MAX})", "    return;", f"NVL struct {name} *made = ALLOC(1, struct {name});"]
+def lines_for(chain, text):
+    lines = lines_of(text, name=chain.struct.name, most=ITEMS_MAX)
+    return [line.removesuffix(" //2") for line in lines if chain.is_double or not line.endswith("//2")]
 
 
-def list_functions(chain):
-    """Pairs of a function's end of a name and its parameters, and its lines."""
-    name = chain.struct.name
-    filled = [f"fill_{name}(made, x);", "made->key = key;"]
-    back = ["if (made->next)", "    made->next->previous = made;"] if chain.is_double else []
-    yield "push", "HKX", [*made(chain, "*head"), *filled, "made->next = *head;", *back, "*head = made;"]
-    yield "append", "HKX", [
-        f"NVL struct {name} *NVL *link = head;", *([f"NVL struct {name} *last = NULL;"] if chain.is_double else []),
-        *made(chain, "*head"), "while (*link) {", *(["    last = *link;"] if chain.is_double else []),
-        "    link = &(*link)->next;", "}", "*link = made;", *(["made->previous = last;"] if chain.is_double else []), *filled]
-    yield "insert", "HKX", [
-        f"NVL struct {name} *NVL *link = head;", *([f"NVL struct {name} *last = NULL;"] if chain.is_double else []),
-        *made(chain, "*head"), *filled, "while (*link && (*link)->key < key) {",
-        *(["    last = *link;"] if chain.is_double else []), "    link = &(*link)->next;", "}", "made->next = *link;",
-        *(["made->previous = last;"] if chain.is_double else []), *back, "*link = made;"]
-    yield "drop", "HK", [
-        f"NVL struct {name} *NVL *link = head;", "while (*link && (*link)->key % 8 != key % 8)", "    link = &(*link)->next;",
-        f"NVL struct {name} *found = *link;", "if (!found)", "    return;", *unlinked(chain)]
-    yield "thin", "HK", [
-        f"NVL struct {name} *NVL *link = head;", "for (uint32_t n = (uint32_t)key; *link; n++) {", "    if (n % 3) {",
-        "        link = &(*link)->next;", "        continue;", "    }", f"    NVL struct {name} *found = *link;",
-        *("    " + line for line in unlinked(chain)), "}"]
-    yield "reverse", "H", [
-        f"NVL struct {name} *done = NULL;", f"for (NVL struct {name} *one = *head, *next; one; one = next) {{", "    next = one->next;",
-        "    one->next = done;", *(["    one->previous = NULL;", "    if (done)", "        done->previous = one;"] if chain.is_double else []),
-        "    done = one;", "}", "*head = done;"]
-    yield "move", "HG", [
-        f"NVL struct {name} *found = *head;", "if (!found)", "    return;", *unlinked(chain, "head"), "found->next = *to;",
-        *(["if (*to)", "    (*to)->previous = found;"] if chain.is_double else []), "*to = found;"]
-
-
-def tree_functions(chain):
-    name = chain.struct.name
-    yield "insert", "HKX", [
-        f"NVL struct {name} *NVL *link = head;", "for (int depth = 0; *link && (*link)->key != key && depth < 20; depth++)",
-        "    link = key < (*link)->key ? &(*link)->left : &(*link)->right;", "if (*link) {", f"    fill_{name}(*link, x);",
-        "    (*link)->key = key;", "    return;", "}", *made(chain, "*head"), f"fill_{name}(made, x);", "made->key = key;",
-        "*link = made;"]
-    yield "drop_first", "H", [
-        f"NVL struct {name} *NVL *link = head;", "if (!*link)", "    return;", "while ((*link)->left)", "    link = &(*link)->left;",
-        f"NVL struct {name} *found = *link;", "*link = found->right;", "found->right = NULL;"]
-    yield "rotate", "H", [
-        f"NVL struct {name} *top = *head;", "if (!top || !top->left)", "    return;", "*head = top->left;",
-        "top->left = (*head)->right;", "(*head)->right = top;"]
-    yield "mirror", "H", [
-        f"NVL struct {name} *top = *head;", "if (!top)", "    return;", f"NVL struct {name} *left = top->left;",
-        "top->left = top->right;", "top->right = left;", f"{name}_mirror(&top->left);", f"{name}_mirror(&top->right);"]
-    yield "add", "HX", [
-        "if (!*head)", "    return;", "(*head)->value += x;", f"{name}_add(&(*head)->left, x * 3);",
-        f"{name}_add(&(*head)->right, x + 1);"]
-
-
-def count(chain):
-    """NAME_count(first): how many there are."""
-    name = chain.struct.name
-    if chain.is_tree:
-        lines = [f"return first ? 1 + {name}_count(first->left) + {name}_count(first->right) : 0;"]
-    else:
-        lines = ["int n = 0;", "for (; first; first = first->next)", "    n++;", "return n;"]
-    return Node(f"static int {name}_count(NVL const struct {name} *first) {{", [Node(line, keep=True) for line in lines], "}", "",
-                keep=True)
-
-
-def total(chain):
-    """sum_all_NAME(h, first): the checksum goes on with all items, in their order, and with the way back."""
-    name = chain.struct.name
-    if chain.is_tree:
-        lines = ["if (!first)", "    return mix(h, 1);", f"h = sum_all_{name}(h, first->left);", f"h = sum_{name}(h, first, 1);",
-                 f"return sum_all_{name}(h, first->right);"]
-    else:
-        back = [f"NVL const struct {name} *last = NULL;"] if chain.is_double else []
-        lines = [*back, "for (; first; first = first->next) {", f"    h = sum_{name}(h, first, 1);",
-                 *(["    h = mix(h, first->previous == last);", "    last = first;"] if chain.is_double else []), "}",
-                 "return mix(h, 2);"]
-    return Node(f"static uint64_t sum_all_{name}(uint64_t h, NVL const struct {name} *first) {{",
-                [Node(line, keep=True) for line in lines], "}", "", keep=True)
+def begin(chain):
+    return lines_for(chain, TREE_BEGIN if chain.is_tree else LIST_BEGIN)
 
 
 def make_functions(draw, chain):
     letters = {"H": HeadParameter("head", chain), "G": HeadParameter("to", chain), "K": NumberParameter("key", I32),
                "X": NumberParameter("x", U64)}
-    chosen = list(tree_functions(chain) if chain.is_tree else list_functions(chain))
-    for end, parameters, lines in chosen:
+    for end, parameters, text in TREE_FUNCTIONS if chain.is_tree else LIST_FUNCTIONS:
         specifiers = draw.choice(["static ", "__attribute__((noinline)) static ", "__attribute__((noinline)) "])
         function = Function(f"{chain.struct.name}_{end}", [letters[letter] for letter in parameters], None, 40, specifiers,
-                            draw.chance(0.2), True)
-        pointer = f"static __typeof__({function.name}) *volatile by_pointer_{function.name} = {function.name};"
-        function.node = Node(function.prototype() + " {", [Node(line, keep=True) for line in lines], "}",
-                             *([pointer] if function.is_called_by_pointer else []), "", keep=True)
+                            draw.chance(0.2), is_of_chain=True)
+        function.node = function.with_body([Node(line, keep=True) for line in lines_for(chain, text)])
         chain.functions.append(function)
 
 
@@ -169,4 +252,5 @@ def first_item(writer):
     q = writer.name("q")
     inner = writer.inner()
     inner.scope.objects.append(through(q, head.chain.struct, head.is_owned))
-    return Node("{", f"    NVL struct {head.chain.struct.name} *{q} = {head.lvalue};", f"    if ({q}) {{", inner.block(2), "    }", "}")
+    return Node("{", f"    NVL struct {head.chain.struct.name} *{q} = {head.lvalue};", f"    if ({q}) {{", inner.block(2), "    }",
+                "}")

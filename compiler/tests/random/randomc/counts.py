@@ -1,4 +1,4 @@
-"""Functions that tell inputs/counts.c of all strong pointers that a program can reach, and of allocations that they may lead to."""
+"""Functions that tell inputs/counts.c of all strong pointers that a program can reach, and of allocations they may lead to."""
 
 from .data import Link, Part, Parts, View
 from .places import ArrayPlace, HeadPlace, ObjectPlace

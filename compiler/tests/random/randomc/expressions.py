@@ -50,7 +50,8 @@ def through_link(draw, scope, wants_real):
     member, text = draw.choice(fields), one.access + link.name
     # What ?: gives is of both types' common one: a number of a few bits or less gets an int.
     cast = F64 if wants_real else promoted(member.scalar)
-    return f"({text} ? ({cast.name}){text}->{member.name} : {'1.5' if wants_real else f'({cast.name}){draw.randrange(50)}'})", cast
+    otherwise = "1.5" if wants_real else draw.randrange(50)
+    return f"({text} ? ({cast.name}){text}->{member.name} : ({cast.name}){otherwise})", cast
 
 
 def integer(draw, scope, depth=2):

@@ -30,6 +30,11 @@ class Function:
         parameters = ", ".join(one.declare() for one in self.parameters) or "void"
         return f"{self.specifiers}{result_text(self.result)}{self.name}({parameters})"
 
+    def with_body(self, nodes):
+        # Nobody knows what such a pointer leads to.
+        pointer = [f"static __typeof__({self.name}) *volatile by_pointer_{self.name} = {self.name};"]
+        return Node(self.prototype() + " {", nodes, "}", *(pointer if self.is_called_by_pointer else []), "", keep=True)
+
     def arguments(self, writer):
         """The text of the arguments, and lines that make those that are not there. None, None if these cannot be made."""
         taken, texts, lines = set(), [], []
@@ -156,10 +161,6 @@ def make_function(draw, name, structs, chains, functions, statements):
     if writer.spent.may_take_labels:
         body.append(table_of_labels(writer))
     body.append(Node(returned(Writer(draw, outermost, []), function.result), keep=True))
-    pointer = []
-    if function.is_called_by_pointer:
-        # Nobody knows what it leads to.
-        pointer = [f"static __typeof__({name}) *volatile by_pointer_{name} = {name};"]
-    function.node = Node(function.prototype() + " {", body, "}", *pointer, "", keep=True)
+    function.node = function.with_body(body)
     function.cost = max(writer.spent.cost, 1)
     return function

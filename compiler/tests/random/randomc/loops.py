@@ -35,7 +35,8 @@ def head(writer, limit):
     unsigned = draw.choice(UNSIGNED)
     increment = draw.choice([f"{name}++", f"++{name}"]) if step == 1 else f"{name} += {step}"
     if shape == "up":
-        lines = [f"for ({draw.choice(SIGNED + UNSIGNED)} {name} = {low}; {name} < ({draw.choice(SIGNED)})({high}); {increment}) {{"], ["}"]
+        test = f"{name} < ({draw.choice(SIGNED)})({high})"
+        lines = [f"for ({draw.choice(SIGNED + UNSIGNED)} {name} = {low}; {test}; {increment}) {{"], ["}"]
     elif shape == "down":
         decrement = f"{name}--" if step == 1 else f"{name} -= {step}"
         lines = [f"for ({down} {name} = ({down})({high}) - 1; {name} >= {low}; {decrement}) {{"], ["}"]
@@ -147,8 +148,8 @@ def along(writer):
     if draw.chance(0.35):
         temporary = writer.name("x")
         return Node(f"for (int {i} = 0, j{i} = {n - 1}; {i} < j{i}; {i}++, j{i}--) {{",
-                    f"    {array.scalar.name} {temporary} = {a}[{i}];", f"    {a}[{i}] = {a}[j{i}];", f"    {a}[j{i}] = {temporary};",
-                    "}")
+                    f"    {array.scalar.name} {temporary} = {a}[{i}];", f"    {a}[{i}] = {a}[j{i}];",
+                    f"    {a}[j{i}] = {temporary};", "}")
     here, there = draw.choice([(f"{a}[{i}]", f"{a}[{i} + {offset}]"), (f"{a}[{i} + {offset}]", f"{a}[{i}]")])
     if array.scalar is BOOL or draw.chance(0.5):
         return Node(draw.choice([up, down]), f"    {here} = {there};")
@@ -161,7 +162,8 @@ def along(writer):
 def between(writer):
     """From one array to another one, also in another place of itself, from NVM and into it."""
     to = draw_array(writer)
-    source = draw_array(writer, False, lambda one: to and not one.scalar.is_real or to and to.scalar.is_real == one.scalar.is_real)
+    # A double need not fit into an integer.
+    source = draw_array(writer, False, lambda one: to and (to.scalar.is_real or not one.scalar.is_real))
     if not to or not source:
         return None
     length = min(to.length, source.length)
@@ -201,7 +203,8 @@ def walk(writer):
     if way == "up":
         return Node("{", f"    {pointer}{p} = {array.text};", f"    {pointer}{end} = {p} + ({count});",
                     f"    for (; {p} {draw.choice(['!=', '<'])} {end}; {p}++) {{",
-                    [Node(assign(inner, Value(f"(*{p})", array.scalar)))] + (inner.block(1) if draw.chance(0.3) else []), "    }", "}")
+                    [Node(assign(inner, Value(f"(*{p})", array.scalar)))] + (inner.block(1) if draw.chance(0.3) else []),
+                    "    }", "}")
     if way == "down":
         return Node("{", f"    {pointer}{p} = {array.text} + ({count});", f"    while ({p} > {array.text}) {{", f"        {p}--;",
                     [Node(assign(inner, Value(f"(*{p})", array.scalar)))], "    }", "}")

@@ -9,8 +9,8 @@ from .scope import field_of
 from .statements import assignment
 from .tree import Node
 
-CHANGES = [link, copy_object, copy_object, clear_object, move_bytes, set_bytes, assignment, atomic_operation, as_bytes, swap, over_array,
-           between, fill]
+CHANGES = [link, copy_object, copy_object, clear_object, move_bytes, set_bytes, assignment, atomic_operation, as_bytes, swap,
+           over_array, between, fill]
 
 
 def numbers_of(draw, scope, one):

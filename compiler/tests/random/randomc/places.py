@@ -48,7 +48,8 @@ class ObjectPlace:
         lines = [f"{text} = ALLOC({self.length or 1}, struct {struct});"] if self.is_pointer else []
         if not self.length:
             return lines + [f"fill_{struct}({'' if self.is_pointer else '&'}{text}, {x} + {draw.randrange(1000)});"]
-        return lines + [f"for (int i = 0; i < {self.length}; i++)", f"    fill_{struct}(&{text}[i], {x} + {draw.randrange(1000)} + (uint64_t)i);"]
+        return lines + [f"for (int i = 0; i < {self.length}; i++)",
+                        f"    fill_{struct}(&{text}[i], {x} + {draw.randrange(1000)} + (uint64_t)i);"]
 
     def bind(self, scope, at, is_owned):
         text = at + self.name
@@ -128,8 +129,8 @@ class HeadPlace:
     def set_up(self, at, draw, x):
         name = self.chain.struct.name
         begin = "insert" if self.chain.is_tree else "push"
-        return [f"for (int i = 0; i < {draw.randrange(7)}; i++)",
-                f"    {name}_{begin}(&{at}{self.name}, (int32_t)mix({x} + (uint64_t)i, {draw.randrange(100)}) & 63, (uint64_t)i);"]
+        count, key = draw.randrange(7), f"(int32_t)mix({x} + (uint64_t)i, {draw.randrange(100)}) & 63"
+        return [f"for (int i = 0; i < {count}; i++)", f"    {name}_{begin}(&{at}{self.name}, {key}, (uint64_t)i);"]
 
     def bind(self, scope, at, is_owned):
         scope.heads.append(Head(at + self.name, self.chain, is_owned))

@@ -87,7 +87,8 @@ def view(writer):
 
 def viewed(writer, one, member):
     place = f"{one.access}{member.name}"
-    array = draw_array(writer, True, lambda found: found.is_nvm and found.scalar is member.scalar and found.length >= member.length)
+    array = draw_array(writer, True, lambda found: found.is_nvm and found.scalar is member.scalar
+                       and found.length >= member.length)
     if not array:
         if not writer.can_pay(10):
             return Node(f"{place} = NULL;")
@@ -230,7 +231,9 @@ def set_bytes(writer):
     array = draw_array(writer)
     if not array:
         return None
-    byte = "0" if array.scalar.is_real or array.scalar is BOOL else draw.choice(["0", "255", "85", f"(int){integer(draw, writer.scope, 0)[0]}"])
+    byte = draw.choice(["0", "255", "85", f"(int){integer(draw, writer.scope, 0)[0]}"])
+    if array.scalar.is_real or array.scalar is BOOL:
+        byte = "0"
     first = draw.randrange(array.length)
     rest = array.length - first
     count = str(rest) if draw.chance(0.3) else f"({bounded(draw, writer.scope, rest + 1)})"
@@ -280,8 +283,8 @@ def atomic_operation(writer):
     if draw.chance(0.3):
         expected = writer.name("x")
         return Node("{", f"    {place.scalar.name} {expected} = {operand};",
-                    f"    __atomic_compare_exchange_n(&{place.text}, &{expected}, {operand}, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);",
-                    "}")
+                    f"    __atomic_compare_exchange_n(&{place.text}, &{expected}, {operand}, 0, "
+                    "__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);", "}")
     name = draw.choice(["fetch_add", "fetch_sub", "fetch_xor", "fetch_or", "exchange_n", "add_fetch"])
     if name == "exchange_n" and draw.chance(0.5):
         return Node(f"__atomic_store_n(&{place.text}, {operand}, __ATOMIC_RELEASE);")

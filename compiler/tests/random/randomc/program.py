@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from . import counts, loops, observed, pointers, statements, transactions  # noqa: F401 (their statements are known from here on)
 from .body import Writer
-from .chains import count, draw_chains, make_functions
-from .chains import total as total_of_chain
+from .chains import begin, draw_chains, make_functions
 from .data import draw_structs
 from .draw import Draw
 from .functions import make_function
@@ -19,7 +18,38 @@ from .places import ArrayPlace, HeadPlace, draw_places
 from .scope import Scope
 from .sums import fill, sum_prototype, total
 from .transactions import segment
-from .tree import Node, number, render
+from .tree import Node, lines_of, number, render
+
+
+MAIN = """
+    static void (*const steps[])(NVL struct world *) = {ALL_STEPS};
+
+    int main(int argc, char **argv) {
+        OPEN(argc > 1 ? argv[1] : "heap");
+        NVL struct world *w = ROOT(struct world);
+        if (!w)
+            STEP
+            {
+                w = ALLOC(1, struct world);
+                set_up(w);
+                SET_ROOT(w);
+            }
+        while (w->step < STEPS) {
+            COLLECT();
+            noise();
+            steps[w->step](w);
+        }
+        noise();
+        for (int i = 0; i < STEPS; i++) {
+            printf("step %d: %016llx\\n", i, (unsigned long long)w->sums[i]);
+            printf("area %d: %016llx\\n", i, (unsigned long long)sum_area(0, AREA));
+        }
+        printf("all: %016llx\\n", (unsigned long long)sum_world(w, FIRST));
+        check_counts(w);
+        CLOSE();
+        return 0;
+    }
+"""
 
 
 @dataclass(frozen=True)
@@ -113,8 +143,9 @@ class Program:
                 calls.append([Node("{", body, "}", keep=True)])
         last = [Node(f"w->sums[{step}] = sum_world(w, a);", keep=True), Node(f"w->step = {step + 1};", keep=True)]
         transaction = Node(f"ATOMIC({self.clause(step)})", "{", calls[1] + last, "}", keep=True)
-        parts.append(Node(f"static void step_{step}(NVL struct world *w) {{", f"    NVL struct area *a = {self.area_of(step)};", "    STEP",
-                          "    {", calls[0] + [transaction], "    }", "}", "", keep=True))
+        parts.append(Node(f"static void step_{step}(NVL struct world *w) {{",
+                          f"    NVL struct area *a = {self.area_of(step)};", "    STEP", "    {",
+                          calls[0] + [transaction], "    }", "}", "", keep=True))
         return Node(parts, keep=True)
 
     def clause(self, step):
@@ -147,7 +178,8 @@ class Program:
         heads = [place for place in self.world if isinstance(place, HeadPlace)]
         one, other = self.draw.choice([arrays, [head for head in heads if head.chain is heads[0].chain]])[:2]
         type_name = one.declare().rsplit("*", 1)[0]
-        return Node("{", f"    {type_name}*s = w->{one.name};", f"    w->{one.name} = w->{other.name};", f"    w->{other.name} = s;", "}")
+        return Node("{", f"    {type_name}*s = w->{one.name};", f"    w->{one.name} = w->{other.name};",
+                    f"    w->{other.name} = s;", "}")
 
     def text(self, without=frozenset()):
         """The program, without the statements of these numbers and without functions that nobody calls then."""
@@ -163,7 +195,8 @@ class Program:
         needed |= {function for chain in self.chains for function in chain.functions}
         bodies = [function.node for function in self.functions if function in needed]
         everything = self.structs + [chain.struct for chain in self.chains]
-        lines = [f"// A random program: seed {self.seed}.", '#include "bindings.h"', "", f"enum {{ STEPS = {self.size.steps} }};", ""]
+        lines = [f"// A random program: seed {self.seed}.", '#include "bindings.h"', "",
+                 f"enum {{ STEPS = {self.size.steps} }};", ""]
         lines += [f"struct {struct.name};" for struct in everything]
         for struct in everything:
             lines += struct.declare()
@@ -173,7 +206,9 @@ class Program:
                   *(f"    {place.declare()}" for place in self.world), "};", ""]
         lines += [sum_prototype(struct) + ";" for struct in everything]
         lines += render([fill(struct) for struct in everything] + [total(struct) for struct in everything])[0]
-        lines += render([node for chain in self.chains for node in (count(chain), total_of_chain(chain))] + bodies)[0]
+        for chain in self.chains:
+            lines += begin(chain)
+        lines += render(bodies)[0]
         lines += self.totals() + ends + self.noise() + self.counts() + self.main()
         return "\n".join(lines) + "\n"
 
@@ -203,13 +238,4 @@ class Program:
     def main(self):
         steps = ", ".join(f"step_{step}" for step in range(self.size.steps))
         area = "&w->kept[i]" if self.has_embedded_areas else "w->kept[i]"
-        return [f"static void (*const steps[])(NVL struct world *) = {{{steps}}};", "", "int main(int argc, char **argv) {",
-                '    OPEN(argc > 1 ? argv[1] : "heap");', "    NVL struct world *w = ROOT(struct world);", "    if (!w)",
-                "        STEP", "        {", "            w = ALLOC(1, struct world);", "            set_up(w);", "            SET_ROOT(w);",
-                "        }", "    while (w->step < STEPS) {",
-                "        COLLECT();", "        noise();", "        steps[w->step](w);", "    }", "    noise();",
-                "    for (int i = 0; i < STEPS; i++) {",
-                '        printf("step %d: %016llx\\n", i, (unsigned long long)w->sums[i]);',
-                f'        printf("area %d: %016llx\\n", i, (unsigned long long)sum_area(0, {area}));', "    }",
-                f'    printf("all: %016llx\\n", (unsigned long long)sum_world(w, {self.area_of(0)}));', "    check_counts(w);", "    CLOSE();", "    return 0;",
-                "}"]
+        return lines_of(MAIN, all_steps=steps, area=area, first=self.area_of(0))

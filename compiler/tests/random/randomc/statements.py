@@ -22,8 +22,9 @@ def assign(writer, target):
 def assignment_to(writer, target):
     draw, scope, scalar = writer.draw, writer.scope, target.scalar
     how = draw.weighted([(6, "="), (3, "op="), (1, "++")])
-    if how == "++" and not scalar.is_real and scalar is not BOOL and (scalar.bits < 32 or not scalar.is_signed) and not target.is_bits:
-        # Less than an int wraps when it is stored.
+    wraps = not scalar.is_real and scalar is not BOOL and (scalar.bits < 32 or not scalar.is_signed) and not target.is_bits
+    if how == "++" and wraps:
+        # Less than an int does so when it is stored.
         return draw.choice([f"{target.text}++;", f"--{target.text};"])
     if how == "op=" and not scalar.is_real and scalar is not BOOL:
         if not scalar.is_signed and scalar.bits >= 32 and not target.is_bits:

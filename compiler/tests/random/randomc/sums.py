@@ -27,8 +27,8 @@ def fill(struct):
         elif isinstance(member, Parts):
             lines += [f"for (int i = 0; i < {member.length}; i++)",
                       f"    fill_{member.struct.name}(&{text}[i], x + 6 + (uint64_t)i);"]
-    return Node(f"static void fill_{struct.name}(NVL struct {struct.name} *p, uint64_t x) {{", [Node(line, keep=True) for line in lines],
-                "}", "", keep=True)
+    return Node(f"static void fill_{struct.name}(NVL struct {struct.name} *p, uint64_t x) {{",
+                [Node(line, keep=True) for line in lines], "}", "", keep=True)
 
 
 def summed(scalar, text):

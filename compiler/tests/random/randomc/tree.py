@@ -5,6 +5,16 @@ is used inside of it only. What has to stay says so (`keep`).
 """
 
 
+import textwrap
+
+
+def lines_of(text, **names):
+    """The lines of a text in which names in capitals stand for others."""
+    for name, other in names.items():
+        text = text.replace(name.upper(), str(other))
+    return textwrap.dedent(text).strip("\n").split("\n")
+
+
 class Node:
     """Lines of text, and between them lists of statements."""
 

@@ -50,7 +50,8 @@ class Variant:
         return self.transactions != "none" and self.is_durable
 
 
-ALL = [Variant(level, transactions, is_relaxed) for level in LEVELS for transactions in TRANSACTIONS for is_relaxed in (False, True)]
+ALL = [Variant(level, transactions, is_relaxed)
+       for level in LEVELS for transactions in TRANSACTIONS for is_relaxed in (False, True)]
 ALL += [Variant("O3", "parts", False, extra) for extra in EXTRAS]
 
 
