@@ -1,6 +1,7 @@
 // longjmp out of a transaction takes back what it has written, and setjmp comes back to a program that is outside of it.
 // RUN: %levels %s
 #include <setjmp.h>
+#include <ucontext.h>
 #include "inputs/test.h"
 
 static jmp_buf buffer;
@@ -39,6 +40,41 @@ static void doomed(nvl_heap_t *heap) {
     }
 }
 
+// The other functions that come back to a place.
+static void *place[5];
+static ucontext_t context;
+static volatile int times;
+static void leave_builtin(void) { __builtin_longjmp(place, 1); }
+static void leave_context(void) { setcontext(&context); }
+__attribute__((noinline)) static void left(nvl_heap_t *heap, nvl long *p, void (*leave)(void)) {
+#pragma nvl atomic heap(heap)
+    {
+        p[3] = 50;
+        leave();
+        p[3] = 60;
+    }
+}
+static void other_ways(nvl_heap_t *heap) {
+    nvl long *p = nvl_get_root(heap, long);
+    if (__builtin_setjmp(place) == 0) {
+        left(heap, p, leave_builtin);
+        CHECK(0);
+    }
+    CHECK(p[3] == 0);
+    getcontext(&context);
+    if (times++ == 0) {
+        left(heap, p, leave_context);
+        CHECK(0);
+    }
+    CHECK(p[3] == 0);
+    p[3] = 5;
+}
+static void other_check(void) {
+    nvl_heap_t *heap = nvl_open("heap");
+    CHECK(nvl_get_root(heap, long)[3] == 5);
+    nvl_close(heap);
+}
+
 static void set_up(void) {
     nvl_heap_t *heap = nvl_create("heap");
     nvl long *p = nvl_alloc_nv(heap, 4, long);
@@ -60,5 +96,7 @@ int main(void) {
     int status = in_process(doomed);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     done(check);
+    killed(other_ways);
+    done(other_check);
     return 0;
 }
