@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 namespace nvl {
@@ -107,12 +108,19 @@ bool has_argument_in_memory(const Function &function) {
     return any_of(function.args(), [](const Argument &one) { return one.hasByValAttr(); });
 }
 
+// Code that may stand once only: assembly may define a symbol.
+bool stands_once(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallBase>(&instruction);
+    return call && (call->isInlineAsm() || call->cannotDuplicate());
+}
+
 // A copy would jump into the original by addresses of labels in tables, and is of no use without
 // optimization. What comes behind the named arguments can be handed on by musttail only (see
 // dispatch).
 bool can_be_copied(const Function &function) {
     return !function.hasOptNone() && !function.hasFnAttribute(Attribute::Naked) &&
            !(function.isVarArg() && has_argument_in_memory(function)) &&
+           none_of(instructions(function), stands_once) &&
            none_of(function, [](const BasicBlock &block) { return block.hasAddressTaken(); });
 }
 

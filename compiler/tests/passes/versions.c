@@ -79,6 +79,15 @@ void variable_large(nvl int *p, struct large l, ...) {
     for (int i = 0; i < l.a[0]; i++)
         p[p[i] & 7] = 7;
 }
+// Assembly may define a symbol.
+// CHECK-LABEL: define {{.*}}@assembly(
+// CHECK: call {{.*}}@__nvl_tx_depth
+// CHECK-NOT: @assembly.nvl
+void assembly(nvl int *p, int n) {
+    __asm__ volatile("durum_label:");
+    for (int i = 0; i < n; i++)
+        p[p[i] & 7] = 8;
+}
 // A table of labels belongs to one function, which asks.
 // CHECK-LABEL: define {{.*}}@labels(
 // CHECK-DAG: call {{.*}}@__nvl_tx_depth
