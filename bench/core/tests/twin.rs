@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::random::{Random, mix};
@@ -39,11 +39,14 @@ const SHARED: [&str; 12] = [
     "hash_1m",
 ];
 
-/// Rows of several threads count what all threads of the process do.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Rows of several threads count what all threads of the process do, so that nothing else may run meanwhile.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn run_rows(name: &str, rows: &[&str], sides: &[Box<dyn Side>]) -> Result<Vec<Measured>> {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let plan = Plan {
         suite: suite(name).unwrap(),
@@ -97,6 +100,7 @@ fn threads_that_share_a_structure_get_the_right_answers() {
 /// With few entries, so that a structure runs empty, and with more, so that every way to change it is taken.
 #[test]
 fn structures_that_are_shared_hold_what_a_model_does() {
+    let _alone = alone();
     let content = |shape, value| match shape {
         SharedShape::Map { .. } => Value::of(value).digest(),
         _ => value,
