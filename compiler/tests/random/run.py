@@ -33,7 +33,7 @@ def parse():
     parser.add_argument("--durumcc", default="durumcc", metavar="PATH", help="an installed one, with libdurum beside it")
     parser.add_argument("--clang", default="clang-19", metavar="PATH", help="the plain compiler")
     parser.add_argument("--variants", default="some", metavar="LIST", help="some: four for each seed, all, or names with commas")
-    parser.add_argument("--kills", type=int, default=4, metavar="N", help="how often a run is killed (4)")
+    parser.add_argument("--kills", type=int, default=8, metavar="N", help="how often a run is killed (8)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="seeds at a time (as many as processors)")
     parser.add_argument("--sanitize", action="store_true", help="also run the plain program with sanitizers")
     parser.add_argument("--reduce", action="store_true", help="print what a failing program needs to fail")

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from .body import DEPTH_MAX, Writer, kind
 from .data import F64, I8, I32, U32, U64, Scalar, Struct
 from .expressions import of_type
-from .parameters import ObjectParameter, RestrictParameter, StructParameter, draw_parameters
+from .loops import OVER_ARRAYS
+from .parameters import ObjectParameter, RestrictParameter, StructParameter, draw_kernel, draw_parameters
 from .pointers import target
 from .scope import Scope, Value, named, through
 from .statements import table_of_labels
@@ -140,7 +141,8 @@ SPECIFIERS = [(4, "static "), (4, "__attribute__((noinline)) static "), (2, "__a
 
 
 def make_function(draw, name, structs, chains, functions, statements):
-    parameters = draw_parameters(draw, structs, chains)
+    is_kernel = draw.chance(0.25)
+    parameters = draw_kernel(draw) if is_kernel else draw_parameters(draw, structs, chains)
     function = Function(name, parameters, draw_result(draw, structs, parameters), specifiers=draw.weighted(SPECIFIERS),
                         is_called_by_pointer=draw.chance(0.4))
     scope = Scope()
@@ -157,7 +159,10 @@ def make_function(draw, name, structs, chains, functions, statements):
             return returned(inner, function.result)
 
         writer.leave = leave
-    body = [writer.statement() for _ in range(draw.randrange(2, statements + 1))]
+    body = []
+    for _ in range(draw.randrange(2, statements + 1)):
+        loop = draw.choice(OVER_ARRAYS)(writer) if is_kernel and draw.chance(0.7) else None
+        body.append(loop or writer.statement())
     if writer.spent.may_take_labels:
         body.append(table_of_labels(writer))
     body.append(Node(returned(Writer(draw, outermost, []), function.result), keep=True))

@@ -18,7 +18,11 @@ def head(writer, limit):
     kind_of_bound = draw.weighted([(4, "whole"), (2, "number"), (4, "variable")])
     before = []
     most = limit
-    if kind_of_bound == "whole":
+    counts = [count for count in writer.scope.counts if count.limit <= limit]
+    if counts and draw.chance(0.6):
+        count = draw.choice(counts)
+        high, most = count.text, count.limit
+    elif kind_of_bound == "whole":
         high = str(limit)
     elif kind_of_bound == "number":
         most = draw.randrange(limit + 1)
@@ -266,3 +270,6 @@ def members(writer):
         return inner.block(2)
 
     return loop(writer, row.length, body)
+
+
+OVER_ARRAYS = [over_array, over_array, along, between, fill, walk, wrapped, gather]

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from .data import F64, I32, INTEGERS, LENGTHS, Scalar, Struct
+from .expressions import bounded
 from .loops import draw_array
 from .pointers import target
-from .scope import Array, Head, Value, named, through
+from .scope import Array, Count, Head, Value, named, through
 from .statements import number_of
 
 
@@ -103,6 +104,23 @@ class NumberParameter:
 
 
 @dataclass(frozen=True)
+class CountParameter:
+    """How much of an array is meant."""
+
+    name: str
+    limit: int
+
+    def declare(self):
+        return f"uint32_t {self.name}"
+
+    def bind(self, scope):
+        scope.counts.append(Count(self.name, self.limit))
+
+    def argument(self, writer):
+        return bounded(writer.draw, writer.scope, self.limit + 1)
+
+
+@dataclass(frozen=True)
 class StructParameter:
     """A struct that is passed by value."""
 
@@ -149,13 +167,20 @@ class HeadParameter:
         return None
 
 
+def draw_kernel(draw):
+    """The parameters of a function that computes something over arrays."""
+    scalars = [draw.choice(INTEGERS + [F64])]
+    scalars += draw.choices([scalars[0], F64, I32], k=draw.randrange(1, 3))
+    length = draw.choice([3, 4, 8, 16])
+    if draw.chance(0.5):
+        arrays = [RestrictParameter(letter, scalar, length) for letter, scalar in zip("uvw", scalars)]
+    else:
+        arrays = [ArrayParameter(letter, scalar, length, draw.chance(0.9), letter == "u" or draw.chance(0.6))
+                  for letter, scalar in zip("uvw", scalars)]
+    return [*arrays, CountParameter("n", length), NumberParameter("x", draw.choice(INTEGERS))]
+
+
 def draw_parameters(draw, structs, chains):
-    if draw.chance(0.15):
-        # A kernel.
-        scalar = draw.choice(INTEGERS + [F64])
-        length = draw.choice([3, 4, 8])
-        return [RestrictParameter("u", scalar, length), RestrictParameter("v", draw.choice([scalar, F64, I32]), length),
-                NumberParameter("x", draw.choice(INTEGERS))]
     parameters = []
     for letter in "pqr"[:draw.randrange(1, 4)]:
         what = draw.weighted([(8, "object"), (4, "array"), (2, "head" if chains else "array"), (3, "value")])

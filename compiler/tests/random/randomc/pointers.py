@@ -98,6 +98,17 @@ def viewed(writer, one, member):
     return Node(f"{place} = {array.text if first == 0 else f'&{array.text}[{first}]'};")
 
 
+@kind(3)
+def pointer_to_array(writer):
+    """An array behind a variable, as the parameters of functions are."""
+    array = draw_array(writer, True, lambda one: one.is_nvm)
+    if not array:
+        return None
+    name, first = writer.name("v"), writer.draw.choice([0, 0, writer.draw.randrange(array.length)])
+    writer.scope.arrays.append(Array(name, array.scalar, array.length - first))
+    return Node(f"NVL {array.scalar.name} *{name} = {array.text}{f' + {first}' if first else ''};", keep=True)
+
+
 @kind(2)
 def through_view(writer):
     draw = writer.draw

@@ -122,10 +122,12 @@ class Program:
         return scope
 
     def make_step(self, step):
-        parts, calls = [], []
+        parts, calls, names = [], [], 0
         for name, owns_all in (("prepare", False), ("change", True)):
             is_function = self.draw.chance(0.6)
             writer = Writer(self.draw, self.make_scope(step, owns_all), self.functions)
+            # Both may be in one function.
+            writer.spent.names = names
             writer.is_step = True
             writer.may_clobber = not owns_all
             if is_function:
@@ -134,6 +136,7 @@ class Program:
             body += [writer.statement() for _ in range(self.size.statements)]
             if owns_all:
                 body += [node for node in [self.exchange()] if node]
+            names = writer.spent.names
             if is_function:
                 inline = self.draw.choice(["", "__attribute__((noinline)) "])
                 parts.append(Node(f"{inline}static void {name}_{step}(NVL struct world *w, NVL struct area *a) {{", body, "}", "",

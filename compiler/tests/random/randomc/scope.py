@@ -30,6 +30,14 @@ class Index:
 
 
 @dataclass(frozen=True)
+class Count:
+    """A number from 0 to `limit`, in a variable that nobody changes."""
+
+    text: str
+    limit: int
+
+
+@dataclass(frozen=True)
 class Array:
     """`length` numbers. An array that overlaps with no other one of the scope has a `name`."""
 
@@ -93,6 +101,8 @@ class Scope:
     def __init__(self):
         self.values = []
         self.indices = []
+        # Variables that are as large as their limit at most.
+        self.counts = []
         self.arrays = []
         self.tables = []
         self.objects = []
