@@ -35,7 +35,7 @@ shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(front_end, 
 front_end = os.path.join(front_end, "bin", "durumcc")
 # A few random programs beside the other tests, or as many as `--param seeds=N` says, on all processors.
 seeds = lit_config.params.get("seeds")
-random_programs = f"--start 101 --seeds {seeds} --kills 8 --sanitize" if seeds else "--start 1 --seeds 6 --jobs 1"
+random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 6 --jobs 1"
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
     ("%verify", durumcc + " -fsyntax-only -ferror-limit=0 -Xclang -verify %s"),

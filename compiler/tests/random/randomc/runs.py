@@ -46,7 +46,7 @@ class Tools:
 
 
 def compile_program(compiler, options, source, to):
-    command = [compiler, *COMMON, *options, f"-I{INPUTS}", str(source), "-o", str(to)]
+    command = [str(word) for word in [compiler, *COMMON, *options, f"-I{INPUTS}", source, "-o", to]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10 * SECONDS_MAX)
     if done.returncode:
         raise Failure("compiler", f"{' '.join(command)}\n{done.stderr[:4000]}")
