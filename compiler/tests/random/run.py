@@ -3,8 +3,8 @@
 
 For each seed the program is made and compiled plainly and by durumcc in several ways, each called a variant, such as
 O2-parts-relaxed: a level of optimization; `none`, `parts` or `whole` for the transactions (inputs/bindings.h); -fnvl-relaxed; and
-one of g, native, unchecked, lto for further options. All have to print the same, also those that are killed and started again. A
-failure is told with a command that repeats it; add --reduce to that one for a smaller program.
+one of g, native, lto, unchecked, uncounted, unclaused for further options. All have to print the same, also those that are killed
+and started again. A failure is told with a command that repeats it; add --reduce to that one for a smaller program.
 """
 
 import argparse

@@ -89,12 +89,15 @@ static int counts(const char *name) {
 #define P void *
 #define PLACE const char *file, unsigned line
 PLACED(alloc, P, (P a, size_t n, size_t s, P d), (P a, size_t n, size_t s, P d, PLACE), a, n, s, d)
+PLACED(alloc_pinned, P, (P a, size_t n, size_t s, P d), (P a, size_t n, size_t s, P d, PLACE), a, n,
+       s, d)
 PLACED(set_root, long, (P a, P b, P c), (P a, P b, P c, PLACE), a, b, c)
 PLACED(store_ptr, long, (P a, P b), (P a, P b, PLACE), a, b)
 PLACED(store_weak, long, (P a, P b), (P a, P b, PLACE), a, b)
 PLACED(load_weak, P, (P a), (P a, PLACE), a)
 PLACED(copy, long, (P a, P b, size_t n), (P a, P b, size_t n, PLACE), a, b, n)
 PLACED(fill, long, (P a, int b, size_t n), (P a, int b, size_t n, PLACE), a, b, n)
+PLACED(write_back, long, (P a, size_t n), (P a, size_t n, PLACE), a, n)
 PLACED(persist, long, (P a, size_t n), (P a, size_t n, PLACE), a, n)
 PLACED(log, long, (P a, size_t n), (P a, size_t n, PLACE), a, n)
 PLACED(tx_begin, long, (P a, int b, int c, P d), (P a, int b, int c, P d, PLACE), a, b, c, d)

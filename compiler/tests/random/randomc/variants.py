@@ -7,7 +7,8 @@ from .draw import Draw
 LEVELS = ["O0", "O1", "O2", "O3"]
 # TRANSACTIONS of bindings.h.
 TRANSACTIONS = ["none", "parts", "whole"]
-EXTRAS = {"g": ["-g"], "native": ["-march=native"], "unchecked": ["-fnvl-no-checks"], "lto": ["-flto"]}
+EXTRAS = {"g": ["-g"], "native": ["-march=native"], "lto": ["-flto"], "unchecked": ["-fnvl-no-checks"],
+          "uncounted": ["-fnvl-no-counts", "-DUNCOUNTED"], "unclaused": ["-fnvl-no-clauses"]}
 # What any program of this directory needs: figures of both are the same, and overflow of no kind is there to be warned of.
 COMMON = ["-std=gnu11", "-w", "-ffp-contract=off"]
 ENGINES = [(3, "shadow"), (1, "hybrid"), (1, "twin")]
@@ -60,7 +61,7 @@ def some(seed):
     draw = Draw(f"variants of {seed}")
     kinds = [("parts", False), ("whole", draw.chance(0.5)), ("none", draw.chance(0.5)), ("parts", draw.chance(0.5))]
     draw.shuffle(kinds)
-    return [Variant(level, *one, draw.choice(list(EXTRAS)) if draw.chance(0.2) else "") for level, one in zip(LEVELS, kinds)]
+    return [Variant(level, *one, draw.choice(list(EXTRAS)) if draw.chance(0.3) else "") for level, one in zip(LEVELS, kinds)]
 
 
 def engine(seed):
