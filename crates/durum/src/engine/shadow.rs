@@ -29,6 +29,7 @@ mod queue;
 mod relief;
 mod section;
 mod segments;
+mod waiting;
 mod weight;
 mod writer;
 
@@ -61,6 +62,7 @@ pub(crate) const SITES: &[Site] = &[
     writer::RECORD_WRITE,
     writer::COMMIT_FENCE,
     home::HOME_WRITE,
+    waiting::PAGE_WRITE,
     home::DRAIN_FENCE,
     direct::HOME_WRITE,
     journal::WATERMARK_WRITE,
@@ -379,8 +381,13 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
             u64::from_ne_bytes(*word),
         );
     }
-    for (index, piece) in bytes.chunks(COPY_PIECE).enumerate() {
-        push_copy(record, (target + index * COPY_PIECE) as u64, piece);
+    let (mut target, mut rest) = (target, bytes);
+    while !rest.is_empty() {
+        // Pieces end with pages, which go home as a whole then.
+        let len = rest.len().min(COPY_PIECE - target % COPY_PIECE);
+        let (piece, behind) = rest.split_at(len);
+        push_copy(record, target as u64, piece);
+        (target, rest) = (target + len, behind);
     }
 }
 

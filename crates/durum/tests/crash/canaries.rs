@@ -12,7 +12,7 @@ use durum_persist::simulate::{Failure, Report};
 
 use crate::harness::{Medium, Workload};
 use crate::support::engine;
-use crate::{allocator, chaining, life_cycle, raw_log, recovery, redo, undo, wrap};
+use crate::{allocator, chaining, life_cycle, raw_log, recovery, redo, undo, waiting, wrap};
 
 /// Runs that together reach every site, short ones first.
 const RUNS: &[&Workload] = &[
@@ -40,6 +40,7 @@ const RUNS: &[&Workload] = &[
     &chaining::UNDO_ABORT,
     &chaining::REDO,
     &chaining::FULL,
+    &waiting::WAITING,
     &wrap::WRAP,
     &wrap::LARGER,
 ];
@@ -58,7 +59,7 @@ fn is_of_another_engine(run: &Workload) -> bool {
 
 /// Runs of many megabytes have their own number of crash points.
 fn is_long(run: &Workload) -> bool {
-    [wrap::WRAP.name, wrap::LARGER.name].contains(&run.name)
+    [waiting::WAITING.name, wrap::WRAP.name, wrap::LARGER.name].contains(&run.name)
 }
 
 /// Whether the engine that the tests run on has this site.
@@ -95,6 +96,7 @@ const HINTS: &[(&str, &Workload)] = &[
     ("raw log", &raw_log::PROTOCOLS),
     ("persist", &undo::PERSIST),
     ("shadow.checkpoint: write back home", &wrap::WRAP),
+    ("shadow.checkpoint: write pages", &waiting::WAITING),
     ("shadow.checkpoint", &allocator::SHRINKING),
     ("shadow.commit", &undo::SHAPES),
     ("twin.commit: fence after main", &redo::MANY_RANGES),

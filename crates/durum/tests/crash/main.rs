@@ -40,4 +40,5 @@ mod sections;
 mod sectors;
 mod undo;
 mod updates;
+mod waiting;
 mod wrap;

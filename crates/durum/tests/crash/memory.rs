@@ -10,7 +10,7 @@ use crate::buffered::is_noticed;
 use crate::harness::{BYTES, Campaign, Helper, Medium, PLAIN, Workload, World, in_turns};
 use crate::support::engine;
 use crate::undo::two_lanes;
-use crate::{buffered, fresh, sections, undo, wrap};
+use crate::{buffered, fresh, sections, undo, waiting, wrap};
 
 /// Of each run; the same runs without giving back have theirs.
 const POINTS_MAX: usize = 20;
@@ -47,6 +47,7 @@ const RUNS: &[&Workload] = &[
 
 /// Runs of many megabytes.
 const LONG_RUNS: &[&Workload] = &[
+    &waiting::WAITING,
     &wrap::WRAP,
     &fresh::SAME_PLACE,
     &fresh::CHANGED_SINCE,

@@ -7,16 +7,17 @@
 //! the next batch fills. When a fence has covered the last of them, every record of the batch is home.
 
 use durum_format::record::HEADER_WORDS;
+use durum_persist::line;
 
-use super::home::Home;
+use super::home::{DRAIN_FENCE, Home};
 use super::journal::Journal;
 use crate::error::Result;
 use crate::fault::Guard;
 
 /// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it then takes once for several.
 const STEP_BYTES: usize = 1 << 10;
-/// A batch ends also when its blocks take so many times the memory of the records that end one.
-const HELD_FACTOR: usize = 8;
+/// Pages that wait in a batch are written while so many bytes are logged, or before.
+const PAGES_PACE: usize = 1 << 20;
 
 /// What the checkpointer keeps between its steps.
 #[derive(Debug)]
@@ -72,6 +73,8 @@ impl Checkpoint {
         {
             // ORDER: durable with the caller's fence, before their records count as home.
             home.write_back(2 + home.writing() * 3 * bytes / self.batch_max);
+            let _guard = Guard::new();
+            home.write_pages(1 + home.leaving() * 3 * bytes / PAGES_PACE);
         }
     }
 
@@ -116,7 +119,7 @@ impl Checkpoint {
         loop {
             self.apply(journal, usize::MAX);
             // Also what this has turned.
-            self.home.write(usize::MAX)?;
+            self.home.write()?;
             if self.batch_bytes == 0 && self.home.is_batch_empty() {
                 break;
             }
@@ -130,12 +133,15 @@ impl Checkpoint {
     /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media, is what was committed.
     pub(super) fn apply_all(&mut self, journal: &Journal) {
         if !self.stopped {
+            let streamed = self.home.streamed();
             let batch_max = std::mem::replace(&mut self.batch_max, usize::MAX);
-            // ORDER: durable with the fence of whoever writes the batch back. This thread need not make one before another's commit finds these records home.
-            self.home.set_streaming(false);
             self.apply(journal, usize::MAX);
             self.batch_max = batch_max;
-            self.home.set_streaming(true);
+            self.home.write_waiting();
+            if self.home.streamed() != streamed {
+                // ORDER: durable before another thread's commit finds these records home. No batch names these places, and its fence would not cover them.
+                line::fence(DRAIN_FENCE);
+            }
         }
     }
 
@@ -152,7 +158,7 @@ impl Checkpoint {
         if self.writing_to.is_none() {
             self.turn();
         }
-        let result = self.home.write(usize::MAX).and_then(|()| {
+        let result = self.home.write().and_then(|()| {
             // ORDER: home places are durable before their records count as home.
             self.home.fence()
         });
@@ -203,8 +209,7 @@ impl Checkpoint {
     fn apply_by(&mut self, journal: &Journal, mut bytes: usize, apply: impl Fn(&mut Home, &[u64])) {
         let _guard = Guard::new();
         while bytes > 0 {
-            let held = self.home.batch_bytes() / HELD_FACTOR;
-            if self.batch_bytes.max(held) >= self.batch_max {
+            if self.home.fill(self.batch_bytes) >= self.batch_max {
                 if self.writing_to.is_some() {
                     return;
                 }

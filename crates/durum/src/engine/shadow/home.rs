@@ -7,6 +7,7 @@ use durum_persist::{Site, line, record};
 
 use super::blocks::Files;
 use super::lines::LineSet;
+use super::waiting::Waiting;
 use crate::error::Result;
 use crate::fault::guarded;
 use crate::pages::PAGE;
@@ -18,6 +19,8 @@ pub(super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lin
 const RECORDS_ONLY: Site = Site("shadow.checkpoint: take what goes home from records only");
 pub(super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home lines");
 
+/// A batch ends also when its blocks take so many times the memory of the records that end one.
+const HELD_FACTOR: usize = 8;
 /// From this many bytes on a copy goes home by non-temporal stores.
 pub(super) const STREAM_MIN: usize = 512;
 /// The words of a page.
@@ -55,17 +58,20 @@ impl Home {
 
     pub(super) fn is_batch_empty(&self) -> bool {
         match self {
-            Self::Mapped(home) => home.batch.is_empty(),
+            Self::Mapped(home) => home.batch.is_empty() && home.waiting.is_batch_empty(),
             Self::Files(home) => home.is_batch_empty(),
         }
     }
 
-    /// Bytes that the batch takes in memory.
+    /// How far the batch has come, of whose records there are so many bytes: it ends where that is the number of bytes that end one.
     #[inline]
-    pub(super) fn batch_bytes(&self) -> usize {
+    pub(super) fn fill(&self, logged: usize) -> usize {
         match self {
-            Self::Mapped(_) => 0,
-            Self::Files(home) => home.batch_bytes(),
+            Self::Mapped(home) => {
+                let waiting = home.waiting.logged();
+                logged.saturating_sub(waiting) + (waiting >> home.waiting_shift)
+            }
+            Self::Files(home) => logged.max(home.batch_bytes() / HELD_FACTOR),
         }
     }
 
@@ -76,6 +82,7 @@ impl Home {
                 home.writing.clear();
                 home.next = 0;
                 home.batch.drain_into(&mut home.writing);
+                home.waiting.turn();
             }
             Self::Files(home) => home.turn(),
         }
@@ -90,13 +97,14 @@ impl Home {
         }
     }
 
-    /// Writes `lines` more lines of that batch; on files all of them.
+    /// Writes what is left of that batch.
     #[inline]
-    pub(super) fn write(&mut self, lines: usize) -> Result<()> {
+    pub(super) fn write(&mut self) -> Result<()> {
         match self {
             Self::Mapped(home) => {
                 // ORDER: durable with the caller's fence, before their records count as home.
-                home.write_back(lines);
+                home.write_back(usize::MAX);
+                home.write_pages(usize::MAX);
                 Ok(())
             }
             Self::Files(home) => home.write(),
@@ -116,11 +124,19 @@ impl Home {
         }
     }
 
-    /// Whether copies may go past the cache: only where the thread that applies them makes a fence before it lets go of the checkpoint. No batch names their
-    /// lines, and another thread's fence does not cover them.
-    pub(super) fn set_streaming(&mut self, allowed: bool) {
+    /// What went home by non-temporal stores so far, which no batch names.
+    pub(super) fn streamed(&self) -> usize {
+        match self {
+            Self::Mapped(home) => home.streamed,
+            Self::Files(_) => 0,
+        }
+    }
+
+    /// Writes what waits, so that home holds everything that was applied.
+    pub(super) fn write_waiting(&mut self) {
         if let Self::Mapped(home) = self {
-            home.is_streaming = allowed;
+            // ORDER: durable with the caller's fence.
+            home.streamed += home.waiting.write_all(home.offset);
         }
     }
 
@@ -201,18 +217,25 @@ pub(super) struct Mapped {
     /// The lines of the batch before; those before `next` are written back.
     writing: Vec<usize>,
     next: usize,
-    /// Large copies go past the cache ([`Home::set_streaming`]).
-    is_streaming: bool,
+    /// What goes home as whole pages.
+    waiting: Waiting,
+    /// Bytes that wait fill a batch as others do, shifted to the right by this.
+    waiting_shift: u32,
+    /// Copies that went home by non-temporal stores.
+    streamed: usize,
 }
 
 impl Mapped {
-    pub(super) fn new(offset: usize) -> Self {
+    /// Bytes that wait fill a batch as others do, shifted to the right by `waiting_shift`.
+    pub(super) fn new(offset: usize, waiting_shift: u32) -> Self {
         Self {
             offset,
             batch: LineSet::default(),
             writing: Vec::new(),
             next: 0,
-            is_streaming: true,
+            waiting: Waiting::default(),
+            waiting_shift,
+            streamed: 0,
         }
     }
 
@@ -222,9 +245,21 @@ impl Mapped {
         self.writing.len()
     }
 
+    /// And its pages.
+    #[inline]
+    pub(super) fn leaving(&self) -> usize {
+        self.waiting.leaving()
+    }
+
     #[inline]
     pub(super) fn is_written(&self) -> bool {
-        self.next == self.writing.len()
+        self.next == self.writing.len() && self.waiting.is_written()
+    }
+
+    /// Writes `pages` more pages of the batch that is being written.
+    pub(super) fn write_pages(&mut self, pages: usize) {
+        // ORDER: durable with the next fence of this thread, before these records count as home.
+        self.streamed += self.waiting.write(pages, self.offset);
     }
 
     /// Writes back `lines` more lines of the batch that is being written.
@@ -296,11 +331,13 @@ impl Mapped {
             if cfg!(target_endian = "little")
                 && let Some((address, mask, words)) = entries.next_store()
             {
+                self.before_change(address as usize);
                 store((address as usize + self.offset) as *mut u64, mask, words);
                 self.batch.insert(address as usize / line::LINE);
                 continue;
             }
             if let Some((operation, address, bits)) = entries.next_bits() {
+                self.before_change(address as usize);
                 let home = (address as usize + self.offset) as *mut u64;
                 // SAFETY: as in `apply`.
                 unsafe { line::store_u64(home, operation.apply(home.read(), bits)) };
@@ -308,6 +345,7 @@ impl Mapped {
                 continue;
             }
             if let Some((target, bytes)) = entries.next_part() {
+                self.before_change(target as usize);
                 store_part((target as usize + self.offset) as *mut u8, bytes);
                 self.batch.insert(target as usize / line::LINE);
                 continue;
@@ -330,30 +368,63 @@ impl Mapped {
                 mask,
                 words,
             } => {
+                self.before_change(address as usize);
                 let home = (address as usize + self.offset) as *mut u64;
                 // SAFETY: as for the words in `apply`.
                 unsafe { change_words(home, operation, mask, words) };
                 self.batch.insert(address as usize / line::LINE);
             }
-            Change::Copy { target, data } => {
-                let target = target as usize;
-                let home = (target + self.offset) as *mut u8;
-                if data.len() >= STREAM_MIN && self.is_streaming {
-                    note_range(target..target + data.len());
-                    // ORDER: durable with the next fence of this thread, before these records count as home.
-                    // SAFETY: as above; the record does not overlap data.
-                    return unsafe {
-                        line::copy_streaming(home, data.as_ptr(), data.len(), HOME_WRITE)
-                    };
-                }
-                // SAFETY: as above.
-                unsafe { line::copy(home, data.as_ptr(), data.len()) };
-                for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
-                    self.batch.insert(number);
-                }
-            }
+            Change::Copy { target, data } => self.copy(target as usize, data),
             // Home since before the fence of the record.
             Change::Fresh { .. } => {}
+        }
+    }
+
+    /// A line is about to be changed, which may lie in a page that waits.
+    #[inline(always)]
+    fn before_change(&mut self, address: usize) {
+        if !self.waiting.is_empty() {
+            self.streamed += self
+                .waiting
+                .before_change(address & !(PAGE - 1), self.offset);
+        }
+    }
+
+    /// Pages that are copied as a whole wait, the rest goes home now.
+    fn copy(&mut self, target: usize, data: &[u8]) {
+        let end = target + data.len();
+        let (first, last) = (target.next_multiple_of(PAGE), end & !(PAGE - 1));
+        if first >= last {
+            return self.copy_now(target, data);
+        }
+        let (before, rest) = data.split_at(first - target);
+        let (pages, behind) = rest.split_at(last - first);
+        self.copy_now(target, before);
+        for (page, bytes) in (first..).step_by(PAGE).zip(pages.chunks_exact(PAGE)) {
+            self.waiting.insert(page, bytes);
+        }
+        self.copy_now(last, behind);
+    }
+
+    /// A copy that fills no page.
+    fn copy_now(&mut self, target: usize, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        self.before_change(target);
+        self.before_change(target + data.len() - 1);
+        let home = (target + self.offset) as *mut u8;
+        if data.len() >= STREAM_MIN {
+            note_range(target..target + data.len());
+            self.streamed += 1;
+            // ORDER: durable with the next fence of this thread, before these records count as home.
+            // SAFETY: as for the words in `apply`; the record does not overlap data.
+            return unsafe { line::copy_streaming(home, data.as_ptr(), data.len(), HOME_WRITE) };
+        }
+        // SAFETY: as above.
+        unsafe { line::copy(home, data.as_ptr(), data.len()) };
+        for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
+            self.batch.insert(number);
         }
     }
 }

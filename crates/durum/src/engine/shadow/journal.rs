@@ -46,6 +46,8 @@ pub(super) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
 const LOG_BYTES: u64 = 2 << 20;
 /// Bytes of records that make a batch of home updates.
 const BATCH_BYTES: usize = 128 << 10;
+/// Bytes of copies that make one where they wait, unless the store's logs may not hold several times as much.
+const WAITING_BYTES: usize = 16 << 20;
 /// On the `file` domain all threads share one log, and a batch costs a sync of each file that it changes.
 const FILE_LOG_BYTES: u64 = 8 << 20;
 pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
@@ -106,7 +108,11 @@ impl Journal {
         poison: Arc<Poison>,
     ) -> Self {
         let checkpoint = match home_offset {
-            Some(offset) => Checkpoint::new(Home::Mapped(Mapped::new(offset)), BATCH_BYTES),
+            Some(offset) => {
+                let waiting_max = WAITING_BYTES.min(log_max as usize / 4);
+                let shift = (waiting_max / BATCH_BYTES).max(1).ilog2();
+                Checkpoint::new(Home::Mapped(Mapped::new(offset, shift)), BATCH_BYTES)
+            }
             None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
         };
         Self {
