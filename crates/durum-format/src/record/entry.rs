@@ -162,18 +162,31 @@ pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: u64) {
     out.extend_from_slice(&[first, second, part.to_le()]);
 }
 
+/// The first two words of an entry that copies `len` bytes to `target`, at most [`COPY_MAX`]. They follow, in words of which the last is filled up with zeros
+/// ([`push_bytes`]).
+#[inline]
+pub fn copy_head(target: u64, len: usize) -> [u64; 2] {
+    debug_assert!(len <= COPY_MAX);
+    range_head(KIND_COPY, target, len)
+}
+
+/// Appends bytes as words, of which the last is filled up with zeros.
+pub fn push_bytes(out: &mut Vec<u64>, data: &[u8]) {
+    let (words, rest) = data.as_chunks::<8>();
+    out.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        out.push(u64::from_ne_bytes(last));
+    }
+}
+
 /// Appends entries that copy `data` to `target`.
 pub fn push_copy(out: &mut Vec<u64>, target: u64, data: &[u8]) {
     for (index, data) in data.chunks(COPY_MAX).enumerate() {
         let target = target + (index * COPY_MAX) as u64;
-        out.extend_from_slice(&range_head(KIND_COPY, target, data.len()));
-        let (words, rest) = data.as_chunks::<8>();
-        out.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            out.push(u64::from_ne_bytes(last));
-        }
+        out.extend_from_slice(&copy_head(target, data.len()));
+        push_bytes(out, data);
     }
 }
 

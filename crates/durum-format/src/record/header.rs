@@ -1,5 +1,7 @@
 //! The header of a record, with the checksum that makes one fence enough.
 
+use zerocopy::IntoBytes;
+
 use crate::Uuid;
 use crate::crc::Crc;
 
@@ -76,6 +78,25 @@ impl RecordHeader {
     #[inline(always)]
     pub fn seal(&self, record: &mut [u64], salt: &RingSalt, offset: u64) {
         let size = (record.len() - HEADER_WORDS) as u64 * 8;
+        let head = self.head();
+        let (first, entries) = record.split_at_mut(HEADER_WORDS);
+        let mut crc = salt.0;
+        crc.update_record(offset, size as u32, &head, entries);
+        first[0] = (size << 32 | u64::from(crc.value())).to_le();
+        first[1..].copy_from_slice(&head);
+    }
+
+    /// The same for a record that is at hand piece by piece only, and whose entries take `size` bytes.
+    pub fn begin_seal(&self, size: u32, salt: &RingSalt, offset: u64) -> Seal {
+        let head = self.head();
+        let mut crc = salt.0;
+        crc.update_record(offset, size, &head, &[]);
+        Seal { crc, size, head }
+    }
+
+    /// The words of the header behind the first one.
+    #[inline(always)]
+    fn head(&self) -> [u64; HEADER_WORDS - 1] {
         let previous = match self.previous {
             0 => 0,
             previous => distance(self.stamp, previous),
@@ -84,16 +105,11 @@ impl RecordHeader {
             | if self.more { MORE } else { 0 }
             | if self.fenced { FENCED } else { 0 };
         let pair = |low: u32, high: u32| (u64::from(low) | u64::from(high) << 32).to_le();
-        let head = [
+        [
             self.stamp.to_le(),
             pair(distance(self.stamp, self.watermark), previous),
             pair(self.log, part),
-        ];
-        let (first, entries) = record.split_at_mut(HEADER_WORDS);
-        let mut crc = salt.0;
-        crc.update_record(offset, size as u32, &head, entries);
-        first[0] = (size << 32 | u64::from(crc.value())).to_le();
-        first[1..].copy_from_slice(&head);
+        ]
     }
 
     /// The record at the start of `words`, which lie at `offset` of their puddle: header and entries. `None` if there is no whole one.
@@ -124,6 +140,28 @@ impl RecordHeader {
             fenced: high & FENCED != 0,
         };
         Some((header, &record[HEADER_WORDS..]))
+    }
+}
+
+/// A header in the making ([`RecordHeader::begin_seal`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Seal {
+    crc: Crc,
+    size: u32,
+    head: [u64; HEADER_WORDS - 1],
+}
+
+impl Seal {
+    /// The next entries, or parts of them.
+    pub fn update(&mut self, entries: &[u64]) {
+        self.crc.update(entries.as_bytes());
+    }
+
+    /// The words of the header, when all entries were seen.
+    pub fn finish(self) -> [u64; HEADER_WORDS] {
+        let first = u64::from(self.size) << 32 | u64::from(self.crc.value());
+        let [stamp, distances, log] = self.head;
+        [first.to_le(), stamp, distances, log]
     }
 }
 
@@ -168,6 +206,22 @@ mod tests {
         }
         for len in 0..words.len() {
             assert!(RecordHeader::parse(&words[..len], &salt, 8192).is_none());
+        }
+    }
+
+    #[test]
+    fn piece_by_piece_it_is_the_same() {
+        let salt = RingSalt::new(Uuid([3; 16]));
+        for count in [0, 1, 40, 700] {
+            let mut words = vec![0; HEADER_WORDS];
+            words.extend((0..count).map(|word: u64| word.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+            HEADER.seal(&mut words, &salt, 4096);
+            let (header, entries) = words.split_at(HEADER_WORDS);
+            for piece in [1, 7, 64, 1000] {
+                let mut seal = HEADER.begin_seal(count as u32 * 8, &salt, 4096);
+                entries.chunks(piece).for_each(|piece| seal.update(piece));
+                assert_eq!(seal.finish(), header);
+            }
         }
     }
 

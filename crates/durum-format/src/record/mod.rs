@@ -11,10 +11,11 @@ pub mod replay;
 pub mod ring;
 
 pub use entry::{
-    COPY_MAX, Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, PART_WORDS, part_head,
-    push_copy, push_fresh, push_fresh_sum, push_part, push_word, push_words, words_head,
+    COPY_MAX, Change, ENTRY_WORDS_MAX, Entries, EntryError, Operation, PART_WORDS, copy_head,
+    part_head, push_bytes, push_copy, push_fresh, push_fresh_sum, push_part, push_word, push_words,
+    words_head,
 };
-pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt};
+pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt, Seal};
 pub use merge::{Page, Pages, Part};
 pub use replay::{Damage, Replay, ReplayError, replay};
 pub use ring::{

@@ -25,10 +25,12 @@ mod journal;
 mod latch;
 mod latest;
 mod lines;
+mod parts;
 mod queue;
 mod relief;
 mod section;
 mod segments;
+mod stream;
 mod waiting;
 mod weight;
 mod writer;
@@ -54,6 +56,7 @@ use crate::tx::{Announce, Durability, Set, TxState};
 pub(crate) use direct::{Direct, write_now};
 pub(crate) use freed::FreedAt;
 pub(crate) use journal::{Alone, Journal};
+use parts::pieces;
 pub(crate) use section::Section;
 pub(crate) use writer::Writer;
 
@@ -69,7 +72,7 @@ pub(crate) const SITES: &[Site] = &[
     journal::WATERMARK_FENCE,
 ];
 
-/// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them.
+/// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them. They end with pages, which go home as a whole then.
 const COPY_PIECE: usize = 16 << 10;
 
 /// The engine without state: what a thread has is in its transaction, what all share in the store's [`Journal`].
@@ -222,7 +225,7 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
     Ok(())
 }
 
-/// Puts large ranges into the record; fresh ones of a durable transaction only as far as they may not go home by themselves.
+/// Puts large ranges into the record, or leaves them to it; fresh ones of a durable transaction only as far as they may not go home by themselves.
 #[inline(never)]
 fn push_large(
     writer: &mut Writer,
@@ -235,14 +238,17 @@ fn push_large(
     let deferred = sets.iter().map(|set| set.target..set.target + set.len);
     let (fresh, direct) = (announced.fresh(), &mut writer.direct);
     direct::choose(fresh, written, may_be_direct, deferred, journal, direct);
-    let mut direct = writer.direct.iter().peekable();
+    // A transaction that waits for others, or that they wait for, is put together first.
+    let may_stay = may_be_direct && journal.group.is_none();
+    let chosen = std::mem::take(&mut writer.direct);
+    let mut direct = chosen.iter().peekable();
     for range in announced.large() {
         let mut from = range.start;
         // Both are in order of address, and each of these lies in one of those.
         while let Some(Direct { range: direct, sum }) =
             direct.next_if(|direct| direct.range.start < range.end)
         {
-            push_range(&mut writer.record, from..direct.start);
+            writer.push_range(from..direct.start, may_stay);
             let (record, target) = (&mut writer.record, direct.start as u64);
             match *sum {
                 Some(sum) => push_fresh_sum(record, target, direct.len(), sum),
@@ -254,8 +260,10 @@ fn push_large(
             }
             from = direct.end;
         }
-        push_range(&mut writer.record, from..range.end);
+        writer.push_range(from..range.end, may_stay);
     }
+    drop(direct);
+    writer.direct = chosen;
 }
 
 /// Puts into the record what a transaction changes when it commits, and not before; bits of words are there already.
@@ -294,6 +302,7 @@ fn make_durable(tx: &mut TxState) -> Step {
     let journal = store.journal();
     let is_buffered = tx.durability == Durability::Buffered;
     if is_buffered || writer.is_empty() || journal.group.is_some() || journal.queue.is_in_use() {
+        writer.gather();
         return match is_buffered {
             true => enqueue(writer, journal, store, &mut tx.barrier),
             false => make_durable_with_others(writer, journal, store, &mut tx.barrier),
@@ -381,13 +390,9 @@ fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
             u64::from_ne_bytes(*word),
         );
     }
-    let (mut target, mut rest) = (target, bytes);
-    while !rest.is_empty() {
-        // Pieces end with pages, which go home as a whole then.
-        let len = rest.len().min(COPY_PIECE - target % COPY_PIECE);
-        let (piece, behind) = rest.split_at(len);
-        push_copy(record, target as u64, piece);
-        (target, rest) = (target + len, behind);
+    for piece in pieces(target..target + bytes.len()) {
+        let at = piece.start - target;
+        push_copy(record, piece.start as u64, &bytes[at..at + piece.len()]);
     }
 }
 

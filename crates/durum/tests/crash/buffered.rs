@@ -335,11 +335,16 @@ fn the_flusher_writes_what_has_waited_for_half_of_the_window() {
 
 /// Whether a crash is noticed when a step is left out.
 pub fn is_noticed(medium: Medium, step: Site, run: &Workload) -> bool {
+    is_noticed_among(None, medium, step, run)
+}
+
+/// The same for a step of which so many crashes are enough.
+pub fn is_noticed_among(points: Option<usize>, medium: Medium, step: Site, run: &Workload) -> bool {
     let mut campaign = on_shadow(run.campaign(medium));
     campaign.skip = Some(step);
     let mut recording = campaign.record_after(run.before, run.run);
-    // Looked for among all crashes, until it is found.
-    recording.plan.points_max = None;
+    // Looked for until it is found.
+    recording.plan.points_max = points;
     recording.plan.nested_one_in = 0;
     recording.plan.keep_failed = false;
     match recording.explore() {

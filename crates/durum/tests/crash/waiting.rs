@@ -2,15 +2,25 @@
 
 use durum_persist::Site;
 
-use crate::buffered::is_noticed;
-use crate::harness::{BYTES, Campaign, Medium, PLAIN, Workload};
+use crate::buffered::is_noticed_among;
+use crate::harness::{BYTES, Campaign, Medium, PLAIN, Workload, World};
 use crate::wrap::little_log;
 
 fn short(campaign: Campaign) -> Campaign {
     little_log(campaign).plan(|plan| plan.points_max = Some(150))
 }
 
-/// Pages of the batch that fills and of the one that leaves: a later copy fills them again, or only some, or a part of one at its end; a word of them changes; bits of a bitmap beside them too.
+/// What is home after this is not replayed any more.
+fn go_round_the_log(world: &mut World) {
+    for round in 0..10 {
+        let from = BYTES + 300_000 + round as usize % 2 * 300_000;
+        world
+            .lane()
+            .commits(|tx| tx.change(from, 230_000, 150 + round));
+    }
+}
+
+/// Pages of the batch that fills and of the one that leaves: a later copy fills them again, or only some, or a part of one at its end; a word of them changes.
 pub const WAITING: Workload = Workload {
     name: "pages that wait are replaced and changed",
     needs: short,
@@ -39,13 +49,19 @@ pub const WAITING: Workload = Workload {
                 .lane()
                 .aborts(|tx| tx.change(from + 60_000, 30_000, 120 + round));
         }
-        // What is home then is not replayed any more.
-        for round in 0..6 {
-            let from = BYTES + 300_000 + round as usize % 2 * 300_000;
-            world
-                .lane()
-                .commits(|tx| tx.change(from, 230_000, 150 + round));
-        }
+        go_round_the_log(world);
+    },
+    ..PLAIN
+};
+
+/// A word of one page changes while that waits.
+const CHANGED: Workload = Workload {
+    name: "a page that waits is changed",
+    needs: short,
+    run: |world| {
+        world.lane().commits(|tx| tx.change(BYTES, 10_000, 1));
+        world.lane().commits(|tx| tx.change(BYTES + 5_000, 8, 2));
+        go_round_the_log(world);
     },
     ..PLAIN
 };
@@ -59,5 +75,6 @@ fn pages_that_wait_survive_on_mapped_memory() {
 fn a_page_that_waits_goes_home_before_something_of_it_changes() {
     let step =
         Site("shadow.checkpoint: write a page home that waits before something of it changes");
-    assert!(is_noticed(Medium::Lines, step, &WAITING));
+    // Once the page is home, any of them.
+    assert!(is_noticed_among(Some(40), Medium::Lines, step, &CHANGED));
 }

@@ -14,6 +14,11 @@ pub(super) fn of(entries: &[u64]) -> u64 {
     entries.len() as u64 * 8 + Entries::new(entries).count() as u64 * PLACE
 }
 
+/// The weight of an entry that copies `len` bytes.
+pub(super) fn of_copy(len: usize) -> u64 {
+    len as u64 + PLACE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,14 +2,13 @@
 
 use std::ops::Range;
 
-use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
+use durum_format::record::{HEADER_WORDS, RecordHeader};
 use durum_persist::{Site, count, line};
 
 use super::direct::{self, Direct};
-use super::journal::{Journal, TRANSACTION_MAX};
+use super::journal::Journal;
 use super::segments::Segment;
-use super::weight;
-use crate::error::{Error, Result, Step};
+use crate::error::{Result, Step};
 use crate::fault::{Guard, guarded};
 use crate::media::Barrier;
 use crate::spare::Spare;
@@ -22,8 +21,6 @@ pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the recor
 const STREAM_MIN: usize = 1024;
 /// Records begin on lines.
 const LINE: usize = line::LINE;
-/// The end of a segment is left unused if less than this fits.
-const PART_MIN: usize = 1024;
 
 /// The writing end of one log.
 #[derive(Debug)]
@@ -31,21 +28,26 @@ pub(crate) struct Writer {
     log: u32,
     /// The stamp of this log's last record.
     previous: u64,
-    segment: Option<Segment>,
+    pub(super) segment: Option<Segment>,
     /// Where the next record goes.
-    cursor: usize,
-    end: usize,
+    pub(super) cursor: usize,
+    pub(super) end: usize,
     /// Up to here the segment's records were weighed, and what they weigh.
-    weighed: (usize, u64),
+    pub(super) weighed: (usize, u64),
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
     spare: Spare,
+    /// Large ranges that go to the log from where they are, and before which of the record's words their entries belong.
+    pub(super) large: Vec<Range<usize>>,
+    pub(super) large_at: usize,
+    /// What of them is on its way.
+    pub(super) buffer: Vec<u64>,
     /// Fresh ranges that go home with this commit instead of into its record.
     pub(super) direct: Vec<Direct>,
     /// Records that are not known to be durable: stamp and address.
-    written: Vec<(u64, usize)>,
+    pub(super) written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).
-    dirty_from: usize,
+    pub(super) dirty_from: usize,
     /// The last record is durable.
     fenced: bool,
     /// The watermark in the last record, and the last one that is known to be durable.
@@ -64,6 +66,9 @@ impl Writer {
             weighed: (0, 0),
             record: vec![0; HEADER_WORDS],
             spare: Spare::default(),
+            large: Vec::new(),
+            large_at: 0,
+            buffer: Vec::new(),
             direct: Vec::new(),
             written: Vec::new(),
             dirty_from: 0,
@@ -81,12 +86,13 @@ impl Writer {
     /// Whether nothing has been put into the record.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.record.len() == HEADER_WORDS
+        self.record.len() == HEADER_WORDS && self.large.is_empty()
     }
 
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         let is_plain = self.direct.is_empty()
+            && self.large.is_empty()
             && self.record.len() >= HEADER_WORDS
             && Spare::is_small(self.record.capacity() * 8);
         match is_plain {
@@ -98,6 +104,7 @@ impl Writer {
     #[cold]
     fn clear_more(&mut self) {
         self.direct.clear();
+        self.large.clear();
         let (used, capacity) = (self.record.len() * 8, self.record.capacity() * 8);
         if !self.spare.keeps(used, capacity) {
             self.record = Vec::new();
@@ -116,7 +123,7 @@ impl Writer {
     }
 
     /// Gives back the segment that it has, and goes on in another one.
-    fn exchange_segment(&mut self, journal: &Journal, next: Option<Segment>) {
+    pub(super) fn exchange_segment(&mut self, journal: &Journal, next: Option<Segment>) {
         let weight = self.weight();
         (self.cursor, self.end) = next
             .as_ref()
@@ -129,7 +136,7 @@ impl Writer {
     }
 
     /// What the records in its segment weigh: those of small transactions their bytes.
-    fn weight(&self) -> u64 {
+    pub(super) fn weight(&self) -> u64 {
         let (weighed_to, weight) = self.weighed;
         weight + (self.cursor - weighed_to) as u64
     }
@@ -137,7 +144,7 @@ impl Writer {
     /// Whether the record fits where the cursor is, as a whole.
     #[inline]
     fn fits(&self) -> bool {
-        self.cursor + self.record.len() * 8 <= self.end
+        self.cursor + self.record.len() * 8 <= self.end && self.large.is_empty()
     }
 
     /// Makes the record durable. After an error nothing was written, or the store is poisoned.
@@ -148,8 +155,8 @@ impl Writer {
         store: &StoreInner,
         barrier: &mut Barrier,
     ) -> Step {
-        let bytes = self.record.len() * 8;
         let fits = self.fits();
+        let bytes = self.bytes();
         if !fits {
             // Waits for home updates where the log is full, so before the lock below.
             self.put_in_parts(journal, store, barrier)?;
@@ -260,30 +267,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a part of the record where the cursor is.
-    fn put_part(
-        &mut self,
-        header: &RecordHeader,
-        entries: Range<usize>,
-        barrier: &mut Barrier,
-    ) -> Step {
-        let _guard = Guard::new();
-        let weight = self.weight() + weight::of(&self.record[entries.clone()]);
-        // Its header takes the place of what the part before ends with, which is in the log by now.
-        let piece = &mut self.record[entries.start - HEADER_WORDS..entries.end];
-        let size = piece.len() * 8;
-        if let Some(segment) = &self.segment {
-            write_record(segment, self.cursor, header, piece, barrier)?;
-        }
-        self.written.push((header.stamp, self.cursor));
-        self.move_on(header, size);
-        self.weighed = (self.cursor, weight);
-        Ok(())
-    }
-
     /// The header of the next record, if that is a whole one.
     #[inline(always)]
-    fn header(&self, journal: &Journal, stamp: u64) -> RecordHeader {
+    pub(super) fn header(&self, journal: &Journal, stamp: u64) -> RecordHeader {
         RecordHeader {
             stamp,
             watermark: journal.home(),
@@ -297,94 +283,18 @@ impl Writer {
 
     /// A record of `size` bytes was written.
     #[inline(always)]
-    fn move_on(&mut self, header: &RecordHeader, size: usize) {
+    pub(super) fn move_on(&mut self, header: &RecordHeader, size: usize) {
         self.fenced = false;
         count::add_bytes_logged(size as u64);
         self.cursor += size.next_multiple_of(LINE);
         self.previous = header.stamp;
         self.watermark = header.watermark;
     }
-
-    /// For a record that does not fit where the cursor is.
-    #[cold]
-    fn put_in_parts(
-        &mut self,
-        journal: &Journal,
-        store: &StoreInner,
-        barrier: &mut Barrier,
-    ) -> Step {
-        let bytes = self.record.len() as u64 * 8;
-        if bytes > TRANSACTION_MAX {
-            let max = TRANSACTION_MAX;
-            return Err(Error::TransactionTooLarge { bytes, max }.into());
-        }
-        let rest = self.end - self.cursor;
-        let mut cuts = Vec::new();
-        let mut segments = Vec::new();
-        let mut start = HEADER_WORDS;
-        if rest >= PART_MIN {
-            let end = self.cut(start, rest / 8 - HEADER_WORDS);
-            if end > start {
-                cuts.push(start..end);
-                start = end;
-            }
-        }
-        let uses_rest = !cuts.is_empty();
-        // All room is had before the first stamp is drawn: what is drawn must be published.
-        while start < self.record.len() {
-            let segment = match journal.take_segment(store) {
-                Ok(segment) => segment,
-                Err(error) => {
-                    for segment in segments {
-                        journal.put_segment(0, 0, segment);
-                    }
-                    return Err(error.into());
-                }
-            };
-            let end = self.cut(start, (segment.end - segment.start) / 8 - HEADER_WORDS);
-            segments.push(segment);
-            cuts.push(start..end);
-            start = end;
-        }
-        let count = cuts.len();
-        let first = journal.draw(count as u64)?;
-        let mut segments = segments.into_iter();
-        for (part, entries) in cuts.into_iter().enumerate() {
-            if (part > 0 || !uses_rest)
-                && let Some(segment) = segments.next()
-            {
-                self.write_out(barrier)?;
-                self.exchange_segment(journal, Some(segment));
-            }
-            let more = part + 1 < count;
-            let header = RecordHeader {
-                part: part as u32,
-                more,
-                ..self.header(journal, first + part as u64)
-            };
-            self.put_part(&header, entries, barrier)?;
-        }
-        Ok(())
-    }
-
-    /// Where the entries end that begin at `start` and take at most `words`.
-    fn cut(&self, start: usize, words: usize) -> usize {
-        let body = &self.record[start..];
-        if body.len() <= words {
-            return self.record.len();
-        }
-        let mut entries = Entries::new(body);
-        let mut end = 0;
-        while entries.next().is_some() && entries.position() <= words {
-            end = entries.position();
-        }
-        start + end
-    }
 }
 
 /// Writes a record to `address` in a segment, and starts making it durable. Called within a [`Guard`](crate::fault::Guard).
 #[inline(always)]
-fn write_record(
+pub(super) fn write_record(
     segment: &Segment,
     address: usize,
     header: &RecordHeader,

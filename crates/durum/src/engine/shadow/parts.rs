@@ -1,0 +1,267 @@
+//! Records in several parts: of transactions that do not fit where the cursor is, and of large ranges, which go to the log from where they are.
+
+use std::ops::Range;
+
+use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
+use durum_persist::line::LINE;
+
+use super::journal::{Journal, TRANSACTION_MAX};
+use super::segments::Segment;
+use super::stream::Stream;
+use super::weight;
+use super::writer::{Writer, write_record};
+use super::{COPY_PIECE, push_range};
+use crate::error::{Error, Step};
+use crate::fault::Guard;
+use crate::media::Barrier;
+use crate::pages::PAGE;
+use crate::store::StoreInner;
+
+/// The end of a segment is left unused if less than this fits.
+const PART_MIN: usize = 1024;
+/// From this many bytes on a range goes to the log from where it is: putting it into the record first would take as long as writing it.
+const LARGE_MIN: usize = 32 << 10;
+/// Words of an entry that copies, before what it copies.
+const COPY_HEAD_WORDS: usize = 2;
+
+/// What a part holds, in order.
+#[derive(Clone, Debug)]
+enum Content {
+    /// Words of the record in the making, whole entries.
+    Entries(Range<usize>),
+    /// Memory, one piece.
+    Copy(Range<usize>),
+}
+
+/// A part of a record.
+#[derive(Debug)]
+struct Part {
+    /// `None`: what is left of the segment that the writer has.
+    segment: Option<Segment>,
+    contents: Vec<Content>,
+    /// Words of its entries, and how many more there may be.
+    words: usize,
+    room: usize,
+}
+
+impl Part {
+    fn new(segment: Option<Segment>, bytes: usize) -> Self {
+        Self {
+            segment,
+            contents: Vec::new(),
+            words: 0,
+            room: bytes / 8 - HEADER_WORDS,
+        }
+    }
+
+    fn push(&mut self, content: Content, words: usize) {
+        self.words += words;
+        self.room -= words;
+        self.contents.push(content);
+    }
+}
+
+impl Writer {
+    /// Puts a range that the transaction has written into the record, or leaves it where it is until the record is written: if `may_stay`, and it is large.
+    pub(super) fn push_range(&mut self, range: Range<usize>, may_stay: bool) {
+        if !may_stay || range.len() < LARGE_MIN {
+            return push_range(&mut self.record, range);
+        }
+        let _guard = Guard::new();
+        for page in (range.start & !(PAGE - 1)..range.end).step_by(PAGE) {
+            // A page that cannot be read is found before the commit, and not in the middle of it.
+            // SAFETY: announced ranges lie in mapped puddles.
+            unsafe { (page.max(range.start) as *const u8).read_volatile() };
+        }
+        if self.large.is_empty() {
+            self.large_at = self.record.len();
+        }
+        self.large.push(range);
+    }
+
+    /// Puts into the record what was left where it is.
+    pub(super) fn gather(&mut self) {
+        if self.large.is_empty() {
+            return;
+        }
+        let behind = self.record.split_off(self.large_at);
+        for range in std::mem::take(&mut self.large) {
+            push_range(&mut self.record, range);
+        }
+        self.record.extend(behind);
+    }
+
+    /// The size of the record, about.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        let large = self.large.iter().map(Range::len);
+        self.record.len() * 8 + large.sum::<usize>()
+    }
+
+    /// For a record that does not fit where the cursor is, or is not all in one piece.
+    #[cold]
+    pub(super) fn put_in_parts(
+        &mut self,
+        journal: &Journal,
+        store: &StoreInner,
+        barrier: &mut Barrier,
+    ) -> Step {
+        let bytes = self.bytes() as u64;
+        if bytes > TRANSACTION_MAX {
+            let max = TRANSACTION_MAX;
+            return Err(Error::TransactionTooLarge { bytes, max }.into());
+        }
+        // All room is had before the first stamp is drawn: what is drawn must be published.
+        let mut parts = Vec::new();
+        if let Err(error) = self.plan(journal, store, &mut parts) {
+            for segment in parts.into_iter().filter_map(|part: Part| part.segment) {
+                journal.put_segment(0, 0, segment);
+            }
+            return Err(error);
+        }
+        let count = parts.len();
+        let first = journal.draw(count as u64)?;
+        for (index, mut part) in parts.into_iter().enumerate() {
+            if let Some(segment) = part.segment.take() {
+                self.write_out(barrier)?;
+                self.exchange_segment(journal, Some(segment));
+            }
+            let header = RecordHeader {
+                part: index as u32,
+                more: index + 1 < count,
+                ..self.header(journal, first + index as u64)
+            };
+            self.put_part(&header, &part, barrier)?;
+        }
+        Ok(())
+    }
+
+    /// Distributes the record among parts, and takes the segments for them. After an error, too, they are in `parts`.
+    fn plan(&self, journal: &Journal, store: &StoreInner, parts: &mut Vec<Part>) -> Step {
+        let rest = self.end - self.cursor;
+        if rest >= PART_MIN {
+            parts.push(Part::new(None, rest));
+        }
+        for content in self.contents() {
+            let mut content = Some(content);
+            while let Some(more) = content.take() {
+                content = match parts.last_mut() {
+                    Some(part) => self.fill(part, more),
+                    None => Some(more),
+                };
+                if content.is_some() {
+                    let segment = journal.take_segment(store)?;
+                    let bytes = segment.end - segment.start;
+                    parts.push(Part::new(Some(segment), bytes));
+                }
+            }
+        }
+        // What was left of the writer's segment may be too little for what comes first.
+        parts.retain(|part| part.words > 0);
+        Ok(())
+    }
+
+    /// All of the record, in order.
+    fn contents(&self) -> Vec<Content> {
+        let entries = |range: Range<usize>| {
+            let entries = Some(Content::Entries(range));
+            entries
+                .filter(|content| !matches!(content, Content::Entries(range) if range.is_empty()))
+        };
+        if self.large.is_empty() {
+            return entries(HEADER_WORDS..self.record.len())
+                .into_iter()
+                .collect();
+        }
+        let before = entries(HEADER_WORDS..self.large_at);
+        let large = self.large.iter().cloned().flat_map(pieces);
+        let behind = entries(self.large_at..self.record.len());
+        (before.into_iter())
+            .chain(large.map(Content::Copy))
+            .chain(behind)
+            .collect()
+    }
+
+    /// Puts as much into a part as it has room for; the rest.
+    fn fill(&self, part: &mut Part, content: Content) -> Option<Content> {
+        match content {
+            Content::Copy(piece) => {
+                let words = COPY_HEAD_WORDS + piece.len().div_ceil(8);
+                if words > part.room {
+                    return Some(Content::Copy(piece));
+                }
+                part.push(Content::Copy(piece), words);
+                None
+            }
+            Content::Entries(range) => {
+                let end = self.cut(range.clone(), part.room);
+                if end > range.start {
+                    part.push(Content::Entries(range.start..end), end - range.start);
+                }
+                (end < range.end).then_some(Content::Entries(end..range.end))
+            }
+        }
+    }
+
+    /// Where the entries end that take at most `words`, of those in this range of the record.
+    fn cut(&self, range: Range<usize>, words: usize) -> usize {
+        if range.len() <= words {
+            return range.end;
+        }
+        let mut entries = Entries::new(&self.record[range.clone()]);
+        let mut end = 0;
+        while entries.next().is_some() && entries.position() <= words {
+            end = entries.position();
+        }
+        range.start + end
+    }
+
+    /// Writes a part of the record where the cursor is.
+    fn put_part(&mut self, header: &RecordHeader, part: &Part, barrier: &mut Barrier) -> Step {
+        let _guard = Guard::new();
+        let weight = self.weight() + self.weight_of(part);
+        let size = (HEADER_WORDS + part.words) * 8;
+        if let Some(segment) = &self.segment {
+            if let [Content::Entries(entries)] = &part.contents[..] {
+                // The header takes the place of what the part before ends with, which is in the log by now.
+                let record = &mut self.record[entries.start - HEADER_WORDS..entries.end];
+                write_record(segment, self.cursor, header, record, barrier)?;
+            } else {
+                let offset = (self.cursor - segment.puddle.address) as u64;
+                let seal = header.begin_seal(part.words as u32 * 8, &segment.salt, offset);
+                let mut stream = Stream::begin(seal, self.cursor, &mut self.buffer);
+                for content in &part.contents {
+                    match content {
+                        Content::Entries(range) => stream.push(&self.record[range.clone()]),
+                        // SAFETY: a range that the transaction has announced.
+                        Content::Copy(piece) => unsafe { stream.push_memory(piece) },
+                    }
+                }
+                stream.finish();
+            }
+        }
+        self.written.push((header.stamp, self.cursor));
+        self.move_on(header, size);
+        debug_assert!(self.cursor <= self.end.next_multiple_of(LINE));
+        self.weighed = (self.cursor, weight);
+        Ok(())
+    }
+
+    fn weight_of(&self, part: &Part) -> u64 {
+        let weight = |content: &Content| match content {
+            Content::Entries(range) => weight::of(&self.record[range.clone()]),
+            Content::Copy(piece) => weight::of_copy(piece.len()),
+        };
+        part.contents.iter().map(weight).sum()
+    }
+}
+
+/// A range in pieces that end with pages.
+pub(super) fn pieces(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut from = range.start;
+    std::iter::from_fn(move || {
+        let piece = from..range.end.min((from + 1).next_multiple_of(COPY_PIECE));
+        from = piece.end;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
