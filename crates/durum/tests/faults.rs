@@ -324,6 +324,33 @@ fn durums_own_reads_of_a_vanished_page_are_errors_without_any_option() {
     ));
 }
 
+/// What nobody read when it was announced is read by the commit: it has failed before anything of it counts.
+#[test]
+fn a_commit_of_a_large_range_with_a_vanished_page_is_an_error() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (store, pool, block, path) = truncate_under(dir.path(), pool_options());
+    let result = pool.transaction(|tx| unsafe {
+        tx.add_bytes(block, 3 << 20, Announce::Clobber)?;
+        block.write(8);
+        Ok::<_, Error>(())
+    });
+    match result {
+        Err(Error::Poisoned { file, .. }) => assert_eq!(file, path),
+        other => panic!("{other:?}"),
+    }
+    if pool.engine() != Engine::Shadow {
+        // What was clobbered in place is whatever it is.
+        return;
+    }
+    drop((pool, store));
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() + (2 << 20))
+        .unwrap();
+    let (_store, pool, _) = open(dir.path(), StoreOptions::new(), pool_options());
+    assert_eq!(pool.engine(), Engine::Shadow);
+    assert_eq!(unsafe { block.read() }, 7, "nothing of it was committed");
+}
+
 #[test]
 #[ignore = "the other process of the test below"]
 fn reads_a_vanished_page() {
