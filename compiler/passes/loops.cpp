@@ -76,7 +76,7 @@ SmallVector<Loops::Piece, 4> Loops::find(ArrayRef<Write> writes, Side side) {
     SmallVector<Piece, 4> found;
     while (!pieces.empty()) {
         Piece piece = pieces.pop_back_val();
-        while (leave_loop(piece, pieces, side))
+        while (spread_over_loop(piece, pieces, side))
             ;
         if (piece.place)
             found.push_back(piece);
@@ -143,7 +143,7 @@ bool Loops::is_quiet(const Loop &loop) {
 }
 
 // From a piece of each round to what all rounds of the loop write.
-bool Loops::leave_loop(Piece &piece, SmallVectorImpl<Piece> &others, Side side) {
+bool Loops::spread_over_loop(Piece &piece, SmallVectorImpl<Piece> &others, Side side) {
     Loop *loop = loops.getLoopFor(piece.block);
     if (!loop || !loop->getLoopPreheader() || !loop->getLoopLatch() || !is_quiet(*loop))
         return false;
@@ -176,7 +176,7 @@ bool Loops::leave_loop(Piece &piece, SmallVectorImpl<Piece> &others, Side side) 
         if (step == evolution.getNegativeSCEV(bytes))
             start = evolution.getAddExpr(
                 start, evolution.getMulExpr(step, evolution.getMinusSCEV(rounds, number(1))));
-        else if (step != bytes && !complete(piece, others, *loop, step, start, bytes))
+        else if (step != bytes && !complete_element(piece, others, *loop, step, start, bytes))
             return false;
         bytes = evolution.getMulExpr(bytes, rounds);
     }
@@ -195,8 +195,8 @@ bool Loops::leave_loop(Piece &piece, SmallVectorImpl<Piece> &others, Side side) 
 
 // Members of the elements of an array: together with other pieces of the same rounds there may be
 // no gap. Then `start` and `bytes` are those of the whole element.
-bool Loops::complete(Piece &piece, SmallVectorImpl<Piece> &others, const Loop &loop,
-                     const SCEV *step, const SCEV *&start, const SCEV *&bytes) {
+bool Loops::complete_element(Piece &piece, SmallVectorImpl<Piece> &others, const Loop &loop,
+                             const SCEV *step, const SCEV *&start, const SCEV *&bytes) {
     const auto *stride = dyn_cast<SCEVConstant>(step);
     if (!stride || stride->getAPInt().isNonPositive() || !isa<SCEVConstant>(bytes))
         return false;

@@ -52,9 +52,10 @@ class Loops {
     bool is_in_each_round(const llvm::Loop &loop, const llvm::BasicBlock *block,
                           const llvm::BasicBlock *exiting) const;
     bool is_quiet(const llvm::Loop &loop);
-    bool leave_loop(Piece &piece, llvm::SmallVectorImpl<Piece> &others, Side side);
-    bool complete(Piece &piece, llvm::SmallVectorImpl<Piece> &others, const llvm::Loop &loop,
-                  const llvm::SCEV *step, const llvm::SCEV *&start, const llvm::SCEV *&bytes);
+    bool spread_over_loop(Piece &piece, llvm::SmallVectorImpl<Piece> &others, Side side);
+    bool complete_element(Piece &piece, llvm::SmallVectorImpl<Piece> &others,
+                          const llvm::Loop &loop, const llvm::SCEV *step, const llvm::SCEV *&start,
+                          const llvm::SCEV *&bytes);
     const llvm::SCEV *number(int64_t value);
 
     const llvm::DataLayout &layout;

@@ -43,6 +43,10 @@ void copy_arguments(CallBase &call) {
     }
 }
 
+constexpr char changed_elsewhere[] =
+    "an object in NVM is changed by a library function here, such as that for an atomic operation "
+    "of its size: what it writes would not be durable [nvl-library]";
+
 } // namespace
 
 void copy_arguments(Module &module) {
@@ -58,11 +62,7 @@ void copy_arguments(Module &module) {
             if (cast->use_empty())
                 cast->eraseFromParent();
             else
-                module.getContext().emitError(
-                    cast,
-                    "an object in NVM is changed by a library function here, such as that for an "
-                    "atomic "
-                    "operation of its size: what it writes would not be durable [nvl-library]");
+                module.getContext().emitError(cast, changed_elsewhere);
         }
     }
 }
