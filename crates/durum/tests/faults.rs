@@ -351,6 +351,52 @@ fn a_commit_of_a_large_range_with_a_vanished_page_is_an_error() {
     assert_eq!(unsafe { block.read() }, 7, "nothing of it was committed");
 }
 
+/// Pages that wait with going home when their places vanish: the pool is poisoned when they are written.
+#[test]
+fn pages_that_go_home_to_vanished_places_poison_the_pool() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (store, pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
+    if pool.engine() != Engine::Shadow {
+        return;
+    }
+    let len = 3 << 20;
+    let block = pool
+        .transaction(|tx| unsafe {
+            let block = tx.alloc_bytes(&pool, 0, len, 8)?;
+            block.write_bytes(7, len);
+            tx.set(&raw mut root.blocks[0], block)?;
+            Ok::<_, Error>(block)
+        })
+        .unwrap();
+    // Opened again, all its memory is the file's.
+    drop((store, pool));
+    let (_store, pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
+    let path = puddle_file(dir.path(), block.addr());
+    pool.transaction(|tx| unsafe {
+        tx.add_bytes(block, len, Announce::Backup)?;
+        block.write_bytes(8, len);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() - (2 << 20))
+        .unwrap();
+    let mut change = |round: usize| {
+        pool.transaction(|tx| unsafe {
+            tx.add_bytes((&raw const root.blocks[1]).cast(), 2048, Announce::Backup)?;
+            (&raw mut root.blocks[1])
+                .cast::<u8>()
+                .write_bytes(round as u8, 2048);
+            Ok::<_, Error>(())
+        })
+    };
+    let failed = (0..20_000).find_map(|round| change(round).err());
+    match failed {
+        Some(Error::Poisoned { file, .. }) => assert_eq!(file, path),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 #[ignore = "the other process of the test below"]
 fn reads_a_vanished_page() {

@@ -73,7 +73,6 @@ impl Checkpoint {
         {
             // ORDER: durable with the caller's fence, before their records count as home.
             home.write_back(2 + home.writing() * 3 * bytes / self.batch_max);
-            let _guard = Guard::new();
             home.write_pages(1 + home.leaving() * 3 * bytes / PAGES_PACE);
         }
     }

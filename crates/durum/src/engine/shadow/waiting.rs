@@ -8,6 +8,7 @@ use durum_persist::{Site, line, record};
 use rustc_hash::FxHashMap;
 
 use super::home::note;
+use crate::fault::Guard;
 use crate::pages::PAGE;
 
 pub(super) const PAGE_WRITE: Site = Site("shadow.checkpoint: write pages home that waited");
@@ -119,6 +120,7 @@ impl Waiting {
         let Some(contents) = self.pages.remove(&page) else {
             return 0;
         };
+        let _guard = Guard::new();
         note(page);
         let home = std::ptr::with_exposed_provenance_mut(page + offset);
         let source = std::ptr::with_exposed_provenance(contents.source);
