@@ -13,7 +13,7 @@ DESTDIR ?=
 export SUITE ROUNDS PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint test-long test-dax test-disk install clean
+.PHONY: help demo test bench lint test-long test-dax test-disk install durumcc clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -24,7 +24,7 @@ demo: ## word count over real text, killed again and again, compared with a plai
 test: ## every test that needs stable Rust only: Rust, examples in the docs, C and C++ (22 minutes on 2 processors, 6 of them to build)
 	@ci/test.sh
 
-bench: ## side by side with other libraries; SUITE=core, twin, media, latency, typed, programs, disk, nvlc or kv chooses one suite (table, plot, CSV)
+bench: ## side by side with other libraries; SUITE=core, twin, media, latency, typed, programs, disk, nvlc, sections or kv chooses one suite (table, plot, CSV)
 	@ci/bench.sh $(ARGS)
 
 lint: ## formatting, clippy, documentation, house rules
@@ -41,6 +41,9 @@ test-disk: ## power cuts of a virtual machine with ext4 on a disk that loses wha
 
 install: ## libraries, headers, pkg-config and CMake files, commands, to PREFIX (and DESTDIR)
 	@ci/install.sh
+
+durumcc: ## the compiler of NVL-C with libdurum, its headers and commands, to PREFIX
+	@ci/durumcc.sh "$(PREFIX)"
 
 clean: ## remove what the targets above built
 	@cargo clean

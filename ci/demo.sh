@@ -4,13 +4,17 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-ci/deps.sh build
 need_cargo
+# All of it before anything is built.
+case $# in
+0) ci/deps.sh build compiler ;;
+*) ci/deps.sh build ;;
+esac
 cargo build --release -p durum-cli --bin durum
 cargo run --release --quiet -p durum-cli --bin durum -- demo "$@"
 [ $# = 0 ] || exit 0
 
-say "building durumcc, for programs in NVL-C"
 prefix=$CARGO_TARGET_DIR/durumcc
+say "building durumcc, for programs in NVL-C, to $prefix (a minute or two)"
 ci/durumcc.sh "$prefix" >/dev/null
 PROGRAMS=matmul LD_LIBRARY_PATH=$prefix/lib examples/nvl/test.sh "$prefix/bin/durumcc" "-I$prefix/include"

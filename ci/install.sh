@@ -97,6 +97,6 @@ if [ -z "$DESTDIR" ]; then
     # The linker's cache is root's; elsewhere programs are told by the environment where the library is.
     [ "$(id -u)" != 0 ] || ! command -v ldconfig >/dev/null || ldconfig
     if command -v ldconfig >/dev/null && ! ldconfig -p | grep -qF "$PREFIX/lib/$(soname_of $capi)"; then
-        say "programs find it with: export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib"
+        say "programs find it with: export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib PATH=$PREFIX/bin:\$PATH"
     fi
 fi

@@ -19,8 +19,12 @@ refuse() {
 }
 
 need_cargo() {
-    command -v cargo >/dev/null && cargo --version >/dev/null 2>&1 && return
-    refuse "cargo not found. durum needs a stable Rust toolchain, $(rust_version) or newer: https://rustup.rs"
+    local found
+    found=$(cargo --version 2>/dev/null | sed 's/^cargo \([0-9.]*\).*/\1/') || true
+    # Not older than that: of the two it is the one that does not come first.
+    [ -n "$found" ] && printf '%s\n' "$(rust_version)" "$found" | sort -CV && return
+    [ -n "$found" ] && found="cargo $found is too old" || found="cargo not found"
+    refuse "$found. durum needs a stable Rust toolchain, $(rust_version) or newer: https://rustup.rs"
 }
 
 # The oldest compiler that Cargo.toml promises.

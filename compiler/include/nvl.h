@@ -2,7 +2,7 @@
  *
  *  1. A type that is qualified with `nvl` is stored in non-volatile memory (NVM). Pointers to it
  *     are ordinary 8-byte pointers. Objects are made by nvl_alloc_nv only.
- *  2. A heap is a file of its own, and becomes a durum store with one pool. A handle of it lasts
+ *  2. A heap is a directory of its own: a durum store with one pool, `heap`. A handle of it lasts
  *     until nvl_close and may be used by all threads.
  *  3. nvl_open and nvl_create give NULL where the heap cannot be opened or made. What breaks a rule
  *     of NVL-C at run time ends the program, with file, line and heaps.
