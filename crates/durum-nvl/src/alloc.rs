@@ -278,7 +278,9 @@ pub(crate) unsafe fn of(handle: *const Heap, at: Location) -> &'static Heap {
     let Some(heap) = (unsafe { handle.as_ref() }) else {
         fatal(
             at,
-            format_args!("the heap is NULL: nvl_open or nvl_create has failed, and durum_errormsg() says why"),
+            format_args!(
+                "the heap is NULL: nvl_open or nvl_create has failed, and durum_errormsg() says why"
+            ),
         );
     };
     debug_assert!(heap::open_heaps().any(|open| std::ptr::eq(open, heap)));
