@@ -444,8 +444,9 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Adds a puddle of `size` bytes; on a nearly full disk a smaller one, but not below `needed`.
+    /// Adds a puddle of `size` bytes; on a nearly full disk a smaller one, but not below `needed`. On a full one logs give back what they can spare.
     fn add_puddle(&self, mut size: u64, needed: u64, has_large_pages: bool) -> Result<Arc<Puddle>> {
+        let mut may_take_log = true;
         let grant = loop {
             match self.store.service.create_puddle(
                 PuddleOwner::Pool(self.uuid),
@@ -454,6 +455,10 @@ impl PoolInner {
             ) {
                 Err(durum_service::Error::StorageFull { .. }) if size > needed => {
                     size = (size / 2 / UNIT * UNIT).max(needed)
+                }
+                Err(durum_service::Error::StorageFull { .. }) if may_take_log => {
+                    self.store.journal().give_log_back(&self.store)?;
+                    may_take_log = false;
                 }
                 other => break other?,
             }

@@ -384,9 +384,7 @@ impl Mapped {
     #[inline(always)]
     fn before_change(&mut self, address: usize) {
         if !self.waiting.is_empty() {
-            self.streamed += self
-                .waiting
-                .before_change(address & !(PAGE - 1), self.offset);
+            self.streamed += self.waiting.before_change(address / PAGE, self.offset);
         }
     }
 
@@ -400,7 +398,7 @@ impl Mapped {
         let (before, rest) = data.split_at(first - target);
         let (pages, behind) = rest.split_at(last - first);
         self.copy_now(target, before);
-        for (page, bytes) in (first..).step_by(PAGE).zip(pages.chunks_exact(PAGE)) {
+        for (page, bytes) in (first / PAGE..).zip(pages.chunks_exact(PAGE)) {
             self.waiting.insert(page, bytes);
         }
         self.copy_now(last, behind);

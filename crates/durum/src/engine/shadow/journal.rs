@@ -444,6 +444,14 @@ impl Journal {
         self.lock_checkpoint().skip_home();
     }
 
+    /// For a pool that finds no room: brings home what is logged, and gives log space back.
+    #[cold]
+    pub(crate) fn give_log_back(&self, store: &StoreInner) -> Result<()> {
+        self.bring_home()?;
+        self.trim(store);
+        Ok(())
+    }
+
     /// Gives log space back that large transactions took.
     fn trim(&self, store: &StoreInner) {
         let watermark = self.watermark();

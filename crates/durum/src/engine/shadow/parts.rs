@@ -24,13 +24,13 @@ const LARGE_MIN: usize = 32 << 10;
 /// Words of an entry that copies, before what it copies.
 const COPY_HEAD_WORDS: usize = 2;
 
-/// What a part holds, in order.
+/// What a part holds, in order. No addresses: lists that are freed leave them all over memory, where who looks for pointers would find them.
 #[derive(Clone, Debug)]
 enum Content {
     /// Words of the record in the making, whole entries.
     Entries(Range<usize>),
-    /// Memory, one piece.
-    Copy(Range<usize>),
+    /// These bytes of the large range with this number, in pieces.
+    Copies(usize, Range<usize>),
 }
 
 /// A part of a record.
@@ -174,10 +174,10 @@ impl Writer {
                 .collect();
         }
         let before = entries(HEADER_WORDS..self.large_at);
-        let large = self.large.iter().cloned().flat_map(pieces);
+        let large = self.large.iter().map(Range::len).enumerate();
         let behind = entries(self.large_at..self.record.len());
         (before.into_iter())
-            .chain(large.map(Content::Copy))
+            .chain(large.map(|(number, len)| Content::Copies(number, 0..len)))
             .chain(behind)
             .collect()
     }
@@ -185,13 +185,20 @@ impl Writer {
     /// Puts as much into a part as it has room for; the rest.
     fn fill(&self, part: &mut Part, content: Content) -> Option<Content> {
         match content {
-            Content::Copy(piece) => {
-                let words = COPY_HEAD_WORDS + piece.len().div_ceil(8);
-                if words > part.room {
-                    return Some(Content::Copy(piece));
+            Content::Copies(number, range) => {
+                let (mut words, mut end) = (0, range.start);
+                for piece in self.pieces_of(number, &range) {
+                    let more = COPY_HEAD_WORDS + piece.len().div_ceil(8);
+                    if words + more > part.room {
+                        break;
+                    }
+                    words += more;
+                    end += piece.len();
                 }
-                part.push(Content::Copy(piece), words);
-                None
+                if end > range.start {
+                    part.push(Content::Copies(number, range.start..end), words);
+                }
+                (end < range.end).then_some(Content::Copies(number, end..range.end))
             }
             Content::Entries(range) => {
                 let end = self.cut(range.clone(), part.room);
@@ -201,6 +208,12 @@ impl Writer {
                 (end < range.end).then_some(Content::Entries(end..range.end))
             }
         }
+    }
+
+    /// Some bytes of a large range, in pieces.
+    fn pieces_of(&self, number: usize, range: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let start = self.large[number].start;
+        pieces(start + range.start..start + range.end)
     }
 
     /// Where the entries end that take at most `words`, of those in this range of the record.
@@ -233,8 +246,13 @@ impl Writer {
                 for content in &part.contents {
                     match content {
                         Content::Entries(range) => stream.push(&self.record[range.clone()]),
-                        // SAFETY: a range that the transaction has announced.
-                        Content::Copy(piece) => unsafe { stream.push_memory(piece) },
+                        Content::Copies(number, range) => {
+                            let start = self.large[*number].start;
+                            for piece in pieces(start + range.start..start + range.end) {
+                                // SAFETY: a range that the transaction has announced.
+                                unsafe { stream.push_memory(&piece) };
+                            }
+                        }
                     }
                 }
                 stream.finish();
@@ -250,7 +268,10 @@ impl Writer {
     fn weight_of(&self, part: &Part) -> u64 {
         let weight = |content: &Content| match content {
             Content::Entries(range) => weight::of(&self.record[range.clone()]),
-            Content::Copy(piece) => weight::of_copy(piece.len()),
+            Content::Copies(number, range) => {
+                let pieces = self.pieces_of(*number, range);
+                pieces.map(|piece| weight::of_copy(piece.len())).sum()
+            }
         };
         part.contents.iter().map(weight).sum()
     }

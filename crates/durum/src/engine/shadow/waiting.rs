@@ -24,7 +24,7 @@ struct Contents {
     batch: u32,
 }
 
-/// The pages of two batches. What a program sees of a page is its key: its address.
+/// The pages of two batches, by number (address divided by [`PAGE`]): who looks for pointers in this process's memory is not to find any here.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pages: FxHashMap<usize, Contents>,
@@ -66,9 +66,9 @@ impl Waiting {
         self.leaving.len()
     }
 
-    /// A record copies `bytes`, in the log, to this page.
+    /// A record copies `bytes`, in the log, to the page with this number.
     pub(super) fn insert(&mut self, page: usize, bytes: &[u8]) {
-        debug_assert!(page.is_multiple_of(PAGE) && bytes.len() == PAGE);
+        debug_assert!(bytes.len() == PAGE);
         let contents = Contents {
             source: bytes.as_ptr().expose_provenance(),
             batch: self.batch,
@@ -121,8 +121,8 @@ impl Waiting {
             return 0;
         };
         let _guard = Guard::new();
-        note(page);
-        let home = std::ptr::with_exposed_provenance_mut(page + offset);
+        note(page * PAGE);
+        let home = std::ptr::with_exposed_provenance_mut(page * PAGE + offset);
         let source = std::ptr::with_exposed_provenance(contents.source);
         // ORDER: durable with the next fence of this thread, before the record counts as home.
         // SAFETY: a page that a transaction filled, in the home mapping of its puddle, which stays until all its records are home; so does the record, which does
