@@ -45,7 +45,11 @@ fn nearly_full(tx: &mut Running<'_>) -> Result<(), Stop> {
 fn at_the_end(campaign: Campaign) -> Campaign {
     large_images(campaign).plan(|plan| {
         plan.from_api = 4;
-        plan.points_max = None;
+        // On another engine these are large transactions like others, and all their points are many.
+        plan.points_max = match engine() {
+            Engine::Hybrid => None,
+            _ => plan.points_max,
+        };
     })
 }
 
