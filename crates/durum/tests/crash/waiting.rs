@@ -27,6 +27,8 @@ pub const WAITING: Workload = Workload {
     run: |world| {
         for round in 0..9u64 {
             let from = BYTES + 1_000 + round as usize % 3 * 20_000;
+            // Waits in the queue, which the next one takes along.
+            world.lane().buffers(|tx| tx.change(200, 40, 5 + round));
             world.lane().commits(|tx| {
                 tx.change(from, 190_000, 10 + round)?;
                 tx.change(round as usize * 10, 40, 50 + round)
@@ -40,6 +42,10 @@ pub const WAITING: Workload = Workload {
             world.lane().commits(|tx| {
                 tx.change(from + 50_000, 700, 100 + round)?;
                 tx.change(from + 100_000, 9_000, 110 + round)
+            });
+            world.lane().section_aborts(|tx| {
+                tx.store(from + 70_000, &[round as u8; 10]);
+                Ok(())
             });
             world.lane().section_commits(|tx| {
                 tx.store(from + 80_000, &[round as u8; 10]);

@@ -33,6 +33,13 @@ enum Content {
     Copies(usize, Range<usize>),
 }
 
+impl Content {
+    fn is_empty(&self) -> bool {
+        let (Self::Entries(range) | Self::Copies(_, range)) = self;
+        range.is_empty()
+    }
+}
+
 /// A part of a record.
 #[derive(Debug)]
 struct Part {
@@ -163,22 +170,15 @@ impl Writer {
 
     /// All of the record, in order.
     fn contents(&self) -> Vec<Content> {
-        let entries = |range: Range<usize>| {
-            let entries = Some(Content::Entries(range));
-            entries
-                .filter(|content| !matches!(content, Content::Entries(range) if range.is_empty()))
+        let at = match self.large.is_empty() {
+            true => self.record.len(),
+            false => self.large_at,
         };
-        if self.large.is_empty() {
-            return entries(HEADER_WORDS..self.record.len())
-                .into_iter()
-                .collect();
-        }
-        let before = entries(HEADER_WORDS..self.large_at);
         let large = self.large.iter().map(Range::len).enumerate();
-        let behind = entries(self.large_at..self.record.len());
-        (before.into_iter())
+        std::iter::once(Content::Entries(HEADER_WORDS..at))
             .chain(large.map(|(number, len)| Content::Copies(number, 0..len)))
-            .chain(behind)
+            .chain([Content::Entries(at..self.record.len())])
+            .filter(|content| !content.is_empty())
             .collect()
     }
 
@@ -187,7 +187,7 @@ impl Writer {
         match content {
             Content::Copies(number, range) => {
                 let (mut words, mut end) = (0, range.start);
-                for piece in self.pieces_of(number, &range) {
+                for piece in pieces_of(&self.large[number], &range) {
                     let more = COPY_HEAD_WORDS + piece.len().div_ceil(8);
                     if words + more > part.room {
                         break;
@@ -208,12 +208,6 @@ impl Writer {
                 (end < range.end).then_some(Content::Entries(end..range.end))
             }
         }
-    }
-
-    /// Some bytes of a large range, in pieces.
-    fn pieces_of(&self, number: usize, range: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let start = self.large[number].start;
-        pieces(start + range.start..start + range.end)
     }
 
     /// Where the entries end that take at most `words`, of those in this range of the record.
@@ -247,8 +241,7 @@ impl Writer {
                     match content {
                         Content::Entries(range) => stream.push(&self.record[range.clone()]),
                         Content::Copies(number, range) => {
-                            let start = self.large[*number].start;
-                            for piece in pieces(start + range.start..start + range.end) {
+                            for piece in pieces_of(&self.large[*number], range) {
                                 // SAFETY: a range that the transaction has announced.
                                 unsafe { stream.push_memory(&piece) };
                             }
@@ -269,7 +262,7 @@ impl Writer {
         let weight = |content: &Content| match content {
             Content::Entries(range) => weight::of(&self.record[range.clone()]),
             Content::Copies(number, range) => {
-                let pieces = self.pieces_of(*number, range);
+                let pieces = pieces_of(&self.large[*number], range);
                 pieces.map(|piece| weight::of_copy(piece.len())).sum()
             }
         };
@@ -285,4 +278,9 @@ pub(super) fn pieces(range: Range<usize>) -> impl Iterator<Item = Range<usize>> 
         from = piece.end;
         (!piece.is_empty()).then_some(piece)
     })
+}
+
+/// Some bytes of a large range, in pieces.
+fn pieces_of(large: &Range<usize>, bytes: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    pieces(large.start + bytes.start..large.start + bytes.end)
 }
