@@ -108,8 +108,8 @@ fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
     assert_eq!(blocks, filled - filled / 2 + 1);
 }
 
-#[test]
-fn a_full_file_system_leaves_the_pool_usable() {
+/// Runs `body` in a file system of 24 MiB; not without root.
+fn on_a_small_file_system(body: impl FnOnce(&Path)) {
     let dir = tempfile::tempdir().unwrap();
     let mount = |arguments: &[&str]| {
         std::process::Command::new(arguments[0])
@@ -123,9 +123,41 @@ fn a_full_file_system_leaves_the_pool_usable() {
         println!("skipped: mounting a small tmpfs needs root");
         return;
     }
-    let result = std::panic::catch_unwind(|| full_disk(Path::new(path), || None));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(Path::new(path))));
     assert!(mount(&["umount", "-l", path]));
     result.unwrap();
+}
+
+#[test]
+fn a_full_file_system_leaves_the_pool_usable() {
+    on_a_small_file_system(|path| full_disk(path, || None));
+}
+
+/// What large transactions took of the disk for their logs is there for objects when no other room is left.
+#[test]
+fn a_pool_that_finds_no_room_takes_that_of_the_logs() {
+    on_a_small_file_system(|path| {
+        let (_store, pool, root) = open(path, StoreOptions::new(), pool_options());
+        let len = 1 << 20;
+        let block = pool
+            .transaction(|tx| unsafe {
+                let block = tx.alloc_bytes(&pool, 0, len, 8)?;
+                tx.set(&raw mut root.blocks[511], block)?;
+                Ok::<_, Error>(block)
+            })
+            .unwrap();
+        for round in 0..40 {
+            pool.transaction(|tx| unsafe {
+                tx.add_bytes(block, len, Announce::Backup)?;
+                block.write_bytes(round, len);
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        }
+        let (filled, _) = fill(&pool, root);
+        let copies = pool.engine().puddle_kind().copies();
+        assert!(filled as u64 * copies > 100, "{filled}");
+    });
 }
 
 #[test]
@@ -256,26 +288,34 @@ fn puddle_file(dir: &Path, address: usize) -> PathBuf {
     path
 }
 
-fn truncate_under(dir: &Path, options: PoolOptions) -> (Store, Pool, *mut u8, PathBuf) {
+/// A pool with a block of 3 MiB of sevens, in the root's first place, and the block's file.
+fn with_block(dir: &Path, options: PoolOptions) -> (Store, Pool, &'static mut Root, PathBuf) {
     let (store, pool, root) = open(dir, StoreOptions::new(), options.clone());
-    let block = pool
-        .transaction(|tx| unsafe {
-            let block = tx.alloc_bytes(&pool, 0, 3 << 20, 8)?;
-            block.write_bytes(7, 3 << 20);
-            tx.set(&raw mut root.blocks[0], block)?;
-            Ok::<_, Error>(block)
-        })
-        .unwrap();
+    pool.transaction(|tx| unsafe {
+        let block = tx.alloc_bytes(&pool, 0, 3 << 20, 8)?;
+        block.write_bytes(7, 3 << 20);
+        tx.set(&raw mut root.blocks[0], block)
+    })
+    .unwrap();
     // Opened again, all its memory is the file's; a fresh puddle of an engine that works in private pages is not.
     drop((store, pool));
-    let (store, pool, _) = open(dir, StoreOptions::new(), options);
-    let path = puddle_file(dir, block.addr());
-    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    // The main copy comes first.
+    let (store, pool, root) = open(dir, StoreOptions::new(), options);
+    let path = puddle_file(dir, root.blocks[0].addr());
+    (store, pool, root, path)
+}
+
+/// Takes the last 2 MiB of the main copy away, which comes first.
+fn cut_short(pool: &Pool, path: &Path) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
     let copies = pool.engine().puddle_kind().copies();
     file.set_len(file.metadata().unwrap().len() / copies - (2 << 20))
         .unwrap();
-    (store, pool, block, path)
+}
+
+fn truncate_under(dir: &Path, options: PoolOptions) -> (Store, Pool, *mut u8, PathBuf) {
+    let (store, pool, root, path) = with_block(dir, options);
+    cut_short(&pool, &path);
+    (store, pool, root.blocks[0], path)
 }
 
 #[test]
@@ -355,32 +395,18 @@ fn a_commit_of_a_large_range_with_a_vanished_page_is_an_error() {
 #[test]
 fn pages_that_go_home_to_vanished_places_poison_the_pool() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (store, pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
+    let (_store, pool, root, path) = with_block(dir.path(), pool_options());
     if pool.engine() != Engine::Shadow {
         return;
     }
-    let len = 3 << 20;
-    let block = pool
-        .transaction(|tx| unsafe {
-            let block = tx.alloc_bytes(&pool, 0, len, 8)?;
-            block.write_bytes(7, len);
-            tx.set(&raw mut root.blocks[0], block)?;
-            Ok::<_, Error>(block)
-        })
-        .unwrap();
-    // Opened again, all its memory is the file's.
-    drop((store, pool));
-    let (_store, pool, root) = open(dir.path(), StoreOptions::new(), pool_options());
-    let path = puddle_file(dir.path(), block.addr());
+    let (block, len) = (root.blocks[0], 3 << 20);
     pool.transaction(|tx| unsafe {
         tx.add_bytes(block, len, Announce::Backup)?;
         block.write_bytes(8, len);
         Ok::<_, Error>(())
     })
     .unwrap();
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(file.metadata().unwrap().len() - (2 << 20))
-        .unwrap();
+    cut_short(&pool, &path);
     let mut change = |round: usize| {
         pool.transaction(|tx| unsafe {
             tx.add_bytes((&raw const root.blocks[1]).cast(), 2048, Announce::Backup)?;

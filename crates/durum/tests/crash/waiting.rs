@@ -60,13 +60,17 @@ pub const WAITING: Workload = Workload {
     ..PLAIN
 };
 
-/// A word of one page changes while that waits.
+/// A word of one page changes while that waits, and parts of two.
 const CHANGED: Workload = Workload {
     name: "a page that waits is changed",
     needs: short,
     run: |world| {
-        world.lane().commits(|tx| tx.change(BYTES, 10_000, 1));
+        world.lane().commits(|tx| tx.change(BYTES, 30_000, 1));
         world.lane().commits(|tx| tx.change(BYTES + 5_000, 8, 2));
+        // From one page to the next, and fills neither.
+        world
+            .lane()
+            .commits(|tx| tx.change(BYTES + 16_000, 4_000, 3));
         go_round_the_log(world);
     },
     ..PLAIN
@@ -81,6 +85,7 @@ fn pages_that_wait_survive_on_mapped_memory() {
 fn a_page_that_waits_goes_home_before_something_of_it_changes() {
     let step =
         Site("shadow.checkpoint: write a page home that waits before something of it changes");
+    CHANGED.survives_on_lines();
     // Once the page is home, any of them.
     assert!(is_noticed_among(Some(40), Medium::Lines, step, &CHANGED));
 }
