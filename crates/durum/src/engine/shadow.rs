@@ -25,12 +25,10 @@ mod journal;
 mod latch;
 mod latest;
 mod lines;
-mod parts;
 mod queue;
 mod relief;
 mod section;
 mod segments;
-mod stream;
 mod waiting;
 mod weight;
 mod writer;
@@ -56,9 +54,9 @@ use crate::tx::{Announce, Durability, Set, TxState};
 pub(crate) use direct::{Direct, write_now};
 pub(crate) use freed::FreedAt;
 pub(crate) use journal::{Alone, Journal};
-use parts::pieces;
 pub(crate) use section::Section;
 pub(crate) use writer::Writer;
+use writer::pieces;
 
 /// The sites of this engine.
 pub(crate) const SITES: &[Site] = &[

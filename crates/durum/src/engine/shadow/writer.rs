@@ -1,5 +1,8 @@
 //! A thread's log of records.
 
+mod parts;
+mod stream;
+
 use std::ops::Range;
 
 use durum_format::record::{HEADER_WORDS, RecordHeader};
@@ -13,6 +16,8 @@ use crate::fault::{Guard, guarded};
 use crate::media::Barrier;
 use crate::spare::Spare;
 use crate::store::StoreInner;
+
+pub(super) use parts::pieces;
 
 pub(super) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
 pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the record");
@@ -28,26 +33,26 @@ pub(crate) struct Writer {
     log: u32,
     /// The stamp of this log's last record.
     previous: u64,
-    pub(super) segment: Option<Segment>,
+    segment: Option<Segment>,
     /// Where the next record goes.
-    pub(super) cursor: usize,
-    pub(super) end: usize,
+    cursor: usize,
+    end: usize,
     /// Up to here the segment's records were weighed, and what they weigh.
-    pub(super) weighed: (usize, u64),
+    weighed: (usize, u64),
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
     spare: Spare,
     /// Large ranges that go to the log from where they are, and before which of the record's words their entries belong.
-    pub(super) large: Vec<Range<usize>>,
-    pub(super) large_at: usize,
+    large: Vec<Range<usize>>,
+    large_at: usize,
     /// What of them is on its way.
-    pub(super) buffer: Vec<u64>,
+    buffer: Vec<u64>,
     /// Fresh ranges that go home with this commit instead of into its record.
     pub(super) direct: Vec<Direct>,
     /// Records that are not known to be durable: stamp and address.
-    pub(super) written: Vec<(u64, usize)>,
+    written: Vec<(u64, usize)>,
     /// From here to the cursor nothing was written to the file (`file` domain).
-    pub(super) dirty_from: usize,
+    dirty_from: usize,
     /// The last record is durable.
     fenced: bool,
     /// The watermark in the last record, and the last one that is known to be durable.
@@ -123,7 +128,7 @@ impl Writer {
     }
 
     /// Gives back the segment that it has, and goes on in another one.
-    pub(super) fn exchange_segment(&mut self, journal: &Journal, next: Option<Segment>) {
+    fn exchange_segment(&mut self, journal: &Journal, next: Option<Segment>) {
         let weight = self.weight();
         (self.cursor, self.end) = next
             .as_ref()
@@ -136,7 +141,7 @@ impl Writer {
     }
 
     /// What the records in its segment weigh: those of small transactions their bytes.
-    pub(super) fn weight(&self) -> u64 {
+    fn weight(&self) -> u64 {
         let (weighed_to, weight) = self.weighed;
         weight + (self.cursor - weighed_to) as u64
     }
@@ -269,7 +274,7 @@ impl Writer {
 
     /// The header of the next record, if that is a whole one.
     #[inline(always)]
-    pub(super) fn header(&self, journal: &Journal, stamp: u64) -> RecordHeader {
+    fn header(&self, journal: &Journal, stamp: u64) -> RecordHeader {
         RecordHeader {
             stamp,
             watermark: journal.home(),
@@ -283,7 +288,7 @@ impl Writer {
 
     /// A record of `size` bytes was written.
     #[inline(always)]
-    pub(super) fn move_on(&mut self, header: &RecordHeader, size: usize) {
+    fn move_on(&mut self, header: &RecordHeader, size: usize) {
         self.fenced = false;
         count::add_bytes_logged(size as u64);
         self.cursor += size.next_multiple_of(LINE);
@@ -294,7 +299,7 @@ impl Writer {
 
 /// Writes a record to `address` in a segment, and starts making it durable. Called within a [`Guard`](crate::fault::Guard).
 #[inline(always)]
-pub(super) fn write_record(
+fn write_record(
     segment: &Segment,
     address: usize,
     header: &RecordHeader,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use durum_format::record::{HEADER_WORDS, Seal, copy_head, push_bytes};
 use durum_persist::line;
 
-use super::writer::RECORD_WRITE;
+use super::RECORD_WRITE;
 
 const LINE_WORDS: usize = line::LINE / 8;
 /// So much goes through the buffer at once that its stores are still on their way while the next is read: a processor holds some 70.
@@ -172,7 +172,7 @@ mod tests {
                 unsafe { stream.push_memory(&(target..target + len)) };
             }
             stream.finish();
-            line::fence(super::super::writer::COMMIT_FENCE);
+            line::fence(super::super::COMMIT_FENCE);
             let (header, found) = RecordHeader::parse(&log[skipped..], &salt, 640)
                 .unwrap_or_else(|| panic!("{words} words, {lengths:?}"));
             assert_eq!((header, found), (HEADER, &entries[..]));

@@ -5,12 +5,12 @@ use std::ops::Range;
 use durum_format::record::{Entries, HEADER_WORDS, RecordHeader};
 use durum_persist::line::LINE;
 
-use super::journal::{Journal, TRANSACTION_MAX};
-use super::segments::Segment;
+use super::super::journal::{Journal, TRANSACTION_MAX};
+use super::super::segments::Segment;
+use super::super::weight;
+use super::super::{COPY_PIECE, push_range};
 use super::stream::Stream;
-use super::weight;
-use super::writer::{Writer, write_record};
-use super::{COPY_PIECE, push_range};
+use super::{Writer, write_record};
 use crate::error::{Error, Step};
 use crate::fault::Guard;
 use crate::media::Barrier;
@@ -70,7 +70,7 @@ impl Part {
 
 impl Writer {
     /// Puts a range that the transaction has written into the record, or leaves it where it is until the record is written: if `may_stay`, and it is large.
-    pub(super) fn push_range(&mut self, range: Range<usize>, may_stay: bool) {
+    pub(in super::super) fn push_range(&mut self, range: Range<usize>, may_stay: bool) {
         if !may_stay || range.len() < LARGE_MIN {
             return push_range(&mut self.record, range);
         }
@@ -87,7 +87,7 @@ impl Writer {
     }
 
     /// Puts into the record what was left where it is.
-    pub(super) fn gather(&mut self) {
+    pub(in super::super) fn gather(&mut self) {
         if self.large.is_empty() {
             return;
         }
@@ -271,7 +271,7 @@ impl Writer {
 }
 
 /// A range in pieces that end with pages.
-pub(super) fn pieces(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+pub(in super::super) fn pieces(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut from = range.start;
     std::iter::from_fn(move || {
         let piece = from..range.end.min((from + 1).next_multiple_of(COPY_PIECE));
