@@ -3,6 +3,7 @@
 //! For tests of programs with one thread: a store of another thread's transaction looks like one that nobody announced.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use durum_format::extent::{self, Place};
@@ -49,6 +50,19 @@ impl Checker {
                 copy.clear();
                 copy.extend_from_slice(words);
             });
+        }
+    }
+
+    /// Remembers a range as it is, in whole words.
+    pub(crate) fn remember_range(&mut self, puddle: &Puddle, range: &Range<usize>) {
+        let Some(copy) = self.copies.get_mut(&puddle.address) else {
+            return;
+        };
+        let (start, words) = words(puddle);
+        let first = range.start.saturating_sub(start) / 8;
+        let end = range.end.saturating_sub(start).div_ceil(8);
+        if let (Some(now), Some(before)) = (words.get(first..end), copy.get_mut(first..end)) {
+            guarded(|| before.copy_from_slice(now));
         }
     }
 

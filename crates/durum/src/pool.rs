@@ -147,6 +147,8 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     /// What [`Engine::keeps_lines`] says, without a call.
     pub(crate) keeps_lines: bool,
+    /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the checker looks.
+    pub(crate) ends_empty: bool,
     /// Where its puddles have two copies.
     pub(crate) copies: Option<Copies>,
     pub(crate) store: Arc<StoreInner>,
@@ -187,6 +189,7 @@ impl PoolInner {
             kind: grant.engine,
             engine,
             keeps_lines: engine.keeps_lines(),
+            ends_empty: grant.engine == EngineKind::Twin || options.check_stores,
             copies: (grant.engine == EngineKind::Twin).then(|| Copies::new(options.twin_mode)),
             store,
             poison,
@@ -379,6 +382,17 @@ impl PoolInner {
                 .unwrap_or_else(PoisonError::into_inner)
                 .look(self, announced, sets),
             None => Ok(()),
+        }
+    }
+
+    /// Ranges are durable without an announcement. After a failed attempt they are as they are, too.
+    #[inline]
+    pub(crate) fn after_persist(&self, ranges: &[(&Puddle, Range<usize>)]) {
+        if let Some(checker) = &self.checker {
+            let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+            for (puddle, range) in ranges {
+                checker.remember_range(puddle, range);
+            }
         }
     }
 

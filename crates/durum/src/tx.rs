@@ -209,6 +209,7 @@ impl Tx {
             let mut state = tx.state.borrow_mut();
             pool.engine.persist(&mut state, pool, ranges)
         };
+        pool.after_persist(ranges);
         drop(pass);
         if is_alone && tx.budget.is_due() {
             pool.store.journal().give_pages_back(&pool.store);
@@ -819,7 +820,7 @@ impl Tx {
             if commit && !doomed {
                 record::api("tx.commit");
                 state.durability = self.durability.get();
-                let result = state.commit();
+                let result = state.commit(self.home()?);
                 count::add_transaction(result.is_ok());
                 result
             } else {
@@ -856,11 +857,13 @@ impl Tx {
         self.state.borrow_mut().forget_pools();
     }
 
-    /// Waits until this transaction may change a pool with two copies, which one at a time may.
+    /// The beginning of a transaction that has something to do at its end, whether it announces anything or not: on a pool with two copies it waits
+    /// until it may change them, which one at a time may.
     #[inline(never)]
-    fn take_turn(&self, pool: &Arc<PoolInner>) {
-        self.state.borrow_mut().turn = Turn::take(pool);
-        // The turn ends with what the transaction has touched.
+    fn begin_to_end(&self, pool: &Arc<PoolInner>) {
+        if pool.copies.is_some() {
+            self.state.borrow_mut().turn = Turn::take(pool);
+        }
         self.touched.set(true);
     }
 
@@ -872,8 +875,8 @@ impl Tx {
         }
         self.home.set(pool);
         self.durability.set(durability);
-        if pool.copies.is_some() {
-            self.take_turn(pool);
+        if pool.ends_empty {
+            self.begin_to_end(pool);
         }
         // A constant: the next transaction need not wait until it is known what this one stored.
         self.depth.set(1);

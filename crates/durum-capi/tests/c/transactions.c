@@ -182,20 +182,57 @@ static void one_transaction_changes_several_pools(void) {
     fixture_close(&f);
 }
 
-static void the_checker_finds_stores_that_nobody_announced(void) {
-    durum_store *store = durum_store_create(scratch("store"), NULL);
+static const uint32_t engines[] = {DURUM_ENGINE_HYBRID, DURUM_ENGINE_TWIN, DURUM_ENGINE_SHADOW};
+enum { ENGINES = sizeof(engines) / sizeof(engines[0]) };
+
+/* A pool that is checked, of one of the engines. */
+static durum_pool *checked_pool(durum_store *store, int engine) {
     durum_pool_options options = DURUM_POOL_OPTIONS_INIT;
     options.flags = DURUM_POOL_CHECK_STORES;
-    durum_pool *pool = durum_pool_create(store, "pool", &options);
-    cell *root = DURUM_ROOT(pool, cell);
-    CHECK(root != NULL);
-    CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
-    CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_OK);
-    root->value = 1;
-    root->other = 1;
-    CHECK_CODE(durum_tx_commit(), DURUM_E_UNANNOUNCED);
-    CHECK(strstr(durum_errormsg(), "other") != NULL);
-    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    options.engine = engines[engine];
+    char name[] = "pool0";
+    name[4] = (char)('0' + engine);
+    durum_pool *pool = durum_pool_create(store, name, &options);
+    CHECK(pool != NULL);
+    return pool;
+}
+
+static void the_checker_finds_stores_that_nobody_announced(void) {
+    durum_store *store = durum_store_create(scratch("store"), NULL);
+    for (int engine = 0; engine < ENGINES; engine++) {
+        durum_pool *pool = checked_pool(store, engine);
+        cell *root = DURUM_ROOT(pool, cell);
+        CHECK(root != NULL);
+        CHECK_CODE(durum_tx_begin(pool), DURUM_OK);
+        CHECK_CODE(durum_tx_add(&root->value, sizeof(root->value)), DURUM_OK);
+        root->value = 1;
+        root->other = 1;
+        CHECK_CODE(durum_tx_commit(), DURUM_E_UNANNOUNCED);
+        CHECK(strstr(durum_errormsg(), "other") != NULL);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    }
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+}
+
+static void the_checker_looks_where_nothing_was_announced(void) {
+    durum_store *store = durum_store_create(scratch("store"), NULL);
+    for (int engine = 0; engine < ENGINES; engine++) {
+        durum_pool *pool = checked_pool(store, engine);
+        cell *root = DURUM_ROOT(pool, cell);
+        CHECK(root != NULL);
+        DURUM_TX_BEGIN(pool) {
+            root->value = 1;
+        }
+        DURUM_TX_END
+        CHECK_CODE(durum_errorcode(), DURUM_E_UNANNOUNCED);
+        CHECK(strstr(durum_errormsg(), "\"value\"") != NULL);
+        DURUM_TX_BEGIN(pool) {
+            CHECK(root->value == 1);
+        }
+        DURUM_TX_END
+        CHECK_CODE(durum_errorcode(), DURUM_OK);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    }
     CHECK_CODE(durum_store_close(store), DURUM_OK);
 }
 
@@ -368,6 +405,8 @@ const test transaction_tests[] = {
     {"one_transaction_changes_several_pools", one_transaction_changes_several_pools},
     {"the_checker_finds_stores_that_nobody_announced",
      the_checker_finds_stores_that_nobody_announced},
+    {"the_checker_looks_where_nothing_was_announced",
+     the_checker_looks_where_nothing_was_announced},
     {"a_buffered_transaction_is_durable_after_a_sync",
      a_buffered_transaction_is_durable_after_a_sync},
     {NULL, NULL},

@@ -104,6 +104,13 @@ pub(crate) struct BeforeReuse {
 /// From so many bytes on, whole pages of a fresh object whose contents are known go home at once.
 pub(crate) const FILLED_MIN: usize = 32 << 10;
 
+/// The pools that the transaction has touched, and the one that it began on, where stores may have been forgotten, too.
+fn with_home<'p>(pools: &'p [PoolRef], home: &'p PoolInner) -> impl Iterator<Item = &'p PoolInner> {
+    let is_touched = pools.iter().any(|pool| pool.key == home.key);
+    let pools = pools.iter().map(|pool| &**pool);
+    pools.chain((!is_touched).then_some(home))
+}
+
 /// What of `parts`, one behind the other, lies in a range of them all.
 fn clipped<'p>(parts: &'p [&'p [u8]], range: Range<usize>) -> impl Iterator<Item = &'p [u8]> {
     let mut start = 0;
@@ -541,25 +548,22 @@ impl TxState {
         }
     }
 
+    /// `home` is the pool that the transaction began on.
     #[inline(always)]
-    pub(super) fn commit(&mut self) -> Step {
+    pub(super) fn commit(&mut self, home: &PoolInner) -> Step {
         let first = match self.pools.first() {
             Some(first) if !self.is_empty() => *first,
-            // Volatile memory only: there is nothing to make durable.
-            _ => {
-                self.clear();
-                return Ok(());
-            }
+            _ => return self.commit_nothing(home),
         };
         let allocates = !self.allocation.is_empty();
         if allocates {
             self.allocation
                 .changes(&self.pools, &mut self.bits, &mut self.bitmaps);
         }
-        let is_checked = self.pools.iter().any(|pool| pool.has_checker());
+        let is_checked = home.has_checker() || self.pools.iter().any(|pool| pool.has_checker());
         let mut result = Ok(());
         if is_checked || !self.sets.is_empty() {
-            result = self.check_and_settle();
+            result = self.check_and_settle(home);
         }
         if result.is_ok() {
             result = engine::commit(first.engine, first.kind, self);
@@ -573,7 +577,20 @@ impl TxState {
             self.allocation.committed(|key| Self::pool_of(pools, key));
         }
         if is_checked {
-            self.pools.iter().for_each(|pool| pool.after_commit());
+            with_home(&self.pools, home).for_each(PoolInner::after_commit);
+        }
+        self.clear();
+        Ok(())
+    }
+
+    /// Nothing was announced, but volatile memory at most: there is nothing to make durable. A forgotten announcement looks the same.
+    #[inline(never)]
+    fn commit_nothing(&mut self, home: &PoolInner) -> Step {
+        let result = home.before_commit(&self.announced, &self.sets);
+        if let Err(error) = result {
+            let error = self.fail(error.into());
+            home.after_commit();
+            return Err(error);
         }
         self.clear();
         Ok(())
@@ -589,14 +606,13 @@ impl TxState {
     }
 
     #[inline(never)]
-    fn check_and_settle(&mut self) -> Step {
+    fn check_and_settle(&mut self, home: &PoolInner) -> Step {
         // In a section nobody announces.
-        let is_checked = |pool: &&PoolRef| match &self.section {
+        let is_checked = |pool: &&PoolInner| match &self.section {
             Some(section) => section.pool_key() != pool.key,
             None => true,
         };
-        self.pools
-            .iter()
+        with_home(&self.pools, home)
             .filter(is_checked)
             .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets))?;
         self.settle_announced_sets();
