@@ -157,7 +157,9 @@ fn of_store(error: &service::Error) -> c_int {
             ErrorKind::User => DURUM_E_FORMAT,
             _ => DURUM_E_DAMAGED,
         },
-        Error::Damaged { .. } | Error::FileMissing { .. } => DURUM_E_DAMAGED,
+        Error::Damaged { .. } | Error::FileMissing { .. } | Error::NotAFile { .. } => {
+            DURUM_E_DAMAGED
+        }
         Error::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
         Error::Poisoned { .. } => DURUM_E_POISONED,
         Error::StorageFull { .. } => DURUM_E_STORAGE_FULL,

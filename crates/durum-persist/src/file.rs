@@ -6,10 +6,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::beneath;
 use crate::inject::{self, Operation};
 use crate::record::hook::{self, Name};
 use crate::{Site, count, delay, large};
@@ -64,25 +67,16 @@ impl MediaFile {
         )
     }
 
-    /// Opens an existing file for reading, or for reading and writing.
+    /// Opens the existing file `name` beneath `directory` for reading, or for reading and writing. No part of the name may be a
+    /// link, and nothing is waited for.
     ///
     /// # Errors
-    /// `NotFound`, `PermissionDenied`, `InvalidInput` for anything but a regular file, or as the system says.
-    pub fn open(path: &Path, writable: bool) -> io::Result<MediaFile> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(writable)
-            // A pipe in the place of a file must not keep its opener waiting for a writer.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)?;
+    /// `NotFound`, `PermissionDenied`; [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or as the
+    /// system says.
+    pub fn open(directory: &Path, name: impl AsRef<Path>, writable: bool) -> io::Result<MediaFile> {
+        let file = beneath::open(directory, name.as_ref(), writable)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it is not a regular file",
-            ));
-        }
-        Ok(MediaFile::new(file, path, &metadata))
+        Ok(MediaFile::new(file, &directory.join(name), &metadata))
     }
 
     fn new(file: File, path: &Path, metadata: &fs::Metadata) -> MediaFile {
@@ -292,7 +286,10 @@ pub fn create_dir(path: &Path, site: Site) -> io::Result<()> {
 pub fn sync_dir(path: &Path, site: Site) -> io::Result<()> {
     let sync = || {
         inject::check(Operation::Sync, path)?;
-        File::open(path)?.sync_all()
+        // A pipe in the place of the directory must not keep its opener waiting for a writer.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        rustix::fs::fsync(&directory).map_err(io::Error::from)
     };
     let result = hook::file(sync, |active, ()| active.dir_synced(path, site));
     delay::sync();

@@ -98,6 +98,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+pub mod beneath;
 pub mod count;
 mod delay;
 pub mod domain;

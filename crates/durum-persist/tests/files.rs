@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
+use durum_persist::beneath::{NotRegular, check_directory};
 use durum_persist::file::{self, MediaFile};
 use durum_persist::inject::{self, Operation};
 use durum_persist::{Site, count};
@@ -35,7 +36,7 @@ fn files_are_created_written_read_and_named() {
 
     let other = dir.path().join("b");
     file::rename(&path, &other, SITE).unwrap();
-    let reader = MediaFile::open(&other, false).unwrap();
+    let reader = MediaFile::open(dir.path(), "b", false).unwrap();
     let mut bytes = [0; 6];
     reader.read_exact_at(&mut bytes, 9_997).unwrap();
     assert_eq!(&bytes, b"\0hello");
@@ -59,9 +60,52 @@ fn files_are_created_written_read_and_named() {
     file::remove(&other, SITE).unwrap();
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert_eq!(
-        MediaFile::open(&other, false).unwrap_err().kind(),
+        MediaFile::open(dir.path(), "b", false).unwrap_err().kind(),
         ErrorKind::NotFound
     );
+}
+
+#[test]
+fn only_regular_files_beneath_the_directory_are_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::create_dir_all(at("sub")).unwrap();
+    std::fs::write(at("file"), "x").unwrap();
+    std::fs::write(at("sub/file"), "x").unwrap();
+    std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+    std::os::unix::fs::symlink(at("sub"), at("way")).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    drop(socket);
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    MediaFile::open(dir.path(), "file", true).unwrap();
+    MediaFile::open(dir.path(), "sub/file", false).unwrap();
+    let refused = [
+        ("link", "link", "a symbolic link"),
+        ("way/file", "way", "a symbolic link"),
+        ("file/file", "file", "a regular file"),
+        ("sub", "sub", "a directory"),
+        ("socket", "socket", "a socket"),
+        ("pipe", "pipe", "a pipe"),
+    ];
+    for writable in [false, true] {
+        for (name, path, found) in refused {
+            let error = MediaFile::open(dir.path(), name, writable).unwrap_err();
+            let refusal = NotRegular::of(&error).unwrap_or_else(|| panic!("{name}: {error}"));
+            assert_eq!((&refusal.path, refusal.found), (&at(path), found));
+        }
+        for name in ["", "..", "../x", "/etc/passwd"] {
+            let error = MediaFile::open(dir.path(), name, writable).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
+        }
+    }
+    check_directory(dir.path(), "sub").unwrap();
+    for name in ["way", "file", "pipe"] {
+        let error = check_directory(dir.path(), name).unwrap_err();
+        assert!(NotRegular::of(&error).is_some(), "{name}: {error}");
+    }
 }
 
 /// On tmpfs, where large pages are, and elsewhere, where none are.

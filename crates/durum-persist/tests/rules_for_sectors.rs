@@ -13,7 +13,7 @@ use durum_persist::simulate::Rules;
 use durum_persist::{inject, line};
 
 fn record_file(protocol: impl FnOnce(&MediaFile)) -> Trace {
-    record_in(|dir| protocol(&MediaFile::open(&dir.join("data"), true).unwrap()))
+    record_in(|dir| protocol(&MediaFile::open(dir, "data", true).unwrap()))
 }
 
 /// The values of the first bytes of the first sectors; fails if a sector has bytes of two versions.
@@ -80,7 +80,7 @@ fn a_sync_leaves_only_the_new_version() {
 #[test]
 fn a_sync_covers_only_its_own_file() {
     let trace = record_in(|dir| {
-        let file = MediaFile::open(&dir.join("data"), true).unwrap();
+        let file = MediaFile::open(dir, "data", true).unwrap();
         let other = MediaFile::create_new(&dir.join("other")).unwrap();
         file.write_all_at(&[1; 512], 0).unwrap();
         other.sync(DATA).unwrap();
@@ -94,9 +94,9 @@ fn a_sync_covers_only_its_own_file() {
 #[test]
 fn a_sync_through_another_handle_covers_the_file() {
     let trace = record_in(|dir| {
-        let file = MediaFile::open(&dir.join("data"), true).unwrap();
+        let file = MediaFile::open(dir, "data", true).unwrap();
         file.write_all_at(&[1; 512], 0).unwrap();
-        MediaFile::open(&dir.join("data"), false)
+        MediaFile::open(dir, "data", false)
             .unwrap()
             .sync(DATA)
             .unwrap();
@@ -184,7 +184,7 @@ fn after_a_failed_sync_a_later_one_does_not_cover_what_was_dirty() {
         assert!(file.sync(DATA).is_err());
     };
     let trace = record_in(|dir| {
-        let file = MediaFile::open(&dir.join("data"), true).unwrap();
+        let file = MediaFile::open(dir, "data", true).unwrap();
         file.write_all_at(&[1; 512], 0).unwrap();
         fail_once(dir, &file);
         file.write_all_at(&[2; 512], 512).unwrap();
@@ -195,7 +195,7 @@ fn after_a_failed_sync_a_later_one_does_not_cover_what_was_dirty() {
         BTreeSet::from([[0, 2], [1, 2]])
     );
     let rewritten = record_in(|dir| {
-        let file = MediaFile::open(&dir.join("data"), true).unwrap();
+        let file = MediaFile::open(dir, "data", true).unwrap();
         file.write_all_at(&[1; 512], 0).unwrap();
         fail_once(dir, &file);
         file.write_all_at(&[1; 512], 0).unwrap();
@@ -211,7 +211,7 @@ fn after_a_failed_sync_a_later_one_does_not_cover_what_was_dirty() {
 fn a_length_that_was_pending_at_a_failed_sync_stays_uncertain() {
     let fail_and_sync = |change_again: bool| {
         record_in(|dir| {
-            let file = MediaFile::open(&dir.join("data"), true).unwrap();
+            let file = MediaFile::open(dir, "data", true).unwrap();
             file.set_len(10_000).unwrap();
             let fault = inject::fail_after(inject::Operation::Sync, 0, dir);
             assert!(file.sync(DATA).is_err());

@@ -15,8 +15,8 @@ use durum_persist::file::{self, MediaFile};
 
 use crate::error::{Error, Result};
 use crate::files::{self, grown};
-use crate::identity;
 use crate::model::EngineKind;
+use crate::reading::{self, Role};
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord, QuarantinedLog};
 
 use durum_format::catalog::FILE_NAME as CATALOG_FILE;
@@ -58,16 +58,16 @@ pub(crate) fn replace(store: &Path, identity: &StoreHeader, contents: &Contents)
 
 /// Reads and validates the catalog. Writes nothing.
 pub(crate) fn read(store: &Path) -> Result<Catalog> {
-    let path = path(store);
-    let file = MediaFile::open(&path, false).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::FileMissing {
-            file: path.clone(),
-            structure: "the catalog",
-            cure: CURE,
-        },
-        _ => Error::io("opening the catalog", &path, error),
+    let role = Role {
+        structure: "the catalog",
+        cure: CURE,
+    };
+    let file = reading::open(store, CATALOG_FILE, role, false)?;
+    let bytes = reading::whole(&file, format::HEAD_MAX as u64, |head, length| {
+        // One byte more than is valid, so that a longer file is noticed.
+        let wanted = format::file_len(head).map_err(|source| refusal(store, source))?;
+        Ok(length.min(wanted.saturating_add(1)))
     })?;
-    let bytes = identity::read_file(&file, u64::MAX, "reading the catalog")?;
     Catalog::parse(&bytes).map_err(|source| refusal(store, source))
 }
 

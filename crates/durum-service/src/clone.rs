@@ -29,6 +29,7 @@ use crate::identity;
 use crate::lock::StoreLock;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::names;
+use crate::reading;
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
 use crate::space::Space;
 
@@ -328,14 +329,7 @@ impl Copier<'_> {
             return Ok(());
         };
         let from = files::open(source, step.old, record, false)?;
-        let mut bytes = vec![0; usize::try_from(record.size).unwrap_or(usize::MAX)];
-        from.read_exact_at(&mut bytes, 0)
-            .map_err(|error| Error::Io {
-                operation: "reading a puddle",
-                path: from.path().to_owned(),
-                offset: Some(0),
-                source: error,
-            })?;
+        let mut bytes = reading::bytes(&from, 0, record.size)?;
         let old_header = files::header_of(step.old, record);
         let mut objects = Vec::new();
         for object in extent::objects(bytes.as_slice(), &old_header) {

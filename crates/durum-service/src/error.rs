@@ -254,6 +254,20 @@ pub enum Error {
         /// What to do.
         cure: &'static str,
     },
+    /// Something else than a file lies in the place of a file of the store. Nothing was changed.
+    #[error("{file}: this is {found}, not {expected}: {structure} should be here; move it away, and {cure}", file = .file.display())]
+    NotAFile {
+        /// The file, or the directory that it should be in.
+        file: PathBuf,
+        /// What lies there, with an article.
+        found: &'static str,
+        /// What should lie there, with an article.
+        expected: &'static str,
+        /// What it should be.
+        structure: &'static str,
+        /// What to do.
+        cure: &'static str,
+    },
     /// A log that concerns this pool failed validation and is quarantined.
     #[error(
         "pool \"{pool}\": the log {log} failed validation ({reason}), so changes to this pool may be \
@@ -340,6 +354,7 @@ impl Error {
             },
             Error::Damaged { .. }
             | Error::FileMissing { .. }
+            | Error::NotAFile { .. }
             | Error::PoolQuarantined { .. }
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
             Error::StorageFull { .. } | Error::Io { .. } | Error::Poisoned { .. } => {

@@ -1,5 +1,6 @@
 //! Puddle files: how they come, how they are opened, how they go.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use memmap2::MmapMut;
 use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
+use crate::reading::{self, Role};
 use crate::registry::contents::PuddleRecord;
 use crate::registry::is_full;
 
@@ -49,14 +51,22 @@ pub(crate) fn relative_path(uuid: Uuid, is_quarantined: bool) -> String {
     format!("{directory}/{uuid}")
 }
 
-/// Where the file of a puddle is at the moment: the step into quarantine may still be ahead of it.
-pub(crate) fn current_path(store: &Path, uuid: Uuid, is_quarantined: bool) -> PathBuf {
-    let quarantined = quarantine_path(store, uuid);
-    if is_quarantined && quarantined.exists() {
-        quarantined
-    } else {
-        puddle_path(store, uuid)
+/// Where the file of a puddle is at the moment, relative to the store: the step into quarantine may still be ahead of it.
+pub(crate) fn current_path(store: &Path, uuid: Uuid, is_quarantined: bool) -> String {
+    let is_there = || fs::symlink_metadata(quarantine_path(store, uuid)).is_ok();
+    relative_path(uuid, is_quarantined && is_there())
+}
+
+/// Checks that the directories of the store are there, in the store itself.
+pub(crate) fn check_directories(store: &Path) -> Result<()> {
+    let role = Role {
+        structure: "a directory of the store",
+        cure: RESTORE,
+    };
+    for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
+        reading::check_directory(store, name, role)?;
     }
+    Ok(())
 }
 
 /// What the header of a registered puddle has to say.
@@ -112,28 +122,26 @@ pub(crate) fn open(
     record: &PuddleRecord,
     writable: bool,
 ) -> Result<MediaFile> {
-    open_at(&puddle_path(store, uuid), uuid, record, writable)
+    open_at(store, &relative_path(uuid, false), uuid, record, writable)
 }
 
-/// As [`open`], for a file that may lie elsewhere.
+/// As [`open`], for a file that may have another name in the store's directory.
 pub(crate) fn open_at(
-    path: &Path,
+    store: &Path,
+    name: &str,
     uuid: Uuid,
     record: &PuddleRecord,
     writable: bool,
 ) -> Result<MediaFile> {
-    let file = MediaFile::open(path, writable).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::FileMissing {
-            file: path.to_owned(),
-            structure: kind_name(record.kind),
-            cure: RESTORE,
-        },
-        _ => Error::io("opening a puddle", path, error),
-    })?;
+    let role = Role {
+        structure: kind_name(record.kind),
+        cure: RESTORE,
+    };
+    let file = reading::open(store, name, role, writable)?;
     let found = read_header(&file)?;
     if found != header_of(uuid, record) {
         return Err(Error::Damaged {
-            file: path.to_owned(),
+            file: file.path().to_owned(),
             structure: "puddle header",
             offset: 0,
             problem: format!(

@@ -1,17 +1,16 @@
 //! The file `durum.store`: which store this is and where its puddles lie. Made once, never changed.
 
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::store::{FILE_NAME, LEN_MAX, StoreHeader};
 use durum_persist::Site;
 use durum_persist::domain::Domain;
-use durum_persist::file::MediaFile;
 
 use crate::catalog;
 use crate::embedded::{UNFINISHED_FILE, is_free};
 use crate::error::{Error, Result};
+use crate::reading::{self, Role};
 
 const TEMPORARY_FILE: &str = "durum.store.new";
 
@@ -19,6 +18,11 @@ const IDENTITY: Site = Site("store identity");
 const IDENTITY_NAME: Site = Site("store identity's name");
 
 const CURE: &str = "restore a copy of the store";
+
+const ROLE: Role = Role {
+    structure: "the store's identity",
+    cure: CURE,
+};
 
 /// The path of the file.
 pub(crate) fn path(store: &Path) -> PathBuf {
@@ -33,8 +37,8 @@ pub(crate) fn is_ours(name: &OsStr) -> bool {
 /// Reads and validates the identity of the store in a directory.
 pub(crate) fn read(store: &Path) -> Result<StoreHeader> {
     let path = path(store);
-    let file = MediaFile::open(&path, false).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::StoreMissing {
+    let file = reading::open(store, FILE_NAME, ROLE, false).map_err(|error| match error {
+        Error::FileMissing { .. } => Error::StoreMissing {
             path: store.to_owned(),
             missing: if store.join(UNFINISHED_FILE).exists() {
                 "durum.store: a crash came while the store was made, and it"
@@ -43,10 +47,10 @@ pub(crate) fn read(store: &Path) -> Result<StoreHeader> {
             },
             can_be_made: is_free(store).unwrap_or(false),
         },
-        _ => Error::io("opening the store's identity", &path, error),
+        other => other,
     })?;
     // One byte more than is valid, so that a longer file is noticed.
-    let bytes = read_file(&file, LEN_MAX as u64 + 1, "reading the store's identity")?;
+    let bytes = reading::whole(&file, LEN_MAX as u64 + 1, |head, _| Ok(head.len() as u64))?;
     StoreHeader::parse(&bytes).map_err(|source| Error::Format {
         file: path,
         base: 0,
@@ -68,15 +72,6 @@ pub(crate) fn write(store: &Path, identity: &StoreHeader) -> Result<()> {
         IDENTITY,
         IDENTITY_NAME,
     )
-}
-
-/// The first `most` bytes of a small file.
-pub(crate) fn read_file(file: &MediaFile, most: u64, operation: &'static str) -> Result<Vec<u8>> {
-    let failed = |error| Error::io(operation, file.path(), error);
-    let length = file.len().map_err(failed)?.min(most);
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
-    Ok(bytes)
 }
 
 /// The word for a domain, as the identity and the catalog have it.

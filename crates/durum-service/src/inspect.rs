@@ -19,6 +19,7 @@ use crate::files;
 use crate::identity;
 use crate::lock::{self, Holder};
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
+use crate::reading;
 use crate::recovery::{HomeWrite, plan_client};
 use crate::registry::contents::Contents;
 
@@ -190,6 +191,7 @@ impl ReadOnlyStore {
         let is_quarantined = self.contents.is_quarantined_file(uuid);
         Ok(PuddleView {
             file: files::open_at(
+                &self.path,
                 &files::current_path(&self.path, uuid, is_quarantined),
                 uuid,
                 record,
@@ -206,9 +208,7 @@ impl ReadOnlyStore {
     /// As [`ReadOnlyStore::puddle`].
     pub fn puddle_bytes(&self, uuid: Uuid) -> Result<Vec<u8>> {
         let view = self.puddle(uuid)?;
-        let mut bytes = vec![0; usize::try_from(view.header.size).unwrap_or(usize::MAX)];
-        view.read(0, &mut bytes)?;
-        Ok(bytes)
+        view.bytes(0, view.header.size)
     }
 }
 
@@ -229,6 +229,16 @@ impl PuddleView {
     /// Its file.
     pub fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// `length` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `Io`, also where there is no memory for them.
+    pub fn bytes(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        let mut bytes = reading::room(self.path(), length)?;
+        self.read(offset, &mut bytes)?;
+        Ok(bytes)
     }
 }
 

@@ -33,6 +33,7 @@ mod inspect;
 mod lock;
 mod model;
 mod names;
+mod reading;
 mod recovery;
 mod registry;
 mod service;

@@ -8,20 +8,25 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum_persist::file::MediaFile;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::FlockOperation;
 use rustix::process::{Flock, FlockType};
 
 use crate::error::{Error, Result};
 use crate::files::grown;
+use crate::reading::{self, Role};
 
 /// The file in the store directory that carries the lock. It is empty.
 pub(crate) const LOCK_FILE: &str = "lock";
+
+const ROLE: Role = Role {
+    structure: "the lock",
+    cure: "the next opener makes one anew",
+};
 
 /// The stores that this process holds: device and inode of the lock file, and the process that took it.
 /// A forked child sees its parent's rows; their process is another, so they do not count.
@@ -32,7 +37,7 @@ static HELD: Mutex<BTreeMap<(u64, u64), u32>> = Mutex::new(BTreeMap::new());
 pub(crate) struct StoreLock {
     identity: (u64, u64),
     owner: u32,
-    descriptor: Option<OwnedFd>,
+    file: Option<MediaFile>,
 }
 
 impl StoreLock {
@@ -55,33 +60,28 @@ impl StoreLock {
             }
             _ => {}
         }
-        let descriptor = rustix::fs::open(
-            &path,
-            OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::empty(),
-        )
-        .map_err(|errno| Error::io("opening the lock file", &path, errno.into()))?;
-        let stat = rustix::fs::fstat(&descriptor)
+        let file = reading::open(store, LOCK_FILE, ROLE, true)?;
+        let stat = rustix::fs::fstat(&file)
             .map_err(|errno| Error::io("stat of the lock file", &path, errno.into()))?;
         let identity = (stat.st_dev, stat.st_ino);
         if held.get(&identity) == Some(&owner) {
-            // The name was replaced by a link to a lock that we hold already: closing this descriptor
-            // would drop that lock. It stays open for the life of the process instead.
-            std::mem::forget(descriptor);
+            // The name was given to a lock that we hold already: closing this descriptor would drop that lock. It stays open
+            // for the life of the process instead.
+            std::mem::forget(file);
             return Err(busy(store, Some(owner)));
         }
-        match rustix::fs::fcntl_lock(&descriptor, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
                 held.insert(identity, owner);
                 Ok(StoreLock {
                     identity,
                     owner,
-                    descriptor: Some(descriptor),
+                    file: Some(file),
                 })
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
                 // It may have ended in the meantime, or be invisible from here.
-                match holder(&descriptor) {
+                match holder(&file) {
                     Ok(Holder::Process(pid)) => Err(busy(store, pid)),
                     _ => Err(busy(store, None)),
                 }
@@ -100,7 +100,7 @@ impl Drop for StoreLock {
     fn drop(&mut self) {
         let mut held = held();
         // Closed while the table is held: another thread's open of the same store must not lie in between.
-        drop(self.descriptor.take());
+        drop(self.file.take());
         if held.get(&self.identity) == Some(&self.owner) && self.is_ours() {
             held.remove(&self.identity);
         }
@@ -127,19 +127,14 @@ pub(crate) fn current_holder(store: &Path) -> Result<Holder> {
     if held.get(&identity) == Some(&owner) {
         return Ok(Holder::Process(Some(owner)));
     }
-    let descriptor = rustix::fs::open(
-        &path,
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-    )
-    .map_err(|errno| Error::io("opening the lock file", &path, errno.into()))?;
-    holder(&descriptor).map_err(|errno| Error::io("asking for the lock", &path, errno.into()))
+    let file = reading::open(store, LOCK_FILE, ROLE, false)?;
+    holder(&file).map_err(|errno| Error::io("asking for the lock", &path, errno.into()))
 }
 
 /// Who holds a record lock on the file.
-fn holder(descriptor: &OwnedFd) -> rustix::io::Result<Holder> {
+fn holder(file: &MediaFile) -> rustix::io::Result<Holder> {
     let wanted = Flock::from(FlockType::WriteLock);
-    Ok(match rustix::process::fcntl_getlk(descriptor, &wanted)? {
+    Ok(match rustix::process::fcntl_getlk(file, &wanted)? {
         None => Holder::Nobody,
         Some(found) => {
             let pid = found.pid.map(|pid| pid.as_raw_nonzero().get());
@@ -149,7 +144,8 @@ fn holder(descriptor: &OwnedFd) -> rustix::io::Result<Holder> {
 }
 
 fn identity(path: &Path) -> Result<Option<(u64, u64)>> {
-    match fs::metadata(path) {
+    // A link is refused when it is opened, whatever it leads to.
+    match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some((metadata.dev(), metadata.ino()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("stat of the lock file", path, error)),

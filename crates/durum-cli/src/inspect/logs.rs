@@ -104,12 +104,8 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
 }
 
 pub(super) fn heap_of(view: &PuddleView) -> Result<Vec<u8>, Failure> {
-    use durum::format::extent::HeapBytes;
-
-    let header = view.header();
-    let mut heap = vec![0; puddle::heap_size(header.size) as usize];
-    view.read(puddle::heap_offset(header.size), &mut heap)?;
-    Ok(heap)
+    let size = view.header().size;
+    Ok(view.bytes(puddle::heap_offset(size), puddle::heap_size(size))?)
 }
 
 pub(super) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {

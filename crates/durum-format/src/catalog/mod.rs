@@ -26,6 +26,8 @@ const STRUCTURE: &str = "catalog";
 const FIRST_WORDS: &str = "durum catalog ";
 /// The first line is never longer than this.
 const FIRST_LINE_MAX: usize = 80;
+/// So many bytes from the start of the file hold its first line.
+pub const HEAD_MAX: usize = FIRST_WORDS.len() + FIRST_LINE_MAX;
 
 /// Everything that a store knows about itself, apart from the objects in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,57 +121,85 @@ impl Catalog {
     }
 }
 
-/// What follows the first line, once version, length and checksum are right.
-fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
-    let Some(rest) = bytes.strip_prefix(FIRST_WORDS.as_bytes()) else {
-        if FIRST_WORDS.as_bytes().starts_with(bytes) {
-            let [needed, found] = [FIRST_WORDS.len() as u64, bytes.len() as u64];
-            return Err(FormatError::Truncated {
+/// How long the file is, by its first line. `head` is its first [`HEAD_MAX`] bytes, or all of it.
+///
+/// # Errors
+/// As [`Catalog::parse`].
+pub fn file_len(head: &[u8]) -> Result<u64, FormatError> {
+    let first = FirstLine::of(head)?;
+    Ok((first.len as u64).saturating_add(first.body_len))
+}
+
+/// What the first line says.
+struct FirstLine {
+    /// Its own length, with its end.
+    len: usize,
+    body_len: u64,
+    checksum: u64,
+}
+
+impl FirstLine {
+    fn of(bytes: &[u8]) -> Result<Self, FormatError> {
+        let Some(rest) = bytes.strip_prefix(FIRST_WORDS.as_bytes()) else {
+            if FIRST_WORDS.as_bytes().starts_with(bytes) {
+                let [needed, found] = [FIRST_WORDS.len() as u64, bytes.len() as u64];
+                return Err(FormatError::Truncated {
+                    structure: STRUCTURE,
+                    needed,
+                    found,
+                });
+            }
+            let problem = "it does not begin with \"durum catalog\": this is no catalog; check that the path is right";
+            return Err(FormatError::foreign_text(STRUCTURE, problem));
+        };
+        let damaged = || {
+            let problem = "the first line does not read \"durum catalog VERSION LENGTH CHECKSUM\"";
+            FormatError::damaged_text(STRUCTURE, problem)
+        };
+        let line_len = rest
+            .iter()
+            .take(FIRST_LINE_MAX)
+            .position(|&byte| byte == b'\n')
+            .ok_or_else(damaged)?;
+        let line = rest.get(..line_len).ok_or_else(damaged)?;
+        let mut words = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
+        let version: u32 = words
+            .next()
+            .and_then(decimal)
+            .and_then(|v| v.try_into().ok())
+            .ok_or_else(damaged)?;
+        // Before anything else: a newer version may say the rest otherwise.
+        if version != VERSION {
+            let offset = FIRST_WORDS.len() as u64;
+            return Err(FormatError::Version {
                 structure: STRUCTURE,
-                needed,
-                found,
+                offset,
+                found: version,
+                supported: VERSION,
             });
         }
-        let problem = "it does not begin with \"durum catalog\": this is no catalog; check that the path is right";
-        return Err(FormatError::foreign_text(STRUCTURE, problem));
-    };
-    let damaged = || {
-        let problem = "the first line does not read \"durum catalog VERSION LENGTH CHECKSUM\"";
-        FormatError::damaged_text(STRUCTURE, problem)
-    };
-    let line_len = rest
-        .iter()
-        .take(FIRST_LINE_MAX)
-        .position(|&byte| byte == b'\n')
-        .ok_or_else(damaged)?;
-    let (line, body) = rest.split_at(line_len);
-    let body = body.strip_prefix(b"\n").ok_or_else(damaged)?;
-    let mut words = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
-    let version: u32 = words
-        .next()
-        .and_then(decimal)
-        .and_then(|v| v.try_into().ok())
-        .ok_or_else(damaged)?;
-    // Before anything else: a newer version may say the rest otherwise.
-    if version != VERSION {
-        let offset = FIRST_WORDS.len() as u64;
-        return Err(FormatError::Version {
-            structure: STRUCTURE,
-            offset,
-            found: version,
-            supported: VERSION,
-        });
+        let body_len = words.next().and_then(decimal).ok_or_else(damaged)?;
+        let checksum = words
+            .next()
+            .filter(|word| word.len() == 10)
+            .and_then(parse_hex)
+            .ok_or_else(damaged)?;
+        if words.next().is_some() {
+            return Err(damaged());
+        }
+        Ok(Self {
+            len: FIRST_WORDS.len() + line_len + 1,
+            body_len,
+            checksum,
+        })
     }
-    let needed = words.next().and_then(decimal).ok_or_else(damaged)?;
-    let checksum = words
-        .next()
-        .filter(|word| word.len() == 10)
-        .and_then(parse_hex)
-        .ok_or_else(damaged)?;
-    if words.next().is_some() {
-        return Err(damaged());
-    }
-    let found = body.len() as u64;
+}
+
+/// What follows the first line, once version, length and checksum are right.
+fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
+    let first = FirstLine::of(bytes)?;
+    let body = bytes.get(first.len..).unwrap_or_default();
+    let [needed, found] = [first.body_len, body.len() as u64];
     if found < needed {
         return Err(FormatError::Truncated {
             structure: STRUCTURE,
@@ -178,17 +208,18 @@ fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
         });
     }
     if found > needed {
-        let problem = format!("{found} bytes follow the first line, which speaks of {needed}");
+        let problem =
+            format!("more bytes follow the first line than the {needed} of which it speaks");
         return Err(FormatError::damaged_text(STRUCTURE, problem));
     }
     let expected = crc32c(body);
-    if u64::from(expected) != checksum {
-        let offset = (FIRST_WORDS.len() + line_len - 10) as u64;
+    if u64::from(expected) != first.checksum {
+        let offset = (first.len - 11) as u64;
         return Err(FormatError::Checksum {
             structure: STRUCTURE,
             offset,
             expected,
-            found: checksum as u32,
+            found: first.checksum as u32,
         });
     }
     Ok(body)

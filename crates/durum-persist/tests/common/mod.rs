@@ -29,7 +29,8 @@ unsafe impl Sync for Mapped {}
 
 impl Mapped {
     pub fn open(path: &Path, watch: bool) -> Mapped {
-        Mapped::of(MediaFile::open(path, true).unwrap(), watch)
+        let (dir, name) = (path.parent().unwrap(), path.file_name().unwrap());
+        Mapped::of(MediaFile::open(dir, name, true).unwrap(), watch)
     }
 
     pub fn of(file: MediaFile, watch: bool) -> Mapped {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use durum_format::extent::{HeapBytes, UNTYPED};
+use durum_format::extent::UNTYPED;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
 
 use super::counted::{Role, Tally};
@@ -152,8 +152,7 @@ impl<'a> Graph<'a> {
             return Ok(Vec::new());
         }
         let offset = object.address - puddle.view.header().address;
-        let mut bytes = vec![0; usize::try_from(object.size).unwrap_or(usize::MAX)];
-        puddle.view.read(offset, &mut bytes)?;
+        let bytes = puddle.view.bytes(offset, object.size)?;
         if role == Role::Counted
             && let Some(tally) = Tally::read(&bytes)
         {

@@ -203,6 +203,9 @@ impl Seen {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
         let lock = StoreLock::acquire(&path)?;
+        if keep(files::check_directories(&path), &path, report)?.is_none() {
+            return Ok(None);
+        }
         let records = Records::read(&path, &identity, report)?;
         let Some(contents) = records.best() else {
             return Ok(None);

@@ -122,16 +122,7 @@ pub(crate) struct Validated {
 
 /// Reads registry and catalog and checks that they belong together. Writes nothing.
 pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Validated> {
-    for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
-        let directory = path.join(name);
-        if !directory.is_dir() {
-            return Err(Error::FileMissing {
-                file: directory,
-                structure: "a directory of the store",
-                cure: "restore a copy of the store",
-            });
-        }
-    }
+    files::check_directories(path)?;
     let registry_path = path.join(REGISTRY_FILE);
     let contents = registry::read(&registry_path)?;
     if contents.store != identity.uuid {

@@ -17,6 +17,7 @@ use redb::{Database, TableDefinition, WriteTransaction};
 use self::backend::{FileBackend, FullWatch};
 use self::contents::{Change, Contents};
 use crate::error::{Error, Result};
+use crate::reading::{self, Role};
 
 pub(crate) use self::backend::is_full;
 pub(crate) use self::read::read;
@@ -98,9 +99,7 @@ impl Registry {
 
     /// Opens the registry file for writing. Its bytes were validated before, by [`read`].
     pub(crate) fn open(path: &Path) -> Result<Registry> {
-        let file = MediaFile::open(path, true)
-            .map_err(|error| system("opening the registry", path, error))?;
-        Registry::over(path, file)
+        Registry::over(path, open_file(path, true)?)
     }
 
     fn over(path: &Path, file: MediaFile) -> Result<Registry> {
@@ -205,6 +204,16 @@ impl Registry {
         transaction.commit()?;
         Ok(())
     }
+}
+
+/// Opens the registry's file, which lies in the store's directory itself.
+fn open_file(path: &Path, writable: bool) -> Result<MediaFile> {
+    let role = Role {
+        structure: "the registry",
+        cure: CURE,
+    };
+    let store = path.parent().unwrap_or(path);
+    reading::open(store, REGISTRY_FILE, role, writable)
 }
 
 fn builder() -> redb::Builder {

@@ -6,42 +6,34 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use durum_persist::file::MediaFile;
 use redb::{ReadableDatabase, ReadableTable};
 
 use super::backend::PrivateBackend;
 use super::contents::Contents;
 use super::record::{self, Refusal};
 use super::{
-    CLIENTS, CURE, GRANTS, LOG_SPACES, MARKS, META, META_CURSOR, META_SEQUENCE, META_STORE, POOLS,
-    PUDDLES, QUARANTINE, TYPES, Table, builder, damaged, system,
+    CLIENTS, GRANTS, LOG_SPACES, MARKS, META, META_CURSOR, META_SEQUENCE, META_STORE, POOLS,
+    PUDDLES, QUARANTINE, TYPES, Table, builder, damaged,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::reading;
 
 /// Reads and validates the registry file on a private copy. Writes nothing.
 pub(crate) fn read(path: &Path) -> Result<Contents> {
-    let file = MediaFile::open(path, false).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::FileMissing {
-            file: path.to_owned(),
-            structure: "the registry",
-            cure: CURE,
-        },
-        _ => system("opening the registry", path, error),
+    let file = super::open_file(path, false)?;
+    let bytes = reading::whole(&file, HEAD_BYTES, |head, length| {
+        if length == 0 {
+            // redb would take an empty file for one to be made.
+            return Err(damaged(path, "the file is empty".to_owned()));
+        }
+        match length <= length_max(head) {
+            true => Ok(length),
+            false => Err(damaged(
+                path,
+                format!("it has {length} bytes, far more than its header says"),
+            )),
+        }
     })?;
-    let io = |error| system("reading the registry", path, error);
-    let length = usize::try_from(file.len().map_err(io)?).map_err(|_| {
-        system(
-            "reading the registry",
-            path,
-            std::io::ErrorKind::FileTooLarge.into(),
-        )
-    })?;
-    if length == 0 {
-        // redb would take an empty file for one to be made.
-        return Err(damaged(path, "the file is empty".to_owned()));
-    }
-    let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, 0).map_err(io)?;
     // redb answers most damage with an error, but its assertions may find some of it first.
     match catch_unwind(AssertUnwindSafe(|| read_copy(path, bytes))) {
         Ok(contents) => contents,
@@ -50,6 +42,24 @@ pub(crate) fn read(path: &Path) -> Result<Contents> {
             "the database contradicts itself (an assertion of its reader failed)".to_owned(),
         )),
     }
+}
+
+/// The bytes from the start of the file that tell how large it is.
+const HEAD_BYTES: u64 = 32;
+
+/// How long the file may be by its header. After a crash while it grew it is longer than that says: redb doubles it, or takes as
+/// much as one commit needs.
+fn length_max(head: &[u8]) -> u64 {
+    const COMMIT_BYTES_MAX: u64 = 64 << 20;
+    let field = |at: usize| {
+        let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        u64::from(bytes.map_or(0, u32::from_le_bytes))
+    };
+    let [page, region_head, region_data, full, trailing] = [12, 16, 20, 24, 28].map(field);
+    let regions = full.saturating_mul(region_head + region_data);
+    let pages = regions.saturating_add(1 + region_head + trailing);
+    let length = pages.saturating_mul(page);
+    length.saturating_mul(2).saturating_add(COMMIT_BYTES_MAX)
 }
 
 fn read_copy(path: &Path, bytes: Vec<u8>) -> Result<Contents> {

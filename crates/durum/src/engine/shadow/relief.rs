@@ -17,13 +17,13 @@
 //! A turn ends soon, so that nobody waits long at the gate; the next one goes on where it has ended. The threads that commit take turns.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::path::Path;
 use std::ptr::with_exposed_provenance_mut as pointer;
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
+use durum_persist::file::MediaFile;
 use durum_persist::{Site, record};
 use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
@@ -422,6 +422,14 @@ fn is_hole(page: usize) -> bool {
     result != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOMEM)
 }
 
+/// What has the name of a puddle's file now.
+fn reopen(path: &Path) -> std::io::Result<MediaFile> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(std::io::ErrorKind::NotFound.into());
+    };
+    MediaFile::open(directory, name, false)
+}
+
 /// 2 MiB of a puddle's file, mapped somewhere until they take their place.
 struct Fresh {
     address: usize,
@@ -431,17 +439,11 @@ struct Fresh {
 impl Fresh {
     fn map(puddle: &Puddle, offset: usize) -> std::io::Result<Self> {
         // No descriptor is kept of a file that is only mapped. What has its name now has to be the same file.
-        let kept = puddle.file();
-        let opened = match &kept {
-            Some(_) => None,
-            None => Some(File::open(&puddle.path)?),
+        let file = match puddle.file() {
+            Some(file) => file,
+            None => reopen(&puddle.path)?,
         };
-        let file = match (&kept, &opened) {
-            (Some(file), _) => file.as_fd(),
-            (None, Some(file)) => file.as_fd(),
-            (None, None) => return Err(std::io::ErrorKind::NotFound.into()),
-        };
-        let stat = rustix::fs::fstat(file)?;
+        let stat = rustix::fs::fstat(&file)?;
         if (stat.st_dev, stat.st_ino) != puddle.file_id {
             return Err(std::io::Error::other(format!(
                 "{} is not the puddle's file any more",
@@ -456,7 +458,7 @@ impl Fresh {
                 LARGE_PAGE,
                 protection,
                 PRIVATE,
-                file,
+                &file,
                 offset as u64,
             )
         }?;

@@ -1,0 +1,144 @@
+//! Opening what has a name beneath a directory: through no link, without waiting, and only a regular file.
+//!
+//! Whoever may write to the directory may put anything in the place of a file. A pipe keeps its opener waiting for a
+//! writer, a link leads to somebody else's file, a device does things when it is opened.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Opening was refused: what has the name is of another kind. It is what the [`io::Error`] of
+/// [`MediaFile::open`](crate::file::MediaFile::open) carries; see [`NotRegular::of`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotRegular {
+    /// The file, or the directory on the way to it.
+    pub path: PathBuf,
+    /// What it is, with an article.
+    pub found: &'static str,
+    /// What it should be, with an article.
+    pub expected: &'static str,
+}
+
+impl NotRegular {
+    /// The refusal that an error carries, if it is one.
+    pub fn of(error: &io::Error) -> Option<&NotRegular> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} is {}, not {}",
+            self.path.display(),
+            self.found,
+            self.expected
+        )
+    }
+}
+
+impl std::error::Error for NotRegular {}
+
+impl From<NotRegular> for io::Error {
+    fn from(refusal: NotRegular) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, refusal)
+    }
+}
+
+const DIRECTORY: &str = "a directory";
+const REGULAR: &str = "a regular file";
+
+/// Checks that there is a directory `name` in `directory`, which itself may be reached through links.
+///
+/// # Errors
+/// `NotFound`; [`NotRegular`] for anything else, a link to a directory included; or as the system says.
+pub fn check_directory(directory: &Path, name: &str) -> io::Result<()> {
+    let at = rustix::fs::open(directory, STEP, Mode::empty())?;
+    step_into(&at, Path::new(name), &directory.join(name)).map(drop)
+}
+
+/// The way to a file: found, not read.
+const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens the regular file `name` beneath `directory`. The directory itself may be reached through links.
+pub(crate) fn open(directory: &Path, name: &Path, writable: bool) -> io::Result<File> {
+    let mut at = rustix::fs::open(directory, STEP, Mode::empty())?;
+    let mut path = directory.to_owned();
+    let mut parts = name.components().peekable();
+    while let Some(part) = parts.next() {
+        // A name that leads out of the directory.
+        let Component::Normal(part) = part else {
+            break;
+        };
+        path.push(part);
+        let part = Path::new(part);
+        if parts.peek().is_none() {
+            return open_in(&at, part, &path, writable);
+        }
+        at = step_into(&at, part, &path)?;
+    }
+    Err(io::ErrorKind::InvalidInput.into())
+}
+
+fn step_into(at: &OwnedFd, part: &Path, path: &Path) -> io::Result<OwnedFd> {
+    rustix::fs::openat(at, part, STEP | OFlags::NOFOLLOW, Mode::empty())
+        .map_err(|errno| refusal(at, part, path, DIRECTORY, errno))
+}
+
+fn open_in(at: &OwnedFd, part: &Path, path: &Path, writable: bool) -> io::Result<File> {
+    let access = match writable {
+        true => OFlags::RDWR,
+        false => OFlags::RDONLY,
+    };
+    let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(at, part, flags, Mode::empty())
+        .map_err(|errno| refusal(at, part, path, REGULAR, errno))?;
+    let found = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    match found {
+        FileType::RegularFile => Ok(File::from(file)),
+        _ => Err(not(path, found, REGULAR).into()),
+    }
+}
+
+/// Why `part` could not be opened: the system's word for a link or a socket tells nobody what is wrong.
+fn refusal(
+    at: &OwnedFd,
+    part: &Path,
+    path: &Path,
+    expected: &'static str,
+    errno: Errno,
+) -> io::Error {
+    if let Ok(stat) = rustix::fs::statat(at, part, AtFlags::SYMLINK_NOFOLLOW) {
+        let found = FileType::from_raw_mode(stat.st_mode);
+        let is_expected = match expected {
+            DIRECTORY => found == FileType::Directory,
+            _ => found == FileType::RegularFile,
+        };
+        if !is_expected {
+            return not(path, found, expected).into();
+        }
+    }
+    errno.into()
+}
+
+fn not(path: &Path, found: FileType, expected: &'static str) -> NotRegular {
+    NotRegular {
+        path: path.to_owned(),
+        found: match found {
+            FileType::RegularFile => REGULAR,
+            FileType::Directory => DIRECTORY,
+            FileType::Symlink => "a symbolic link",
+            FileType::Fifo => "a pipe",
+            FileType::Socket => "a socket",
+            FileType::CharacterDevice | FileType::BlockDevice => "a device",
+            _ => "something else",
+        },
+        expected,
+    }
+}

@@ -1,0 +1,110 @@
+//! Opening and reading the files of a store: whatever lies in the place of one, nobody waits for it, and nobody takes more
+//! memory for it than a checked header says.
+
+use std::io;
+use std::path::Path;
+
+use durum_persist::beneath::{self, NotRegular};
+use durum_persist::file::MediaFile;
+
+use crate::error::{Error, Result};
+
+/// What a file of the store is, for whoever is told that it is not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Role {
+    /// In words, with an article.
+    pub(crate) structure: &'static str,
+    /// What to do without it.
+    pub(crate) cure: &'static str,
+}
+
+/// Opens a file of the store by its name in the store's directory.
+///
+/// # Errors
+/// `FileMissing`, `NotAFile`, `Io`.
+pub(crate) fn open(
+    store: &Path,
+    name: impl AsRef<Path>,
+    role: Role,
+    writable: bool,
+) -> Result<MediaFile> {
+    let name = name.as_ref();
+    MediaFile::open(store, name, writable).map_err(|error| failed(&store.join(name), role, error))
+}
+
+/// Checks that there is a directory of that name in the store's directory.
+///
+/// # Errors
+/// `FileMissing`, `NotAFile`, `Io`.
+pub(crate) fn check_directory(store: &Path, name: &str, role: Role) -> Result<()> {
+    beneath::check_directory(store, name).map_err(|error| failed(&store.join(name), role, error))
+}
+
+fn failed(path: &Path, role: Role, error: io::Error) -> Error {
+    let Role { structure, cure } = role;
+    if let Some(refusal) = NotRegular::of(&error) {
+        return Error::NotAFile {
+            file: refusal.path.clone(),
+            found: refusal.found,
+            expected: refusal.expected,
+            structure,
+            cure,
+        };
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::FileMissing {
+            file: path.to_owned(),
+            structure,
+            cure,
+        },
+        _ => Error::io("opening it", path, error),
+    }
+}
+
+/// Reads a small file whose beginning tells how long it is.
+///
+/// `length_of` gets the first `head_max` bytes at most and the file's length; it tells how many bytes to read, and is where a
+/// length that the file does not have is refused.
+pub(crate) fn whole(
+    file: &MediaFile,
+    head_max: u64,
+    length_of: impl FnOnce(&[u8], u64) -> Result<u64>,
+) -> Result<Vec<u8>> {
+    let length = file
+        .len()
+        .map_err(|error| Error::io("finding its length", file.path(), error))?;
+    let head = bytes(file, 0, length.min(head_max))?;
+    let wanted = length_of(&head, length)?.min(length);
+    match wanted <= head.len() as u64 {
+        true => Ok(head),
+        false => bytes(file, 0, wanted),
+    }
+}
+
+/// Reads `length` bytes from `offset` on.
+pub(crate) fn bytes(file: &MediaFile, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let mut bytes = room(file.path(), length)?;
+    file.read_exact_at(&mut bytes, offset)
+        .map_err(|source| Error::Io {
+            operation: "reading it",
+            path: file.path().to_owned(),
+            offset: Some(offset),
+            source,
+        })?;
+    Ok(bytes)
+}
+
+/// Zeros to read a part of a file into; an error where there is no memory for them.
+pub(crate) fn room(path: &Path, length: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if bytes.try_reserve_exact(length).is_err() {
+        let error = io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!("there is no memory for {length} bytes of it; raise the limit, or free some"),
+        );
+        return Err(Error::io("reading it", path, error));
+    }
+    bytes.resize(length, 0);
+    Ok(bytes)
+}
