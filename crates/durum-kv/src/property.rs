@@ -9,7 +9,7 @@ use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::index::Position;
-use crate::tree::Tree;
+use crate::tree::{Tree, versions};
 
 /// Leaves that are looked at to estimate the size of a range.
 const SAMPLES: usize = 32;
@@ -24,7 +24,8 @@ pub struct Range<'k> {
 }
 
 impl Db {
-    /// How many bytes the entries of each range take in the pool, about: exact in the first and last leaf, sampled between them. Nothing for deleted ones.
+    /// How many bytes the entries of each range take in the pool, about: exact in the first and last leaf, sampled between them. What snapshots and iterators keep is part of it:
+    /// older versions, and entries that were deleted.
     ///
     /// # Errors
     /// `Damaged`, `Broken`.
@@ -145,10 +146,10 @@ fn size_in_node(tree: &Tree, at: Position, range: &Range<'_>) -> Result<u64> {
     let (from, to) = (place(range.start), place(range.limit));
     let records = entries.records().get(from..to).unwrap_or_default();
     // SAFETY: entered records are live, and the writer is kept out.
-    let records = records.iter().map(|&record| unsafe { &*record });
     Ok(records
-        .filter(|record| !record.is_deletion())
-        .map(|record| record.size())
+        .iter()
+        .flat_map(|&record| unsafe { versions(record) })
+        .map(|version| version.size())
         .sum())
 }
 

@@ -499,6 +499,17 @@ pub(crate) unsafe fn visible(mut record: *const Record, sequence: u64) -> Option
     }
 }
 
+/// All versions of a key, from this record on.
+///
+/// # Safety
+/// The record is live, and so are those that it leads to, as long as nobody writes.
+pub(crate) unsafe fn versions<'a>(record: *const Record) -> impl Iterator<Item = &'a Record> {
+    // SAFETY: as the caller promises.
+    let first = unsafe { record.as_ref() };
+    // SAFETY: as above.
+    std::iter::successors(first, |version| unsafe { version.previous.as_ref() })
+}
+
 pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
     // SAFETY: the leaf is live, and slots are below SLOTS.
     unsafe { (&raw mut (*leaf).slots).cast::<*mut Record>().add(slot) }

@@ -252,6 +252,38 @@ fn sizes_and_properties_say_what_is_there() {
 }
 
 #[test]
+/// What a snapshot keeps takes room, as LevelDB's older versions do.
+#[test]
+fn sizes_count_what_snapshots_keep() {
+    let (_dir, db) = database();
+    let all = || {
+        let range = Range {
+            start: b"",
+            limit: b"z",
+        };
+        db.approximate_sizes(&[range]).unwrap()[0]
+    };
+    let keys: Vec<_> = (0..40u32).map(|number| format!("{number:02}")).collect();
+    for key in &keys {
+        db.put(key.as_bytes(), &[1; 100]).unwrap();
+    }
+    let once = 40 * (32 + 2 + 100);
+    assert_eq!(all(), once);
+    let before = db.snapshot();
+    for key in &keys {
+        db.put(key.as_bytes(), &[2; 100]).unwrap();
+    }
+    assert_eq!(all(), 2 * once);
+    for key in &keys {
+        db.delete(key.as_bytes()).unwrap();
+    }
+    // The first versions, and that they were deleted.
+    assert_eq!(all(), once + 40 * (32 + 2));
+    drop(before);
+    db.compact().unwrap();
+    assert_eq!(all(), 0);
+}
+
 fn a_database_lives_beside_other_pools() {
     let (_dir, path) = place();
     let store = Store::create(&path, StoreOptions::new()).unwrap();
