@@ -108,6 +108,9 @@ impl Inner {
         };
         let Some(record) = tree.get(key, sequence)? else {
             return Ok(None);
+            if options.verify_checksums {
+                tree.verify(tree.index.find(&tree.keys, key))?;
+            }
         };
         if options.verify_checksums {
             // SAFETY: the record was found in the tree, and the writer is kept out.

@@ -45,6 +45,8 @@ pub struct Iter {
     leaf: Position,
     row: Range<usize>,
     shape: u64,
+    /// The leaf that was checked last, and the shape of the tree then.
+    verified: Option<(Position, u64)>,
     /// How many entries are taken next.
     reach: usize,
 }
@@ -91,6 +93,16 @@ fn take(records: &mut Vec<*const Record>, entries: &[*mut Record], sequence: u64
     records.extend(seen);
 }
 
+/// Checks a leaf as a whole, unless it is the one that was checked last: a key that is damaged stands at another place of it.
+fn verify_once(tree: &Tree, leaf: Position, verified: &mut Option<(Position, u64)>) -> Result<()> {
+    let here = Some((leaf, tree.shape()));
+    if *verified != here {
+        tree.verify(leaf)?;
+        *verified = here;
+    }
+    Ok(())
+}
+
 impl Iter {
     pub(crate) fn new(pin: Pin, verifies: bool) -> Self {
         Self {
@@ -101,6 +113,7 @@ impl Iter {
             leaf: Position::default(),
             row: 0..0,
             shape: 0,
+            verified: None,
             reach: SHORT,
         }
     }
@@ -172,7 +185,7 @@ impl Iter {
     pub fn next(&mut self) -> Result<bool> {
         if self.at + 1 < self.records.len() {
             self.at += 1;
-            return self.arrive();
+            return Ok(true);
         }
         self.next_row()
     }
@@ -185,7 +198,7 @@ impl Iter {
     pub fn prev(&mut self) -> Result<bool> {
         if self.valid() && self.at > 0 {
             self.at -= 1;
-            return self.arrive();
+            return Ok(true);
         }
         self.previous_row()
     }
@@ -239,6 +252,9 @@ impl Iter {
         self.records.clear();
         let (mut leaf, mut from) = placed?;
         loop {
+            if self.verifies {
+                verify_once(&tree, leaf, &mut self.verified)?;
+            }
             let entries = tree.entries(leaf)?;
             let to = (from + self.reach).min(entries.len());
             take(
@@ -252,8 +268,7 @@ impl Iter {
                 }
                 self.at = 0;
                 (self.leaf, self.row, self.shape) = (leaf, from..to, tree.shape());
-                drop(tree);
-                return self.arrive();
+                return Ok(true);
             }
             from = to;
             if to == entries.len() {
@@ -276,6 +291,9 @@ impl Iter {
         self.records.clear();
         let (mut leaf, mut to) = placed?;
         loop {
+            if self.verifies {
+                verify_once(&tree, leaf, &mut self.verified)?;
+            }
             let entries = tree.entries(leaf)?;
             let from = to.saturating_sub(self.reach);
             take(
@@ -289,8 +307,7 @@ impl Iter {
                 }
                 self.at = last;
                 (self.leaf, self.row, self.shape) = (leaf, from..to, tree.shape());
-                drop(tree);
-                return self.arrive();
+                return Ok(true);
             }
             to = from;
             if to == 0 {
@@ -300,17 +317,5 @@ impl Iter {
                 (leaf, to) = (previous, tree.entries(previous)?.len());
             }
         }
-    }
-
-    /// It stands at an entry, which is looked at now if that is wanted.
-    #[inline]
-    fn arrive(&mut self) -> Result<bool> {
-        if self.verifies
-            && let Some(&record) = self.records.get(self.at)
-        {
-            // SAFETY: the invariant of `records`.
-            unsafe { Record::verify(record) }.inspect_err(|_| self.records.clear())?;
-        }
-        Ok(true)
     }
 }

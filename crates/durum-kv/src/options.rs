@@ -114,7 +114,8 @@ impl Options {
 pub struct ReadOptions<'s> {
     /// Read what was there when the snapshot was taken. Default: what is there now.
     pub snapshot: Option<&'s Snapshot>,
-    /// Compare each record that is read with its checksum. Default: off.
+    /// Compare what is read with its checksums: the record of a key; all those of the leaf where a key would be that is not found, and of each leaf
+    /// that an iterator comes to. Default: off.
     pub verify_checksums: bool,
 }
 

@@ -340,6 +340,22 @@ impl Tree {
         Ok(())
     }
 
+    /// Checks all versions that a leaf has, and that its neighbours keep to their bounds. A key that is not found in it is in the
+    /// database under no other name.
+    pub(crate) fn verify(&self, at: Position) -> Result<()> {
+        for neighbour in [self.index.previous(at), self.index.next(at)] {
+            neighbour.map_or(Ok(()), |at| self.entries(at).map(|_| ()))?;
+        }
+        // SAFETY: entered records are live.
+        let mut versions = self
+            .entries(at)?
+            .records()
+            .iter()
+            .flat_map(|&record| unsafe { versions(record) });
+        // SAFETY: as above.
+        versions.try_for_each(|version| unsafe { Record::verify(version) })
+    }
+
     /// How many keys wait to be looked at again.
     pub(crate) fn stale_keys(&self) -> usize {
         self.stale.len()
@@ -483,6 +499,17 @@ impl Tree {
     }
 }
 
+/// All versions of a key, from this record on.
+///
+/// # Safety
+/// The record is live, and so are those that it leads to, as long as nobody writes.
+pub(crate) unsafe fn versions<'a>(record: *const Record) -> impl Iterator<Item = &'a Record> {
+    // SAFETY: as the caller promises.
+    let first = unsafe { record.as_ref() };
+    // SAFETY: as above.
+    std::iter::successors(first, |version| unsafe { version.previous.as_ref() })
+}
+
 /// The version that a reader by `sequence` sees, if that is a value.
 ///
 /// # Safety
@@ -497,17 +524,6 @@ pub(crate) unsafe fn visible(mut record: *const Record, sequence: u64) -> Option
         }
         record = version.previous;
     }
-}
-
-/// All versions of a key, from this record on.
-///
-/// # Safety
-/// The record is live, and so are those that it leads to, as long as nobody writes.
-pub(crate) unsafe fn versions<'a>(record: *const Record) -> impl Iterator<Item = &'a Record> {
-    // SAFETY: as the caller promises.
-    let first = unsafe { record.as_ref() };
-    // SAFETY: as above.
-    std::iter::successors(first, |version| unsafe { version.previous.as_ref() })
 }
 
 pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {

@@ -5,6 +5,7 @@ mod support;
 use std::cmp::Ordering;
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use durum::persist::inject;
@@ -251,7 +252,6 @@ fn sizes_and_properties_say_what_is_there() {
     }
 }
 
-#[test]
 /// What a snapshot keeps takes room, as LevelDB's older versions do.
 #[test]
 fn sizes_count_what_snapshots_keep() {
@@ -284,6 +284,7 @@ fn sizes_count_what_snapshots_keep() {
     assert_eq!(all(), 0);
 }
 
+#[test]
 fn a_database_lives_beside_other_pools() {
     let (_dir, path) = place();
     let store = Store::create(&path, StoreOptions::new()).unwrap();
@@ -368,4 +369,72 @@ fn damage_is_an_error() {
     assert!(errors > 50 && sound > 0, "{errors} errors, {sound} sound");
     assert_eq!(repair(&path, Options::new()).unwrap(), 300);
     drop(dir);
+}
+
+/// Puts other bytes to the one place of the root puddle where `found` is, has `check` look at the database, and puts them back.
+fn with_damage(path: &Path, found: &[u8], other: &[u8], check: impl FnOnce(&Db)) {
+    let puddle = fs::read_dir(path.join("puddles"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let clean = fs::read(puddle.path()).unwrap();
+    let mut places = clean.windows(found.len()).enumerate();
+    let (at, _) = places.find(|(_, bytes)| *bytes == found).unwrap();
+    assert!(places.all(|(_, bytes)| bytes != found));
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(puddle.path())
+        .unwrap();
+    file.write_all_at(other, at as u64).unwrap();
+    check(&Db::open(path, Options::new()).unwrap());
+    file.write_all_at(&clean, 0).unwrap();
+}
+
+/// A key that has other bytes now, or that lies behind another bound, is not where it is looked for. With checksums that is damage, and not
+/// a key that is not there.
+#[test]
+fn a_key_that_damage_hides_is_damage_where_checksums_are_asked_for() {
+    let (_dir, path) = place();
+    {
+        let db = Db::open(&path, options()).unwrap();
+        for number in 0..300u32 {
+            let value = format!("={number}");
+            db.put(format!("{number:04}").as_bytes(), value.as_bytes())
+                .unwrap();
+        }
+    }
+    let verifying = ReadOptions::new().verify_checksums(true);
+    let is_damage = |result: Result<_, Error>| {
+        let result = result.map(|found: Option<Vec<u8>>| found.is_some());
+        assert!(matches!(result, Err(Error::Damaged { .. })), "{result:?}");
+    };
+    let seek = |db: &Db, key: &[u8]| {
+        let mut entries = db.iter_with(&verifying)?;
+        entries.seek(key)?;
+        Ok(entries.key().map(<[u8]>::to_vec))
+    };
+    with_damage(&path, b"0070=70", b"007!=70", |db| {
+        assert_eq!(db.get(b"0070").unwrap(), None);
+        is_damage(db.get_with(b"0070", &verifying));
+        is_damage(db.get_with(b"007!", &verifying));
+        is_damage(seek(db, b"0070"));
+        // What lies in other leaves is as it was.
+        assert!(db.get_with(b"0200", &verifying).unwrap().is_some());
+        assert_eq!(db.get_with(b"02000", &verifying).unwrap(), None);
+        assert_eq!(seek(db, b"0200").unwrap().as_deref(), Some(&b"0200"[..]));
+    });
+    // The bound of the second leaf: down to a key of the first one, and up beyond one of its own.
+    let bound = |last: u8| [&4u64.to_le_bytes()[..], b"005", &[last]].concat();
+    with_damage(&path, &bound(b'9'), &bound(b'8'), |db| {
+        assert_eq!(db.get(b"0058").unwrap(), None);
+        is_damage(db.get_with(b"0058", &verifying));
+        is_damage(seek(db, b"0058"));
+    });
+    with_damage(&path, &bound(b'9'), &bound(b':'), |db| {
+        assert_eq!(db.get(b"0059").unwrap(), None);
+        is_damage(db.get_with(b"0059", &verifying));
+        is_damage(seek(db, b"0059"));
+    });
+    assert_eq!(repair(&path, Options::new()).unwrap(), 300);
 }
