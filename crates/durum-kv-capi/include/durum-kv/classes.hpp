@@ -533,6 +533,7 @@ class DB {
     virtual Status Write(const WriteOptions &options, WriteBatch *updates) = 0;
     virtual Status Get(const ReadOptions &options, const Slice &key, std::string *value) = 0;
     virtual Iterator *NewIterator(const ReadOptions &options) = 0;
+    /* Both have a body, for derived classes to call: a batch of the one change, for Write. */
     virtual const Snapshot *GetSnapshot() = 0;
     virtual void ReleaseSnapshot(const Snapshot *snapshot) = 0;
     virtual bool GetProperty(const Slice &property, std::string *value) = 0;
@@ -559,6 +560,18 @@ namespace detail {
 
 using OwnedOptions = Owned<leveldb_options_t, leveldb_options_destroy>;
 using OwnedComparator = Owned<leveldb_comparator_t, leveldb_comparator_destroy>;
+
+inline Status DB::Put(const WriteOptions &options, const Slice &key, const Slice &value) {
+    WriteBatch batch;
+    batch.Put(key, value);
+    return Write(options, &batch);
+}
+
+inline Status DB::Delete(const WriteOptions &options, const Slice &key) {
+    WriteBatch batch;
+    batch.Delete(key);
+    return Write(options, &batch);
+}
 
 /* Options for C. The comparator has to stay as long as the database. */
 inline OwnedOptions to_c(const Options &options, OwnedComparator *comparator) {
