@@ -48,6 +48,8 @@ for compiler in g++ clang++; do
             $capi/tests/programs/names.cpp -o "$work/names" "${own[@]}"
         check "LevelDB's names, $compiler $both" runs "$work/names"
     done
+    check "$compiler status.cpp" $compiler -std=c++17 "${warnings[@]}" "${leveldb[@]}" $capi/tests/programs/status.cpp -o "$work/status" "${own[@]}"
+    check "codes and messages, $compiler" runs "$work/status"
     # What durum does not have is refused, and no other LevelDB's is taken.
     for header in table.h table_builder.h dumpfile.h helpers/memenv.h; do
         refuses() {
@@ -78,6 +80,8 @@ if [ -e /usr/include/leveldb/c.h ]; then
     check "every header of LevelDB's is there" all_headers
     check "compile names.cpp with LevelDB's headers" g++ -std=c++17 -g $capi/tests/programs/names.cpp -o "$work/names" -lleveldb -lpthread
     check "LevelDB's names, LevelDB" runs "$work/names"
+    check "compile status.cpp with LevelDB's headers" g++ -std=c++17 -g $capi/tests/programs/status.cpp -o "$work/status" -lleveldb -lpthread
+    check "codes and messages, LevelDB" runs "$work/status"
     functions() { nm -D --defined-only "$1" | awk '$3 ~ /^leveldb_/ { print $3 }' | sort; }
     all_functions() {
         local library

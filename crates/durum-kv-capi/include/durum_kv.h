@@ -9,7 +9,8 @@
  *    `..._release` takes back; all of these take NULL. What a function returns as `char *` belongs
  *    to the caller and goes with leveldb_free().
  * 2. Errors. `errptr` leads to a NULL or to a message that an earlier call put there. A failed
- *    call frees that and puts its own message; a call that succeeds leaves it alone.
+ *    call frees that and puts its own message; a call that succeeds leaves it alone. A message
+ *    begins with its kind, as in "IO error: ", and is LevelDB's where LevelDB has one.
  *    durum_kv_error_code() tells which kind of failure the thread's latest one was.
  * 3. Booleans are `uint8_t`: 0 is false.
  * 4. Bytes are a pointer and a length; a NULL of length 0 is no bytes.
@@ -55,7 +56,8 @@ typedef struct leveldb_writeoptions_t leveldb_writeoptions_t;
  * if it is not there and may not be made, or is there and may not be, or has another comparator. */
 leveldb_t *leveldb_open(const leveldb_options_t *options, const char *name, char **errptr);
 
-/* Closes it, when its iterators and snapshots are gone, too. */
+/* Closes it. Iterators and snapshots that are left see nothing from then on; they may be given back
+ * later. A transaction that is left keeps it open. */
 void leveldb_close(leveldb_t *db);
 
 void leveldb_put(leveldb_t *db, const leveldb_writeoptions_t *options, const char *key,
@@ -65,7 +67,7 @@ void leveldb_put(leveldb_t *db, const leveldb_writeoptions_t *options, const cha
 void leveldb_delete(leveldb_t *db, const leveldb_writeoptions_t *options, const char *key,
                     size_t keylen, char **errptr);
 
-/* Makes all changes of the batch, or none. */
+/* Makes all changes of the batch, or none. A NULL is no changes. */
 void leveldb_write(leveldb_t *db, const leveldb_writeoptions_t *options,
                    leveldb_writebatch_t *batch, char **errptr);
 
@@ -90,10 +92,11 @@ void leveldb_approximate_sizes(leveldb_t *db, int num_ranges, const char *const 
 void leveldb_compact_range(leveldb_t *db, const char *start_key, size_t start_key_len,
                            const char *limit_key, size_t limit_key_len);
 
-/* Removes the directory of a database that nobody has open. */
+/* Removes the directory of a database that nobody has open. What is no database stays; no error. */
 void leveldb_destroy_db(const leveldb_options_t *options, const char *name, char **errptr);
 
-/* Repairs the store's catalog and registry, and reads every record. */
+/* Repairs the store's catalog and registry, and reads every record. Where nothing is, it makes an
+ * empty database. */
 void leveldb_repair_db(const leveldb_options_t *options, const char *name, char **errptr);
 
 /* ---- iterators ---------------------------------------------------------------------------- */
@@ -209,7 +212,9 @@ enum {
     DURUM_KV_OK = 0,
     DURUM_KV_IO_ERROR = 1,
     DURUM_KV_INVALID_ARGUMENT = 2,
-    DURUM_KV_CORRUPTION = 3
+    DURUM_KV_CORRUPTION = 3,
+    /* A file or directory that the operation needs; a key that is not there is no failure. */
+    DURUM_KV_NOT_FOUND = 4
 };
 
 /* The kind of the calling thread's latest failure. */

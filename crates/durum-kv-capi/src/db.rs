@@ -1,25 +1,38 @@
 //! Databases and snapshots.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::io::ErrorKind;
 use std::ptr;
+use std::sync::Arc;
 
-use kv::{Db, Range, ReadOptions, Snapshot, WriteOptions};
+use kv::{Db, Error, Range, ReadOptions, Snapshot, WriteOptions};
 
 use crate::batch::leveldb_writebatch_t;
-use crate::guard::{Failure, NONE, bytes, copy, copy_string, destroy, give, handle, path, run};
+use crate::dependents::{Dependent, Dependents};
+use crate::guard::{NONE, bytes, copy, copy_string, destroy, give, handle, path, run};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
+use crate::status::Failure;
 
 /// An open database.
 #[derive(Debug)]
 pub struct leveldb_t {
     pub(crate) db: Db,
     buffers: bool,
+    pub(crate) dependents: Arc<Dependents>,
 }
 
 /// A database as it was.
 #[derive(Debug)]
 pub struct leveldb_snapshot_t {
-    pub(crate) snapshot: Snapshot,
+    /// None: its database is closed.
+    snapshot: Option<Snapshot>,
+    among: Arc<Dependents>,
+}
+
+impl Dependent for leveldb_snapshot_t {
+    fn end(&mut self) {
+        self.snapshot = None;
+    }
 }
 
 impl leveldb_t {
@@ -39,16 +52,21 @@ impl leveldb_t {
 ///
 /// # Safety
 /// NULL, or live options whose snapshot is live.
-pub(crate) unsafe fn reading<'a>(options: *const leveldb_readoptions_t) -> ReadOptions<'a> {
+pub(crate) unsafe fn reading<'a>(
+    options: *const leveldb_readoptions_t,
+) -> Result<ReadOptions<'a>, Failure> {
     let mut reading = ReadOptions::new();
     // SAFETY: as the caller promises.
     unsafe {
         if let Some(options) = options.as_ref() {
             reading = reading.verify_checksums(options.verifies);
-            reading.snapshot = options.snapshot.as_ref().map(|snapshot| &snapshot.snapshot);
+            if let Some(snapshot) = options.snapshot.as_ref() {
+                let closed = || Failure::argument("the snapshot's database is closed");
+                reading.snapshot = Some(snapshot.snapshot.as_ref().ok_or_else(closed)?);
+            }
         }
     }
-    reading
+    Ok(reading)
 }
 
 #[unsafe(no_mangle)]
@@ -64,7 +82,11 @@ pub unsafe extern "C" fn leveldb_open(
             let options = handle(options)?;
             let db = Db::open(path(name)?, options.options.clone())?;
             let buffers = options.buffers;
-            Ok(give(leveldb_t { db, buffers }))
+            Ok(give(leveldb_t {
+                db,
+                buffers,
+                dependents: Arc::default(),
+            }))
         })
     }
 }
@@ -73,7 +95,15 @@ pub unsafe extern "C" fn leveldb_open(
 #[doc(hidden)]
 pub unsafe extern "C" fn leveldb_close(db: *mut leveldb_t) {
     // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(db) };
+    unsafe {
+        run(NONE, (), || {
+            if let Some(db) = db.as_ref() {
+                db.dependents.end();
+            }
+            Ok(())
+        });
+        destroy(db);
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -127,8 +157,12 @@ pub unsafe extern "C" fn leveldb_write(
     // SAFETY: as durum_kv.h asks for.
     unsafe {
         run(errptr, (), || {
-            let (db, batch) = (handle(db)?, handle(batch)?);
-            Ok(db.db.write_with(&batch.batch, &db.writing(options))?)
+            let db = handle(db)?;
+            match batch.as_ref() {
+                Some(batch) => Ok(db.db.write_with(&batch.batch, &db.writing(options))?),
+                // To LevelDB it means that what is in memory goes to a file.
+                None => Ok(()),
+            }
         })
     }
 }
@@ -147,7 +181,7 @@ pub unsafe extern "C" fn leveldb_get(
     unsafe {
         let (value, len) = run(errptr, (ptr::null_mut(), 0), || {
             let db = handle(db)?;
-            let found = db.db.get_with(bytes(key, key_len), &reading(options))?;
+            let found = db.db.get_with(bytes(key, key_len), &reading(options)?)?;
             let Some(found) = found else {
                 return Ok((ptr::null_mut(), 0));
             };
@@ -169,8 +203,12 @@ pub unsafe extern "C" fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const l
     // SAFETY: as durum_kv.h asks for.
     unsafe {
         run(NONE, ptr::null_mut(), || {
-            let snapshot = handle(db)?.db.snapshot();
-            Ok(give(leveldb_snapshot_t { snapshot }))
+            let db = handle(db)?;
+            let snapshot = leveldb_snapshot_t {
+                snapshot: Some(db.db.snapshot()),
+                among: db.dependents.clone(),
+            };
+            Ok(db.dependents.give(snapshot))
         })
     }
 }
@@ -182,7 +220,11 @@ pub unsafe extern "C" fn leveldb_release_snapshot(
     snapshot: *const leveldb_snapshot_t,
 ) {
     // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(snapshot.cast_mut()) };
+    unsafe {
+        if let Some(found) = snapshot.as_ref() {
+            found.among.clone().take_back(snapshot.cast_mut());
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -253,7 +295,16 @@ pub unsafe extern "C" fn leveldb_destroy_db(
     errptr: *mut *mut c_char,
 ) {
     // SAFETY: as durum_kv.h asks for.
-    unsafe { run(errptr, (), || Ok(kv::destroy(path(name)?)?)) }
+    unsafe {
+        run(errptr, (), || match kv::destroy(path(name)?) {
+            // There is no database, so there is nothing to do. LevelDB leaves the files of others, too.
+            Err(Error::NotAStore { .. }) => Ok(()),
+            Err(Error::System { source, .. }) if source.kind() == ErrorKind::NotADirectory => {
+                Ok(())
+            }
+            result => Ok(result?),
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -266,8 +317,16 @@ pub unsafe extern "C" fn leveldb_repair_db(
     // SAFETY: as durum_kv.h asks for.
     unsafe {
         run(errptr, (), || {
-            let options = handle(options)?.options.clone();
-            kv::repair(path(name)?, options)?;
+            let (options, path) = (handle(options)?.options.clone(), path(name)?);
+            match kv::repair(path, options.clone()) {
+                // LevelDB repairs nothing to an empty database.
+                Err(Error::Missing { .. }) => {
+                    Db::open(path, options.create_if_missing(true).error_if_exists(false))?;
+                }
+                result => {
+                    result?;
+                }
+            }
             Ok(())
         })
     }

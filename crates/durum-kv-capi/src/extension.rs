@@ -6,8 +6,9 @@ use std::ptr;
 use kv::{Db, Transaction};
 
 use crate::db::leveldb_t;
-use crate::guard::{Failure, bytes, copy, destroy, give, handle, run};
+use crate::guard::{bytes, copy, destroy, give, handle, run};
 use crate::options::leveldb_writeoptions_t;
+use crate::status::Failure;
 
 /// An open transaction. It belongs to the thread that began it.
 #[derive(Debug)]

@@ -7,51 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
 
-use kv::{Error, ErrorKind};
-
-/// What [`durum_kv_error_code`] says.
-const IO_ERROR: c_int = 1;
-const INVALID_ARGUMENT: c_int = 2;
-const CORRUPTION: c_int = 3;
+use crate::status::{Code, Failure};
 
 thread_local! {
     static CODE: Cell<c_int> = const { Cell::new(0) };
-}
-
-/// Why a call failed.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    code: c_int,
-    message: String,
-}
-
-impl Failure {
-    pub(crate) fn argument(message: impl Into<String>) -> Self {
-        Self {
-            code: INVALID_ARGUMENT,
-            message: message.into(),
-        }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::of(&error)
-    }
-}
-
-impl Failure {
-    pub(crate) fn of(error: &Error) -> Self {
-        let code = match error.kind() {
-            ErrorKind::Caller | ErrorKind::User => INVALID_ARGUMENT,
-            ErrorKind::Data => CORRUPTION,
-            ErrorKind::System => IO_ERROR,
-        };
-        Self {
-            code,
-            message: error.to_string(),
-        }
-    }
 }
 
 /// Bytes in memory that C frees. NULL if there is no memory.
@@ -77,14 +36,14 @@ pub(crate) fn copy_string(text: &str) -> *mut c_char {
 /// # Safety
 /// NULL, or a place that holds NULL or a message that an earlier call put there.
 unsafe fn report(errptr: *mut *mut c_char, failure: &Failure) {
-    CODE.with(|code| code.set(failure.code));
+    CODE.with(|code| code.set(failure.code()));
     if errptr.is_null() {
         return;
     }
     // SAFETY: as the caller promises.
     unsafe {
         libc::free((*errptr).cast());
-        *errptr = copy_string(&failure.message);
+        *errptr = copy_string(&failure.message());
     }
 }
 
@@ -104,10 +63,7 @@ pub(crate) unsafe fn run<T>(
         Err(panic) => {
             // The payload's destructor could panic outside of every guard.
             std::mem::forget(panic);
-            Failure {
-                code: IO_ERROR,
-                message: "internal error; please report it".into(),
-            }
+            Failure::new(Code::IoError, "internal error; please report it")
         }
     };
     // SAFETY: as the caller promises.

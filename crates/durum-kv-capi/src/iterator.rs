@@ -2,18 +2,30 @@
 
 use std::ffi::c_char;
 use std::ptr;
+use std::sync::Arc;
 
-use kv::{Error, Iter};
+use kv::Iter;
 
 use crate::db::{leveldb_t, reading};
-use crate::guard::{NONE, bytes, destroy, give, handle, run};
+use crate::dependents::{Dependent, Dependents};
+use crate::guard::{NONE, bytes, handle, run};
 use crate::options::leveldb_readoptions_t;
+use crate::status::Failure;
 
 /// Entries in the order of keys.
 #[derive(Debug)]
 pub struct leveldb_iterator_t {
-    iter: Iter,
-    failed: Option<Error>,
+    /// None: its database is closed.
+    iter: Option<Iter>,
+    failed: Option<Failure>,
+    among: Arc<Dependents>,
+}
+
+impl Dependent for leveldb_iterator_t {
+    fn end(&mut self) {
+        self.iter = None;
+        self.failed = Some(Failure::argument("the iterator's database is closed"));
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -25,8 +37,14 @@ pub unsafe extern "C" fn leveldb_create_iterator(
     // SAFETY: as durum_kv.h asks for.
     unsafe {
         run(NONE, ptr::null_mut(), || {
-            let iter = handle(db)?.db.iter_with(&reading(options))?;
-            Ok(give(leveldb_iterator_t { iter, failed: None }))
+            let db = handle(db)?;
+            let iter = db.db.iter_with(&reading(options)?)?;
+            let among = db.dependents.clone();
+            Ok(db.dependents.give(leveldb_iterator_t {
+                iter: Some(iter),
+                failed: None,
+                among,
+            }))
         })
     }
 }
@@ -35,7 +53,11 @@ pub unsafe extern "C" fn leveldb_create_iterator(
 #[doc(hidden)]
 pub unsafe extern "C" fn leveldb_iter_destroy(iterator: *mut leveldb_iterator_t) {
     // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(iterator) };
+    unsafe {
+        if let Some(found) = iterator.as_ref() {
+            found.among.clone().take_back(iterator);
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -43,7 +65,8 @@ pub unsafe extern "C" fn leveldb_iter_destroy(iterator: *mut leveldb_iterator_t)
 pub unsafe extern "C" fn leveldb_iter_valid(iterator: *const leveldb_iterator_t) -> u8 {
     // SAFETY: as durum_kv.h asks for.
     let iterator = unsafe { iterator.as_ref() };
-    u8::from(iterator.is_some_and(|iterator| iterator.iter.valid()))
+    let iter = iterator.and_then(|iterator| iterator.iter.as_ref());
+    u8::from(iter.is_some_and(Iter::valid))
 }
 
 /// # Safety
@@ -55,8 +78,10 @@ unsafe fn step(
     // SAFETY: as the caller promises.
     unsafe {
         run(NONE, (), || {
-            if let Some(iterator) = iterator.as_mut() {
-                iterator.failed = step(&mut iterator.iter).err();
+            if let Some(iterator) = iterator.as_mut()
+                && let Some(iter) = &mut iterator.iter
+            {
+                iterator.failed = step(iter).err().map(Failure::from);
             }
             Ok(())
         })
@@ -114,7 +139,10 @@ unsafe fn field<'a>(
 ) -> *const c_char {
     // SAFETY: as the caller promises.
     unsafe {
-        let found = iterator.as_ref().and_then(|iterator| field(&iterator.iter));
+        let iter = iterator
+            .as_ref()
+            .and_then(|iterator| iterator.iter.as_ref());
+        let found = iter.and_then(field);
         if let Some(len) = len.as_mut() {
             *len = found.map_or(0, <[u8]>::len);
         }
@@ -152,7 +180,7 @@ pub unsafe extern "C" fn leveldb_iter_get_error(
     unsafe {
         run(errptr, (), || match &handle(iterator)?.failed {
             None => Ok(()),
-            Some(error) => Err(crate::guard::Failure::of(error)),
+            Some(failure) => Err(failure.clone()),
         })
     }
 }

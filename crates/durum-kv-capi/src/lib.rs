@@ -3,7 +3,7 @@
 //! `include/durum_kv.h` is what users read; it says what each function does and where it differs from LevelDB. The functions are thin: each takes what C gave apart, calls
 //! `durum-kv` inside [`guard`], and gives a failure as a string. [`extension`] has what LevelDB does not.
 //!
-//! Reading order: [`guard`] (failures, bytes from and to C), [`options`], [`db`], [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
+//! Reading order: `status` (failures), [`guard`] (bytes from and to C), [`options`], [`db`], `dependents`, [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
 
 #![allow(
     clippy::missing_safety_doc,
@@ -17,8 +17,10 @@
 pub mod batch;
 pub mod comparator;
 pub mod db;
+mod dependents;
 pub mod extension;
 pub mod guard;
 pub mod ignored;
 pub mod iterator;
 pub mod options;
+mod status;

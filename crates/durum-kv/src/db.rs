@@ -1,6 +1,7 @@
 //! The database: opening, reading, and what it says of itself.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -107,10 +108,10 @@ impl Inner {
             None => self.visible(),
         };
         let Some(record) = tree.get(key, sequence)? else {
-            return Ok(None);
             if options.verify_checksums {
                 tree.verify(tree.index.find(&tree.keys, key))?;
             }
+            return Ok(None);
         };
         if options.verify_checksums {
             // SAFETY: the record was found in the tree, and the writer is kept out.
@@ -149,6 +150,19 @@ pub struct Db {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// Whether there is a directory with something in it.
+pub(crate) fn is_occupied(path: &Path) -> Result<bool> {
+    match path.read_dir() {
+        Ok(mut names) => Ok(names.next().is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::System {
+            path: path.into(),
+            operation: "reading the directory",
+            source,
+        }),
+    }
+}
+
 impl Db {
     /// Opens the database in the store at `path`, a directory that belongs to it.
     ///
@@ -161,14 +175,11 @@ impl Db {
         let store = match Store::open(path, options.store.clone()) {
             Ok(store) => store,
             Err(durum::Error::Store(StoreError::StoreMissing { .. })) => {
+                let is_occupied = is_occupied(path)?;
                 if !options.create_if_missing {
                     return Err(missing());
                 }
-                if path
-                    .read_dir()
-                    .is_ok_and(|mut found| found.next().is_some())
-                    && !path.join("unfinished").exists()
-                {
+                if is_occupied && !path.join("unfinished").exists() {
                     return Err(Error::NotAStore { path: path.into() });
                 }
                 Store::open_or_create(path, options.store.clone())?

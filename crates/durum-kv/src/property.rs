@@ -6,7 +6,7 @@ use std::path::Path;
 use durum::Usage;
 use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity};
 
-use crate::db::Db;
+use crate::db::{Db, is_occupied};
 use crate::error::{Error, Result};
 use crate::index::Position;
 use crate::tree::{Tree, versions};
@@ -220,9 +220,12 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
 /// there are.
 ///
 /// # Errors
-/// `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of durum.
+/// `Missing`; `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of durum.
 pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
     let path = path.as_ref();
+    if !is_occupied(path)? {
+        return Err(Error::Missing { path: path.into() });
+    }
     let is_sound = ReadOnlyStore::open(path).is_ok()
         && durum_service::check(path, &CheckOptions::default()).is_ok_and(|report| {
             let findings = &report.findings;

@@ -132,13 +132,18 @@ class Error {
     Status status() const {
         if (message_ == nullptr)
             return Status::OK();
+        /* The kind stands in front of the message, and ToString puts it there again. */
+        const char *end_of_kind = std::strstr(message_, ": ");
+        const char *text = end_of_kind == nullptr ? message_ : end_of_kind + 2;
         switch (durum_kv_error_code()) {
+        case DURUM_KV_NOT_FOUND:
+            return Status::NotFound(text);
         case DURUM_KV_CORRUPTION:
-            return Status::Corruption(message_);
+            return Status::Corruption(text);
         case DURUM_KV_INVALID_ARGUMENT:
-            return Status::InvalidArgument(message_);
+            return Status::InvalidArgument(text);
         default:
-            return Status::IOError(message_);
+            return Status::IOError(text);
         }
     }
 
@@ -528,12 +533,12 @@ class DB {
     DB &operator=(const DB &) = delete;
     virtual ~DB() = default;
 
+    /* Both have a body, for derived classes to call: a batch of the one change, for Write. */
     virtual Status Put(const WriteOptions &options, const Slice &key, const Slice &value) = 0;
     virtual Status Delete(const WriteOptions &options, const Slice &key) = 0;
     virtual Status Write(const WriteOptions &options, WriteBatch *updates) = 0;
     virtual Status Get(const ReadOptions &options, const Slice &key, std::string *value) = 0;
     virtual Iterator *NewIterator(const ReadOptions &options) = 0;
-    /* Both have a body, for derived classes to call: a batch of the one change, for Write. */
     virtual const Snapshot *GetSnapshot() = 0;
     virtual void ReleaseSnapshot(const Snapshot *snapshot) = 0;
     virtual bool GetProperty(const Slice &property, std::string *value) = 0;
@@ -556,11 +561,6 @@ class DB {
     virtual leveldb_t *c_handle() { return nullptr; }
 };
 
-namespace detail {
-
-using OwnedOptions = Owned<leveldb_options_t, leveldb_options_destroy>;
-using OwnedComparator = Owned<leveldb_comparator_t, leveldb_comparator_destroy>;
-
 inline Status DB::Put(const WriteOptions &options, const Slice &key, const Slice &value) {
     WriteBatch batch;
     batch.Put(key, value);
@@ -572,6 +572,11 @@ inline Status DB::Delete(const WriteOptions &options, const Slice &key) {
     batch.Delete(key);
     return Write(options, &batch);
 }
+
+namespace detail {
+
+using OwnedOptions = Owned<leveldb_options_t, leveldb_options_destroy>;
+using OwnedComparator = Owned<leveldb_comparator_t, leveldb_comparator_destroy>;
 
 /* Options for C. The comparator has to stay as long as the database. */
 inline OwnedOptions to_c(const Options &options, OwnedComparator *comparator) {
@@ -606,7 +611,8 @@ class Database : public DB {
     }
     Status Write(const WriteOptions &options, WriteBatch *updates) override {
         Error error;
-        leveldb_write(db_.get(), writing(options), updates->c_handle(), error.place());
+        leveldb_writebatch_t *batch = updates == nullptr ? nullptr : updates->c_handle();
+        leveldb_write(db_.get(), writing(options), batch, error.place());
         return error.status();
     }
     Status Get(const ReadOptions &options, const Slice &key, std::string *value) override {

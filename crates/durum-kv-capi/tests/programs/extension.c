@@ -130,6 +130,44 @@ static void batches_and_transactions(const char *dir) {
     leveldb_options_destroy(options);
 }
 
+/* What is left of a database that is closed does not keep it open, and sees nothing any more. */
+static void left_behind(const char *dir) {
+    leveldb_options_t *options = leveldb_options_create();
+    leveldb_readoptions_t *reading = leveldb_readoptions_create();
+    leveldb_iterator_t *entries;
+    const leveldb_snapshot_t *snapshot;
+    char path[4096];
+    size_t len;
+    leveldb_options_set_create_if_missing(options, 1);
+    snprintf(path, sizeof(path), "%s/left", dir);
+    db = leveldb_open(options, path, &error);
+    FINE();
+    leveldb_put(db, NULL, "key", 3, "value", 5, &error);
+    FINE();
+    entries = leveldb_create_iterator(db, NULL);
+    leveldb_iter_seek_to_first(entries);
+    CHECK(leveldb_iter_valid(entries));
+    snapshot = leveldb_create_snapshot(db);
+    leveldb_close(db);
+    CHECK(!leveldb_iter_valid(entries) && leveldb_iter_key(entries, &len) == NULL && len == 0);
+    leveldb_iter_next(entries);
+    leveldb_iter_get_error(entries, &error);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+
+    db = leveldb_open(options, path, &error);
+    FINE();
+    leveldb_readoptions_set_snapshot(reading, snapshot);
+    CHECK(leveldb_get(db, reading, "key", 3, &len, &error) == NULL);
+    FAILED(DURUM_KV_INVALID_ARGUMENT);
+    leveldb_readoptions_set_snapshot(reading, NULL);
+    CHECK(is("key", "value"));
+    leveldb_iter_destroy(entries);
+    leveldb_release_snapshot(db, snapshot);
+    leveldb_close(db);
+    leveldb_readoptions_destroy(reading);
+    leveldb_options_destroy(options);
+}
+
 int main(int argc, char **argv) {
     /* Types that no function has, as in LevelDB. */
     leveldb_filelock_t *lock = NULL;
@@ -144,6 +182,7 @@ int main(int argc, char **argv) {
     engines(argv[1]);
     buffered(argv[1]);
     batches_and_transactions(argv[1]);
+    left_behind(argv[1]);
     printf("all checks passed\n");
     return 0;
 }
