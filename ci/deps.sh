@@ -25,6 +25,10 @@ capi    g++                             g++
 capi    /usr/include/stdio.h            libc6-dev
 capi    cmake                           cmake
 capi    pkg-config                      pkg-config
+judge   gcc                             gcc
+judge   /usr/include/stdio.h            libc6-dev
+judge   strace                          strace
+judge   python3                         python3
 cpp     g++                             g++
 cpp     clang++                         clang
 cpp     /var/lib/dpkg/info/libclang-rt-dev.list libclang-rt-dev

@@ -13,6 +13,7 @@ optional() {
     return "$rc"
 }
 step campaigns ci/campaigns.sh
+step power-cuts ci/judge.sh long
 step random-c env FILTER=random/ SEEDS="${SEEDS:-1000}" ci/test-compiler.sh
 step fuzz ci/fuzz.sh
 step miri ci/miri.sh

@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # What a later step misses is told now, not after ten minutes.
-ci/deps.sh build capi cpp compiler
+ci/deps.sh build capi judge cpp compiler
 need_cargo
 mkdir -p "$CARGO_TARGET_DIR/ci"
 log=$CARGO_TARGET_DIR/ci/test.log
@@ -15,6 +15,7 @@ step rust logged ci/test-rust.sh
 step house-rules logged ci/tidy.sh --self-test
 [ ! -f bench/core/src/main.rs ] || step bench-answers logged ci/test-bench.sh
 [ ! -x ci/test-capi.sh ] || step c-api logged ci/test-capi.sh
+step power-cuts logged ci/judge.sh
 step kv-c-api logged ci/test-kv.sh
 step c++-api logged ci/test-cpp.sh
 step compiler logged ci/test-compiler.sh
