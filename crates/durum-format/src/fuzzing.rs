@@ -11,6 +11,7 @@ use crate::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
 use crate::log_space::LogSpace;
 use crate::puddle::{self, PuddleHeader, PuddleKind};
 use crate::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
+use crate::registry::{self, Parsed, Room};
 use crate::store::StoreHeader;
 use crate::twin::{SEAL_SIZE, Seal, State};
 use crate::types::{Descriptor, Type};
@@ -21,7 +22,7 @@ use zerocopy::IntoBytes;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their corpora.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("puddle_header", puddle_header),
     ("heap", heap),
     ("log_bytes", log_bytes),
@@ -30,6 +31,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("records", records),
     ("types", types),
     ("catalog", catalog),
+    ("registry", registry),
     ("store", store),
     ("twin", twin),
 ];
@@ -446,6 +448,48 @@ pub fn catalog(data: &[u8]) {
         same_or_error(Catalog::parse(bytes), |catalog| {
             let encoded = catalog.encode().expect("what is accepted can be written");
             assert_eq!(Catalog::parse(&encoded), Ok(catalog));
+        });
+    }
+}
+
+/// The registry. An input is a file without the zeros at its end; and once more a snapshot's text and the texts of changes,
+/// with a zero byte before each, whose lines and checksums are put right.
+pub fn registry(data: &[u8]) {
+    const LENGTH_MAX: u64 = 1 << 20;
+    let whole = |mut bytes: Vec<u8>| {
+        if let Ok(room) = Room::of(&bytes)
+            && room.end <= LENGTH_MAX
+            && bytes.len() as u64 <= room.end
+        {
+            bytes.resize(room.end as usize, 0);
+        }
+        bytes
+    };
+    let mut texts = data.split(|&byte| byte == 0);
+    let body = texts.next().unwrap_or_default();
+    let mut made = format!("durum registry 1 {} {:#010x}\n", body.len(), crc32c(body)).into_bytes();
+    made.extend_from_slice(body);
+    if let Ok(Parsed { state, .. }) = registry::parse(&whole(made.clone())) {
+        for (sequence, text) in (state.sequence.wrapping_add(1)..).zip(texts) {
+            let head = format!("change {sequence} {} ", text.len());
+            let mut crc = Crc::new();
+            for part in [&state.store.uuid.0, head.as_bytes(), text] {
+                crc.update(part);
+            }
+            made.extend(format!("{head}{:#010x}\n", crc.value()).bytes());
+            made.extend_from_slice(text);
+        }
+    }
+    for bytes in [data.to_vec(), whole(data.to_vec()), whole(made)] {
+        let salvaged = registry::salvage(None, &[&bytes]);
+        same_or_error(registry::parse(&bytes), |parsed| {
+            assert_eq!(parsed.room.end, bytes.len() as u64);
+            assert_eq!(salvaged.as_ref(), Some(&parsed.state));
+            let folded = registry::encode_snapshot(&parsed.state);
+            let folded = whole(folded.expect("what is accepted can be written"));
+            let again = registry::parse(&folded).expect("what was written is accepted");
+            assert_eq!(again.state, parsed.state);
+            assert!(!again.is_torn && again.end == again.room.snapshot_end);
         });
     }
 }

@@ -5,7 +5,8 @@
 //! that they match, and turn bytes into types that only validation makes.
 //!
 //! A reading order: [`consts`], [`puddle`], [`extent`] (the heap), [`log`] (what commits and what recovery does),
-//! [`log_space`], [`record`] (the same for engines that write redo records), [`types`] (descriptors), [`catalog`] and [`store`] (the two text files of a store).
+//! [`log_space`], [`record`] (the same for engines that write redo records), [`types`] (descriptors), [`registry`] and [`store`] (the text files of a
+//! store), [`catalog`] (what came before the registry).
 //!
 //! ```
 //! use durum_format::puddle::{self, PuddleHeader, PuddleKind};
@@ -33,6 +34,7 @@
 pub mod catalog;
 pub mod consts;
 pub mod crc;
+mod engine;
 pub mod error;
 pub mod extent;
 #[doc(hidden)]
@@ -41,11 +43,14 @@ pub mod log;
 pub mod log_space;
 pub mod puddle;
 pub mod record;
+pub mod registry;
 pub mod store;
+mod text;
 pub mod twin;
 pub mod types;
 mod uuid;
 
 pub use consts::*;
+pub use engine::EngineKind;
 pub use error::{Fault, FormatError};
 pub use uuid::Uuid;

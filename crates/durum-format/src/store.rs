@@ -2,10 +2,13 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Uuid;
 use crate::consts::{ADDRESS_END, UNIT};
 use crate::crc::crc32c;
 use crate::error::FormatError;
+use crate::text::hex;
 
 /// The name of the file in the store's directory.
 pub const FILE_NAME: &str = "durum.store";
@@ -20,15 +23,19 @@ const VERSION_KEY: &str = "version = ";
 const CHECKSUM_KEY: &str = "checksum = ";
 
 /// What identifies a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StoreHeader {
     /// The store's name.
     pub uuid: Uuid,
     /// Where its address range begins: a multiple of [`UNIT`].
+    #[serde(with = "hex")]
     pub base: u64,
     /// Bytes of its address range; a second one of this size lies behind it.
+    #[serde(with = "hex")]
     pub size: u64,
     /// Where in the range the first puddle was placed: addresses are handed out upward from here, with wrap-around.
+    #[serde(with = "hex")]
     pub start: u64,
     /// The persistence domain it was made for: a word of lowercase letters.
     pub domain: String,

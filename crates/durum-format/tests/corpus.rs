@@ -18,10 +18,13 @@ use durum_format::log::{EntryFlags, Order};
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::record::{self, Operation, RecordHeader, RingSalt};
+use durum_format::registry::{
+    self, Change, QuarantinedLog, State, encode_changes, encode_snapshot,
+};
 use durum_format::store::StoreHeader;
-use durum_format::twin::{SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage, State};
+use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
 use durum_format::types::type_id;
-use durum_format::{DEFAULT_BASE, SPACE_SIZE, UNIT};
+use durum_format::{DEFAULT_BASE, EngineKind, SPACE_SIZE, UNIT};
 
 const TYPES: [&str; 4] = [
     "u64\n",
@@ -215,18 +218,20 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             let body = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
             vec![file.clone(), file[body..].to_vec()]
         }
-        "store" => {
-            let store = StoreHeader {
-                uuid: uuid(1),
-                base: DEFAULT_BASE,
-                size: SPACE_SIZE,
-                start: DEFAULT_BASE + (3 << 30),
-                domain: "file".into(),
+        "registry" => {
+            let (state, changes) = (registry(), registry_changes());
+            let file = encode_snapshot(&state).unwrap();
+            let record = encode_changes(state.store.uuid, state.sequence + 1, &changes);
+            let text = |bytes: &[u8]| {
+                let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+                bytes[line..].to_vec()
             };
-            vec![store.encode().unwrap().into_bytes()]
+            let texts = [text(&file), text(&record), text(&record)].join(&0);
+            vec![[&file[..], &record].concat(), texts]
         }
+        "store" => vec![store_header().encode().unwrap().into_bytes()],
         "twin" => {
-            let state = |stage| State {
+            let state = |stage| twin::State {
                 generation: 5,
                 stage,
                 is_settled: stage == Stage::Idle,
@@ -279,6 +284,77 @@ fn catalog() -> Catalog {
         }],
         ..Catalog::empty(uuid(1), DEFAULT_BASE, SPACE_SIZE, "dram")
     }
+}
+
+fn store_header() -> StoreHeader {
+    StoreHeader {
+        uuid: uuid(1),
+        base: DEFAULT_BASE,
+        size: SPACE_SIZE,
+        start: DEFAULT_BASE + (3 << 30),
+        domain: "file".into(),
+    }
+}
+
+/// A pool and a client with a log, a type, and a log in quarantine.
+fn registry() -> State {
+    let mut state = State::new(store_header());
+    let puddle = |first: u8, owner: u8, kind, unit: u64| {
+        let record = registry::PuddleRecord {
+            owner: uuid(owner),
+            address: DEFAULT_BASE + unit * UNIT,
+            size: UNIT,
+            kind,
+            is_root: first == 3,
+        };
+        Change::PutPuddle(uuid(first), record)
+    };
+    state.commit(&[
+        puddle(3, 2, PuddleKind::Data, 0),
+        Change::PutPool(
+            uuid(2),
+            registry::PoolRecord {
+                name: "pool".into(),
+                engine: EngineKind::Hybrid,
+                root_puddle: uuid(3),
+            },
+        ),
+        Change::PutClient(uuid(5)),
+        Change::PutGrant(uuid(5), uuid(2)),
+        puddle(4, 5, PuddleKind::LogSpace, 1),
+        Change::PutLogSpace(uuid(4), uuid(5)),
+        puddle(6, 5, PuddleKind::Log, 2),
+        Change::PutQuarantine(
+            uuid(6),
+            QuarantinedLog {
+                log_id: 7,
+                continuations: vec![],
+                client: uuid(8),
+                reason: "entries are damaged".into(),
+            },
+        ),
+        Change::PutMark(uuid(2), uuid(8)),
+        Change::PutType(type_id(TYPES[1]), TYPES[1].into()),
+    ]);
+    state
+}
+
+/// Takes all of it away again.
+fn registry_changes() -> Vec<Change> {
+    vec![
+        Change::RemoveMark(uuid(2), uuid(8)),
+        Change::RemoveQuarantine(uuid(6)),
+        Change::RemoveLogSpace(uuid(4)),
+        Change::RemovePuddle(uuid(4)),
+        Change::RemovePuddle(uuid(6)),
+        Change::FileGone(uuid(6)),
+        Change::RemoveGrant(uuid(5), uuid(2)),
+        Change::RemoveClient(uuid(5)),
+        Change::RemovePuddle(uuid(3)),
+        Change::RemovePool(uuid(2)),
+        Change::RemoveType(type_id(TYPES[1])),
+        Change::Cursor(DEFAULT_BASE + UNIT),
+    ]
 }
 
 fn corpus_dir(target: &str) -> PathBuf {

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Uuid;
 use crate::crc::crc32c;
 use crate::error::FormatError;
-use crate::store::parse_hex;
-use record::hex;
+use crate::text::{FirstLine, LINE_MAX, hex};
 
 /// The name of the file in the store's directory.
 pub const FILE_NAME: &str = "catalog";
@@ -24,10 +23,8 @@ pub const VERSION: u32 = 1;
 
 const STRUCTURE: &str = "catalog";
 const FIRST_WORDS: &str = "durum catalog ";
-/// The first line is never longer than this.
-const FIRST_LINE_MAX: usize = 80;
 /// So many bytes from the start of the file hold its first line.
-pub const HEAD_MAX: usize = FIRST_WORDS.len() + FIRST_LINE_MAX;
+pub const HEAD_MAX: usize = FIRST_WORDS.len() + LINE_MAX;
 
 /// Everything that a store knows about itself, apart from the objects in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,12 +93,8 @@ impl Catalog {
         let mut body = serde_json::to_vec_pretty(self)
             .map_err(|error| FormatError::damaged_text(STRUCTURE, error.to_string()))?;
         body.push(b'\n');
-        let mut file = format!(
-            "{FIRST_WORDS}{VERSION} {} {:#010x}\n",
-            body.len(),
-            crc32c(&body)
-        )
-        .into_bytes();
+        let mut file =
+            FirstLine::encode(FIRST_WORDS, VERSION, body.len(), crc32c(&body)).into_bytes();
         file.append(&mut body);
         Ok(file)
     }
@@ -126,80 +119,15 @@ impl Catalog {
 /// # Errors
 /// As [`Catalog::parse`].
 pub fn file_len(head: &[u8]) -> Result<u64, FormatError> {
-    let first = FirstLine::of(head)?;
-    Ok((first.len as u64).saturating_add(first.body_len))
-}
-
-/// What the first line says.
-struct FirstLine {
-    /// Its own length, with its end.
-    len: usize,
-    body_len: u64,
-    checksum: u64,
-}
-
-impl FirstLine {
-    fn of(bytes: &[u8]) -> Result<Self, FormatError> {
-        let Some(rest) = bytes.strip_prefix(FIRST_WORDS.as_bytes()) else {
-            if FIRST_WORDS.as_bytes().starts_with(bytes) {
-                let [needed, found] = [FIRST_WORDS.len() as u64, bytes.len() as u64];
-                return Err(FormatError::Truncated {
-                    structure: STRUCTURE,
-                    needed,
-                    found,
-                });
-            }
-            let problem = "it does not begin with \"durum catalog\": this is no catalog; check that the path is right";
-            return Err(FormatError::foreign_text(STRUCTURE, problem));
-        };
-        let damaged = || {
-            let problem = "the first line does not read \"durum catalog VERSION LENGTH CHECKSUM\"";
-            FormatError::damaged_text(STRUCTURE, problem)
-        };
-        let line_len = rest
-            .iter()
-            .take(FIRST_LINE_MAX)
-            .position(|&byte| byte == b'\n')
-            .ok_or_else(damaged)?;
-        let line = rest.get(..line_len).ok_or_else(damaged)?;
-        let mut words = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
-        let version: u32 = words
-            .next()
-            .and_then(decimal)
-            .and_then(|v| v.try_into().ok())
-            .ok_or_else(damaged)?;
-        // Before anything else: a newer version may say the rest otherwise.
-        if version != VERSION {
-            let offset = FIRST_WORDS.len() as u64;
-            return Err(FormatError::Version {
-                structure: STRUCTURE,
-                offset,
-                found: version,
-                supported: VERSION,
-            });
-        }
-        let body_len = words.next().and_then(decimal).ok_or_else(damaged)?;
-        let checksum = words
-            .next()
-            .filter(|word| word.len() == 10)
-            .and_then(parse_hex)
-            .ok_or_else(damaged)?;
-        if words.next().is_some() {
-            return Err(damaged());
-        }
-        Ok(Self {
-            len: FIRST_WORDS.len() + line_len + 1,
-            body_len,
-            checksum,
-        })
-    }
+    let first = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, head)?;
+    Ok((first.body as u64).saturating_add(first.length))
 }
 
 /// What follows the first line, once version, length and checksum are right.
 fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
-    let first = FirstLine::of(bytes)?;
-    let body = bytes.get(first.len..).unwrap_or_default();
-    let [needed, found] = [first.body_len, body.len() as u64];
+    let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, bytes)?;
+    let (_, body) = bytes.split_at(line.body);
+    let (needed, found) = (line.length, body.len() as u64);
     if found < needed {
         return Err(FormatError::Truncated {
             structure: STRUCTURE,
@@ -213,25 +141,13 @@ fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
         return Err(FormatError::damaged_text(STRUCTURE, problem));
     }
     let expected = crc32c(body);
-    if u64::from(expected) != first.checksum {
-        let offset = (first.len - 11) as u64;
+    if expected != line.checksum {
         return Err(FormatError::Checksum {
             structure: STRUCTURE,
-            offset,
+            offset: line.checksum_offset,
             expected,
-            found: first.checksum as u32,
+            found: line.checksum,
         });
     }
     Ok(body)
-}
-
-/// A number without sign and leading zeros.
-fn decimal(word: &str) -> Option<u64> {
-    let canonical = word == "0" || !word.starts_with('0');
-    let digits = word.bytes().all(|byte| byte.is_ascii_digit());
-    if canonical && digits {
-        word.parse().ok()
-    } else {
-        None
-    }
 }

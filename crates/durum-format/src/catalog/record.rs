@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Uuid;
 use crate::puddle::PuddleKind;
+use crate::text::hex;
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,27 +100,4 @@ pub struct QuarantineRecord {
     pub client: Uuid,
     /// What is wrong with it.
     pub reason: String,
-}
-
-/// Numbers as `"0x…"`: people compare them with addresses, and no JSON reader rounds them.
-pub(super) mod hex {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::store::parse_hex;
-
-    pub(in crate::catalog) fn serialize<S: Serializer>(
-        number: &u64,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{number:#x}"))
-    }
-
-    pub(in crate::catalog) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<u64, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        parse_hex(&text).ok_or_else(|| {
-            serde::de::Error::custom(format!("{text:?} is no hex number below 2^64"))
-        })
-    }
 }

@@ -1,0 +1,340 @@
+//! The files `registry` and `registry.copy`: what the store holds. `docs/format/registry.md` tells the bytes.
+//!
+//! A snapshot, then one record for each commit since, then zeros up to a length that follows from the snapshot's.
+//! [`state`] has what is said, [`State::validate`] checks what must be true of it, this file the outer form.
+
+pub mod state;
+mod validate;
+
+pub use state::{Change, PoolRecord, PuddleRecord, QuarantinedLog, State};
+
+use std::collections::BTreeMap;
+
+use crate::Uuid;
+use crate::crc::{Crc, crc32c};
+use crate::error::FormatError;
+use crate::text::{FirstLine, checksum, decimal};
+
+/// The name of the file in the store's directory.
+pub const FILE_NAME: &str = "registry";
+/// The name of its copy.
+pub const COPY_NAME: &str = "registry.copy";
+/// The version that this build writes and reads.
+pub const VERSION: u32 = 1;
+/// A snapshot, its first line included, is never longer: more than a million puddles.
+pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
+/// So many bytes of the file tell by [`Room::of`] how long it is.
+pub const BEGINNING_BYTES: u64 = 128;
+
+const STRUCTURE: &str = "registry";
+const FIRST_WORDS: &str = "durum registry ";
+const CHANGE_WORD: &str = "change ";
+/// The line of a change record is never longer.
+const CHANGE_LINE_MAX: usize = 64;
+/// Changes are folded into a new snapshot when they outweigh the old one, but never before this many bytes.
+const CHANGES_MIN: u64 = 32 << 10;
+/// The file's length is a multiple of this.
+const BLOCK: u64 = 4096;
+
+/// Which parts the file has behind a snapshot. All of it is allocated when the file is made.
+///
+/// Every change has room between [`snapshot_end`](Room::snapshot_end) and [`additions_end`](Room::additions_end). From there to
+/// the [`end`](Room::end) only removals go, so that they work on a full disk: what can be removed takes more bytes in
+/// the snapshot and in the changes before than its removal does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Where the changes begin.
+    pub snapshot_end: u64,
+    /// Where the changes that add something end.
+    pub additions_end: u64,
+    /// Where the file ends.
+    pub end: u64,
+}
+
+impl Room {
+    /// The parts of a file whose snapshot, the first line included, has so many bytes.
+    pub fn behind(snapshot_bytes: u64) -> Room {
+        let part = snapshot_bytes.max(CHANGES_MIN);
+        let additions_end = snapshot_bytes.saturating_add(part);
+        Room {
+            snapshot_end: snapshot_bytes,
+            additions_end,
+            end: additions_end.saturating_add(part).next_multiple_of(BLOCK),
+        }
+    }
+
+    /// The parts of a file that begins with these bytes: [`BEGINNING_BYTES`] of them, or the whole file.
+    ///
+    /// # Errors
+    /// A foreign, newer or damaged first line.
+    pub fn of(beginning: &[u8]) -> Result<Room, FormatError> {
+        first_line(beginning).map(|(_, room)| room)
+    }
+}
+
+fn first_line(bytes: &[u8]) -> Result<(FirstLine, Room), FormatError> {
+    let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, bytes)?;
+    let snapshot_bytes = line.length.saturating_add(line.body as u64);
+    if snapshot_bytes > SNAPSHOT_BYTES_MAX {
+        let problem = format!(
+            "the first line speaks of {} bytes, and no snapshot has more than {SNAPSHOT_BYTES_MAX}",
+            line.length
+        );
+        return Err(FormatError::damaged_text(STRUCTURE, problem));
+    }
+    Ok((line, Room::behind(snapshot_bytes)))
+}
+
+/// A registry that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// What it says.
+    pub state: State,
+    /// The parts of the file.
+    pub room: Room,
+    /// Where the next change goes.
+    pub end: u64,
+    /// Whether bytes of a change that was never made lie behind `end`: they are to be zeroed before the next one is written.
+    pub is_torn: bool,
+}
+
+/// Reads and checks a whole file.
+///
+/// A last record that is not whole is no commit: a crash came while it was written. One that is not whole before
+/// one that is was damaged later.
+///
+/// # Errors
+/// A foreign, newer, damaged or truncated file, told apart by [`FormatError::fault`]; contents that contradict themselves.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, FormatError> {
+    let (mut state, room) = parse_snapshot(bytes)?;
+    let found = bytes.len() as u64;
+    if found < room.end {
+        return Err(FormatError::Truncated {
+            structure: STRUCTURE,
+            needed: room.end,
+            found,
+        });
+    }
+    if found > room.end {
+        let problem = format!(
+            "it has {found} bytes, and its first line speaks of {}",
+            room.end
+        );
+        return Err(FormatError::damaged_text(STRUCTURE, problem));
+    }
+    let mut end = as_index(room.snapshot_end);
+    let mut is_torn = false;
+    while let Some(rest) = bytes.get(end..).filter(|rest| !is_zero(rest)) {
+        let store = state.store.uuid;
+        let expected = state.sequence.wrapping_add(1);
+        match parse_record(store, rest) {
+            Some(record) if record.sequence == expected => {
+                state.commit(&record.changes);
+                end += record.bytes;
+            }
+            Some(record) => {
+                return Err(FormatError::Field {
+                    structure: STRUCTURE,
+                    field: "the sequence of a change record",
+                    offset: end as u64,
+                    found: record.sequence,
+                    expected: expected.to_string().into(),
+                });
+            }
+            None => {
+                if let Some((offset, _)) = records(store, rest).next() {
+                    let problem = format!(
+                        "the change record at offset {end} is damaged: a whole one follows it at offset {}",
+                        end + offset
+                    );
+                    return Err(FormatError::damaged_text(STRUCTURE, problem));
+                }
+                is_torn = true;
+                break;
+            }
+        }
+    }
+    state.validate()?;
+    Ok(Parsed {
+        state,
+        room,
+        end: end as u64,
+        is_torn,
+    })
+}
+
+/// Makes the best of files of which none can be read as a whole: the latest snapshot that is whole, and the changes after
+/// it, each from any of the files. `None` where no snapshot is left.
+///
+/// What it gives can be older than what was there last: the caller has to look whether the store's other files agree.
+pub fn salvage(store: Option<Uuid>, files: &[&[u8]]) -> Option<State> {
+    let mut snapshots: Vec<State> = files
+        .iter()
+        .filter_map(|bytes| Some(parse_snapshot(bytes).ok()?.0))
+        .filter(|state| store.is_none_or(|store| state.store.uuid == store))
+        .collect();
+    snapshots.sort_by_key(|state| state.sequence);
+    let store = snapshots.last()?.store.uuid;
+    let mut changes: BTreeMap<u64, Vec<Vec<Change>>> = BTreeMap::new();
+    for bytes in files {
+        for (_, record) in records(store, bytes) {
+            let known = changes.entry(record.sequence).or_default();
+            if !known.contains(&record.changes) {
+                known.push(record.changes);
+            }
+        }
+    }
+    snapshots
+        .into_iter()
+        .filter_map(|mut state| {
+            // Two records of one sequence: files of two histories, and nobody knows which is the store's.
+            while let Some(sequence) = state.sequence.checked_add(1)
+                && let Some([next]) = changes.get(&sequence).map(Vec::as_slice)
+            {
+                state.commit(next);
+            }
+            state.validate().is_ok().then_some(state)
+        })
+        .max_by_key(|state| state.sequence)
+}
+
+/// The snapshot of a file, and its parts.
+fn parse_snapshot(bytes: &[u8]) -> Result<(State, Room), FormatError> {
+    let (line, room) = first_line(bytes)?;
+    let Some(body) = bytes.get(line.body..as_index(room.snapshot_end)) else {
+        return Err(FormatError::Truncated {
+            structure: STRUCTURE,
+            needed: room.end,
+            found: bytes.len() as u64,
+        });
+    };
+    let expected = crc32c(body);
+    if expected != line.checksum {
+        return Err(FormatError::Checksum {
+            structure: STRUCTURE,
+            offset: line.checksum_offset,
+            expected,
+            found: line.checksum,
+        });
+    }
+    let damaged = |problem: String| {
+        FormatError::damaged_text(STRUCTURE, format!("behind the first line: {problem}"))
+    };
+    let state: State = serde_json::from_slice(body).map_err(|error| damaged(error.to_string()))?;
+    // Repeated members, other orders, numbers written otherwise: one state has one text.
+    if body_of(&state)? != body {
+        return Err(damaged(
+            "it is not written as this version writes it".to_owned(),
+        ));
+    }
+    Ok((state, room))
+}
+
+fn body_of(state: &State) -> Result<Vec<u8>, FormatError> {
+    let mut body = serde_json::to_vec_pretty(state)
+        .map_err(|error| FormatError::damaged_text(STRUCTURE, error.to_string()))?;
+    body.push(b'\n');
+    Ok(body)
+}
+
+/// The snapshot that says `state`. A file is this, and zeros up to [`Room::end`].
+///
+/// # Errors
+/// As [`State::validate`]; a state that is too large.
+pub fn encode_snapshot(state: &State) -> Result<Vec<u8>, FormatError> {
+    state.validate()?;
+    let body = body_of(state)?;
+    let mut bytes = FirstLine::encode(FIRST_WORDS, VERSION, body.len(), crc32c(&body)).into_bytes();
+    bytes.extend_from_slice(&body);
+    if bytes.len() as u64 > SNAPSHOT_BYTES_MAX {
+        let problem = format!(
+            "{} bytes, and no snapshot has more than {SNAPSHOT_BYTES_MAX}",
+            bytes.len()
+        );
+        return Err(FormatError::damaged_text(STRUCTURE, problem));
+    }
+    Ok(bytes)
+}
+
+/// The record of commit number `sequence`.
+pub fn encode_changes(store: Uuid, sequence: u64, changes: &[Change]) -> Vec<u8> {
+    // No map has a key that is no text, and nothing in it can fail.
+    let mut body = serde_json::to_vec(changes).unwrap_or_default();
+    body.push(b'\n');
+    let head = format!("{CHANGE_WORD}{sequence} {} ", body.len());
+    let checksum = record_checksum(store, head.as_bytes(), &body);
+    let mut bytes = format!("{head}{checksum:#010x}\n").into_bytes();
+    bytes.append(&mut body);
+    bytes
+}
+
+fn record_checksum(store: Uuid, head: &[u8], body: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(&store.0);
+    crc.update(head);
+    crc.update(body);
+    crc.value()
+}
+
+struct Record {
+    sequence: u64,
+    changes: Vec<Change>,
+    /// Of the whole record.
+    bytes: usize,
+}
+
+/// The record that begins with these bytes, if it is whole.
+fn parse_record(store: Uuid, bytes: &[u8]) -> Option<Record> {
+    let line = bytes.get(..CHANGE_LINE_MAX).unwrap_or(bytes);
+    let line_len = line.iter().position(|&byte| byte == b'\n')?;
+    let line = std::str::from_utf8(line.get(..line_len)?).ok()?;
+    let mut words = line.strip_prefix(CHANGE_WORD)?.split(' ');
+    let sequence = decimal(words.next()?)?;
+    let length = usize::try_from(decimal(words.next()?)?).ok()?;
+    let word = words.next()?;
+    let found = checksum(word)?;
+    if words.next().is_some() {
+        return None;
+    }
+    let start = line_len + 1;
+    let body = bytes.get(start..start.checked_add(length)?)?;
+    let head = line.strip_suffix(word)?;
+    if record_checksum(store, head.as_bytes(), body) != found {
+        return None;
+    }
+    let changes: Vec<Change> = serde_json::from_slice(body).ok()?;
+    // As for the snapshot: one change has one text.
+    let whole = encode_changes(store, sequence, &changes);
+    (bytes.get(..whole.len())? == whole).then_some(Record {
+        sequence,
+        changes,
+        bytes: whole.len(),
+    })
+}
+
+/// All whole records in these bytes, wherever they begin.
+fn records(store: Uuid, bytes: &[u8]) -> impl Iterator<Item = (usize, Record)> + '_ {
+    let word = CHANGE_WORD.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= word.len()) {
+            let offset = at;
+            if rest.starts_with(word)
+                && let Some(record) = parse_record(store, rest)
+            {
+                at += record.bytes;
+                return Some((offset, record));
+            }
+            at += 1;
+        }
+        None
+    })
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+fn as_index(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,264 @@
+//! What a registry says, and the changes that a commit makes to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::puddle::PuddleKind;
+use crate::store::StoreHeader;
+use crate::text::hex;
+use crate::{EngineKind, Uuid};
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolRecord {
+    /// Its name: 1 to 255 bytes without control characters and `/`.
+    pub name: String,
+    /// The engine that runs its transactions.
+    pub engine: EngineKind,
+    /// The puddle with its root object.
+    pub root_puddle: Uuid,
+}
+
+/// A puddle: what its header says too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PuddleRecord {
+    /// The pool or client that it belongs to.
+    pub owner: Uuid,
+    /// Where it is mapped.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// Its bytes.
+    #[serde(with = "hex")]
+    pub size: u64,
+    /// What it holds.
+    pub kind: PuddleKind,
+    /// Whether it is the root puddle of its pool.
+    pub is_root: bool,
+}
+
+/// A log that failed validation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuarantinedLog {
+    /// The log's id, 0 where it could not be read.
+    #[serde(with = "hex")]
+    pub log_id: u64,
+    /// Puddles that are kept with it.
+    pub continuations: Vec<Uuid>,
+    /// The client that wrote it.
+    pub client: Uuid,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Everything a registry says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// What `durum.store` says, too.
+    pub store: StoreHeader,
+    /// How many commits were made: tells an older registry from a newer one.
+    pub sequence: u64,
+    /// Where the search for the next puddle's address begins.
+    #[serde(with = "hex")]
+    pub cursor: u64,
+    /// The pools.
+    pub pools: BTreeMap<Uuid, PoolRecord>,
+    /// The puddles, of all kinds.
+    pub puddles: BTreeMap<Uuid, PuddleRecord>,
+    /// Puddles that were removed and whose files may still be there.
+    pub removing: BTreeSet<Uuid>,
+    /// Clients that did not end in order (and the current one).
+    pub clients: BTreeSet<Uuid>,
+    /// Client and pool: the client may read and write the pool.
+    pub grants: BTreeSet<(Uuid, Uuid)>,
+    /// Puddle and client: the puddle is a log space of the client.
+    pub log_spaces: BTreeMap<Uuid, Uuid>,
+    /// Type id and canonical text.
+    #[serde(with = "by_hex")]
+    pub types: BTreeMap<u64, String>,
+    /// Logs that failed validation, by their first puddle. Their files lie in `quarantine/`, or are on their way there.
+    pub quarantine: BTreeMap<Uuid, QuarantinedLog>,
+    /// Pool and client: the pool must not be opened, because of quarantined logs of the client.
+    pub marks: BTreeSet<(Uuid, Uuid)>,
+}
+
+/// One step of a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Where the search for the next address begins.
+    Cursor(#[serde(with = "hex")] u64),
+    /// A pool is there.
+    PutPool(Uuid, PoolRecord),
+    /// A pool is gone.
+    RemovePool(Uuid),
+    /// A puddle is there.
+    PutPuddle(Uuid, PuddleRecord),
+    /// A puddle is gone; its file is being removed.
+    RemovePuddle(Uuid),
+    /// The file of a removed puddle is gone, durably.
+    FileGone(Uuid),
+    /// A client is there.
+    PutClient(Uuid),
+    /// A client has ended.
+    RemoveClient(Uuid),
+    /// Client and pool: a grant.
+    PutGrant(Uuid, Uuid),
+    /// Client and pool.
+    RemoveGrant(Uuid, Uuid),
+    /// Puddle and client: a log space.
+    PutLogSpace(Uuid, Uuid),
+    /// A puddle is a log space no more.
+    RemoveLogSpace(Uuid),
+    /// A type is known: id and text.
+    PutType(#[serde(with = "hex")] u64, String),
+    /// A type is known no more.
+    RemoveType(#[serde(with = "hex")] u64),
+    /// A log is in quarantine, by its first puddle.
+    PutQuarantine(Uuid, QuarantinedLog),
+    /// A log is forgotten; its files stay in `quarantine/`.
+    RemoveQuarantine(Uuid),
+    /// Pool and client: the pool must not be opened.
+    PutMark(Uuid, Uuid),
+    /// Pool and client.
+    RemoveMark(Uuid, Uuid),
+}
+
+impl State {
+    /// What the registry of a new store says.
+    pub fn new(store: StoreHeader) -> State {
+        State {
+            cursor: store.start,
+            store,
+            sequence: 0,
+            pools: BTreeMap::new(),
+            puddles: BTreeMap::new(),
+            removing: BTreeSet::new(),
+            clients: BTreeSet::new(),
+            grants: BTreeSet::new(),
+            log_spaces: BTreeMap::new(),
+            types: BTreeMap::new(),
+            quarantine: BTreeMap::new(),
+            marks: BTreeSet::new(),
+        }
+    }
+
+    /// Applies the changes of one commit.
+    pub fn commit(&mut self, changes: &[Change]) {
+        for change in changes {
+            self.apply(change);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Cursor(cursor) => self.cursor = *cursor,
+            Change::PutPool(uuid, record) => {
+                self.pools.insert(*uuid, record.clone());
+            }
+            Change::RemovePool(uuid) => {
+                self.pools.remove(uuid);
+            }
+            Change::PutPuddle(uuid, record) => {
+                self.puddles.insert(*uuid, *record);
+            }
+            Change::RemovePuddle(uuid) => {
+                if self.puddles.remove(uuid).is_some() {
+                    self.removing.insert(*uuid);
+                }
+            }
+            Change::FileGone(uuid) => {
+                self.removing.remove(uuid);
+            }
+            Change::PutClient(uuid) => {
+                self.clients.insert(*uuid);
+            }
+            Change::RemoveClient(uuid) => {
+                self.clients.remove(uuid);
+            }
+            Change::PutGrant(client, pool) => {
+                self.grants.insert((*client, *pool));
+            }
+            Change::RemoveGrant(client, pool) => {
+                self.grants.remove(&(*client, *pool));
+            }
+            Change::PutLogSpace(puddle, client) => {
+                self.log_spaces.insert(*puddle, *client);
+            }
+            Change::RemoveLogSpace(puddle) => {
+                self.log_spaces.remove(puddle);
+            }
+            Change::PutType(id, text) => {
+                self.types.insert(*id, text.clone());
+            }
+            Change::RemoveType(id) => {
+                self.types.remove(id);
+            }
+            Change::PutQuarantine(puddle, log) => {
+                self.quarantine.insert(*puddle, log.clone());
+            }
+            Change::RemoveQuarantine(puddle) => {
+                self.quarantine.remove(puddle);
+            }
+            Change::PutMark(pool, client) => {
+                self.marks.insert((*pool, *client));
+            }
+            Change::RemoveMark(pool, client) => {
+                self.marks.remove(&(*pool, *client));
+            }
+        }
+    }
+
+    /// Whether every client has ended in order: no log is left to replay.
+    pub fn is_clean(&self) -> bool {
+        self.clients.is_empty()
+    }
+
+    /// The log space of a client.
+    pub fn log_space_of(&self, client: Uuid) -> Option<Uuid> {
+        let mut spaces = self.log_spaces.iter();
+        spaces
+            .find(|(_, of)| **of == client)
+            .map(|(space, _)| *space)
+    }
+
+    /// Whether a puddle's file lies in `quarantine/`, or is on its way there.
+    pub fn is_quarantined_file(&self, puddle: Uuid) -> bool {
+        self.quarantine.contains_key(&puddle)
+            || self
+                .quarantine
+                .values()
+                .any(|log| log.continuations.contains(&puddle))
+    }
+}
+
+/// Texts by numbers, which are keys in hex.
+mod by_hex {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::text::hex;
+
+    #[derive(PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    struct Key(#[serde(with = "hex")] u64);
+
+    pub(super) fn serialize<S: Serializer>(
+        texts: &BTreeMap<u64, String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(texts.iter().map(|(number, text)| (Key(*number), text)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<u64, String>, D::Error> {
+        let texts = <BTreeMap<Key, String>>::deserialize(deserializer)?;
+        Ok(texts.into_iter().map(|(key, text)| (key.0, text)).collect())
+    }
+}

@@ -1,0 +1,181 @@
+//! What must be true of a registry, whoever made it.
+
+use std::collections::HashSet;
+
+use super::STRUCTURE;
+use super::state::{PuddleRecord, State};
+use crate::Uuid;
+use crate::consts::UNIT;
+use crate::error::FormatError;
+use crate::puddle::PuddleKind;
+use crate::types::Descriptor;
+
+fn refuse(problem: String) -> Result<(), FormatError> {
+    Err(FormatError::damaged_text(STRUCTURE, problem))
+}
+
+impl State {
+    /// Checks that puddles lie apart in the address range, that everything named exists and belongs to who names
+    /// it, and that types have the ids of their texts.
+    ///
+    /// # Errors
+    /// [`FormatError::Text`] names the first contradiction.
+    pub fn validate(&self) -> Result<(), FormatError> {
+        self.store.validate()?;
+        if !self.is_in_range(self.cursor, 0) {
+            refuse(format!(
+                "the next address, {:#x}, lies outside of the store's range",
+                self.cursor
+            ))?;
+        }
+        let quarantined = self.check_quarantine()?;
+        self.check_puddles(&quarantined)?;
+        self.check_pools()?;
+        self.check_clients()?;
+        self.check_types()
+    }
+
+    fn is_in_range(&self, address: u64, size: u64) -> bool {
+        let offset = address.checked_sub(self.store.base);
+        offset.is_some_and(|offset| offset <= self.store.size && size <= self.store.size - offset)
+    }
+
+    /// The puddles that quarantined logs keep.
+    fn check_quarantine(&self) -> Result<HashSet<Uuid>, FormatError> {
+        let mut kept = HashSet::new();
+        for (first, log) in &self.quarantine {
+            for uuid in log.continuations.iter().chain([first]) {
+                let record = self.puddles.get(uuid);
+                let holds_no_log = record.is_none_or(|puddle| puddle.kind.holds_objects());
+                if holds_no_log || !kept.insert(*uuid) {
+                    refuse(format!(
+                        "quarantine: puddle {uuid} holds no log, or stands there twice"
+                    ))?;
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn check_puddles(&self, quarantined: &HashSet<Uuid>) -> Result<(), FormatError> {
+        let mut by_address: Vec<(&Uuid, &PuddleRecord)> = self.puddles.iter().collect();
+        for (uuid, record) in &self.puddles {
+            let owned = match record.kind {
+                PuddleKind::Data | PuddleKind::Twin => self
+                    .pools
+                    .get(&record.owner)
+                    .is_some_and(|pool| pool.engine.puddle_kind() == record.kind),
+                PuddleKind::Log | PuddleKind::LogSpace | PuddleKind::Records => {
+                    self.clients.contains(&record.owner) || quarantined.contains(uuid)
+                }
+            };
+            if !owned {
+                refuse(format!(
+                    "puddle {uuid} belongs to {}, which is not registered",
+                    record.owner
+                ))?;
+            }
+            let aligned = record.address.is_multiple_of(UNIT)
+                && record.size.is_multiple_of(UNIT)
+                && record.size > 0;
+            if uuid.is_nil() || !aligned || !self.is_in_range(record.address, record.size) {
+                refuse(format!(
+                    "puddle {uuid}: {:#x} bytes at {:#x} are no multiples of 2 MiB inside the store's range of {:#x} bytes at \
+                     {:#x}, or it has no name",
+                    record.size, record.address, self.store.size, self.store.base
+                ))?;
+            }
+            if self.removing.contains(uuid) {
+                refuse(format!("puddle {uuid} is there, and being removed"))?;
+            }
+        }
+        by_address.sort_by_key(|(_, record)| record.address);
+        for pair in by_address.windows(2) {
+            if let [(low_uuid, low), (high_uuid, high)] = pair
+                && high.address - low.address < low.size
+            {
+                refuse(format!(
+                    "puddles {low_uuid} and {high_uuid} overlap at {:#x}",
+                    high.address
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pools(&self) -> Result<(), FormatError> {
+        let mut names = HashSet::new();
+        for (uuid, pool) in &self.pools {
+            let name = &pool.name;
+            let writable = |char: char| !char.is_control() && char != '/';
+            if uuid.is_nil() || name.is_empty() || name.len() > 255 || !name.chars().all(writable) {
+                refuse(format!(
+                    "{name:?} is no pool name: 1 to 255 bytes without control characters and '/'"
+                ))?;
+            }
+            if !names.insert(name) {
+                refuse(format!("two pools are named {name:?}"))?;
+            }
+            let root = self.puddles.get(&pool.root_puddle);
+            if !root.is_some_and(|root| root.is_root && root.owner == *uuid) {
+                refuse(format!(
+                    "pool {name:?} names the root puddle {}, which is not a root puddle of it",
+                    pool.root_puddle
+                ))?;
+            }
+        }
+        for (uuid, record) in &self.puddles {
+            let pool = self.pools.get(&record.owner);
+            if record.is_root && pool.is_none_or(|pool| pool.root_puddle != *uuid) {
+                refuse(format!("puddle {uuid} is a root puddle, but of no pool"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_clients(&self) -> Result<(), FormatError> {
+        for (client, pool) in &self.grants {
+            if !self.clients.contains(client) || !self.pools.contains_key(pool) {
+                refuse(format!(
+                    "a grant of pool {pool} to client {client} names one that is not registered"
+                ))?;
+            }
+        }
+        let mut with_space = HashSet::new();
+        for (puddle, client) in &self.log_spaces {
+            let known = self.puddles.get(puddle);
+            let is_one =
+                |known: &PuddleRecord| known.kind == PuddleKind::LogSpace && known.owner == *client;
+            let is_known = self.clients.contains(client) && known.is_some_and(is_one);
+            if !is_known || !with_space.insert(client) {
+                refuse(format!(
+                    "puddle {puddle} is registered as a log space of client {client}, but is not one"
+                ))?;
+            }
+        }
+        let quarantined: HashSet<Uuid> = self.quarantine.values().map(|log| log.client).collect();
+        for (pool, client) in &self.marks {
+            if !self.pools.contains_key(pool) || !quarantined.contains(client) {
+                refuse(format!(
+                    "pool {pool} is marked because of logs of client {client}, but one of them is not registered"
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_types(&self) -> Result<(), FormatError> {
+        for (id, text) in &self.types {
+            let descriptor = Descriptor::parse(text).map_err(|error| {
+                FormatError::damaged_text(STRUCTURE, format!("type {id:#x}: {error}"))
+            })?;
+            if descriptor.id() != *id {
+                refuse(format!(
+                    "type {id:#x}: its text has the id {:#x}",
+                    descriptor.id()
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}

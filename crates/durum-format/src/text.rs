@@ -1,0 +1,128 @@
+//! What the text files of a store share: the first line, with version, length and checksum, and numbers in hex.
+
+use crate::error::FormatError;
+use crate::store::parse_hex;
+
+/// A first line is never longer than this behind its first words.
+pub(crate) const LINE_MAX: usize = 80;
+
+/// The first line of a file: `WORDS VERSION LENGTH CHECKSUM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FirstLine {
+    /// Where what it speaks of begins: right behind the line feed.
+    pub(crate) body: usize,
+    /// Bytes that it speaks of.
+    pub(crate) length: u64,
+    /// Their checksum, and where it stands.
+    pub(crate) checksum: u32,
+    pub(crate) checksum_offset: u64,
+}
+
+impl FirstLine {
+    /// Writes the line.
+    pub(crate) fn encode(words: &str, version: u32, length: usize, checksum: u32) -> String {
+        format!("{words}{version} {length} {checksum:#010x}\n")
+    }
+
+    /// Reads the line that begins with `words`, which end with a space.
+    pub(crate) fn parse(
+        structure: &'static str,
+        words: &str,
+        version: u32,
+        bytes: &[u8],
+    ) -> Result<FirstLine, FormatError> {
+        let Some(rest) = bytes.strip_prefix(words.as_bytes()) else {
+            if words.as_bytes().starts_with(bytes) {
+                return Err(FormatError::Truncated {
+                    structure,
+                    needed: words.len() as u64,
+                    found: bytes.len() as u64,
+                });
+            }
+            let problem = format!(
+                "it does not begin with {:?}: this is no {structure}; check that the path is right",
+                words.trim_end()
+            );
+            return Err(FormatError::foreign_text(structure, problem));
+        };
+        let damaged = || {
+            let problem = format!(
+                "the first line does not read \"{} VERSION LENGTH CHECKSUM\"",
+                words.trim_end()
+            );
+            FormatError::damaged_text(structure, problem)
+        };
+        let line_len = rest
+            .iter()
+            .take(LINE_MAX)
+            .position(|&byte| byte == b'\n')
+            .ok_or_else(damaged)?;
+        let (line, _) = rest.split_at(line_len);
+        let mut numbers = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
+        let found: u32 = numbers
+            .next()
+            .and_then(decimal)
+            .and_then(|found| found.try_into().ok())
+            .ok_or_else(damaged)?;
+        // Before anything else: a newer version may say the rest otherwise.
+        if found != version {
+            return Err(FormatError::Version {
+                structure,
+                offset: words.len() as u64,
+                found,
+                supported: version,
+            });
+        }
+        let length = numbers.next().and_then(decimal).ok_or_else(damaged)?;
+        let checksum = numbers.next().and_then(checksum).ok_or_else(damaged)?;
+        if numbers.next().is_some() {
+            return Err(damaged());
+        }
+        Ok(FirstLine {
+            body: words.len() + line_len + 1,
+            length,
+            checksum,
+            checksum_offset: (words.len() + line_len - CHECKSUM_LEN) as u64,
+        })
+    }
+}
+
+/// Bytes of a checksum in a line: `0x` and eight digits.
+const CHECKSUM_LEN: usize = 10;
+
+/// A checksum as lines have it.
+pub(crate) fn checksum(word: &str) -> Option<u32> {
+    if word.len() != CHECKSUM_LEN {
+        return None;
+    }
+    parse_hex(word)?.try_into().ok()
+}
+
+/// A number without sign and leading zeros.
+pub(crate) fn decimal(word: &str) -> Option<u64> {
+    let canonical = word == "0" || !word.starts_with('0');
+    let digits = word.bytes().all(|byte| byte.is_ascii_digit());
+    if canonical && digits {
+        word.parse().ok()
+    } else {
+        None
+    }
+}
+
+/// Numbers as `"0x…"`: people compare them with addresses, and no JSON reader rounds them.
+pub(crate) mod hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::store::parse_hex;
+
+    pub(crate) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{number:#x}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        parse_hex(&text).ok_or_else(|| {
+            serde::de::Error::custom(format!("{text:?} is no hex number below 2^64"))
+        })
+    }
+}

@@ -1,0 +1,594 @@
+//! `registry`: images, what a crash may leave, what is damage, and what can be made of damaged files.
+
+mod common;
+
+use common::{flips, uuid};
+use durum_format::puddle::PuddleKind;
+use durum_format::registry::{
+    self, BEGINNING_BYTES, Change, PoolRecord, PuddleRecord, QuarantinedLog, Room, State,
+    encode_changes, encode_snapshot, parse, salvage,
+};
+use durum_format::store::StoreHeader;
+use durum_format::types::type_id;
+use durum_format::{DEFAULT_BASE, EngineKind, Fault, FormatError, SPACE_SIZE, UNIT, Uuid};
+use proptest::prelude::*;
+
+const NODE: &str = "struct \"Node\"(16,8){0:\"value\":i64;8:\"next\":*0;}\n";
+
+fn store() -> StoreHeader {
+    StoreHeader {
+        uuid: uuid(0x10),
+        base: DEFAULT_BASE,
+        size: SPACE_SIZE,
+        start: DEFAULT_BASE + UNIT,
+        domain: "file".into(),
+    }
+}
+
+fn puddle(owner: Uuid, kind: PuddleKind, unit: u64) -> PuddleRecord {
+    PuddleRecord {
+        owner,
+        address: DEFAULT_BASE + unit * UNIT,
+        size: UNIT,
+        kind,
+        is_root: false,
+    }
+}
+
+const POOL: u8 = 0x20;
+const CLIENT: u8 = 0x30;
+const ENDED: u8 = 0x99;
+
+/// A pool of two puddles, a client with a log space and a log, a log in quarantine, a type: one commit each.
+fn steps() -> Vec<Vec<Change>> {
+    let (pool, client) = (uuid(POOL), uuid(CLIENT));
+    let root = PuddleRecord {
+        is_root: true,
+        ..puddle(pool, PuddleKind::Data, 0)
+    };
+    vec![
+        vec![Change::PutType(type_id(NODE), NODE.into())],
+        vec![
+            Change::PutPool(
+                pool,
+                PoolRecord {
+                    name: "words".into(),
+                    engine: EngineKind::Hybrid,
+                    root_puddle: uuid(0x40),
+                },
+            ),
+            Change::PutPuddle(uuid(0x40), root),
+            Change::Cursor(DEFAULT_BASE + UNIT),
+        ],
+        vec![Change::PutPuddle(
+            uuid(0x41),
+            puddle(pool, PuddleKind::Data, 1),
+        )],
+        vec![Change::PutClient(client), Change::PutGrant(client, pool)],
+        vec![
+            Change::PutPuddle(uuid(0x50), puddle(client, PuddleKind::LogSpace, 2)),
+            Change::PutLogSpace(uuid(0x50), client),
+            Change::PutPuddle(uuid(0x51), puddle(client, PuddleKind::Log, 3)),
+        ],
+        vec![
+            Change::PutPuddle(uuid(0x52), puddle(uuid(ENDED), PuddleKind::Log, 4)),
+            Change::PutQuarantine(
+                uuid(0x52),
+                QuarantinedLog {
+                    log_id: 7,
+                    continuations: vec![],
+                    client: uuid(ENDED),
+                    reason: "entries were damaged".into(),
+                },
+            ),
+            Change::PutMark(pool, uuid(ENDED)),
+        ],
+    ]
+}
+
+fn state() -> State {
+    let mut state = State::new(store());
+    for step in steps() {
+        state.commit(&step);
+    }
+    state
+}
+
+/// The file that a writer makes who writes `folded` commits as a snapshot and the rest as changes, and where each of
+/// these ends.
+fn file(steps: &[Vec<Change>], folded: usize) -> (Vec<u8>, Vec<usize>) {
+    let mut state = State::new(store());
+    for step in &steps[..folded] {
+        state.commit(step);
+    }
+    let mut bytes = encode_snapshot(&state).unwrap();
+    let room = Room::of(&bytes[..bytes.len().min(BEGINNING_BYTES as usize)]).unwrap();
+    assert_eq!(room.snapshot_end, bytes.len() as u64);
+    let mut ends = vec![bytes.len()];
+    for step in &steps[folded..] {
+        state.sequence += 1;
+        bytes.extend(encode_changes(state.store.uuid, state.sequence, step));
+        ends.push(bytes.len());
+    }
+    bytes.resize(room.end as usize, 0);
+    (bytes, ends)
+}
+
+fn after(steps: &[Vec<Change>], commits: usize) -> State {
+    let mut state = State::new(store());
+    for step in &steps[..commits] {
+        state.commit(step);
+    }
+    state
+}
+
+/// Written by hand from docs/format/registry.md.
+const EMPTY: &str = "durum registry 1 384 0x20b57561
+{
+  \"store\": {
+    \"uuid\": \"10111213-1415-1617-1819-1a1b1c1d1e1f\",
+    \"base\": \"0x200000000000\",
+    \"size\": \"0x10000000000\",
+    \"start\": \"0x200000200000\",
+    \"domain\": \"file\"
+  },
+  \"sequence\": 0,
+  \"cursor\": \"0x200000200000\",
+  \"pools\": {},
+  \"puddles\": {},
+  \"removing\": [],
+  \"clients\": [],
+  \"grants\": [],
+  \"log_spaces\": {},
+  \"types\": {},
+  \"quarantine\": {},
+  \"marks\": []
+}
+change 1 30 0x80ea81b1
+[{\"cursor\":\"0x200000400000\"}]
+";
+
+#[test]
+fn the_registry_of_version_1_is_read_and_written() {
+    let change = Change::Cursor(DEFAULT_BASE + 2 * UNIT);
+    let (bytes, ends) = file(&[vec![change]], 0);
+    let text = String::from_utf8(bytes[..ends[1]].to_vec()).unwrap();
+    assert_eq!(text, EMPTY);
+    let parsed = parse(&bytes).unwrap();
+    assert_eq!(parsed.state.cursor, DEFAULT_BASE + 2 * UNIT);
+    assert_eq!((parsed.state.sequence, parsed.end), (1, ends[1] as u64));
+    assert!(!parsed.is_torn);
+}
+
+#[test]
+fn what_is_written_is_read_wherever_the_snapshot_ends() {
+    let steps = steps();
+    for folded in 0..=steps.len() {
+        let (bytes, ends) = file(&steps, folded);
+        let parsed = parse(&bytes).unwrap();
+        assert_eq!(parsed.state, state(), "{folded}");
+        assert_eq!(parsed.end, *ends.last().unwrap() as u64);
+        assert!(!parsed.is_torn);
+        assert_eq!(salvage(None, &[&bytes]), Some(state()));
+    }
+}
+
+#[test]
+fn no_changed_byte_gives_another_state() {
+    let steps = steps();
+    let (bytes, ends) = file(&steps, 3);
+    let last = ends[ends.len() - 2];
+    for (at, changed) in flips(&bytes[..ends[ends.len() - 1]]) {
+        let mut whole = bytes.clone();
+        whole[..changed.len()].copy_from_slice(&changed);
+        match parse(&whole) {
+            // Of the last record nobody knows whether it was ever whole: there the copy tells.
+            Ok(parsed) => {
+                assert!(at >= last, "byte {at}");
+                assert!(parsed.is_torn && parsed.end == last as u64, "byte {at}");
+                assert_eq!(parsed.state, after(&steps, steps.len() - 1));
+            }
+            Err(error) => {
+                assert!(at < last, "byte {at}: {error}");
+                if at >= ends[0] {
+                    let start = ends.iter().rev().find(|end| **end <= at).unwrap();
+                    let text = error.to_string();
+                    assert!(text.contains(&format!("offset {start} ")), "{at}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_other_length_is_refused() {
+    let (bytes, ends) = file(&steps(), 3);
+    let lengths = (0..ends[ends.len() - 1]).chain([bytes.len() / 2, bytes.len() - 1]);
+    for length in lengths {
+        let error = parse(&bytes[..length]).unwrap_err();
+        assert_eq!(error.fault(), Fault::Damaged, "{length}: {error}");
+    }
+    for more in [1, 4096, 1 << 20] {
+        let mut longer = bytes.clone();
+        longer.resize(bytes.len() + more, 0);
+        assert!(parse(&longer).is_err(), "{more} more");
+    }
+}
+
+#[test]
+fn a_record_that_a_crash_tore_is_no_commit() {
+    let steps = steps();
+    let (bytes, ends) = file(&steps, 3);
+    let (start, end) = (ends[ends.len() - 2], ends[ends.len() - 1]);
+    let before = after(&steps, steps.len() - 1);
+    // Any set of its sectors, here of 64 bytes, may be the old ones.
+    let sectors: Vec<usize> = (start / 64..=(end - 1) / 64).collect();
+    for set in 0..1_u32 << sectors.len().min(12) {
+        let mut torn = bytes.clone();
+        for (index, sector) in sectors.iter().enumerate() {
+            if set & 1 << index == 0 {
+                let from = (sector * 64).max(start);
+                torn[from..(sector * 64 + 64).min(end)].fill(0);
+            }
+        }
+        let parsed = parse(&torn).unwrap();
+        if torn == bytes {
+            assert_eq!(parsed.state, state());
+        } else {
+            assert_eq!(parsed.state, before, "{set:b}");
+            assert_eq!(parsed.end, start as u64);
+            let is_clear = torn[start..].iter().all(|byte| *byte == 0);
+            assert_eq!(parsed.is_torn, !is_clear, "{set:b}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_not_the_next_one_is_damage() {
+    let (bytes, ends) = file(&steps(), 3);
+    for sequence in [0, 3, 5, u64::MAX] {
+        let mut other = bytes.clone();
+        let record = encode_changes(uuid(0x10), sequence, &[Change::Cursor(DEFAULT_BASE)]);
+        let at = ends[0];
+        other[at..ends[ends.len() - 1]].fill(0);
+        other[at..at + record.len()].copy_from_slice(&record);
+        let error = parse(&other).unwrap_err();
+        assert_eq!(error.offset(), Some(at as u64), "{error}");
+    }
+    // Nor is one of another store a record.
+    let mut other = bytes;
+    let record = encode_changes(uuid(0x11), 4, &[Change::Cursor(DEFAULT_BASE)]);
+    other[ends[0]..ends[ends.len() - 1]].fill(0);
+    other[ends[0]..ends[0] + record.len()].copy_from_slice(&record);
+    assert!(parse(&other).unwrap().is_torn);
+}
+
+#[test]
+fn a_newer_registry_is_refused_by_its_version_and_a_foreign_one_as_such() {
+    for parsed in [
+        parse(b"durum registry 2 whatever follows\n").map(|_| ()),
+        Room::of(b"durum registry 2 whatever follows\n").map(|_| ()),
+    ] {
+        let newer = parsed.unwrap_err();
+        assert_eq!(newer.fault(), Fault::OtherVersion, "{newer}");
+    }
+    assert_eq!(parse(b"{}").unwrap_err().fault(), Fault::Foreign);
+    assert_eq!(parse(b"durum reg").unwrap_err().fault(), Fault::Damaged);
+    let long = format!("durum registry 1 {} 0x00000000\n", 1_u64 << 40);
+    let error = Room::of(long.as_bytes()).unwrap_err();
+    assert!(
+        error.to_string().contains("no snapshot has more"),
+        "{error}"
+    );
+}
+
+#[test]
+fn one_lost_sector_or_file_costs_nothing() {
+    let steps = steps();
+    let (bytes, ends) = file(&steps, 3);
+    // The copy may have been folded at another time.
+    for (copy, _) in [file(&steps, 3), file(&steps, 0), file(&steps, 5)] {
+        for start in (0..ends[ends.len() - 1]).step_by(64) {
+            let mut damaged = bytes.clone();
+            damaged[start..start + 64].fill(0);
+            for files in [[&damaged, &copy], [&copy, &damaged]] {
+                let files = files.map(Vec::as_slice);
+                assert_eq!(salvage(None, &files), Some(state()), "at {start}");
+            }
+        }
+        assert_eq!(salvage(Some(uuid(0x10)), &[&[], &copy]), Some(state()));
+    }
+    assert_eq!(salvage(Some(uuid(0x11)), &[&bytes]), None);
+    assert_eq!(salvage(None, &[b"durum registry", b""]), None);
+}
+
+#[test]
+fn two_histories_are_not_mixed() {
+    let steps = steps();
+    let (first, _) = file(&steps, 3);
+    let mut other = steps.clone();
+    other[4] = vec![Change::Cursor(DEFAULT_BASE)];
+    let (mut second, _) = file(&other, 3);
+    second[0] = b'x';
+    // Both have a fifth commit, and they are not the same.
+    let salvaged = salvage(None, &[&first, &second]).unwrap();
+    assert_eq!(salvaged, after(&steps, 4));
+}
+
+#[test]
+fn registries_that_contradict_themselves_are_refused() {
+    type Edit<'a> = &'a dyn Fn(&mut State);
+    let (pool, client) = (uuid(POOL), uuid(CLIENT));
+    let edits: [(Edit<'_>, &str); 25] = [
+        (&|s| s.store.base = 4096, "multiples of 2 MiB"),
+        (&|s| s.store.domain = "DAX".into(), "persistence domain"),
+        (&|s| s.store.uuid = Uuid::NIL, "all zero"),
+        (&|s| s.cursor = DEFAULT_BASE - UNIT, "the next address"),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x41)).unwrap().address -= UNIT,
+            "overlap",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x40)).unwrap().size += UNIT,
+            "overlap",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x40)).unwrap().size = 0,
+            "inside the store's range",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x41)).unwrap().size = u64::MAX - UNIT + 1,
+            "inside",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x41)).unwrap().address = DEFAULT_BASE - UNIT,
+            "inside",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x41)).unwrap().address += 4096,
+            "inside",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x41)).unwrap().kind = PuddleKind::Twin,
+            "not registered",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x41)).unwrap().is_root = true,
+            "of no pool",
+        ),
+        (
+            &|s| s.puddles.get_mut(&uuid(0x51)).unwrap().owner = pool,
+            "not registered",
+        ),
+        (
+            &|s| {
+                s.removing.insert(uuid(0x41));
+            },
+            "being removed",
+        ),
+        (
+            &|s| s.pools.get_mut(&pool).unwrap().name = "a/b".into(),
+            "pool name",
+        ),
+        (
+            &|s| s.pools.get_mut(&pool).unwrap().root_puddle = uuid(0x41),
+            "not a root puddle",
+        ),
+        (
+            &|s| {
+                s.pools.remove(&pool);
+            },
+            "not registered",
+        ),
+        (
+            &|s| {
+                s.clients.remove(&client);
+            },
+            "not registered",
+        ),
+        (
+            &|s| {
+                s.grants.insert((uuid(1), pool));
+            },
+            "a grant",
+        ),
+        (
+            &|s| {
+                s.grants.insert((client, uuid(1)));
+            },
+            "a grant",
+        ),
+        (
+            &|s| {
+                s.log_spaces.insert(uuid(0x51), client);
+            },
+            "log space",
+        ),
+        (
+            &|s| {
+                s.quarantine.clear();
+            },
+            "not registered",
+        ),
+        (
+            &|s| {
+                s.quarantine
+                    .get_mut(&uuid(0x52))
+                    .unwrap()
+                    .continuations
+                    .push(uuid(0x40))
+            },
+            "holds no log",
+        ),
+        (
+            &|s| {
+                s.marks.insert((pool, client));
+            },
+            "marked",
+        ),
+        (
+            &|s| {
+                s.types.insert(1, NODE.into());
+            },
+            "has the id",
+        ),
+    ];
+    for (index, (edit, problem)) in edits.iter().enumerate() {
+        let mut changed = state();
+        edit(&mut changed);
+        match encode_snapshot(&changed) {
+            Err(FormatError::Text {
+                problem: found,
+                fault: Fault::Damaged,
+                ..
+            }) => {
+                assert!(found.contains(problem), "case {index}: {found}");
+            }
+            other => panic!("case {index}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_registry_that_says_more_than_its_version_or_says_it_otherwise_is_refused() {
+    let good = String::from_utf8(encode_snapshot(&state()).unwrap()).unwrap();
+    let (_, body) = good.split_once('\n').unwrap();
+    let made = |body: &str| {
+        let checksum = durum_format::crc::crc32c(body.as_bytes());
+        let mut bytes =
+            format!("durum registry 1 {} {checksum:#010x}\n{body}", body.len()).into_bytes();
+        let room = Room::of(&bytes).unwrap();
+        bytes.resize(room.end as usize, 0);
+        parse(&bytes)
+    };
+    made(body).unwrap();
+    for (from, to) in [
+        ("\"cursor\"", "\"later\": 1,\n  \"cursor\""),
+        ("\"sequence\": 6", "\"sequence\": 5,\n  \"sequence\": 6"),
+        ("\"sequence\": 6", "\"sequence\":  6"),
+        ("\"hybrid\"", "\"cubist\""),
+        ("\"is_root\": true", "\"is_root\": true, \"x\": 0"),
+    ] {
+        assert!(body.contains(from), "{from}");
+        made(&body.replacen(from, to, 1)).unwrap_err();
+    }
+    made(&"[".repeat(100_000)).unwrap_err();
+}
+
+/// Everything that there is goes in one commit, even where additions have filled their room: the disk may be full.
+#[test]
+fn the_reserve_holds_the_removal_of_everything() {
+    for (pools, puddles) in [
+        (0_u64, 0_u64),
+        (1, 1),
+        (30, 3),
+        (3, 300),
+        (300, 1),
+        (2, 2000),
+    ] {
+        let mut state = State::new(store());
+        let mut next = 0_u128;
+        let mut fresh = || {
+            next += 1;
+            Uuid(next.to_be_bytes())
+        };
+        let (mut put, mut remove) = (Vec::new(), Vec::new());
+        let client = fresh();
+        put.push(Change::PutClient(client));
+        for number in 0..pools {
+            let pool = fresh();
+            for index in 0..puddles {
+                let uuid = fresh();
+                let unit = number * puddles + index;
+                if index == 0 {
+                    let name = format!("{number}");
+                    let engine = EngineKind::Twin;
+                    put.push(Change::PutPool(
+                        pool,
+                        PoolRecord {
+                            name,
+                            engine,
+                            root_puddle: uuid,
+                        },
+                    ));
+                    put.push(Change::PutGrant(client, pool));
+                    remove.push(Change::RemoveGrant(client, pool));
+                    remove.push(Change::RemovePool(pool));
+                }
+                let is_root = index == 0;
+                let record = PuddleRecord {
+                    is_root,
+                    ..puddle(pool, PuddleKind::Twin, unit)
+                };
+                put.push(Change::PutPuddle(uuid, record));
+                remove.push(Change::RemovePuddle(uuid));
+                remove.push(Change::FileGone(uuid));
+            }
+        }
+        remove.push(Change::RemoveClient(client));
+        state.commit(&put);
+        let snapshot = encode_snapshot(&state).unwrap();
+        let room = Room::of(&snapshot).unwrap();
+        let record = encode_changes(store().uuid, 2, &remove).len() as u64;
+        assert!(
+            record <= room.end - room.additions_end,
+            "{pools} x {puddles}: {record}, {room:?}"
+        );
+        state.commit(&remove);
+        assert_eq!(
+            state,
+            State {
+                sequence: 2,
+                ..State::new(store())
+            }
+        );
+    }
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let name = || (0_u8..6).prop_map(uuid);
+    prop_oneof![
+        (0_u64..9).prop_map(|unit| Change::Cursor(DEFAULT_BASE + unit * UNIT)),
+        name().prop_map(Change::PutClient),
+        name().prop_map(Change::RemoveClient),
+        "[a-z]{1,9}".prop_map(|name| {
+            let text = format!("struct \"{name}\"(8,8){{0:\"value\":i64;}}\n");
+            Change::PutType(type_id(&text), text)
+        }),
+        name().prop_map(Change::FileGone),
+    ]
+}
+
+proptest! {
+    /// Against a model: the state that the changes give, folded anywhere, cut anywhere, damaged anywhere.
+    #[test]
+    fn any_history_reads_back(
+        steps in prop::collection::vec(prop::collection::vec(change(), 0..4), 1..12),
+        folded in 0_usize..12,
+        lost in 0_usize..1 << 20,
+        length in 1_usize..600,
+    ) {
+        let folded = folded % (steps.len() + 1);
+        let (bytes, ends) = file(&steps, folded);
+        let model = after(&steps, steps.len());
+        prop_assert_eq!(&parse(&bytes).unwrap().state, &model);
+        let used = ends[ends.len() - 1];
+        let start = lost % used;
+        let mut damaged = bytes.clone();
+        damaged[start..(start + length).min(used)].fill(0);
+        if damaged != bytes {
+            match parse(&damaged) {
+                // All from here on is gone: as if it had never been.
+                Ok(parsed) => {
+                    prop_assert!(ends.len() > 1 && start + length > ends[ends.len() - 2]);
+                    let kept = parsed.state.sequence as usize;
+                    prop_assert!(kept < steps.len());
+                    prop_assert_eq!(parsed.state, after(&steps, kept));
+                }
+                Err(error) => prop_assert_eq!(error.fault() == Fault::OtherVersion, false),
+            }
+            prop_assert_eq!(salvage(None, &[&damaged, &bytes]), Some(model));
+        }
+        prop_assert!(registry::parse(&bytes[..used.min(start)]).is_err());
+    }
+}
