@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 pub use crate::delay::{Delays, emulate};
+use crate::file::MediaFile;
 
 /// What makes a write durable in a directory, and against what.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,7 +51,22 @@ pub fn detect(dir: &Path) -> io::Result<Domain> {
         result => result?,
     };
     file.set_len(PAGE)?;
-    Ok(if maps_synchronously(&file) {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    Ok(match maps_synchronously(&file, access) {
+        true => Domain::Dax,
+        false => Domain::File,
+    })
+}
+
+/// As [`detect`], for the directory that holds an open file, and without writing anything.
+///
+/// # Errors
+/// As the system says.
+pub fn of_file(file: &MediaFile) -> io::Result<Domain> {
+    let kind = rustix::fs::fstatfs(file)?.f_type as u64;
+    Ok(if kind == TMPFS_MAGIC || kind == RAMFS_MAGIC {
+        Domain::Dram
+    } else if maps_synchronously(file, ProtFlags::READ) {
         Domain::Dax
     } else {
         Domain::File
@@ -114,19 +131,11 @@ pub(crate) fn is_tmpfs(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as u64 == TMPFS_MAGIC)
 }
 
-fn maps_synchronously(file: &File) -> bool {
+fn maps_synchronously(file: impl AsFd, access: ProtFlags) -> bool {
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
     // SAFETY: a new mapping at an address of the kernel's choice; nobody touches its memory.
-    let mapping = unsafe {
-        rustix::mm::mmap(
-            ptr::null_mut(),
-            PAGE as usize,
-            ProtFlags::READ | ProtFlags::WRITE,
-            flags,
-            file,
-            0,
-        )
-    };
+    let mapping =
+        unsafe { rustix::mm::mmap(ptr::null_mut(), PAGE as usize, access, flags, file, 0) };
     let Ok(mapping) = mapping else { return false };
     // SAFETY: the mapping made above, which nobody else knows.
     // An error would leave one page mapped, harmless.
@@ -142,6 +151,10 @@ mod tests {
     fn shared_memory_is_dram_and_leaves_no_file_behind() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         assert_eq!(detect(dir.path()).unwrap(), Domain::Dram);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let file = MediaFile::create_new(&dir.path().join("any")).unwrap();
+        assert_eq!(of_file(&file).unwrap(), Domain::Dram);
+        fs::remove_file(file.path()).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

@@ -87,7 +87,7 @@ pub struct CloneReport {
 pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
     let source = absolute(source)?;
     let identity = identity::read(&source)?;
-    let _lock = StoreLock::acquire(&source)?;
+    let _lock = StoreLock::share(&source)?;
     let contents = validate(&source, &identity)?.contents;
     if !contents.is_clean() {
         return Err(Error::StoreDirty { path: source });

@@ -62,7 +62,7 @@ impl ReadOnlyStore {
         check_catalog(&path, &identity, &found)?;
         let contents = catalog::to_contents(&path, &identity, &found)?;
         contents.validate(&catalog::path(&path), identity.base, identity.size)?;
-        let is_live = lock::current_holder(&path)? != Holder::Nobody;
+        let is_live = lock::current_writer(&path)? != Holder::Nobody;
         ReadOnlyStore::over(path, identity, contents, is_live)
     }
 
@@ -132,7 +132,7 @@ impl ReadOnlyStore {
     /// # Errors
     /// `Io`.
     pub fn writer(&self) -> Result<Option<u32>> {
-        Ok(match lock::current_holder(&self.path)? {
+        Ok(match lock::current_writer(&self.path)? {
             Holder::Nobody => None,
             Holder::Process(pid) => Some(pid.unwrap_or(0)),
         })
@@ -171,7 +171,7 @@ impl ReadOnlyStore {
     /// # Errors
     /// `PuddleUnknown`; `StoreBusy` beside a live writer; `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
-        if let Holder::Process(pid) = lock::current_holder(&self.path)? {
+        if let Holder::Process(pid) = lock::current_writer(&self.path)? {
             return Err(Error::StoreBusy {
                 path: self.path.clone(),
                 pid,

@@ -4,6 +4,8 @@
 //! left locked, and a child never writes to its parent's store. It has two traps. It does not exclude
 //! a second opener in the same process, and closing *any* descriptor of the file drops it. So a table by device
 //! and inode is asked before the file is opened, and there is exactly one descriptor of it, here.
+//!
+//! Who reads all of a store while nobody may write, such as `durum check`, shares the lock.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,30 +30,39 @@ const ROLE: Role = Role {
     cure: "the next opener makes one anew",
 };
 
-/// The stores that this process holds: device and inode of the lock file, and the process that took it.
+/// The stores that this process holds, by device and inode of the lock file.
 /// A forked child sees its parent's rows; their process is another, so they do not count.
-static HELD: Mutex<BTreeMap<(u64, u64), u32>> = Mutex::new(BTreeMap::new());
+static HELD: Mutex<BTreeMap<Identity, Held>> = Mutex::new(BTreeMap::new());
 
-/// The evidence that this process is the one writer of a store. Dropping it gives the store up.
+type Identity = (u64, u64);
+
+#[derive(Debug)]
+struct Held {
+    owner: u32,
+    /// The one descriptor of the lock file in this process.
+    _file: MediaFile,
+    /// How many share the lock; 0 where the one writer has it.
+    readers: usize,
+}
+
+/// The evidence that this process is the one writer of a store, or that nobody is. Dropping it gives the store up.
 #[derive(Debug)]
 pub(crate) struct StoreLock {
-    identity: (u64, u64),
+    identity: Identity,
     owner: u32,
-    file: Option<MediaFile>,
 }
 
 impl StoreLock {
-    /// Takes the lock of the store, or says who holds it. Never waits.
+    /// Takes the lock of the store for its one writer, or says who holds it. Never waits.
     pub(crate) fn acquire(store: &Path) -> Result<StoreLock> {
         let path = store.join(LOCK_FILE);
-        let owner = std::process::id();
         // Held across stat, open and lock: two threads that open one store at the same time must not both get
         // to the open, because the loser's close would drop the winner's lock.
         let mut held = held();
         if let Some(identity) = identity(&path)?
-            && held.get(&identity) == Some(&owner)
+            && held.contains_key(&identity)
         {
-            return Err(busy(store, Some(owner)));
+            return Err(busy(store, Some(std::process::id())));
         }
         // Made apart from opening it, through the seam for media; then this process holds no lock on it.
         match MediaFile::create_new(&path) {
@@ -60,28 +71,61 @@ impl StoreLock {
             }
             _ => {}
         }
-        let file = reading::open(store, LOCK_FILE, ROLE, true)?;
+        StoreLock::take(store, &mut held, true)
+    }
+
+    /// Keeps writers away while a store is only read, together with others who do so; `None` where there is no lock
+    /// file. Writes nothing. Never waits.
+    pub(crate) fn share(store: &Path) -> Result<Option<StoreLock>> {
+        let owner = std::process::id();
+        let mut held = held();
+        let Some(identity) = identity(&store.join(LOCK_FILE))? else {
+            return Ok(None);
+        };
+        match held.get_mut(&identity) {
+            Some(Held { readers: 0, .. }) => Err(busy(store, Some(owner))),
+            Some(row) => {
+                row.readers += 1;
+                Ok(Some(StoreLock { identity, owner }))
+            }
+            None => StoreLock::take(store, &mut held, false).map(Some),
+        }
+    }
+
+    fn take(
+        store: &Path,
+        held: &mut BTreeMap<Identity, Held>,
+        is_writer: bool,
+    ) -> Result<StoreLock> {
+        let path = store.join(LOCK_FILE);
+        let owner = std::process::id();
+        let file = reading::open(store, LOCK_FILE, ROLE, is_writer)?;
         let stat = rustix::fs::fstat(&file)
             .map_err(|errno| Error::io("stat of the lock file", &path, errno.into()))?;
         let identity = (stat.st_dev, stat.st_ino);
-        if held.get(&identity) == Some(&owner) {
+        if held.contains_key(&identity) {
             // The name was given to a lock that we hold already: closing this descriptor would drop that lock. It stays open
             // for the life of the process instead.
             std::mem::forget(file);
             return Err(busy(store, Some(owner)));
         }
-        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let operation = match is_writer {
+            true => FlockOperation::NonBlockingLockExclusive,
+            false => FlockOperation::NonBlockingLockShared,
+        };
+        match rustix::fs::fcntl_lock(&file, operation) {
             Ok(()) => {
-                held.insert(identity, owner);
-                Ok(StoreLock {
-                    identity,
+                let row = Held {
                     owner,
-                    file: Some(file),
-                })
+                    _file: file,
+                    readers: usize::from(!is_writer),
+                };
+                held.insert(identity, row);
+                Ok(StoreLock { identity, owner })
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
                 // It may have ended in the meantime, or be invisible from here.
-                match holder(&file) {
+                match holder(&file, FlockType::WriteLock) {
                     Ok(Holder::Process(pid)) => Err(busy(store, pid)),
                     _ => Err(busy(store, None)),
                 }
@@ -98,11 +142,16 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        let mut held = held();
         // Closed while the table is held: another thread's open of the same store must not lie in between.
-        drop(self.file.take());
-        if held.get(&self.identity) == Some(&self.owner) && self.is_ours() {
-            held.remove(&self.identity);
+        let mut held = held();
+        if !self.is_ours() {
+            return;
+        }
+        if let Some(row) = held.get_mut(&self.identity) {
+            row.readers = row.readers.saturating_sub(1);
+            if row.readers == 0 {
+                held.remove(&self.identity);
+            }
         }
     }
 }
@@ -115,25 +164,28 @@ pub(crate) enum Holder {
     Process(Option<u32>),
 }
 
-/// Who holds the store at the moment, for tools that only read. Never opens the lock file of a store that this process
-/// holds.
-pub(crate) fn current_holder(store: &Path) -> Result<Holder> {
+/// Who has the store open for writing at the moment, for tools that only read. Never opens the lock file of a store that
+/// this process holds.
+pub(crate) fn current_writer(store: &Path) -> Result<Holder> {
     let path = store.join(LOCK_FILE);
-    let owner = std::process::id();
     let held = held();
     let Some(identity) = identity(&path)? else {
         return Ok(Holder::Nobody);
     };
-    if held.get(&identity) == Some(&owner) {
-        return Ok(Holder::Process(Some(owner)));
+    match held.get(&identity) {
+        Some(Held { readers: 0, .. }) => return Ok(Holder::Process(Some(std::process::id()))),
+        // Those who share it are no writers, and keep writers away.
+        Some(_) => return Ok(Holder::Nobody),
+        None => {}
     }
     let file = reading::open(store, LOCK_FILE, ROLE, false)?;
-    holder(&file).map_err(|errno| Error::io("asking for the lock", &path, errno.into()))
+    holder(&file, FlockType::ReadLock)
+        .map_err(|errno| Error::io("asking for the lock", &path, errno.into()))
 }
 
-/// Who holds a record lock on the file.
-fn holder(file: &MediaFile) -> rustix::io::Result<Holder> {
-    let wanted = Flock::from(FlockType::WriteLock);
+/// Who holds a record lock on the file that keeps one of this kind away.
+fn holder(file: &MediaFile, wanted: FlockType) -> rustix::io::Result<Holder> {
+    let wanted = Flock::from(wanted);
     Ok(match rustix::process::fcntl_getlk(file, &wanted)? {
         None => Holder::Nobody,
         Some(found) => {
@@ -159,9 +211,14 @@ fn busy(store: &Path, pid: Option<u32>) -> Error {
     }
 }
 
-fn held() -> MutexGuard<'static, BTreeMap<(u64, u64), u32>> {
+/// The table, without the rows that a parent process left in it.
+fn held() -> MutexGuard<'static, BTreeMap<Identity, Held>> {
     // The table is consistent after each statement: a panic elsewhere does not spoil it.
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let owner = std::process::id();
+    // Before this process takes a lock of its own: closing the parent's descriptor would drop that.
+    held.retain(|_, row| row.owner == owner);
+    held
 }
 
 #[cfg(test)]
@@ -179,11 +236,27 @@ mod tests {
             );
         }
         assert_eq!(
-            current_holder(directory.path()).unwrap(),
+            current_writer(directory.path()).unwrap(),
             Holder::Process(Some(std::process::id()))
         );
+        assert!(StoreLock::share(directory.path()).is_err());
         drop(lock);
-        assert_eq!(current_holder(directory.path()).unwrap(), Holder::Nobody);
+        assert_eq!(current_writer(directory.path()).unwrap(), Holder::Nobody);
+        drop(StoreLock::acquire(directory.path()).unwrap());
+    }
+
+    #[test]
+    fn readers_share_the_lock_keep_writers_away_and_make_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(StoreLock::share(directory.path()).unwrap().is_none());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        drop(StoreLock::acquire(directory.path()).unwrap());
+        let first = StoreLock::share(directory.path()).unwrap().unwrap();
+        let second = StoreLock::share(directory.path()).unwrap().unwrap();
+        assert_eq!(current_writer(directory.path()).unwrap(), Holder::Nobody);
+        drop(first);
+        assert!(StoreLock::acquire(directory.path()).is_err());
+        drop(second);
         drop(StoreLock::acquire(directory.path()).unwrap());
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use durum::Domain;
 use durum::format::{catalog, log, puddle, store};
 use durum::persist::domain;
+use durum::persist::file::MediaFile;
 use durum_service::ReadOnlyStore;
 use serde_json::json;
 
@@ -108,8 +109,14 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(output::facts(out, &facts)?)
 }
 
+/// The domain of a store by a file of it, so that nothing is written. Any other directory is tried with a file that has no name.
 fn detect(path: &Path) -> Result<Domain, Failure> {
-    domain::detect(path).map_err(|error| match error.kind() {
+    let found = match MediaFile::open(path, store::FILE_NAME, false) {
+        Ok(file) => domain::of_file(&file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => domain::detect(path),
+        Err(error) => Err(error),
+    };
+    found.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
             Failure::Refused(format!(
                 "{}: no directory is here; name one that exists",

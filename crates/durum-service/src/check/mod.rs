@@ -190,11 +190,11 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<CheckReport> {
     Ok(report)
 }
 
-/// A store that nobody else can open meanwhile, and its objects.
+/// A store that nobody can open for writing meanwhile, where it has a lock file, and its objects.
 struct Seen {
     reader: ReadOnlyStore,
     objects: Objects,
-    _lock: StoreLock,
+    _lock: Option<StoreLock>,
 }
 
 impl Seen {
@@ -202,7 +202,7 @@ impl Seen {
     fn read(path: &Path, options: &CheckOptions, report: &mut CheckReport) -> Result<Option<Seen>> {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
-        let lock = StoreLock::acquire(&path)?;
+        let lock = StoreLock::share(&path)?;
         if keep(files::check_directories(&path), &path, report)?.is_none() {
             return Ok(None);
         }
