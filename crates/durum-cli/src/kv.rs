@@ -8,10 +8,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use durum_kv::{Db, Iter, Options, Range, WriteBatch};
+use durum_kv::{Db, Durability, Engine, Iter, Options, Range, WriteBatch};
 use serde_json::json;
 
-use crate::args::kv::{Database, Del, Get, Kv, KvCommand, Load, Making, Put, Scan, Stats};
+use crate::args::kv::{Database, Del, Get, Kv, KvCommand, Load, Making, Put, Scan, Set, Stats};
 use crate::failure::Failure;
 use crate::output::{self, count, grouped, size};
 use text::Form;
@@ -27,6 +27,7 @@ pub(crate) fn run(options: &Kv, out: &mut dyn Write) -> Result<(), Failure> {
         KvCommand::Scan(options) => scan(options, out),
         KvCommand::Load(options) => load(options, out),
         KvCommand::Stats(options) => stats(options, out),
+        KvCommand::Set(options) => set(options),
     }
 }
 
@@ -244,6 +245,7 @@ fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let record_bytes = db.approximate_sizes(&[all])?.first().copied().unwrap_or(0);
     let (engine, comparator) = (property("durum.engine")?, property("durum.comparator")?);
+    let durability = property("durum.durability")?;
     let (leaves, pool) = (number_of("durum.leaves")?, number_of("durum.pool-bytes")?);
     let (free, memory) = (
         number_of("durum.free-bytes")?,
@@ -260,6 +262,7 @@ fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
             "free_bytes": free,
             "memory_bytes": memory,
             "engine": engine,
+            "durability": durability,
             "comparator": comparator,
         });
         return Ok(output::json(out, &facts)?);
@@ -276,7 +279,21 @@ fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
         ),
         ("memory", size(memory)),
         ("engine", engine),
+        ("durability", durability),
         ("comparator", comparator),
     ];
     Ok(output::facts(out, &facts)?)
+}
+
+fn set(options: &Set) -> Result<(), Failure> {
+    let db = Db::open(&options.path, Options::new())?;
+    let engine = db.pool().engine();
+    if options.setting == Durability::Buffered && engine != Engine::Shadow {
+        return Err(Failure::Refused(format!(
+            "{}: on the engine {} every write is durable when it returns; buffered ones are shadow's",
+            options.path.display(),
+            engine.name()
+        )));
+    }
+    Ok(db.set_durability(options.setting)?)
 }

@@ -99,6 +99,43 @@ fn entries_are_put_read_listed_and_deleted() {
 }
 
 #[test]
+fn what_is_set_is_kept_and_shown() {
+    let dir = scratch();
+    let path = dir.path().join("names");
+    let db = path.to_str().unwrap();
+    succeeds(&["kv", "put", db, "color", "red", "--create"]);
+    let durability = || succeeds(&["kv", "stats", db, "--json"]).json()["durability"].clone();
+    assert_eq!(durability(), "durable");
+    succeeds(&["kv", "set", db, "durability=buffered"]);
+    assert_eq!(durability(), "buffered");
+    assert!(
+        succeeds(&["kv", "stats", db])
+            .out
+            .contains("durability  buffered\n")
+    );
+    // A command that has ended has closed the database, which loses nothing.
+    succeeds(&["kv", "put", db, "shape", "round"]);
+    assert_eq!(succeeds(&["kv", "get", db, "shape"]).out, "round\n");
+    succeeds(&["kv", "set", db, "durability=durable"]);
+    assert_eq!(durability(), "durable");
+    for wrong in ["durability=soon", "speed=high", "durability"] {
+        assert_eq!(durum(&["kv", "set", db, wrong]).code, 2, "{wrong}");
+    }
+    let other = dir.path().join("hybrid");
+    let hybrid = other.to_str().unwrap();
+    succeeds(&[
+        "kv", "put", hybrid, "a", "1", "--create", "--engine", "hybrid",
+    ]);
+    let refused = durum(&["kv", "set", hybrid, "durability=buffered"]);
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.contains("every write is durable"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
 fn what_scan_prints_load_reads() {
     let dir = scratch();
     let (first, second) = (dir.path().join("first"), dir.path().join("second"));

@@ -17,8 +17,8 @@
  * 5. Threads. Databases, snapshots and comparators may be used by several threads at once; other
  *    objects by one at a time.
  * 6. Durability. A write is durable when it returns, with `sync` or without, unless the database
- *    was opened with durum_kv_options_set_buffered(): then writes without `sync` are durable soon
- *    after.
+ *    was opened with durum_kv_options_set_buffered(), or `durum kv set DIR durability=buffered` was
+ *    said of it: then writes without `sync` are durable soon after.
  * 7. Options that concern how LevelDB works (caches, filters, blocks, files, compression,
  *    environments, loggers) are accepted and have no effect.
  */
@@ -223,7 +223,8 @@ int durum_kv_error_code(void);
 /* As in "1.2.3". */
 const char *durum_kv_version(void);
 
-/* Writes without `sync` need not be durable when they return; a crash loses the last ones only. */
+/* Writes without `sync` need not be durable when they return. The end of the machine, or of the
+ * process, may take those of the last 10 ms. */
 void durum_kv_options_set_buffered(leveldb_options_t *options, uint8_t wanted);
 
 /* "shadow", "hybrid" or "twin": the engine of a database that is made. 0 if there is none of that

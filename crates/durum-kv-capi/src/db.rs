@@ -44,7 +44,9 @@ impl leveldb_t {
         let defaults = leveldb_writeoptions_t { is_sync: false };
         // SAFETY: as the caller promises.
         let options = unsafe { options.as_ref() }.unwrap_or(&defaults);
-        WriteOptions::new().durability(options.durability(self.buffers))
+        let mut writing = WriteOptions::new();
+        writing.durability = options.durability(self.buffers);
+        writing
     }
 }
 

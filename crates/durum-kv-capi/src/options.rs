@@ -33,10 +33,12 @@ pub struct leveldb_writeoptions_t {
 }
 
 impl leveldb_writeoptions_t {
-    pub(crate) fn durability(&self, buffers: bool) -> Durability {
-        match self.is_sync || !buffers {
-            true => Durability::Durable,
-            false => Durability::Buffered,
+    /// `None`: as the database is set.
+    pub(crate) fn durability(&self, buffers: bool) -> Option<Durability> {
+        match (self.is_sync, buffers) {
+            (true, _) => Some(Durability::Durable),
+            (false, true) => Some(Durability::Buffered),
+            (false, false) => None,
         }
     }
 }

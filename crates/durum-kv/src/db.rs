@@ -3,18 +3,18 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use durum::{Domain, Pool, PoolOptions, Store, Tx};
+use durum::{Domain, Durability, Pool, PoolOptions, Store, Tx};
 use durum_service::Error as StoreError;
 
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::iter::Iter;
 use crate::lock::{ReadersWriter, Turn};
-use crate::media::{Database, LAYOUT, Media, Record};
+use crate::media::{BUFFERED, Database, LAYOUT, Media, Record};
 use crate::options::{Options, ReadOptions, WriteOptions};
 use crate::pins::Pins;
 use crate::snapshot::{Pin, Snapshot};
@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) waiting: AtomicUsize,
     /// A commit takes a sync: readers go on meanwhile.
     pub(crate) has_slow_commits: bool,
+    /// Writes that say nothing are buffered, as [`BUFFERED`] in the root says.
+    is_buffered: AtomicBool,
     pub(crate) database: Root,
     pub(crate) pool: Pool,
     pub(crate) path: PathBuf,
@@ -80,6 +82,14 @@ impl Inner {
 
     pub(crate) fn set_visible(&self, sequence: u64) {
         self.visible.store(sequence, Ordering::Release);
+    }
+
+    /// When a write is durable that says nothing.
+    pub(crate) fn durability(&self) -> Durability {
+        match self.is_buffered.load(Ordering::Relaxed) {
+            true => Durability::Buffered,
+            false => Durability::Durable,
+        }
     }
 
     pub(crate) fn sweep_all(&self, turn: &Turn<'_, Tree>) -> Result<()> {
@@ -217,7 +227,7 @@ impl Db {
         let mut media = Media::new(pool.clone())?;
         // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
         let layout = unsafe { (*database).layout };
-        match layout {
+        match layout & !BUFFERED {
             0 if was_there && !options.create_if_missing => return Err(Error::Missing { path }),
             0 => Self::make(&media, database, &options)?,
             LAYOUT if options.error_if_exists => return Err(Error::Exists { path }),
@@ -247,6 +257,7 @@ impl Db {
             queue: Mutex::new(Vec::new()),
             waiting: AtomicUsize::new(0),
             has_slow_commits,
+            is_buffered: AtomicBool::new(layout & BUFFERED != 0),
             database: Root(database),
             pool,
             path,
@@ -316,7 +327,7 @@ impl Db {
         Ok(found.is_some())
     }
 
-    /// Gives a key a value. It is durable when this returns.
+    /// Gives a key a value. It is durable when this returns, unless the database was set otherwise ([`Db::set_durability`]).
     ///
     /// # Errors
     /// Those of durum, such as a full disk; `InTransaction`, `KeyTooLong`, `Broken`. Nothing has changed then, unless durum says that the outcome is unknown.
@@ -330,10 +341,10 @@ impl Db {
     /// As for [`Db::put`].
     pub fn put_with(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
         let change = Change::Put(key, value);
-        self.inner.write(Work::One(change), options.durability)
+        self.inner.write(Work::One(change), options)
     }
 
-    /// Deletes a key, if it is there. That is durable when this returns.
+    /// Deletes a key, if it is there. It is durable as for [`Db::put`].
     ///
     /// # Errors
     /// As for [`Db::put`].
@@ -347,10 +358,10 @@ impl Db {
     /// As for [`Db::put`].
     pub fn delete_with(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
         let change = Change::Delete(key);
-        self.inner.write(Work::One(change), options.durability)
+        self.inner.write(Work::One(change), options)
     }
 
-    /// Makes all changes of a batch: they are durable together when this returns, and no reader sees some of them.
+    /// Makes all changes of a batch: they are durable together, as for [`Db::put`], and no reader sees some of them.
     ///
     /// # Errors
     /// As for [`Db::put`].
@@ -363,8 +374,7 @@ impl Db {
     /// # Errors
     /// As for [`Db::put`].
     pub fn write_with(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.inner
-            .write(Work::Batches(&[batch]), options.durability)
+        self.inner.write(Work::Batches(&[batch]), options)
     }
 
     /// Makes every buffered write durable that has returned before.
@@ -374,6 +384,32 @@ impl Db {
     pub fn sync(&self) -> Result<()> {
         // ORDER: the caller's: buffered writes are durable before what it does next; else a crash takes them back.
         Ok(self.inner.pool.sync()?)
+    }
+
+    /// When writes are durable that say nothing of it, in this program and in others.
+    pub fn durability(&self) -> Durability {
+        self.inner.durability()
+    }
+
+    /// Sets [`Db::durability`]. The database keeps it.
+    ///
+    /// # Errors
+    /// Those of durum; `InTransaction`, `Broken`. Nothing has changed then.
+    pub fn set_durability(&self, durability: Durability) -> Result<()> {
+        let inner = &self.inner;
+        let _turn = inner.wait_for_turn()?;
+        let database: *mut Database = inner.database.0;
+        let is_buffered = durability == Durability::Buffered;
+        inner.pool.transaction(|tx| {
+            // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
+            unsafe {
+                tx.add(&raw const (*database).layout)?;
+                (*database).layout = LAYOUT | if is_buffered { BUFFERED } else { 0 };
+            }
+            Ok::<_, Error>(())
+        })?;
+        inner.is_buffered.store(is_buffered, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Begins a transaction: reads that see its own writes, and writes that are made together when it commits. Other writers wait until it has ended; readers do not.

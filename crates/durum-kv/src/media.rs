@@ -13,8 +13,10 @@ use durum::{Described, Pool, Tx, Walk};
 
 use crate::error::{Error, Result};
 
-/// The layout that this version writes, in [`Database::layout`].
+/// The layout that this version writes: the lower half of [`Database::layout`].
 pub(crate) const LAYOUT: u64 = 1;
+/// In the upper half: writes that say nothing are buffered. A version that does not know it refuses the database, as a layout that is newer. Never renumber.
+pub(crate) const BUFFERED: u64 = 1 << 32;
 
 /// Records of one leaf. With its extent's header a leaf takes 512 bytes.
 pub(crate) const SLOTS: usize = 59;
@@ -25,7 +27,7 @@ const FILLED_MIN: usize = 32 << 10;
 /// The pool's root.
 #[repr(C)]
 pub(crate) struct Database {
-    /// 0: the database is being made. [`LAYOUT`] otherwise.
+    /// 0: the database is being made. [`LAYOUT`] otherwise, and [`BUFFERED`] if that is set.
     pub layout: u64,
     /// The leaf of the smallest keys.
     pub first: *mut Leaf,

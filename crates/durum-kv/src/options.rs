@@ -144,9 +144,9 @@ impl<'s> ReadOptions<'s> {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// When the write is durable. Default: when it returns. A buffered one, which costs no fence and no sync, is so within
-    /// [`StoreOptions::buffered_window`].
-    pub durability: Durability,
+    /// When the write is durable. Default: as the database is set ([`Db::set_durability`](crate::Db::set_durability)), which is when it returns unless
+    /// somebody has said otherwise. A buffered one, which costs no fence and no sync, is so within [`StoreOptions::buffered_window`].
+    pub durability: Option<Durability>,
 }
 
 impl WriteOptions {
@@ -158,7 +158,7 @@ impl WriteOptions {
     /// Sets [`WriteOptions::durability`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
+        self.durability = Some(durability);
         self
     }
 }

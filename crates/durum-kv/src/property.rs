@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use durum::Usage;
+use durum::{Durability, Usage};
 use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity};
 
 use crate::db::{Db, is_occupied};
@@ -47,7 +47,7 @@ impl Db {
     }
 
     /// A property by its name: LevelDB's `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables` and `leveldb.approximate-memory-usage`, and `durum.`
-    /// with `keys`, `leaves`, `stale-keys`, `snapshots`, `sequence`, `pool-bytes`, `free-bytes`, `engine` and `comparator`. `None`: there is no such property.
+    /// with `keys`, `leaves`, `stale-keys`, `snapshots`, `sequence`, `pool-bytes`, `free-bytes`, `engine`, `durability` and `comparator`. `None`: there is no such property.
     ///
     /// docs/kv.md says what each means here. `durum.keys` goes over all keys.
     ///
@@ -78,10 +78,18 @@ impl Db {
             "durum.pool-bytes" => self.usage()?.bytes.to_string(),
             "durum.free-bytes" => self.usage()?.free_bytes.to_string(),
             "durum.engine" => self.inner.pool.engine().name().to_owned(),
+            "durum.durability" => self.durability_name().to_owned(),
             "durum.comparator" => tree.keys.name().to_owned(),
             _ => return Ok(None),
         };
         Ok(Some(text))
+    }
+
+    fn durability_name(&self) -> &'static str {
+        match self.durability() {
+            Durability::Buffered => "buffered",
+            _ => "durable",
+        }
     }
 
     fn usage(&self) -> Result<Usage> {
@@ -99,10 +107,12 @@ impl Db {
 
     fn stats(&self, leaves: usize, usage: &Usage) -> String {
         format!(
-            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n",
+            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n",
             "durum",
             self.inner.pool.engine().name(),
             "",
+            "durability",
+            self.durability_name(),
             "puddles",
             usage.puddles,
             "bytes",

@@ -148,7 +148,7 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// Makes what was written durable, together. If it has written nothing, it costs nothing.
+    /// Makes what was written durable together, as [`Db::put`] does. If it has written nothing, it costs nothing.
     ///
     /// # Errors
     /// As for [`Db::put`]. Nothing has changed then.
@@ -172,7 +172,8 @@ impl<'d> Transaction<'d> {
             }
         }
         let inner = &self.db.inner;
-        inner.commit(&self.turn, Work::Batches(&[&batch]), options.durability)
+        let durability = options.durability.unwrap_or_else(|| inner.durability());
+        inner.commit(&self.turn, Work::Batches(&[&batch]), durability)
     }
 
     /// Takes everything back.

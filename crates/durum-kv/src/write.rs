@@ -20,6 +20,7 @@ use crate::db::Inner;
 use crate::error::{Error, Result};
 use crate::lock::{Turn, Writing};
 use crate::media::Database;
+use crate::options::WriteOptions;
 use crate::tree::{Readers, Tree};
 
 /// So many changes are made at a stretch while readers wait.
@@ -85,7 +86,8 @@ impl Request {
 
 impl Inner {
     /// Makes the changes, now or together with those of others.
-    pub(crate) fn write(&self, work: Work<'_>, durability: Durability) -> Result<()> {
+    pub(crate) fn write(&self, work: Work<'_>, options: &WriteOptions) -> Result<()> {
+        let durability = options.durability.unwrap_or_else(|| self.durability());
         if Tx::levels() > 0 {
             return Err(Error::InTransaction);
         }

@@ -96,6 +96,40 @@ fn a_put_on_a_file_system_takes_one_sync() {
     assert!((100..104).contains(&syncs.syncs), "{syncs:?}");
 }
 
+/// What the database keeps decides of writes that say nothing, in whichever program; those that say `Durable` are durable.
+#[test]
+fn a_database_that_is_set_so_buffers_writes_that_say_nothing() {
+    let (_dir, path) = support::place();
+    let store = StoreOptions::new().domain(Domain::File);
+    let open = || Db::open(&path, support::options().store(store.clone())).unwrap();
+    let syncs = |db: &Db, options: &WriteOptions| {
+        let put = |number| db.put_with(&key(number), &VALUE, options).unwrap();
+        cost(|| (0..100).for_each(put)).syncs
+    };
+    let durable = WriteOptions::new().durability(Durability::Durable);
+    let db = open();
+    assert_eq!(db.durability(), Durability::Durable);
+    assert!(syncs(&db, &WriteOptions::new()) >= 100);
+    db.set_durability(Durability::Buffered).unwrap();
+    assert!(syncs(&db, &WriteOptions::new()) < 20);
+    drop(db);
+    let db = open();
+    assert_eq!(db.durability(), Durability::Buffered);
+    let property = db.property("durum.durability").unwrap();
+    assert_eq!(property.as_deref(), Some("buffered"));
+    let stats = db.property("leveldb.stats").unwrap().unwrap();
+    assert!(stats.contains("durability       buffered"), "{stats}");
+    assert!(syncs(&db, &WriteOptions::new()) < 20);
+    assert!(syncs(&db, &durable) >= 100);
+    let mut transaction = db.transaction().unwrap();
+    transaction.put(b"a", b"1");
+    assert_eq!(cost(|| transaction.commit().unwrap()).syncs, 0);
+    db.set_durability(Durability::Durable).unwrap();
+    assert!(syncs(&db, &WriteOptions::new()) >= 100);
+    drop(db);
+    assert_eq!(open().durability(), Durability::Durable);
+}
+
 #[test]
 fn hybrid_takes_more_fences() {
     let (_dir, path) = support::place();

@@ -8,10 +8,11 @@ mod support;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
-use durum_kv::{Db, Engine, ReadOptions, WriteBatch};
+use durum_kv::{Db, Durability, Engine, ReadOptions, StoreOptions, WriteBatch, WriteOptions};
 use durum_service::{CheckOptions, Leaks};
 use support::{ENGINES, Map, contents};
 
@@ -128,6 +129,37 @@ fn writes_until_it_is_killed() {
             }
         });
     });
+}
+
+/// Long enough that nobody writes what is buffered before the process is gone.
+const WINDOW: Duration = Duration::from_secs(3600);
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn dies_with_buffered_writes() {
+    let Some(dir) = process::directory() else {
+        return;
+    };
+    let store = StoreOptions::new().buffered_window(WINDOW);
+    let db = Db::open(dir.join("db"), support::options().store(store)).unwrap();
+    db.set_durability(Durability::Buffered).unwrap();
+    db.put(b"1", b"buffered").unwrap();
+    let durable = WriteOptions::new().durability(Durability::Durable);
+    db.put_with(b"2", b"durable", &durable).unwrap();
+    db.put(b"3", b"buffered").unwrap();
+    std::process::abort();
+}
+
+/// A buffered write waits in the memory of the process, and goes with it, which LevelDB's does not. What a durable one came after is there with it.
+#[test]
+fn the_death_of_the_process_takes_the_last_buffered_writes() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut child = process::start("dies_with_buffered_writes", dir.path());
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGABRT));
+    let db = Db::open(dir.path().join("db"), support::options()).unwrap();
+    assert_eq!(db.durability(), Durability::Buffered);
+    let keys: Vec<_> = contents(&db).into_keys().collect();
+    assert_eq!(keys, [b"1", b"2"]);
 }
 
 fn apply(model: &mut Map, thread: u64, operation: u64) {

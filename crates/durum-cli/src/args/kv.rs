@@ -47,6 +47,32 @@ pub enum KvCommand {
     /// Tell how many entries there are, how large they are, and what the database is made of
     #[command(after_help = "Example:\n  durum kv stats /mnt/pmem/names --json")]
     Stats(Stats),
+    /// Set what the database keeps for every program that opens it
+    #[command(
+        after_help = "Examples:\n  durum kv set /mnt/pmem/names durability=buffered\n  durum kv set /mnt/pmem/names durability=durable\n\n\
+        durability says when a write is durable that does not say so itself: when it returns (durable), or up to 10 ms later (buffered), so that the death of the program, or of the \
+        machine, takes the last ones. Writes with `sync`, as LevelDB calls it, are durable when they return either way."
+    )]
+    Set(Set),
+}
+
+/// Arguments of `durum kv set`.
+#[derive(Debug, Args)]
+pub struct Set {
+    /// The directory of the database
+    #[arg(value_name = "DATABASE")]
+    pub path: PathBuf,
+    /// What is set: durability=durable or durability=buffered
+    #[arg(value_name = "NAME=VALUE", value_parser = setting)]
+    pub setting: durum_kv::Durability,
+}
+
+fn setting(text: &str) -> Result<durum_kv::Durability, String> {
+    match text {
+        "durability=durable" => Ok(durum_kv::Durability::Durable),
+        "durability=buffered" => Ok(durum_kv::Durability::Buffered),
+        _ => Err("write durability=durable or durability=buffered".into()),
+    }
 }
 
 /// Which database.
