@@ -5,12 +5,14 @@
 //! [`LARGE`] bytes and more are kept as sorted, disjoint intervals.
 
 mod lines;
+mod ranges;
 
 use std::ops::Range;
 
 use lines::{LINE, Lines, lines_of, mask_of};
 
 pub(crate) use lines::{AnnouncedLine, runs};
+pub(crate) use ranges::Ranges;
 
 /// Ranges from this size on are kept as intervals; below, a handful of line entries is cheaper.
 pub(crate) const LARGE: usize = 512;
@@ -21,11 +23,11 @@ pub(crate) const FRESH_LARGE: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Announced {
     lines: Lines,
-    large: Vec<Range<usize>>,
+    large: Ranges,
     /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in `lines`.
     objects: Vec<Range<usize>>,
     /// Fresh ranges that may be worth a way of their own, sorted; they lie in `large` too.
-    fresh: Vec<Range<usize>>,
+    fresh: Ranges,
     bytes: usize,
     /// The ranges as they were inserted, while they are few and small.
     few: Vec<(usize, usize)>,
@@ -41,9 +43,9 @@ impl Default for Announced {
     fn default() -> Self {
         Self {
             lines: Lines::default(),
-            large: Vec::new(),
+            large: Ranges::default(),
             objects: Vec::with_capacity(OBJECTS_MAX),
-            fresh: Vec::new(),
+            fresh: Ranges::default(),
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
         }
@@ -90,8 +92,8 @@ impl Announced {
     /// Whether any byte of `[start, start + len)` is announced.
     pub(crate) fn overlaps(&self, start: usize, len: usize) -> bool {
         let end = start + len;
-        let at = self.large.partition_point(|range| range.end <= start);
-        if self.large.get(at).is_some_and(|range| range.start < end) {
+        let mut large = self.large.ending_behind(start);
+        if large.next().is_some_and(|range| range.start < end) {
             return true;
         }
         let mut objects = self.objects.iter();
@@ -117,10 +119,8 @@ impl Announced {
     }
 
     fn large_covers(&self, start: usize, end: usize) -> bool {
-        let at = self.large.partition_point(|range| range.end < end);
-        self.large
-            .get(at)
-            .is_some_and(|range| range.start <= start && end <= range.end)
+        let mut large = self.large.ending_behind(end - 1);
+        large.next().is_some_and(|range| range.start <= start)
     }
 
     /// Adds `[start, start + len)`.
@@ -131,7 +131,7 @@ impl Announced {
             self.few.push((start, len));
         }
         if len >= LARGE {
-            self.insert_large(start..start + len);
+            self.large.merge(start..start + len);
             return;
         }
         self.lines.insert(start, len);
@@ -156,12 +156,8 @@ impl Announced {
     /// Adds a range that was just allocated, where others of this transaction lie on both sides: with those it becomes a large one.
     pub(crate) fn insert_neighbour(&mut self, start: usize, len: usize) {
         self.bytes += len;
-        self.insert_large(start..start + len);
-        let at = self.fresh.partition_point(|other| other.end < start);
-        match self.fresh.get_mut(at) {
-            Some(before) if before.end == start => before.end += len,
-            _ => self.fresh.insert(at, start..start + len),
-        }
+        self.large.merge(start..start + len);
+        self.fresh.append(start..start + len);
     }
 
     /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them they take.
@@ -192,13 +188,12 @@ impl Announced {
     pub(crate) fn insert_fresh(&mut self, start: usize, len: usize) {
         self.insert(start, len);
         if len >= FRESH_LARGE {
-            let at = self.fresh.partition_point(|other| other.start < start);
-            self.fresh.insert(at, start..start + len);
+            self.fresh.insert(start..start + len);
         }
     }
 
     /// Ranges that were allocated, in order of address: large ones, and neighbours ([`Announced::insert_neighbour`]), which are large together or not.
-    pub(crate) fn fresh(&self) -> &[Range<usize>] {
+    pub(crate) fn fresh(&self) -> &Ranges {
         &self.fresh
     }
 
@@ -275,30 +270,15 @@ impl Announced {
     }
 
     /// The large ranges, in order of address.
-    pub(crate) fn large(&self) -> &[Range<usize>] {
+    pub(crate) fn large(&self) -> &Ranges {
         &self.large
-    }
-
-    fn insert_large(&mut self, mut range: Range<usize>) {
-        // Every interval that touches the new one is merged into it.
-        let from = self.large.partition_point(|other| other.end < range.start);
-        let to = self.large.partition_point(|other| other.start <= range.end);
-        if from < to {
-            range.start = range.start.min(self.large[from].start);
-            range.end = range.end.max(self.large[to - 1].end);
-        }
-        if from == self.large.len() {
-            self.large.push(range);
-        } else {
-            self.large.splice(from..to, [range]);
-        }
     }
 
     /// For engines without [`Announced::insert_object`]: visits ranges that hold together every announced byte and no byte twice. With `whole_lines` a range may reach to the
     /// ends of its lines, so that no line is visited twice either.
     pub(crate) fn for_each(&self, whole_lines: bool, mut visit: impl FnMut(usize, usize)) {
         debug_assert!(self.objects.is_empty());
-        for range in &self.large {
+        for range in self.large.iter() {
             visit(range.start, range.end - range.start);
         }
         for line in self.lines.iter() {
@@ -318,10 +298,8 @@ impl Announced {
 
     /// Whether the line that starts at `start` is written back with a large range.
     pub(crate) fn touches_large(&self, start: usize) -> bool {
-        let at = self.large.partition_point(|range| range.end <= start);
-        self.large
-            .get(at)
-            .is_some_and(|range| range.start < start + LINE)
+        let mut large = self.large.ending_behind(start);
+        large.next().is_some_and(|range| range.start < start + LINE)
     }
 
     /// Forgets everything.
@@ -340,10 +318,11 @@ impl Announced {
 }
 
 /// The bytes of a line that these large ranges cover.
-fn mask_in(large: &[Range<usize>], number: usize) -> u64 {
+fn mask_in(large: &Ranges, number: usize) -> u64 {
     let (start, end) = (number * LINE, (number + 1) * LINE);
-    let from = large.partition_point(|range| range.end <= start);
-    let touching = large[from..].iter().take_while(|range| range.start < end);
+    let touching = large
+        .ending_behind(start)
+        .take_while(|range| range.start < end);
     mask_of_all(touching, number)
 }
 
@@ -412,7 +391,7 @@ mod tests {
                     bytes[line.address + first - base..][..ones].fill(true);
                 }
             }
-            for range in announced.large() {
+            for range in announced.large().iter() {
                 bytes[range.start - base..range.end - base].fill(true);
             }
             assert_eq!(bytes, model, "exactly the announced bytes");

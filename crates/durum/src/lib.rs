@@ -55,6 +55,7 @@ mod saved;
 mod space;
 mod spare;
 mod stats;
+mod steps;
 mod store;
 mod tx;
 pub mod typed;

@@ -6,6 +6,8 @@
 mod buddy;
 mod free_set;
 mod heap;
+#[cfg(test)]
+mod large_tests;
 mod pool;
 mod reserve;
 mod slab;

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
+use crate::steps;
 use crate::tx::FILLED_MIN;
 
 /// Alignments up to this one can be asked for.
@@ -123,25 +124,20 @@ impl PoolInner {
         }
     }
 
-    /// Takes an empty slab out of use, so that the running commit can give its extent back.
-    pub(super) fn retire_empty_slab(&self) -> Option<Arc<Slab>> {
+    /// Takes all empty slabs out of use, so that the running commit can give their extents back.
+    pub(super) fn retire_empty_slabs(&self) -> Vec<Arc<Slab>> {
         if !self.heap.has_empty.load(Ordering::Acquire) {
-            return None;
+            return Vec::new();
         }
-        loop {
-            let slab = {
-                let mut empty = contention::lock(&self.heap.empty);
-                let slab = empty.pop();
-                if empty.is_empty() {
-                    self.heap.has_empty.store(false, Ordering::Release);
-                }
-                slab?
-            };
-            // It may have been used again, or retired with its puddle.
-            if !slab.owned.load(Ordering::SeqCst) && slab.retire() {
-                return Some(slab);
-            }
-        }
+        let mut empty = {
+            let mut empty = contention::lock(&self.heap.empty);
+            self.heap.has_empty.store(false, Ordering::Release);
+            std::mem::take(&mut *empty)
+        };
+        steps::add(empty.len());
+        // It may have been used again, or retired with its puddle.
+        empty.retain(|slab| !slab.owned.load(Ordering::SeqCst) && slab.retire());
+        empty
     }
 
     /// Puts a slab back into use whose retirement was rolled back.
@@ -363,11 +359,8 @@ impl PoolInner {
         {
             let _once = contention::lock(&self.heap.resize);
             if let Err(error) = self.grow_to(bytes, &mut made) {
-                for puddle in made {
-                    if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {
-                        self.give_back(&puddle);
-                    }
-                }
+                made.retain(|puddle| puddle.heap.get().is_some_and(PuddleHeap::close_if_unused));
+                self.give_back(made);
                 return Err(error);
             }
             self.heap.wanted.fetch_max(bytes, Ordering::Relaxed);
@@ -477,13 +470,13 @@ impl PoolInner {
         Ok(puddle)
     }
 
-    /// Gives unused puddles back to the file system, after extents of `puddle` were given back. What [`PoolOptions::spare_max`] and `make_room` say is
+    /// Gives unused puddles back to the file system, after extents were given back. What [`PoolOptions::spare_max`] and `make_room` say is
     /// kept: a pool that shrinks and grows again should not have to ask for files, and for pages, each time.
     ///
     /// [`PoolOptions::spare_max`]: crate::PoolOptions::spare_max
-    pub(super) fn shrink(&self, puddle: &Puddle) {
+    pub(super) fn shrink(&self) {
         // After a failure the logs still name what they would restore: nothing may go before the next opener has replayed them.
-        if puddle.heap.get().is_some_and(PuddleHeap::is_unused) && self.poison.check().is_ok() {
+        if self.poison.check().is_ok() {
             let wanted = self.heap.wanted.load(Ordering::Relaxed);
             self.give_back_unused(self.spare_max, wanted);
         }
@@ -493,6 +486,12 @@ impl PoolInner {
     /// with 0, all of them. But none that is needed for `wanted` bytes to be free.
     pub(crate) fn give_back_unused(&self, spare_max: u64, wanted: u64) {
         let _once = contention::lock(&self.heap.resize);
+        steps::add(
+            self.puddles
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .len(),
+        );
         let (mut unused, used): (Vec<_>, Vec<_>) = self
             .puddles
             .read()
@@ -513,6 +512,7 @@ impl PoolInner {
         };
         let mut bytes = total(&unused);
         let mut unused_free: u64 = unused.iter().map(free_bytes).sum();
+        let mut closed = Vec::new();
         for puddle in unused {
             if bytes <= kept {
                 break;
@@ -524,9 +524,10 @@ impl PoolInner {
             if puddle.heap.get().is_some_and(PuddleHeap::close_if_unused) {
                 bytes -= puddle.size as u64;
                 unused_free = others;
-                self.give_back(&puddle);
+                closed.push(puddle);
             }
         }
+        self.give_back(closed);
     }
 
     /// Loads the heaps of puddles that hold nothing, such as a crash leaves when a transaction was rolled back that the pool had grown for: only of loaded
@@ -549,35 +550,41 @@ impl PoolInner {
         }
     }
 
-    /// Removes a closed puddle.
-    fn give_back(&self, puddle: &Arc<Puddle>) {
-        if let Err(error) = self.drain() {
-            // What the logs would write there comes later. Until then it stays, closed, and is empty when the pool is opened again.
-            tracing::warn!(puddle = %puddle.uuid, %error, "an empty puddle could not be given back");
+    /// Removes closed puddles.
+    fn give_back(&self, mut closed: Vec<Arc<Puddle>>) {
+        if closed.is_empty() {
             return;
         }
+        if let Err(error) = self.drain() {
+            // What the logs would write there comes later. Until then they stay, closed, and are empty when the pool is opened again.
+            tracing::warn!(puddles = closed.len(), %error, "empty puddles could not be given back");
+            return;
+        }
+        closed.sort_unstable_by_key(|puddle| puddle.address);
+        let is_in_closed = |address: usize| {
+            let behind = closed.partition_point(|puddle| puddle.address <= address);
+            behind > 0 && closed[behind - 1].contains(address, 1)
+        };
         self.puddles
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .retain(|other| other.uuid != puddle.uuid);
-        self.forget_slabs(puddle);
-        puddle.unmap();
-        // Freed objects may still be looked up by late callers: the struct stays until the store closes.
-        self.store
-            .retired
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(puddle.clone());
-        if let Err(error) = self.store.service.remove_puddle(puddle.uuid) {
-            // The puddle stays in the registry, empty; the next opener finds it and uses it.
-            tracing::warn!(puddle = %puddle.uuid, %error, "an empty puddle could not be given back");
+            .retain(|puddle| !is_in_closed(puddle.address));
+        for list in contention::lock(&self.heap.with_room).values_mut() {
+            list.retain(|slab| !is_in_closed(slab.address));
         }
-    }
-
-    fn forget_slabs(&self, puddle: &Puddle) {
-        let mut lists = contention::lock(&self.heap.with_room);
-        for list in lists.values_mut() {
-            list.retain(|slab| !puddle.contains(slab.address, 1));
+        for puddle in closed {
+            puddle.unmap();
+            let uuid = puddle.uuid;
+            // Freed objects may still be looked up by late callers: the struct stays until the store closes.
+            self.store
+                .retired
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(puddle);
+            if let Err(error) = self.store.service.remove_puddle(uuid) {
+                // The puddle stays in the registry, empty; the next opener finds it and uses it.
+                tracing::warn!(puddle = %uuid, %error, "an empty puddle could not be given back");
+            }
         }
     }
 

@@ -10,12 +10,14 @@ use durum_format::puddle::{BITMAP_OFFSET, header_size};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
 use durum_service::EngineKind;
 
+use super::heap::PuddleHeap;
 use super::pool::ThreadCache;
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
+use crate::steps;
 use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
@@ -80,13 +82,27 @@ impl Place {
     }
 }
 
+/// A slab that nobody but this thread knows yet.
+#[derive(Debug)]
+struct NewSlab {
+    slab: NonNull<Slab>,
+    puddle: NonNull<Puddle>,
+    /// Some element of it is allocated when the transaction commits.
+    is_published: bool,
+}
+
 /// Reservations and frees of a running transaction.
+///
+/// Each step takes as long as what it is about, however much there is already: nothing here looks through what was reserved but the end of the transaction, which
+/// does it once.
 #[derive(Debug, Default)]
 pub(crate) struct Allocation {
     reserved: Vec<Place>,
     freed: Vec<Place>,
-    /// Slabs that nobody but this thread knows yet and that this transaction will publish.
-    new_slabs: Vec<NonNull<Slab>>,
+    /// Slabs that nobody but this thread knows yet and that this transaction will publish. Each knows its place here ([`Slab::entry`]).
+    new_slabs: Vec<NewSlab>,
+    /// Puddles in which a root was reserved.
+    roots: Vec<NonNull<Puddle>>,
     /// Some object was allocated and freed in this transaction.
     cancelled: bool,
     /// Those objects, in the order in which they were freed; while a part of the transaction can be taken back alone.
@@ -121,6 +137,33 @@ fn extent_bit(puddle: &Puddle, position: usize) -> (usize, u64) {
     )
 }
 
+impl NewSlab {
+    /// Nothing in it is allocated yet.
+    fn bitmap(&self) -> Bitmap {
+        // SAFETY: the slab is owned by this thread and unpublished, so it stays.
+        let slab = unsafe { self.slab.as_ref() };
+        Bitmap {
+            puddle: self.puddle,
+            address: slab.address + SLAB_BITMAP_OFFSET as usize,
+            words: [0; SLAB_BITMAP_WORDS_MAX],
+            len: slab.geometry.bitmap_words as usize,
+        }
+    }
+
+    /// The bit of its extent.
+    fn extent_bit(&self) -> BitChange {
+        // SAFETY: as in `Place::puddle`, and as above.
+        let (owner, slab) = unsafe { (self.puddle.as_ref(), self.slab.as_ref()) };
+        let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
+        BitChange {
+            puddle: self.puddle,
+            word,
+            mask,
+            set: true,
+        }
+    }
+}
+
 impl Allocation {
     pub(crate) fn is_empty(&self) -> bool {
         self.reserved.is_empty() && self.freed.is_empty()
@@ -151,15 +194,15 @@ impl Allocation {
             // SAFETY: an element of it is reserved, so the slab stays.
             let slab = unsafe { element.slab.as_ref() };
             let address = slab.element_address(element.index);
+            let is_new = !slab.published.load(Ordering::Relaxed);
             if let Some(puddle) = crate::space::puddle_at(address) {
                 self.reserved.push(Place {
                     puddle,
                     what: What::Element(element.slab, element.index),
                 });
-            }
-            let is_new = !slab.published.load(Ordering::Relaxed);
-            if is_new && self.new_slabs.last() != Some(&element.slab) {
-                self.enter_slab(element.slab, announced);
+                if is_new && self.entry_of(element.slab).is_none() {
+                    self.enter_slab(element.slab, puddle, announced);
+                }
             }
             match pool.kind {
                 // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come home over it.
@@ -193,13 +236,32 @@ impl Allocation {
         ))
     }
 
+    /// Where a slab is in `new_slabs`, if it is there.
+    #[inline]
+    fn entry_of(&self, slab: NonNull<Slab>) -> Option<usize> {
+        // SAFETY: an element of it is reserved, so the slab stays.
+        let at = unsafe { slab.as_ref() }.entry.load(Ordering::Relaxed);
+        // What it knows may be of an earlier transaction.
+        let known = self.new_slabs.get(at)?;
+        (known.slab == slab).then_some(at)
+    }
+
     /// A slab of which this transaction has taken an element will be published by it.
-    fn enter_slab(&mut self, slab: NonNull<Slab>, announced: &mut Announced) {
-        if !self.new_slabs.contains(&slab) {
-            self.new_slabs.push(slab);
-            // SAFETY: an element of it is reserved, so the slab stays.
-            announced.insert(unsafe { slab.as_ref() }.address, SLAB_HEADER_FIXED);
-        }
+    fn enter_slab(
+        &mut self,
+        slab: NonNull<Slab>,
+        puddle: NonNull<Puddle>,
+        announced: &mut Announced,
+    ) {
+        // SAFETY: an element of it is reserved, so the slab stays.
+        let known = unsafe { slab.as_ref() };
+        known.entry.store(self.new_slabs.len(), Ordering::Relaxed);
+        self.new_slabs.push(NewSlab {
+            slab,
+            puddle,
+            is_published: false,
+        });
+        announced.insert(known.address, SLAB_HEADER_FIXED);
     }
 
     /// Reserves the root object, at its fixed place.
@@ -236,6 +298,7 @@ impl Allocation {
             puddle: NonNull::from(root_puddle),
             what: What::Root(position),
         });
+        self.roots.push(NonNull::from(root_puddle));
         Ok(write_object_header(
             root_puddle,
             position,
@@ -248,9 +311,7 @@ impl Allocation {
 
     /// Whether this transaction reserved the root object of this puddle.
     pub(crate) fn has_root_in(&self, puddle: &Puddle) -> bool {
-        self.reserved.iter().any(|place| {
-            matches!(place.what, What::Root(_)) && place.puddle == NonNull::from(puddle)
-        })
+        self.roots.contains(&NonNull::from(puddle))
     }
 
     /// Marks the object at `address` to be freed when the transaction commits.
@@ -363,67 +424,23 @@ impl Allocation {
         bits: &mut Vec<BitChange>,
         bitmaps: &mut Vec<Bitmap>,
     ) {
-        // An empty slab's extent goes back with the next commit that writes bits anyway.
-        for slab in pools.iter().filter_map(|pool| pool.retire_empty_slab()) {
-            if let Some(puddle) = crate::space::puddle_at(slab.address) {
-                // SAFETY: puddles live while their store is open.
-                let owner = unsafe { puddle.as_ref() };
-                let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
-                push(
-                    bits,
-                    BitChange {
-                        puddle,
-                        word,
-                        mask,
-                        set: false,
-                    },
-                );
-                self.retired.push((puddle, slab));
-            }
-        }
-        for slab in &self.new_slabs {
-            // SAFETY: the slab is owned by this thread and unpublished, so it stays.
-            let slab = unsafe { slab.as_ref() };
-            let mut words = [0; SLAB_BITMAP_WORDS_MAX];
-            let mut puddle = None;
-            for place in &self.reserved {
-                if let What::Element(other, index) = place.what
-                    && other == NonNull::from(slab)
-                    && !self.is_cancelled(place)
-                {
-                    words[index / 64] |= 1 << (index % 64);
-                    puddle = Some(place.puddle);
-                }
-            }
-            let Some(puddle) = puddle else { continue };
-            let address = slab.address + SLAB_BITMAP_OFFSET as usize;
-            bitmaps.push(Bitmap {
-                puddle,
-                address,
-                words,
-                len: slab.geometry.bitmap_words as usize,
-            });
-            // SAFETY: as in `Place::puddle`.
-            let owner = unsafe { puddle.as_ref() };
-            let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
-            push(
-                bits,
-                BitChange {
-                    puddle,
-                    word,
-                    mask,
-                    set: true,
-                },
-            );
-        }
+        self.retire_empty_slabs(pools, bits);
+        debug_assert!(bitmaps.is_empty());
+        bitmaps.extend(self.new_slabs.iter().map(NewSlab::bitmap));
+        steps::add(bitmaps.len() + self.reserved.len() + self.freed.len());
         for place in &self.reserved {
             if self.is_cancelled(place) {
                 continue;
             }
             let (word, mask) = match place.what {
-                What::Element(slab, _) if self.new_slabs.contains(&slab) => continue,
-                // SAFETY: an element of the slab is reserved, so it stays.
-                What::Element(slab, index) => unsafe { slab.as_ref() }.media_bit(index),
+                What::Element(slab, index) => {
+                    if let Some(at) = self.entry_of(slab) {
+                        bitmaps[at].words[index / 64] |= 1 << (index % 64);
+                        continue;
+                    }
+                    // SAFETY: an element of the slab is reserved, so it stays.
+                    unsafe { slab.as_ref() }.media_bit(index)
+                }
                 What::Object(position) | What::Root(position) => {
                     extent_bit(place.puddle(), position)
                 }
@@ -438,6 +455,13 @@ impl Allocation {
                 },
             );
         }
+        for (new, bitmap) in self.new_slabs.iter_mut().zip(&*bitmaps) {
+            new.is_published = bitmap.words.iter().any(|word| *word != 0);
+            if new.is_published {
+                push(bits, new.extent_bit());
+            }
+        }
+        bitmaps.retain(|bitmap| bitmap.words.iter().any(|word| *word != 0));
         for place in &self.freed {
             let (word, mask) = match place.what {
                 // SAFETY: an element of the slab is still busy, so it stays.
@@ -467,8 +491,9 @@ impl Allocation {
         if self.cancelled {
             self.give_cancelled_back(&pool_of);
         }
-        for place in &self.reserved {
-            if let (What::Root(_), Some(heap)) = (place.what, place.puddle().heap.get()) {
+        for puddle in self.roots.drain(..) {
+            // SAFETY: as in `Place::puddle`.
+            if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
                 heap.publish_root();
             }
         }
@@ -480,22 +505,39 @@ impl Allocation {
             for place in &self.freed {
                 give_back(place, &pool_of);
             }
-            shrink(&self.freed, &pool_of);
+            shrink(self.freed.iter().map(|place| place.puddle), &pool_of);
             self.freed.clear();
+        }
+    }
+
+    /// The extents of empty slabs go back with the next commit that writes bits anyway.
+    fn retire_empty_slabs(&mut self, pools: &[PoolRef], bits: &mut Vec<BitChange>) {
+        for slab in pools.iter().flat_map(|pool| pool.retire_empty_slabs()) {
+            if let Some(puddle) = crate::space::puddle_at(slab.address) {
+                // SAFETY: as in `Place::puddle`.
+                let owner = unsafe { puddle.as_ref() };
+                let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
+                push(
+                    bits,
+                    BitChange {
+                        puddle,
+                        word,
+                        mask,
+                        set: false,
+                    },
+                );
+                self.retired.push((puddle, slab));
+            }
         }
     }
 
     #[inline(never)]
     fn publish_slabs(&mut self) {
-        for slab in self.new_slabs.drain(..) {
-            let published = self.reserved.iter().any(|place| {
-                matches!(place.what, What::Element(other, index)
-                    // SAFETY: the slab is owned by this thread, so it stays.
-                    if other == slab && unsafe { slab.as_ref() }.is_live(index))
-            });
-            // SAFETY: as above.
-            let slab = unsafe { slab.as_ref() };
-            slab.published.store(published, Ordering::Relaxed);
+        for new in self.new_slabs.drain(..) {
+            steps::add(1);
+            // SAFETY: the slab is owned by this thread, so it stays.
+            let slab = unsafe { new.slab.as_ref() };
+            slab.published.store(new.is_published, Ordering::Relaxed);
             slab.has_records.store(true, Ordering::Relaxed);
         }
     }
@@ -508,30 +550,33 @@ impl Allocation {
         self.reserved = kept;
         self.cancelled_since.clear();
         for place in &cancelled {
+            if let What::Root(_) = place.what {
+                self.roots.retain(|puddle| *puddle != place.puddle);
+            }
             give_back(place, &pool_of);
         }
-        shrink(&cancelled, &pool_of);
+        shrink(cancelled.iter().map(|place| place.puddle), &pool_of);
         self.cancelled = false;
     }
 
     /// The extents of retired slabs may be reserved again.
     #[inline(never)]
     fn release_retired(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
-        for (puddle, slab) in self.retired.drain(..) {
+        for (puddle, slab) in &self.retired {
             // SAFETY: puddles live while their store is open.
             let puddle = unsafe { puddle.as_ref() };
             if let Some(heap) = puddle.heap.get() {
-                heap.release_slab(puddle, &slab);
-            }
-            if let Some(pool) = pool_of(puddle.pool_key) {
-                pool.shrink(puddle);
+                heap.release_slab(puddle, slab);
             }
         }
+        shrink(self.retired.iter().map(|(puddle, _)| *puddle), pool_of);
+        self.retired.clear();
     }
 
     /// The transaction is rolled back: everything is as before it.
     pub(crate) fn aborted(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
         self.new_slabs.clear();
+        self.roots.clear();
         for (puddle, slab) in self.retired.drain(..) {
             // SAFETY: puddles live while their store is open.
             let key = unsafe { puddle.as_ref() }.pool_key;
@@ -546,26 +591,40 @@ impl Allocation {
         for place in &reserved {
             give_back(place, &pool_of);
         }
-        shrink(&reserved, &pool_of);
+        shrink(reserved.iter().map(|place| place.puddle), &pool_of);
         self.cancelled = false;
         self.cancelled_since.clear();
     }
 }
 
-/// Lets pools give puddles back that are unused now. Each is looked at once, after everything of the transaction is out of it.
-fn shrink(places: &[Place], pool_of: impl Fn(u64) -> Option<PoolRef>) {
+/// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of them.
+fn shrink(
+    puddles: impl Iterator<Item = NonNull<Puddle>>,
+    pool_of: impl Fn(u64) -> Option<PoolRef>,
+) {
     let mut seen: Option<NonNull<Puddle>> = None;
-    for place in places {
-        if seen.replace(place.puddle) != Some(place.puddle)
-            && let Some(pool) = pool_of(place.puddle().pool_key)
+    let mut shrunk: Vec<u64> = Vec::new();
+    for pointer in puddles {
+        steps::add(1);
+        if seen.replace(pointer) == Some(pointer) {
+            continue;
+        }
+        // SAFETY: as in `Place::puddle`.
+        let puddle = unsafe { pointer.as_ref() };
+        let is_unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
+        if is_unused
+            && !shrunk.contains(&puddle.pool_key)
+            && let Some(pool) = pool_of(puddle.pool_key)
         {
-            pool.shrink(place.puddle());
+            shrunk.push(puddle.pool_key);
+            pool.shrink();
         }
     }
 }
 
 /// Makes a place reservable again.
 fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    steps::add(1);
     let puddle = place.puddle();
     let Some(heap) = puddle.heap.get() else {
         return;

@@ -10,7 +10,7 @@
 //! One thread at a time *owns* a slab and reserves in it; any thread may free. So `busy` bits are set by the owner
 //! and cleared by all: atomic operations, no lock; and plain ones while one thread is alone with the store (`is_alone`), because an atomic one waits for the last fence.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use durum_format::extent::SlabGeometry;
@@ -39,6 +39,8 @@ pub(crate) struct Slab {
     pub(super) owned: AtomicBool,
     /// It waits in the pool's list of slabs with room.
     pub(super) listed: AtomicBool,
+    /// While it is not published: where its owner's transaction has noted it. Says nothing by itself.
+    pub(super) entry: AtomicUsize,
     /// Elements that are not busy; exact when nobody is in between.
     free: AtomicU32,
     words: Box<[Word]>,
@@ -91,6 +93,7 @@ impl Slab {
             has_records: AtomicBool::new(published),
             owned: AtomicBool::new(false),
             listed: AtomicBool::new(false),
+            entry: AtomicUsize::new(0),
             free: AtomicU32::new(capacity as u32 - taken),
             words: (0..words)
                 .map(|word| Word {

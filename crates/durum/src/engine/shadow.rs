@@ -240,7 +240,7 @@ fn push_large(
     let may_stay = may_be_direct && journal.group.is_none();
     let chosen = std::mem::take(&mut writer.direct);
     let mut direct = chosen.iter().peekable();
-    for range in announced.large() {
+    for range in announced.large().iter() {
         let mut from = range.start;
         // Both are in order of address, and each of these lies in one of those.
         while let Some(Direct { range: direct, sum }) =

@@ -131,12 +131,7 @@ impl TxState {
 
     /// Bytes that its commit visits, roughly.
     fn weight(&self) -> usize {
-        let large: usize = self
-            .announced
-            .large()
-            .iter()
-            .map(ExactSizeIterator::len)
-            .sum();
+        let large = self.announced.large().bytes();
         self.announced.lines().len() * line::LINE + large + self.set_bytes.len()
     }
 }

@@ -22,7 +22,7 @@ use rustix::mm::Advice;
 
 use super::home::note_range;
 use super::journal::Journal;
-use crate::announced::FRESH_LARGE;
+use crate::announced::{FRESH_LARGE, Ranges};
 use crate::fault::guarded;
 use crate::puddle::Puddle;
 use crate::space::puddle_at;
@@ -48,7 +48,7 @@ impl Direct {
 
 /// Adds to `direct` what of the fresh ranges may go home with a commit, and what is there already (`written`); all in order of address.
 pub(super) fn choose(
-    fresh: &[Range<usize>],
+    fresh: &Ranges,
     written: &[Direct],
     may_be_direct: bool,
     mut deferred: impl Iterator<Item = Range<usize>>,
@@ -56,8 +56,8 @@ pub(super) fn choose(
     direct: &mut Vec<Direct>,
 ) {
     let is_in_fresh = |set: Range<usize>| {
-        let at = fresh.partition_point(|range| range.end <= set.start);
-        fresh.get(at).is_some_and(|range| range.start < set.end)
+        let mut fresh = fresh.ending_behind(set.start);
+        fresh.next().is_some_and(|range| range.start < set.end)
     };
     let watermark = journal.watermark();
     let may_be_direct = may_be_direct
@@ -74,7 +74,7 @@ pub(super) fn choose(
         }
     };
     let mut written = written.iter().peekable();
-    for range in fresh {
+    for range in fresh.iter() {
         let mut from = range.start;
         while let Some(written) = written.next_if(|written| written.range.start < range.end) {
             push(direct, from..written.range.start);
