@@ -78,6 +78,11 @@ impl WriteBatch {
         self.steps.is_empty()
     }
 
+    /// Whether any of them deletes.
+    pub(crate) fn has_deletes(&self) -> bool {
+        self.steps.iter().any(|step| step.value_len.is_none())
+    }
+
     /// The bytes of its keys and values.
     pub fn size(&self) -> usize {
         self.bytes.len()

@@ -41,7 +41,7 @@ unsafe impl Sync for Root {}
 pub(crate) struct Inner {
     pub(crate) tree: ReadersWriter<Tree>,
     /// The number of the last commit that readers see.
-    visible: AtomicU64,
+    pub(crate) visible: AtomicU64,
     pub(crate) pins: Pins,
     /// The thread whose explicit transaction has the turn to write.
     pub(crate) owner: Mutex<Option<ThreadId>>,

@@ -35,6 +35,8 @@ pub(crate) struct Entries {
     slots: ArrayVec<u8, SLOTS>,
     /// Bit i: slot i has a record.
     used: u64,
+    /// Some of them leave with the running commit ([`Tree::leave`](crate::tree::Tree)).
+    has_leaving: bool,
 }
 
 impl Entries {
@@ -183,6 +185,26 @@ impl Entries {
         records.insert(index, record);
         self.slots.insert(index, slot as u8);
         self.used |= 1 << slot;
+    }
+
+    /// Notes that an entry leaves with the running commit. Whether it is the first one.
+    pub(crate) fn note_leaving(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_leaving, true)
+    }
+
+    pub(crate) fn has_leaving(&self) -> bool {
+        self.has_leaving
+    }
+
+    /// Takes off the entries whose slots in the leaf are empty.
+    pub(crate) fn remove_leaving(&mut self, leaf: *mut Leaf) {
+        self.has_leaving = false;
+        for index in (0..self.len()).rev() {
+            // SAFETY: the leaf is live, and only the writer changes it.
+            if unsafe { (*leaf).slots[self.slot(index)] }.is_null() {
+                self.remove(index);
+            }
+        }
     }
 
     pub(crate) fn remove(&mut self, index: usize) {

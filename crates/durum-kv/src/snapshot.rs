@@ -13,10 +13,24 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// Pins what is there now.
+    /// Pins what is there now. Waits for a commit that deletes and goes on beside readers.
     pub(crate) fn now(db: &Arc<Inner>) -> Self {
-        let _reading = db.tree.read();
-        Self::at(db, db.visible())
+        loop {
+            {
+                let _reading = db.tree.read();
+                if !db.pins.is_shut() {
+                    return Self::at(db, db.visible());
+                }
+            }
+            if let Some((sequence, place)) = db.pins.wait() {
+                let db = db.clone();
+                return Self {
+                    db,
+                    sequence,
+                    place,
+                };
+            }
+        }
     }
 
     /// Pins a number that is pinned, or that is the visible one while the caller keeps the writer out.

@@ -19,15 +19,33 @@ use crate::media::{Database, Leaf, Media, Record, SLOTS, Text};
 /// With at most so many records a leaf looks for a neighbour to merge with.
 const FEW: usize = SLOTS / 8;
 
-/// The sequence numbers that somebody reads by, ascending.
+/// The sequence numbers that somebody reads by.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(pub(crate) Vec<u64>);
+pub(crate) struct Readers {
+    /// Those of snapshots and iterators, ascending.
+    pub(crate) pinned: Vec<u64>,
+    /// That of readers who come while the commit goes on. It is over for them when the commit is.
+    pub(crate) beside: Option<u64>,
+}
 
 impl Readers {
     /// Whether one of them sees what came with commit `from` and was superseded by commit `until`.
     fn need(&self, from: u64, until: u64) -> bool {
-        let at = self.0.partition_point(|&sequence| sequence < from);
-        self.0.get(at).is_some_and(|&sequence| sequence < until)
+        let is_seen_beside = |sequence| from <= sequence && sequence < until;
+        self.beside.is_some_and(is_seen_beside) || self.need_pinned(from, until)
+    }
+
+    /// The same of those who read by a number for longer than the commit takes.
+    fn need_pinned(&self, from: u64, until: u64) -> bool {
+        let at = self.pinned.partition_point(|&sequence| sequence < from);
+        self.pinned
+            .get(at)
+            .is_some_and(|&sequence| sequence < until)
+    }
+
+    /// The smallest one.
+    fn oldest(&self) -> Option<u64> {
+        self.pinned.first().copied().or(self.beside)
     }
 }
 
@@ -47,6 +65,10 @@ pub(crate) struct Tree {
     pub(crate) index: Index,
     /// Each slot that is marked stale, once.
     stale: VecDeque<Stale>,
+    /// A record of each leaf that the running commit takes entries from which readers still see. It may be one that was freed: its bytes stay until something else is allocated.
+    leaving: Vec<*mut Record>,
+    /// Memory says what is not committed yet: no reader may see it before.
+    pub(crate) is_ahead: bool,
     /// Counts the times that a key, or a leaf, came or went.
     shape: u64,
     /// Reading the pool has failed: what memory says is not to be believed.
@@ -68,6 +90,8 @@ impl Tree {
             keys,
             database,
             stale: VecDeque::new(),
+            leaving: Vec::new(),
+            is_ahead: false,
             shape: 0,
             broken: None,
         };
@@ -83,6 +107,8 @@ impl Tree {
     /// Reads the pool again.
     pub(crate) fn load(&mut self) -> Result<()> {
         self.stale.clear();
+        self.leaving.clear();
+        self.is_ahead = false;
         self.shape += 1;
         // SAFETY: the root is live as long as the pool is open.
         let first = unsafe { (*self.database).first };
@@ -170,12 +196,20 @@ impl Tree {
         let at = self.index.find(&self.keys, key);
         let (entries, leaf) = (self.entries_to_search(at)?, self.index.node(at).leaf);
         match entries.find_to_write(&self.media, &self.keys, leaf, key) {
+            Ok(index) if is_empty(leaf, entries.slot(index)) => {
+                // The commit has deleted it: what readers still see in its place has to go first, and no reader may come any more.
+                self.is_ahead = true;
+                self.shape += 1;
+                let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
+                entries.remove(index);
+                self.insert(tx, at, index, key, value, sequence)
+            }
             Ok(index) => self.supersede(tx, at, index, key, Some(value), sequence, readers),
             Err(index) => self.insert(tx, at, index, key, value, sequence),
         }
     }
 
-    /// Deletes a key, if it is there.
+    /// Deletes a key, if it is there. That makes a record only where a snapshot or an iterator needs what was there.
     pub(crate) fn delete(
         &mut self,
         tx: &Tx,
@@ -189,16 +223,116 @@ impl Tree {
             return Ok(());
         };
         let record = entries.record(index);
-        // SAFETY: entered records are live.
-        let (from, is_alone) = unsafe { ((*record).sequence(), (*record).previous.is_null()) };
-        if is_alone && !readers.need(from, sequence) {
-            return self.remove(tx, at, index);
+        if is_empty(self.index.node(at).leaf, entries.slot(index)) {
+            return Ok(());
         }
-        // SAFETY: as above.
+        if !self.is_pinned(record, sequence, readers)? {
+            return match readers.beside {
+                Some(_) => self.leave(tx, at, index),
+                None => self.remove(tx, at, index),
+            };
+        }
+        // SAFETY: entered records are live.
         if unsafe { (*record).is_deletion() } {
             return Ok(());
         }
         self.supersede(tx, at, index, key, None, sequence, readers)
+    }
+
+    /// Whether a pinned number sees a value among the versions of a key, of which `newest` is superseded by commit `until`.
+    fn is_pinned(&self, newest: *mut Record, mut until: u64, readers: &Readers) -> Result<bool> {
+        if readers.pinned.is_empty() {
+            return Ok(false);
+        }
+        let mut at = newest;
+        while !at.is_null() {
+            let version = self.version(at, until)?;
+            // SAFETY: just checked.
+            let (sequence, is_deletion, next) = unsafe {
+                (
+                    (*version).sequence(),
+                    (*version).is_deletion(),
+                    (*version).previous,
+                )
+            };
+            if !is_deletion && readers.need_pinned(sequence, until) {
+                return Ok(true);
+            }
+            (at, until) = (next, sequence);
+        }
+        Ok(false)
+    }
+
+    /// A version of a key that a record leads to, which came with commit `until`.
+    fn version(&self, at: *mut Record, until: u64) -> Result<*mut Record> {
+        let version = self.media.record(at)?;
+        // SAFETY: just checked.
+        if unsafe { (*version).sequence() } > until {
+            let reason = "a version is younger than the one that superseded it";
+            return Err(Error::damaged(at.addr(), reason));
+        }
+        Ok(version)
+    }
+
+    /// Frees all versions of a key.
+    fn free_versions(&self, tx: &Tx, newest: *mut Record) -> Result<()> {
+        let (mut at, mut until) = (newest, u64::MAX);
+        while !at.is_null() {
+            let version = self.version(at, until)?;
+            // SAFETY: just checked. Nobody finds it any more; those who read it now, or while this commit goes on, do so before anything else is allocated.
+            unsafe {
+                (at, until) = ((*version).previous, (*version).sequence());
+                tx.free(version)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a key's record out of the leaf, and frees it. Its entry stays until the commit is through ([`Tree::remove_leaving`]), for those who read meanwhile: nothing need be
+    /// made for them, and what they see is whole until something else is allocated.
+    fn leave(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
+        let entries = self.entries(at)?;
+        let (record, slot) = (entries.record(index), entries.slot(index));
+        let leaf = self.index.node(at).leaf;
+        store(tx, slot_of(leaf, slot), std::ptr::null_mut())?;
+        self.free_versions(tx, record)?;
+        self.mark(tx, leaf, slot, false, record)?;
+        let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
+        if entries.note_leaving() {
+            self.leaving.push(record);
+        }
+        Ok(())
+    }
+
+    /// The commit is through: takes its deleted keys out of memory. A record of each leaf that has lost some, for [`Tree::merge_few`].
+    pub(crate) fn remove_leaving(&mut self) -> Result<Vec<*mut Record>> {
+        self.is_ahead = false;
+        let leaving = std::mem::take(&mut self.leaving);
+        self.shape += 1;
+        for &record in &leaving {
+            let at = self.find_leaf_of(record);
+            let leaf = self.index.node(at).leaf;
+            let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
+            entries.remove_leaving(leaf);
+        }
+        Ok(leaving)
+    }
+
+    /// Merges leaves that have few records left, if they have: those where these records were or are.
+    pub(crate) fn merge_few(&mut self, tx: &Tx, records: &[*mut Record]) -> Result<()> {
+        for &record in records {
+            let at = self.find_leaf_of(record);
+            if self.entries(at)?.len() <= FEW {
+                self.merge_around(tx, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The leaf that the key of a record belongs to; of one that was freed, too, as long as nothing was allocated since.
+    fn find_leaf_of(&self, record: *mut Record) -> Position {
+        // SAFETY: the bytes of a record that was live when this commit began, or was made by it.
+        self.index.find(&self.keys, unsafe { Record::key(record) })
     }
 
     fn insert(
@@ -266,14 +400,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a key's entry away, and frees its record, which is the only version.
+    /// Takes a key's entry away, and frees its versions.
     fn remove(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
         let entries = self.entries(at)?;
         let (record, slot) = (entries.record(index), entries.slot(index));
         let leaf = self.index.node(at).leaf;
         store(tx, slot_of(leaf, slot), std::ptr::null_mut())?;
-        // SAFETY: as in `supersede`.
-        unsafe { tx.free(record)? };
+        self.free_versions(tx, record)?;
         self.mark(tx, leaf, slot, false, record)?;
         self.shape += 1;
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
@@ -291,12 +424,8 @@ impl Tree {
             let (mut kept, mut until) = (newest, (*newest).sequence());
             let mut at = (*newest).previous;
             while !at.is_null() {
-                let version = self.media.record(at)?;
+                let version = self.version(at, until)?;
                 let (sequence, next) = ((*version).sequence(), (*version).previous);
-                if sequence > until {
-                    let reason = "a version is younger than the one that superseded it";
-                    return Err(Error::damaged(at.addr(), reason));
-                }
                 if readers.need(sequence, until) {
                     link(tx, kept, at)?;
                     kept = at;
@@ -365,9 +494,8 @@ impl Tree {
     pub(crate) fn can_sweep(&self, readers: &Readers) -> bool {
         self.stale.front().is_some_and(|front| {
             readers
-                .0
-                .first()
-                .is_none_or(|&oldest| oldest >= front.sequence)
+                .oldest()
+                .is_none_or(|oldest| oldest >= front.sequence)
         })
     }
 
@@ -424,10 +552,14 @@ impl Tree {
         let leaf = self.index.node(at).leaf;
         let new = tx.alloc_zeroed::<Leaf>()?;
         self.shape += 1;
-        let moved = {
-            let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-            entries.split_off(kept)
-        };
+        let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
+        let moved = entries.split_off(kept);
+        let has_leaving = entries.has_leaving();
+        if has_leaving {
+            let first = moved.first().map(|(record, _)| *record);
+            self.leaving
+                .extend([entries.record(0)].into_iter().chain(first));
+        }
         // SAFETY: the old leaf is announced as a whole before it changes, the new one is nobody else's yet.
         unsafe {
             (*new).low = self.media.alloc_text(tx, &low)?;
@@ -438,15 +570,19 @@ impl Tree {
                 tx.add(leaf)?;
                 (*leaf).next = new;
             }
-            for (to, (record, from)) in moved.iter().enumerate() {
-                (*new).slots[to] = *record;
+            for (to, (_, from)) in moved.iter().enumerate() {
+                // Not the entry's record, which may be leaving.
+                (*new).slots[to] = (*leaf).slots[*from];
                 (*new).stale |= ((*leaf).stale >> from & 1) << to;
                 (*leaf).slots[*from] = std::ptr::null_mut();
                 (*leaf).stale &= !(1 << from);
             }
         }
         let records: Vec<_> = moved.into_iter().map(|(record, _)| record).collect();
-        let entries = Entries::of(&self.keys, &records);
+        let mut entries = Entries::of(&self.keys, &records);
+        if has_leaving {
+            entries.note_leaving();
+        }
         let node = Node::with_entries(new, low, entries);
         self.index.insert_after(&self.keys, at, node);
         Ok(())
@@ -529,6 +665,12 @@ pub(crate) unsafe fn visible(mut record: *const Record, sequence: u64) -> Option
 pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
     // SAFETY: the leaf is live, and slots are below SLOTS.
     unsafe { (&raw mut (*leaf).slots).cast::<*mut Record>().add(slot) }
+}
+
+/// Whether a slot has no record: its entry, if it has one, leaves with the running commit.
+fn is_empty(leaf: *mut Leaf, slot: usize) -> bool {
+    // SAFETY: the leaf is live, and slots are below SLOTS; callers are the writer.
+    unsafe { slot_of(leaf, slot).read().is_null() }
 }
 
 /// Announces a word and stores it.

@@ -19,7 +19,7 @@ use crate::batch::{Change, WriteBatch};
 use crate::db::Inner;
 use crate::error::{Error, Result};
 use crate::lock::{Turn, Writing};
-use crate::media::Database;
+use crate::media::{Database, Record};
 use crate::options::WriteOptions;
 use crate::tree::{Readers, Tree};
 
@@ -35,6 +35,8 @@ const SEQUENCES: u64 = 1 << 32;
 const SWEPT_BY_COMMIT: usize = 4;
 /// Where commits go on beside readers, a sweep has a transaction of its own, which is worth it for so many keys.
 const SWEPT_AT_ONCE: usize = 256;
+/// Leaves that are merged in one transaction.
+const MERGED_AT_ONCE: usize = 256;
 
 /// What is to be changed.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,13 @@ impl Work<'_> {
                 }
                 count > STRETCH || bytes > BYTES_MAX
             }
+        }
+    }
+
+    fn has_deletes(&self) -> bool {
+        match self {
+            Work::One(change) => matches!(change, Change::Delete(_)),
+            Work::Batches(batches) => batches.iter().any(|batch| batch.has_deletes()),
         }
     }
 
@@ -201,6 +210,10 @@ impl Inner {
         durability: Durability,
     ) -> Result<()> {
         let goes_on_beside = self.has_slow_commits || work.is_large();
+        let deletes_beside = goes_on_beside && work.has_deletes();
+        // What it deletes is gone when it is through: nobody may begin to read by the number of before for longer than that.
+        let shut = deletes_beside.then(|| self.pins.shut(&self.visible));
+        let mut emptied = Vec::new();
         let sequence = self.visible() + 1;
         // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
         let is_new = sequence > unsafe { (*self.database.0).sequence_max };
@@ -217,7 +230,7 @@ impl Inner {
                     if goes_on_beside && made == STRETCH {
                         made = 0;
                         // What was changed so far has a number that nobody reads by.
-                        *tree = None;
+                        tree.take_if(|tree| !tree.is_ahead);
                     }
                     made += 1;
                     let tree = keep_readers_out(turn, tree)?;
@@ -231,12 +244,35 @@ impl Inner {
                 }
                 Ok(())
             },
-            || {
+            |tree| {
+                if deletes_beside {
+                    // SAFETY: as in `keep_readers_out`.
+                    let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
+                    emptied = tree.remove_leaving()?;
+                }
                 self.set_visible(sequence);
+                Ok(())
             },
         )?;
+        drop(shut);
         if goes_on_beside {
-            self.sweep(turn, SWEPT_AT_ONCE, SWEPT_AT_ONCE)?;
+            // What is made is made, whether there is room for this now or not. It may come later.
+            let _ = self.merge_few(turn, &emptied);
+            let _ = self.sweep(turn, SWEPT_AT_ONCE, SWEPT_AT_ONCE);
+        }
+        Ok(())
+    }
+
+    /// Merges leaves that a commit has left with few records. Readers are kept out for a moment at a time.
+    fn merge_few(&self, turn: &Turn<'_, Tree>, emptied: &[*mut Record]) -> Result<()> {
+        for some in emptied.chunks(MERGED_AT_ONCE) {
+            self.transact(
+                turn,
+                Durability::Buffered,
+                false,
+                |tx, tree, _| keep_readers_out(turn, tree)?.merge_few(tx, some),
+                |_| Ok(()),
+            )?;
         }
         Ok(())
     }
@@ -255,7 +291,7 @@ impl Inner {
     pub(crate) fn sweep(&self, turn: &Turn<'_, Tree>, least: usize, max: usize) -> Result<()> {
         let is_due = {
             let tree = self.tree.read();
-            tree.stale_keys() >= least && tree.can_sweep(&Readers(self.pins.sequences()))
+            tree.stale_keys() >= least && tree.can_sweep(&self.readers(false))
         };
         if !is_due {
             return Ok(());
@@ -266,8 +302,16 @@ impl Inner {
             Durability::Buffered,
             false,
             |tx, tree, readers| keep_readers_out(turn, tree)?.sweep(tx, readers, max),
-            || (),
+            |_| Ok(()),
         )
+    }
+
+    /// Who reads by which number, for the writer while it keeps readers out.
+    fn readers(&self, goes_on_beside: bool) -> Readers {
+        Readers {
+            pinned: self.pins.sequences(),
+            beside: goes_on_beside.then(|| self.visible()),
+        }
     }
 
     /// A transaction that changes the tree, by a thread that holds the writer's lock. If it fails, memory is made to say what the pool says.
@@ -277,30 +321,23 @@ impl Inner {
         durability: Durability,
         goes_on_beside: bool,
         change: impl FnOnce(&Tx, &mut Option<Writing<'l, Tree>>, &Readers) -> Result<()>,
-        make_visible: impl FnOnce(),
+        make_visible: impl FnOnce(&mut Option<Writing<'l, Tree>>) -> Result<()>,
     ) -> Result<()> {
         // Outside of the transaction: where that rolls back, readers are still kept out.
         let mut tree: Option<Writing<'l, Tree>> = None;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             self.pool.transaction_with(durability, |tx| {
                 keep_readers_out(turn, &mut tree)?;
-                let mut readers = self.pins.sequences();
+                let readers = self.readers(goes_on_beside);
+                change(tx, &mut tree, &readers)?;
                 if goes_on_beside {
-                    // Those that come meanwhile read by this one.
-                    readers.push(self.visible());
-                }
-                change(tx, &mut tree, &Readers(readers))?;
-                if goes_on_beside {
-                    tree = None;
+                    tree.take_if(|tree| !tree.is_ahead);
                 }
                 Ok(())
             })
         }));
         match outcome {
-            Ok(Ok(())) => {
-                make_visible();
-                Ok(())
-            }
+            Ok(Ok(())) => make_visible(&mut tree),
             Ok(Err(error)) => {
                 self.take_back(turn, tree, &error);
                 Err(error)

@@ -14,7 +14,7 @@ use durum_kv::{
     Comparator, Db, Error, ErrorKind, Options, Range, ReadOptions, StoreOptions, WriteBatch,
     destroy, exists, repair,
 };
-use support::{contents, database, options, place};
+use support::{contents, database, entries, options, place};
 
 struct Named(&'static str);
 
@@ -208,6 +208,77 @@ fn a_write_without_room_changes_nothing() {
     drop(full);
     db.write(&batch).unwrap();
     assert_eq!(contents(&db).len(), 302);
+}
+
+/// What a batch says of a key last counts, also where it is so large that readers go on beside it.
+#[test]
+fn a_large_batch_may_change_a_key_many_times() {
+    for engine in support::ENGINES {
+        let (_dir, path) = place();
+        let db = Db::open(&path, options().engine(engine)).unwrap();
+        let key = |number: u32| format!("{number:05}").into_bytes();
+        (0..300).for_each(|number| db.put(&key(number), b"old").unwrap());
+        // Some are pinned, and have older versions.
+        let snapshot = db.snapshot();
+        (0..50).for_each(|number| db.put(&key(number), b"newer").unwrap());
+        let mut model = contents(&db);
+        let before = {
+            let read = ReadOptions::new().snapshot(&snapshot);
+            entries(&mut db.iter_with(&read).unwrap()).unwrap()
+        };
+        for round in 0..3u32 {
+            let mut batch = WriteBatch::new();
+            for number in 0..400 {
+                let (key, value) = (key(number * 7 % 400), format!("{round} {number}"));
+                let steps = [&b"pd"[..], b"dp", b"dpd", b"dd", b"pdp", b"d", b""];
+                for step in steps[(number + round) as usize % steps.len()] {
+                    match step {
+                        b'p' => {
+                            batch.put(&key, value.as_bytes());
+                            model.insert(key.clone(), value.clone().into_bytes());
+                        }
+                        _ => {
+                            batch.delete(&key);
+                            model.remove(&key);
+                        }
+                    }
+                }
+            }
+            db.write(&batch).unwrap();
+            assert_eq!(contents(&db), model, "{engine:?}, {round}");
+        }
+        let read = ReadOptions::new().snapshot(&snapshot);
+        let after = entries(&mut db.iter_with(&read).unwrap()).unwrap();
+        assert_eq!(after, before, "{engine:?}");
+        drop(snapshot);
+        db.compact().unwrap();
+        assert_eq!(contents(&db), model);
+        drop(db);
+        let report = durum::service::check(&path, &Default::default()).unwrap();
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        let db = Db::open(&path, options()).unwrap();
+        assert_eq!(contents(&db), model);
+    }
+}
+
+/// A batch that fails in the middle has deleted nothing.
+#[test]
+fn a_large_batch_that_fails_takes_its_deletes_back() {
+    let (dir, path) = place();
+    let db = Db::open(&path, options()).unwrap();
+    let key = |number: u32| format!("{number:05}").into_bytes();
+    (0..2000).for_each(|number| db.put(&key(number), b"value").unwrap());
+    let before = contents(&db);
+    let full = inject::fail_after(inject::Operation::Grow, 0, dir.path());
+    let mut batch = WriteBatch::new();
+    (0..2000).for_each(|number| batch.delete(&key(number)));
+    batch.put(&key(7), b"again");
+    batch.put(b"large", &vec![0; 30 << 20]);
+    db.write(&batch).unwrap_err();
+    assert_eq!(contents(&db), before);
+    drop(full);
+    db.write(&batch).unwrap();
+    assert_eq!(contents(&db).len(), 2);
 }
 
 #[test]

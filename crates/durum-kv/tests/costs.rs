@@ -138,3 +138,33 @@ fn hybrid_takes_more_fences() {
     let fences = cost(|| (0..100).for_each(|number| db.put(&key(number * 3), &VALUE).unwrap()));
     assert!((300..=450).contains(&fences.fences), "{fences:?}");
 }
+
+/// Deletes make nothing: neither records that say so, nor work that is left for later.
+#[test]
+fn a_batch_of_deletes_costs_its_leaves() {
+    for engine in support::ENGINES {
+        let per_key = [2_000, 40_000].map(|count: u64| {
+            let (_dir, path) = support::place();
+            let db = Db::open(&path, support::options().engine(engine)).unwrap();
+            for round in 0..2 {
+                // The second time there are older versions, which nobody needs either.
+                let mut batch = WriteBatch::new();
+                (0..count).for_each(|number| batch.put(&key(number), &[round; 50]));
+                db.write(&batch).unwrap();
+            }
+            let property = |name: &str| db.property(name).unwrap().unwrap();
+            let pool_bytes = property("durum.pool-bytes");
+            let mut batch = WriteBatch::new();
+            (0..count).for_each(|number| batch.delete(&key(number * 7919 % count)));
+            let cost = cost(|| db.write(&batch).unwrap());
+            println!("{engine:?}, {count}: {cost:?}");
+            assert_eq!(property("durum.keys"), "0");
+            assert_eq!(property("durum.leaves"), "1", "all are merged");
+            assert_eq!(property("durum.pool-bytes"), pool_bytes, "nothing grows");
+            (cost.bytes_logged + cost.bytes_written) as f64 / count as f64
+        });
+        // Two versions of a key lie in two slabs, and its slot in a line of its leaf.
+        println!("{engine:?}: {per_key:.1?} bytes");
+        assert!(per_key[1] < per_key[0] * 1.5, "{engine:?}: {per_key:?}");
+    }
+}

@@ -113,6 +113,59 @@ fn readers_see_whole_batches_in_their_order() {
     }
 }
 
+/// While a large batch deletes, readers find each key until all are gone; an iterator, or a snapshot, sees all or none, however long it lives.
+#[test]
+fn a_large_batch_deletes_all_at_once() {
+    const MANY: u32 = 500;
+    for (name, options) in settings() {
+        let (_dir, path) = support::place();
+        let db = Db::open(&path, options).unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for number in 0..3u32 {
+                let (db, done) = (&db, &done);
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        match number {
+                            0 => {
+                                let snapshot = db.snapshot();
+                                let read = durum_kv::ReadOptions::new().snapshot(&snapshot);
+                                let first = db.get_with(&key(0), &read).unwrap();
+                                thread::yield_now();
+                                let last = db.get_with(&key(MANY - 1), &read).unwrap();
+                                assert_eq!(first, last, "{name}");
+                            }
+                            1 => {
+                                let count = support::contents(db).len();
+                                assert!(count == 0 || count == MANY as usize, "{name}: {count}");
+                            }
+                            _ => {
+                                // Put all at once, too: from generation to generation.
+                                let first = db.get(&key(MANY - 1)).unwrap();
+                                let value = first.as_deref().unwrap_or_default();
+                                assert!(value.is_empty() || value.len() == 16, "{name}");
+                            }
+                        }
+                    }
+                });
+            }
+            for round in 0..8u64 {
+                let mut batch = WriteBatch::new();
+                (0..MANY).for_each(|at| batch.put(&key(at), &[round as u8; 16]));
+                db.write(&batch).unwrap();
+                let mut batch = WriteBatch::new();
+                (0..MANY).for_each(|at| batch.delete(&key(at * 7 % MANY)));
+                db.write(&batch).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert!(support::contents(&db).is_empty(), "{name}");
+        drop(db);
+        let report = durum::service::check(&path, &Default::default()).unwrap();
+        assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
+    }
+}
+
 /// Threads that write at once share commits, and none is lost.
 #[test]
 fn writers_do_not_lose_each_others_writes() {
