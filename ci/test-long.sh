@@ -15,6 +15,7 @@ optional() {
 step campaigns ci/campaigns.sh
 step power-cuts ci/judge.sh long
 step random-c env FILTER=random/ SEEDS="${SEEDS:-1000}" ci/test-compiler.sh
+step compilers ci/test-compilers.sh --install
 step fuzz ci/fuzz.sh
 step miri ci/miri.sh
 step oldest-compiler ci/msrv.sh

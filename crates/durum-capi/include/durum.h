@@ -46,9 +46,9 @@
  *     function; none may be thrown through one.
  */
 
-
 #ifndef DURUM_H
 #define DURUM_H
+
 
 #include <setjmp.h>
 #include <stddef.h>
@@ -135,6 +135,9 @@
 
 // The thread reads a copy, and a change would wait for that to end.
 #define DURUM_E_READS_COPY 123
+
+// The pool's root was to be freed, which lives as long as the pool.
+#define DURUM_E_ROOT_FREED 124
 
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
@@ -323,6 +326,9 @@
 // The block has not begun, or was aborted.
 #define DURUM_BLOCK_ABORTED 3
 
+// For DURUM_TX_BEGIN_WITH, beside DURUM_DURABLE or DURUM_BUFFERED: the block may commit after an allocation in it has failed. The program looks itself at what it gets.
+#define DURUM_ALLOC_MAY_FAIL 2
+
 // Applied before all entries without this flag, the last one first. For undo.
 #define DURUM_LOG_REVERSE 1
 
@@ -443,6 +449,10 @@ typedef struct durum_block {
     int state;
     // Its level in the transaction, from 1.
     uint32_t level;
+    // Whether it was begun with DURUM_ALLOC_MAY_FAIL.
+    int alloc_may_fail;
+    // The code of the first allocation that failed in it otherwise; DURUM_OK: none.
+    int failed;
 } durum_block;
 
 // Counts of one thread, which only grow: take the difference of two.
@@ -595,7 +605,8 @@ void *durum_root(struct durum_pool *pool,
 // DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is a transaction of its own:
 // the object exists on return, and is lost room if the program dies before something durable points to it.
 //
-// Returns NULL on failure; a transaction goes on:
+// Returns NULL on failure. A transaction goes on, but a DURUM_TX_BEGIN block that forgets to look does not commit: it aborts at its end, unless it was begun with
+// DURUM_ALLOC_MAY_FAIL.
 // DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool had to grow and cannot; DURUM_E_TYPE a type declared in two ways;
 // DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED,
 // DURUM_E_ARGUMENT, DURUM_E_IO.
@@ -610,10 +621,17 @@ void *durum_malloc_zeroed(struct durum_pool *pool,
                           struct durum_type *type,
                           size_t size);
 
+// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of a transaction the copy is durable on return.
+//
+// The codes of durum_malloc.
+DURUM_MUST_CHECK
+char *durum_strdup(struct durum_pool *pool,
+                   const char *string);
+
 // Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
 // until then; outside of one this is a transaction of its own.
 //
-// DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
+// DURUM_E_ROOT_FREED it is the pool's root; DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
 // puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
 int durum_free(void *ptr);
 
@@ -779,10 +797,10 @@ int durum_read_begin(struct durum_pool *pool);
 DURUM_MUST_CHECK
 int durum_read_end(struct durum_pool *pool);
 
-// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH. Whether the body may run is in its state.
+// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH: `how` is DURUM_DURABLE or DURUM_BUFFERED, and DURUM_ALLOC_MAY_FAIL. Whether the body may run is in its state.
 void durum_block_enter(struct durum_block *block,
                        struct durum_pool *pool,
-                       uint32_t durability,
+                       uint32_t how,
                        const char *file,
                        int line);
 
@@ -868,8 +886,6 @@ int durum_thread_stats(struct durum_stats *stats);
 }  // extern "C"
 #endif  // __cplusplus
 
-#endif  /* DURUM_H */
-
 /* ---- the language ---------------------------------------------------------------------------- */
 
 #if !defined(__GNUC__)
@@ -896,12 +912,13 @@ int durum_thread_stats(struct durum_stats *stats);
  *
  * DURUM_TX_BEGIN begins a level of a transaction (durum_tx_begin), DURUM_TX_END commits it
  * (durum_tx_commit). DURUM_TX_BEGIN_WITH(pool, DURUM_BUFFERED) begins one that is durable soon after
- * it has committed (durum_tx_begin_with).
+ * it has committed (durum_tx_begin_with); with DURUM_DURABLE | DURUM_ALLOC_MAY_FAIL the program itself
+ * looks at what durum_malloc gives it.
  *
  * Aborting. durum_tx_abort(), and a DURUM_TX_ macro that fails, jump to DURUM_TX_ONABORT. When
  * it runs, memory, allocations and registered volatile memory are as before the block, and
  * durum_errorcode() tells why: DURUM_E_ABORTED, or the code of what failed. It also runs if the
- * transaction could not begin or could not commit. Without DURUM_TX_ONABORT, durum_errorcode()
+ * transaction could not begin or could not commit, as after a durum_malloc in it has failed. Without DURUM_TX_ONABORT, durum_errorcode()
  * behind DURUM_TX_END tells: DURUM_OK if the block has committed.
  *
  * Blocks in blocks, also in functions that are called from a block, are one transaction:
@@ -914,26 +931,49 @@ int durum_thread_stats(struct durum_stats *stats);
  * DURUM_E_BLOCK_LEFT). DURUM_TX_ONABORT may be left in any way; a block around goes on then, and
  * cannot commit. Never leave a block by a longjmp of your own or by pthread_exit.
  *
- * Locals. The jump is setjmp's: a local variable of the function that has the block, changed
- * inside the block and read in DURUM_TX_ONABORT or after an abort, holds garbage unless it is
- * declared volatile. Variables in pools, globals, and locals that do not change in the block
- * are safe. In C++, no object with a destructor may be live inside a block that can abort.
+ * Locals. gcc: a local variable has behind the jump what it had at the jump. clang: a local of the
+ * function that has the block, changed inside the block and read in DURUM_TX_ONABORT or after an
+ * abort, holds garbage unless it is declared volatile; variables in pools, globals, and locals that
+ * do not change in the block are safe. In C++, no object with a destructor may be live inside a
+ * block that can abort.
  */
 
-/* A block: its state for the library, and where it goes on when it fails. Not for direct use. */
+/* Where a block goes on when it fails. gcc's own jump brings locals back as they were at the jump, and
+ * knows which those are; with setjmp it warns of every one that changes around a block in a loop.
+ * clang has its own jump on few machines. */
+#if defined(__clang__)
+typedef jmp_buf durum_place;
+#define DURUM_MARK_(place) setjmp(place)
+#define DURUM_JUMP_(place) longjmp((place), 1)
+#else
+typedef void *durum_place[5];
+#define DURUM_MARK_(place) __builtin_setjmp(place)
+#define DURUM_JUMP_(place) __builtin_longjmp((place), 1)
+#endif
+
+/* A block: its state for the library, and how to go on behind it. Not for direct use. */
 typedef struct durum_frame {
     durum_block block; /* first: the library gives back its address */
-    jmp_buf go_on;
+    /* By the compiler that made the place: files of one program may be of two. */
+    void (*go_on)(struct durum_frame *frame) __attribute__((__noreturn__));
+    durum_place place;
 } durum_frame;
+
+/* Never inlined: gcc's jump starts in another function than it ends. */
+static __attribute__((__noreturn__, __noinline__, __unused__)) void
+durum_frame_go_on_(durum_frame *frame) {
+    DURUM_JUMP_(frame->place);
+}
 
 static inline void durum_go_on_(durum_block *block) {
     if (block != NULL) {
-        longjmp(((durum_frame *)(void *)block)->go_on, 1);
+        durum_frame *frame = (durum_frame *)(void *)block;
+        frame->go_on(frame);
     }
 }
 
 static inline int durum_frame_state_(const durum_frame *frame) {
-    /* Read from memory, where the library wrote it: setjmp returns twice. */
+    /* Read from memory, where the library wrote it: the mark returns twice. */
     return *(const volatile int *)&frame->block.state;
 }
 
@@ -965,11 +1005,12 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
 
 #define DURUM_TX_BEGIN(pool) DURUM_TX_BEGIN_WITH(pool, DURUM_DURABLE)
 
-#define DURUM_TX_BEGIN_WITH(pool, durability)                                                      \
+#define DURUM_TX_BEGIN_WITH(pool, how)                                                             \
     {                                                                                              \
         durum_frame durum_frame_ __attribute__((__cleanup__(durum_frame_leave_)));                 \
-        if (setjmp(durum_frame_.go_on) == 0) {                                                     \
-            durum_block_enter(&durum_frame_.block, (pool), (durability), __FILE__, __LINE__);      \
+        durum_frame_.go_on = durum_frame_go_on_;                                                   \
+        if (DURUM_MARK_(durum_frame_.place) == 0) {                                                \
+            durum_block_enter(&durum_frame_.block, (pool), (how), __FILE__, __LINE__);             \
         }                                                                                          \
         if (durum_frame_state_(&durum_frame_) == DURUM_BLOCK_RUNNING) {
 
@@ -1036,6 +1077,9 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
  *   DURUM_VOLATILE(f)           locks and the like, which mean nothing after the program has ended
  */
 
+/* From here on gcc names the line of the program where something is wrong, and not those here. */
+#pragma GCC system_header
+
 #define DURUM_TYPE(name, ...) DURUM_TYPE_AS(name, #name, __VA_ARGS__)
 
 /* With a language-neutral name of its own. */
@@ -1070,53 +1114,115 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
     ((type *)durum_malloc_zeroed((pool), DURUM_TYPE_OF(type), sizeof(type)))
 #define DURUM_ROOT(pool, type) ((type *)durum_root((pool), DURUM_TYPE_OF(type), sizeof(type)))
 
-/* DURUM_NEW; a failure aborts the block. */
-#define DURUM_TX_NEW(pool, type)                                                                   \
-    ((type *)durum_tx_check_pointer_(                                                              \
-        durum_malloc_zeroed((pool), DURUM_TYPE_OF(type), sizeof(type))))
+/* DURUM_NEW, the same with `bytes` of room (for a flexible array member, or several objects in a row),
+ * and durum_strdup; a failure aborts the block. */
+#define DURUM_TX_NEW(pool, type) DURUM_TX_ALLOC(pool, type, sizeof(type))
+#define DURUM_TX_ALLOC(pool, type, bytes)                                                          \
+    ((type *)durum_tx_check_pointer_(durum_malloc_zeroed((pool), DURUM_TYPE_OF(type), (bytes))))
+#define DURUM_TX_STRDUP(pool, string)                                                              \
+    ((char *)durum_tx_check_pointer_(durum_strdup((pool), (string))))
 
-#define DURUM_FIELD(f) DURUM_DECLARE_(f, f, 0, DURUM_NUMBER_(f), NULL, NULL)
-#define DURUM_ARRAY(f) DURUM_DECLARE_(f, f[0], DURUM_COUNT_(f), DURUM_NUMBER_(f[0]), NULL, NULL)
-#define DURUM_TAIL(f) DURUM_DECLARE_(f, f[0], DURUM_COUNT_TAIL, DURUM_NUMBER_(f[0]), NULL, NULL)
-#define DURUM_PTR(f) DURUM_DECLARE_(f, f, 0, DURUM_POINTER_(f), DURUM_TARGET_NAME_(f), NULL)
+#define DURUM_FIELD(f) DURUM_ONE_(f, DURUM_FIELD_KIND_(DURUM_WHOLE_(f)), NULL, NULL)
+#define DURUM_ARRAY(f)                                                                             \
+    DURUM_MANY_(f, DURUM_COUNT_(f), DURUM_ARRAY_KIND_(DURUM_WHOLE_(f)), NULL, NULL)
+#define DURUM_TAIL(f)                                                                              \
+    DURUM_MANY_(f, DURUM_COUNT_TAIL, DURUM_TAIL_KIND_(DURUM_WHOLE_(f)), NULL, NULL)
+#define DURUM_PTR(f)                                                                               \
+    DURUM_ONE_(f, DURUM_PTR_KIND_(DURUM_WHOLE_(f)), DURUM_TARGET_NAME_(DURUM_WHOLE_(f)), NULL)
 #define DURUM_PTR_TO(f, type)                                                                      \
-    DURUM_DECLARE_(f, f, 0, DURUM_POINTER_TO_(f, type), NULL, durum_type_of_##type)
+    DURUM_ONE_(f, DURUM_PTR_TO_KIND_(DURUM_WHOLE_(f), type), NULL, durum_type_of_##type)
 #define DURUM_PTR_ARRAY_TO(f, type)                                                                \
-    DURUM_DECLARE_(f, f[0], DURUM_COUNT_(f), DURUM_POINTER_TO_(f[0], type), NULL,                  \
-                   durum_type_of_##type)
+    DURUM_MANY_(f, DURUM_COUNT_(f), DURUM_PTR_ARRAY_TO_KIND_(DURUM_WHOLE_(f), type), NULL,         \
+                durum_type_of_##type)
 #define DURUM_PTR_TAIL_TO(f, type)                                                                 \
-    DURUM_DECLARE_(f, f[0], DURUM_COUNT_TAIL, DURUM_POINTER_TO_(f[0], type), NULL,                 \
-                   durum_type_of_##type)
+    DURUM_MANY_(f, DURUM_COUNT_TAIL, DURUM_PTR_TAIL_TO_KIND_(DURUM_WHOLE_(f), type), NULL,         \
+                durum_type_of_##type)
 #define DURUM_STRUCT(f, type)                                                                      \
-    DURUM_DECLARE_(f, f, 0, DURUM_STRUCT_OF_(f, type), NULL, durum_type_of_##type)
+    DURUM_ONE_(f, DURUM_STRUCT_KIND_(DURUM_WHOLE_(f), type), NULL, durum_type_of_##type)
 #define DURUM_STRUCT_ARRAY(f, type)                                                                \
-    DURUM_DECLARE_(f, f[0], DURUM_COUNT_(f), DURUM_STRUCT_OF_(f[0], type), NULL,                   \
-                   durum_type_of_##type)
-#define DURUM_BYTES(f) DURUM_DECLARE_(f, f, 0, DURUM_KIND_BYTES, NULL, NULL)
-#define DURUM_VOLATILE(f) DURUM_DECLARE_(f, f, 0, DURUM_KIND_VOLATILE, NULL, NULL)
+    DURUM_MANY_(f, DURUM_COUNT_(f), DURUM_STRUCT_ARRAY_KIND_(DURUM_WHOLE_(f), type), NULL,         \
+                durum_type_of_##type)
+#define DURUM_BYTES(f) DURUM_ONE_(f, DURUM_KIND_BYTES, NULL, NULL)
+#define DURUM_VOLATILE(f) DURUM_ONE_(f, DURUM_KIND_VOLATILE, NULL, NULL)
 
+/* A field, and one that is an array. */
+#define DURUM_ONE_(f, kind, target_name, target)                                                   \
+    DURUM_DECLARE_(f, DURUM_WHOLE_(f), 0, kind, target_name, target)
+#define DURUM_MANY_(f, count, kind, target_name, target)                                           \
+    DURUM_DECLARE_(f, DURUM_ELEMENT_(DURUM_WHOLE_(f)), count, kind, target_name, target)
 #define DURUM_DECLARE_(f, element, count, kind, target_name, target)                               \
     {#f,                                                                                           \
      offsetof(durum_self_, f),                                                                     \
-     sizeof(((durum_self_ *)0)->element),                                                          \
+     sizeof(element),                                                                              \
      (count),                                                                                      \
-     DURUM_ALIGN_OF_(((durum_self_ *)0)->element),                                                 \
+     DURUM_ALIGN_(element),                                                                        \
      (kind),                                                                                       \
      (target_name),                                                                                \
      (target)}
 
-#define DURUM_COUNT_(f) (sizeof(((durum_self_ *)0)->f) / sizeof(((durum_self_ *)0)->f[0]))
+/* What the compiler says where the macro is not that of the field. */
+#define DURUM_SAYS_FIELD_                                                                          \
+    "durum: DURUM_FIELD is for a number; a pointer is DURUM_PTR or DURUM_PTR_TO, a struct "        \
+    "DURUM_STRUCT, an array DURUM_ARRAY, anything else without pointers DURUM_BYTES"
+#define DURUM_SAYS_ARRAY_                                                                          \
+    "durum: DURUM_ARRAY is for an array of numbers; of pointers it is DURUM_PTR_ARRAY_TO, of "     \
+    "structs DURUM_STRUCT_ARRAY, of anything else without pointers DURUM_BYTES"
+#define DURUM_SAYS_TAIL_                                                                           \
+    "durum: DURUM_TAIL is for a flexible array member of numbers; of pointers it is "              \
+    "DURUM_PTR_TAIL_TO"
+#define DURUM_SAYS_PTR_                                                                            \
+    "durum: DURUM_PTR is for a pointer; a number is DURUM_FIELD, a struct DURUM_STRUCT, an array " \
+    "of pointers DURUM_PTR_ARRAY_TO"
+#define DURUM_SAYS_PTR_TO_ "durum: DURUM_PTR_TO is for a pointer to the type that it names"
+#define DURUM_SAYS_PTR_ARRAY_TO_                                                                   \
+    "durum: DURUM_PTR_ARRAY_TO is for an array of pointers to the type that it names"
+#define DURUM_SAYS_PTR_TAIL_TO_                                                                    \
+    "durum: DURUM_PTR_TAIL_TO is for a flexible array member of pointers to the type that it names"
+#define DURUM_SAYS_STRUCT_                                                                         \
+    "durum: DURUM_STRUCT is for a struct of the type that it names; a pointer to it is "           \
+    "DURUM_PTR_TO, an array of it DURUM_STRUCT_ARRAY"
+#define DURUM_SAYS_STRUCT_ARRAY_                                                                   \
+    "durum: DURUM_STRUCT_ARRAY is for an array of structs of the type that it names"
+
+#define DURUM_COUNT_(f) (sizeof(DURUM_WHOLE_(f)) / sizeof(DURUM_ELEMENT_(DURUM_WHOLE_(f))))
 #define DURUM_ALIGN_(type) __extension__ __alignof__(type)
-#define DURUM_ALIGN_OF_(expression) __extension__ __alignof__(__typeof__(expression))
 
 #ifndef __cplusplus
 
+/* The type of a field; that of the elements of an array, or what a pointer leads to, otherwise char. */
+#define DURUM_WHOLE_(f) __typeof__(((durum_self_ *)0)->f)
+#define DURUM_ELEMENT_(whole)                                                                      \
+    __typeof__(*__builtin_choose_expr(DURUM_LEADS_(whole), *(whole *)0, (char *)0))
+
+/* `kind`, unless the condition does not hold, which does not compile. */
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define DURUM_KIND_IF_(condition, kind, says)                                                      \
+    ((kind) + 0 * sizeof(struct {                                                                  \
+        _Static_assert(condition, says);                                                           \
+        int durum_;                                                                                \
+    }))
+#else
+#define DURUM_KIND_IF_(condition, kind, says)                                                      \
+    ((kind) + 0 * sizeof(struct {                                                                  \
+        int durum_wants_another_macro_for_this_field : (condition) ? 1 : -1;                       \
+    }))
+#endif
+
+/* A pointer is class 5 of types, also one that an array has turned into. */
+#define DURUM_LEADS_(whole) (__builtin_classify_type(*(whole *)0) == 5)
+#define DURUM_IS_ARRAY_(whole)                                                                     \
+    (DURUM_LEADS_(whole) && !__builtin_types_compatible_p(whole, DURUM_ELEMENT_(whole) *))
+#define DURUM_IS_POINTER_(whole) (DURUM_LEADS_(whole) && !DURUM_IS_ARRAY_(whole))
+#define DURUM_IS_POINTER_TO_(whole, type)                                                          \
+    (DURUM_IS_POINTER_(whole) &&                                                                   \
+     __extension__ _Generic(*(whole *)0, type *: 1, const type *: 1, default: 0))
+#define DURUM_IS_(whole, type) __builtin_types_compatible_p(whole, type)
+
 #define DURUM_CHAR_ ((char)-1 < 0 ? DURUM_KIND_I8 : DURUM_KIND_U8)
 
-/* Does not compile for anything but a number: a pointer is DURUM_PTR, a struct DURUM_STRUCT, an
- * array DURUM_ARRAY. */
-#define DURUM_NUMBER_(f)                                                                           \
-    __extension__ _Generic(((durum_self_ *)0)->f, \
+/* That of a number, else DURUM_KIND_BYTES. */
+#define DURUM_NUMBER_(whole)                                                                       \
+    __extension__ _Generic(*(whole *)0, \
         _Bool: DURUM_KIND_BOOL, \
         char: DURUM_CHAR_, \
         signed char: DURUM_KIND_I8, \
@@ -1130,27 +1236,37 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
         long long: DURUM_KIND_I64, \
         unsigned long long: DURUM_KIND_U64, \
         float: DURUM_KIND_F32, \
-        double: DURUM_KIND_F64)
+        double: DURUM_KIND_F64, \
+        default: DURUM_KIND_BYTES)
+#define DURUM_IS_NUMBER_(whole) (DURUM_NUMBER_(whole) != DURUM_KIND_BYTES)
 
-/* Does not compile for anything but a pointer, which is class 5 of types. */
-#define DURUM_POINTER_(f)                                                                          \
-    (DURUM_KIND_POINTER +                                                                          \
-     0 * sizeof(char[__builtin_classify_type(((durum_self_ *)0)->f) == 5 &&                        \
-                             sizeof(((durum_self_ *)0)->f) == sizeof(void *)                       \
-                         ? 1                                                                       \
-                         : -1]))
-
-#define DURUM_POINTER_TO_(f, type)                                                                 \
-    __extension__ _Generic(((durum_self_ *)0)->f, \
-        type *: DURUM_KIND_POINTER, \
-        const type *: DURUM_KIND_POINTER)
-
-#define DURUM_STRUCT_OF_(f, type)                                                                  \
-    __extension__ _Generic(((durum_self_ *)0)->f, type: DURUM_KIND_STRUCT)
+#define DURUM_FIELD_KIND_(whole)                                                                   \
+    DURUM_KIND_IF_(DURUM_IS_NUMBER_(whole), DURUM_NUMBER_(whole), DURUM_SAYS_FIELD_)
+#define DURUM_NUMBERS_KIND_(whole, says)                                                           \
+    DURUM_KIND_IF_(DURUM_IS_ARRAY_(whole) && DURUM_IS_NUMBER_(DURUM_ELEMENT_(whole)),              \
+                   DURUM_NUMBER_(DURUM_ELEMENT_(whole)), says)
+#define DURUM_ARRAY_KIND_(whole) DURUM_NUMBERS_KIND_(whole, DURUM_SAYS_ARRAY_)
+#define DURUM_TAIL_KIND_(whole) DURUM_NUMBERS_KIND_(whole, DURUM_SAYS_TAIL_)
+#define DURUM_PTR_KIND_(whole)                                                                     \
+    DURUM_KIND_IF_(DURUM_IS_POINTER_(whole), DURUM_KIND_POINTER, DURUM_SAYS_PTR_)
+#define DURUM_PTR_TO_KIND_(whole, type)                                                            \
+    DURUM_KIND_IF_(DURUM_IS_POINTER_TO_(whole, type), DURUM_KIND_POINTER, DURUM_SAYS_PTR_TO_)
+#define DURUM_PTRS_TO_KIND_(whole, type, says)                                                     \
+    DURUM_KIND_IF_(DURUM_IS_ARRAY_(whole) && DURUM_IS_POINTER_TO_(DURUM_ELEMENT_(whole), type),    \
+                   DURUM_KIND_POINTER, says)
+#define DURUM_PTR_ARRAY_TO_KIND_(whole, type)                                                      \
+    DURUM_PTRS_TO_KIND_(whole, type, DURUM_SAYS_PTR_ARRAY_TO_)
+#define DURUM_PTR_TAIL_TO_KIND_(whole, type)                                                       \
+    DURUM_PTRS_TO_KIND_(whole, type, DURUM_SAYS_PTR_TAIL_TO_)
+#define DURUM_STRUCT_KIND_(whole, type)                                                            \
+    DURUM_KIND_IF_(DURUM_IS_(whole, type), DURUM_KIND_STRUCT, DURUM_SAYS_STRUCT_)
+#define DURUM_STRUCT_ARRAY_KIND_(whole, type)                                                      \
+    DURUM_KIND_IF_(DURUM_IS_ARRAY_(whole) && DURUM_IS_(DURUM_ELEMENT_(whole), type),               \
+                   DURUM_KIND_STRUCT, DURUM_SAYS_STRUCT_ARRAY_)
 
 #define DURUM_NAMES_(type, name) type *: name, const type *: name
-#define DURUM_TARGET_NAME_(f)                                                                      \
-    __extension__ _Generic(((durum_self_ *)0)->f, \
+#define DURUM_TARGET_NAME_(whole)                                                                  \
+    __extension__ _Generic(*(whole *)0, \
         DURUM_NAMES_(durum_self_, ""), \
         DURUM_NAMES_(_Bool, "bool"), \
         DURUM_NAMES_(char, (char)-1 < 0 ? "i8" : "u8"), \
@@ -1177,10 +1293,9 @@ template <class T> struct durum_integer_<T, true> {
     typedef typename std::underlying_type<T>::type type;
 };
 
+/* That of a number. */
 template <class T> constexpr uint32_t durum_number_of_() {
     typedef typename durum_integer_<T>::type number;
-    static_assert(std::is_arithmetic<number>::value && sizeof(number) <= 8,
-                  "not a number: see DURUM_PTR, DURUM_STRUCT and DURUM_ARRAY");
     return std::is_same<number, bool>::value ? DURUM_KIND_BOOL
            : std::is_floating_point<number>::value
                ? (sizeof(number) == 4 ? DURUM_KIND_F32 : DURUM_KIND_F64)
@@ -1191,20 +1306,58 @@ template <class T> constexpr uint32_t durum_number_of_() {
                                             : 3);
 }
 
-template <class T> constexpr uint32_t durum_pointer_() {
-    static_assert(std::is_pointer<T>::value, "not a pointer");
-    return DURUM_KIND_POINTER;
-}
-
-template <class T, class Target> constexpr uint32_t durum_pointer_to_() {
+template <class T> struct durum_is_number_ {
+    static constexpr bool value =
+        (std::is_arithmetic<T>::value || std::is_enum<T>::value) && sizeof(T) <= 8;
+};
+template <class T, class Target> struct durum_is_pointer_to_ {
     typedef typename std::remove_cv<typename std::remove_pointer<T>::type>::type target;
-    static_assert(std::is_pointer<T>::value && std::is_same<target, Target>::value,
-                  "not a pointer to this type");
+    static constexpr bool value = std::is_pointer<T>::value && std::is_same<target, Target>::value;
+};
+
+/* The kind of a field, where the macro is that of the field. */
+template <class T> constexpr uint32_t durum_field_kind_() {
+    static_assert(durum_is_number_<T>::value, DURUM_SAYS_FIELD_);
+    return durum_number_of_<T>();
+}
+template <class T> constexpr uint32_t durum_array_kind_() {
+    typedef typename std::remove_extent<T>::type element;
+    static_assert(std::is_array<T>::value && durum_is_number_<element>::value, DURUM_SAYS_ARRAY_);
+    return durum_number_of_<element>();
+}
+template <class T> constexpr uint32_t durum_tail_kind_() {
+    typedef typename std::remove_extent<T>::type element;
+    static_assert(std::is_array<T>::value && durum_is_number_<element>::value, DURUM_SAYS_TAIL_);
+    return durum_number_of_<element>();
+}
+template <class T> constexpr uint32_t durum_ptr_kind_() {
+    static_assert(std::is_pointer<T>::value, DURUM_SAYS_PTR_);
     return DURUM_KIND_POINTER;
 }
-
-template <class T, class Inner> constexpr uint32_t durum_struct_of_() {
-    static_assert(std::is_same<T, Inner>::value, "not of this type");
+template <class T, class Target> constexpr uint32_t durum_ptr_to_kind_() {
+    static_assert(durum_is_pointer_to_<T, Target>::value, DURUM_SAYS_PTR_TO_);
+    return DURUM_KIND_POINTER;
+}
+template <class T, class Target> constexpr uint32_t durum_ptr_array_to_kind_() {
+    typedef typename std::remove_extent<T>::type element;
+    static_assert(std::is_array<T>::value && durum_is_pointer_to_<element, Target>::value,
+                  DURUM_SAYS_PTR_ARRAY_TO_);
+    return DURUM_KIND_POINTER;
+}
+template <class T, class Target> constexpr uint32_t durum_ptr_tail_to_kind_() {
+    typedef typename std::remove_extent<T>::type element;
+    static_assert(std::is_array<T>::value && durum_is_pointer_to_<element, Target>::value,
+                  DURUM_SAYS_PTR_TAIL_TO_);
+    return DURUM_KIND_POINTER;
+}
+template <class T, class Inner> constexpr uint32_t durum_struct_kind_() {
+    static_assert(std::is_same<T, Inner>::value, DURUM_SAYS_STRUCT_);
+    return DURUM_KIND_STRUCT;
+}
+template <class T, class Inner> constexpr uint32_t durum_struct_array_kind_() {
+    static_assert(std::is_array<T>::value &&
+                      std::is_same<typename std::remove_extent<T>::type, Inner>::value,
+                  DURUM_SAYS_STRUCT_ARRAY_);
     return DURUM_KIND_STRUCT;
 }
 
@@ -1244,12 +1397,20 @@ inline void durum_redo_set_(T *target, typename std::remove_cv<T>::type value) {
     durum_tx_check(durum_tx_redo_set(target, &value, sizeof(value)));
 }
 
-#define DURUM_DECLTYPE_(f)                                                                         \
+#define DURUM_WHOLE_(f)                                                                            \
     std::remove_cv<std::remove_reference<decltype(((durum_self_ *)0)->f)>::type>::type
-#define DURUM_NUMBER_(f) durum_number_of_<DURUM_DECLTYPE_(f)>()
-#define DURUM_POINTER_(f) durum_pointer_<DURUM_DECLTYPE_(f)>()
-#define DURUM_POINTER_TO_(f, type) durum_pointer_to_<DURUM_DECLTYPE_(f), type>()
-#define DURUM_STRUCT_OF_(f, type) durum_struct_of_<DURUM_DECLTYPE_(f), type>()
-#define DURUM_TARGET_NAME_(f) durum_target_name_<durum_self_, DURUM_DECLTYPE_(f)>()
+#define DURUM_ELEMENT_(whole) std::remove_extent<whole>::type
+#define DURUM_FIELD_KIND_(whole) durum_field_kind_<whole>()
+#define DURUM_ARRAY_KIND_(whole) durum_array_kind_<whole>()
+#define DURUM_TAIL_KIND_(whole) durum_tail_kind_<whole>()
+#define DURUM_PTR_KIND_(whole) durum_ptr_kind_<whole>()
+#define DURUM_PTR_TO_KIND_(whole, type) (durum_ptr_to_kind_<whole, type>())
+#define DURUM_PTR_ARRAY_TO_KIND_(whole, type) (durum_ptr_array_to_kind_<whole, type>())
+#define DURUM_PTR_TAIL_TO_KIND_(whole, type) (durum_ptr_tail_to_kind_<whole, type>())
+#define DURUM_STRUCT_KIND_(whole, type) (durum_struct_kind_<whole, type>())
+#define DURUM_STRUCT_ARRAY_KIND_(whole, type) (durum_struct_array_kind_<whole, type>())
+#define DURUM_TARGET_NAME_(whole) (durum_target_name_<durum_self_, whole>())
 
 #endif /* C++ */
+
+#endif /* DURUM_H */

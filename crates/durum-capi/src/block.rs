@@ -3,7 +3,7 @@
 //! The place (a `jmp_buf`) is C's: it lies behind the [`Block`] in a struct of the header, and only C jumps to it. These functions say
 //! which block is the place to go on at; they always return.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 use std::ptr;
@@ -23,6 +23,9 @@ pub const DURUM_BLOCK_COMMITTED: c_int = 2;
 /// The block has not begun, or was aborted.
 pub const DURUM_BLOCK_ABORTED: c_int = 3;
 
+/// For DURUM_TX_BEGIN_WITH, beside DURUM_DURABLE or DURUM_BUFFERED: the block may commit after an allocation in it has failed. The program looks itself at what it gets.
+pub const DURUM_ALLOC_MAY_FAIL: u32 = 2;
+
 /// The state of one DURUM_TX_BEGIN block. The macros make and use it.
 #[derive(Debug)]
 #[repr(C)]
@@ -36,6 +39,10 @@ pub struct Block {
     state: c_int,
     /// Its level in the transaction, from 1.
     level: u32,
+    /// Whether it was begun with DURUM_ALLOC_MAY_FAIL.
+    alloc_may_fail: c_int,
+    /// The code of the first allocation that failed in it otherwise; DURUM_OK: none.
+    failed: c_int,
 }
 
 impl Block {
@@ -59,6 +66,32 @@ impl fmt::Display for Block {
 thread_local! {
     /// The innermost block whose body runs. Const and without destructor, so cheap.
     static INNERMOST: Cell<*mut Block> = const { Cell::new(ptr::null_mut()) };
+    /// What the allocation said that failed last in a block.
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// An allocation has failed, and is the thread's latest failure: the innermost block cannot commit any more.
+#[cold]
+pub(crate) fn allocation_failed() {
+    // SAFETY: as in `innermost`; nobody else refers to it during this call.
+    if let Some(block) = unsafe { INNERMOST.with(Cell::get).as_mut() }
+        && block.alloc_may_fail == 0
+        && block.failed == code::DURUM_OK
+    {
+        let failure = guard::failure_of(guard::latest());
+        block.failed = failure.code;
+        let _ = SAID.try_with(|said| said.replace(failure.message));
+    }
+}
+
+/// Why a block cannot commit in which an allocation failed.
+#[cold]
+fn without_allocation(block: &Block) -> Failure {
+    let said = SAID.try_with(RefCell::take).unwrap_or_default();
+    Failure::new(
+        block.failed,
+        format!("{block} is aborted, as an allocation in it failed: {said}"),
+    )
 }
 
 /// The innermost block whose body runs on this thread.
@@ -85,12 +118,12 @@ unsafe fn take_out(block: *mut Block) {
     block.state = DURUM_BLOCK_ABORTED;
 }
 
-/// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH. Whether the body may run is in its state.
+/// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH: `how` is DURUM_DURABLE or DURUM_BUFFERED, and DURUM_ALLOC_MAY_FAIL. Whether the body may run is in its state.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_block_enter(
     block: *mut Block,
     pool: *mut PoolHandle,
-    durability: u32,
+    how: u32,
     file: *const c_char,
     line: c_int,
 ) {
@@ -101,7 +134,10 @@ pub unsafe extern "C" fn durum_block_enter(
         line,
         state: DURUM_BLOCK_ABORTED,
         level: 0,
+        alloc_may_fail: c_int::from(how & DURUM_ALLOC_MAY_FAIL != 0),
+        failed: code::DURUM_OK,
     };
+    let durability = how & !DURUM_ALLOC_MAY_FAIL;
     // SAFETY: a live handle, as the conventions say; the block lies inside the transaction.
     if status(|| unsafe { tx::begin(pool, durability) }) == code::DURUM_OK {
         entered.state = DURUM_BLOCK_RUNNING;
@@ -130,6 +166,11 @@ pub unsafe extern "C" fn durum_block_commit(block: *mut Block) {
             ),
         ));
         // SAFETY: its body has just run.
+        return unsafe { take_out(block) };
+    }
+    if this.failed != code::DURUM_OK {
+        guard::record(without_allocation(this));
+        // SAFETY: as above.
         return unsafe { take_out(block) };
     }
     INNERMOST.with(|innermost| innermost.set(this.outer));

@@ -56,6 +56,8 @@ pub const DURUM_E_UPDATE_IN_READ: c_int = 121;
 pub const DURUM_E_NO_COPIES: c_int = 122;
 /// The thread reads a copy, and a change would wait for that to end.
 pub const DURUM_E_READS_COPY: c_int = 123;
+/// The pool's root was to be freed, which lives as long as the pool.
+pub const DURUM_E_ROOT_FREED: c_int = 124;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -111,6 +113,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::Store(error) => of_store(error),
         Error::NotInPool { .. } => DURUM_E_NOT_IN_POOL,
         Error::NotAllocated { .. } => DURUM_E_NOT_ALLOCATED,
+        Error::RootFreed { .. } => DURUM_E_ROOT_FREED,
         Error::PendingSet { .. } => DURUM_E_PENDING_SET,
         Error::MixedEngines { .. } => DURUM_E_MIXED_ENGINES,
         Error::OtherStore { .. } => DURUM_E_OTHER_STORE,

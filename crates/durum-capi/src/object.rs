@@ -1,9 +1,10 @@
 //! Objects: allocated, freed, made durable.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
-use client::{Error, Pool, Tx, persist};
+use client::{Described, Error, Pool, Tx, persist};
 
+use crate::block;
 use crate::guard::{Failure, Result, handle, pointer, status};
 use crate::pool::PoolHandle;
 use crate::types::{self, TypeDeclaration};
@@ -30,11 +31,25 @@ unsafe fn allocate(
         }
         Ok::<_, Error>(object.cast())
     };
+    in_transaction(pool, allocate)
+}
+
+/// What allocates is a part of the transaction that runs, or one of its own.
+fn in_transaction<T>(pool: &Pool, allocate: impl FnOnce(&Tx) -> Result<T, Error>) -> Result<T> {
     Ok(if Tx::levels() > 0 {
         Tx::with_running(allocate)?
     } else {
         pool.transaction(allocate)?
     })
+}
+
+/// [`pointer`] for allocations: one that fails dooms the block around it.
+fn allocation<T>(body: impl FnOnce() -> Result<*mut T>) -> *mut T {
+    let object = pointer(body);
+    if object.is_null() {
+        block::allocation_failed();
+    }
+    object
 }
 
 /// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes without
@@ -44,7 +59,8 @@ unsafe fn allocate(
 /// DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is a transaction of its own:
 /// the object exists on return, and is lost room if the program dies before something durable points to it.
 ///
-/// Returns NULL on failure; a transaction goes on:
+/// Returns NULL on failure. A transaction goes on, but a DURUM_TX_BEGIN block that forgets to look does not commit: it aborts at its end, unless it was begun with
+/// DURUM_ALLOC_MAY_FAIL.
 /// DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool had to grow and cannot; DURUM_E_TYPE a type declared in two ways;
 /// DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED,
 /// DURUM_E_ARGUMENT, DURUM_E_IO.
@@ -56,7 +72,7 @@ pub unsafe extern "C" fn durum_malloc(
     size: usize,
 ) -> *mut c_void {
     // SAFETY: as the caller promises.
-    pointer(|| unsafe { allocate(pool, r#type, size, false) })
+    allocation(|| unsafe { allocate(pool, r#type, size, false) })
 }
 
 /// As durum_malloc, with all bytes zero.
@@ -68,13 +84,34 @@ pub unsafe extern "C" fn durum_malloc_zeroed(
     size: usize,
 ) -> *mut c_void {
     // SAFETY: as the caller promises.
-    pointer(|| unsafe { allocate(pool, r#type, size, true) })
+    allocation(|| unsafe { allocate(pool, r#type, size, true) })
+}
+
+/// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of a transaction the copy is durable on return.
+///
+/// The codes of durum_malloc.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn durum_strdup(pool: *mut PoolHandle, string: *const c_char) -> *mut c_char {
+    allocation(|| {
+        // SAFETY: a live handle, as the conventions say.
+        let pool = unsafe { &handle(pool, "the pool")?.0 };
+        if string.is_null() {
+            return Err(Failure::argument("the string is NULL"));
+        }
+        // SAFETY: a string, as the conventions say.
+        let bytes = unsafe { CStr::from_ptr(string) }.to_bytes_with_nul();
+        let id = pool.ensure_described(<c_char as Described>::description())?;
+        // SAFETY: the program may store to the copy as soon as it has the address, by plain stores and not before.
+        let copy = in_transaction(pool, |tx| unsafe { tx.alloc_filled(pool, id, &[bytes], 1) })?;
+        Ok(copy.cast())
+    })
 }
 
 /// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
 /// until then; outside of one this is a transaction of its own.
 ///
-/// DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
+/// DURUM_E_ROOT_FREED it is the pool's root; DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
 /// puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_free(ptr: *mut c_void) -> c_int {

@@ -50,6 +50,14 @@ pub enum Error {
         /// The address that was to be freed.
         address: usize,
     },
+    /// The root was to be freed, which lives as long as its pool.
+    #[error(
+        "the root of pool \"{pool}\" cannot be freed: it lives as long as the pool; free what it leads to, and set its pointers to null"
+    )]
+    RootFreed {
+        /// The pool's name.
+        pool: String,
+    },
     /// `add` of a range that a `set` of the same transaction will change at commit.
     #[error(
         "{address:#x} ({len} bytes) has a pending `set` in this transaction; `add` and store, or `set`, but not both"

@@ -66,6 +66,7 @@ extern const test object_tests[];
 extern const test transaction_tests[];
 extern const test shared_tests[];
 extern const test block_tests[];
+extern const test local_tests[];
 extern const test type_tests[];
 extern const test log_tests[];
 extern const test fault_tests[];

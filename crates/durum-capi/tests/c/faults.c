@@ -149,7 +149,7 @@ static void a_pool_that_cannot_grow_stays_usable(void) {
     small.rlim_cur = 1 << 20;
     CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
     volatile int code = 0;
-    DURUM_TX_BEGIN(f.pool) {
+    DURUM_TX_BEGIN_WITH(f.pool, DURUM_DURABLE | DURUM_ALLOC_MAY_FAIL) {
         DURUM_TX_ADD(root);
         root->value = 1;
         CHECK(durum_malloc(f.pool, NULL, 64 << 20) == NULL);

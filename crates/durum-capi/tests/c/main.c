@@ -67,8 +67,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     directory = argv[1];
-    const test *const files[] = {store_tests, object_tests, transaction_tests, shared_tests,
-                                 block_tests, type_tests,   log_tests,         fault_tests};
+    const test *const files[] = {store_tests,  object_tests, transaction_tests,
+                                 shared_tests, block_tests,  local_tests,
+                                 type_tests,   log_tests,    fault_tests};
     int passed = 0, failed = 0;
     for (size_t file = 0; file < sizeof(files) / sizeof(files[0]); file++) {
         for (const test *t = files[file]; t->name != NULL; t++) {

@@ -77,10 +77,27 @@ static void impossible_objects_are_refused(void) {
     fixture_close(&f);
 }
 
-static void a_full_address_range_refuses_and_the_transaction_goes_on(void) {
+static void the_root_is_not_freed(void) {
     fixture f = fixture_new();
     cell *root = DURUM_ROOT(f.pool, cell);
+    volatile int code = 0;
     DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_FREE(root);
+    }
+    DURUM_TX_ONABORT {
+        code = durum_errorcode();
+    }
+    DURUM_TX_END
+    CHECK_CODE(code, DURUM_E_ROOT_FREED);
+    CHECK(strstr(durum_errormsg(), "root of pool \"pool\"") != NULL);
+    CHECK_CODE(durum_free(root), DURUM_E_ROOT_FREED);
+    fixture_close(&f);
+}
+
+static void a_block_may_go_on_without_what_it_could_not_allocate(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    DURUM_TX_BEGIN_WITH(f.pool, DURUM_DURABLE | DURUM_ALLOC_MAY_FAIL) {
         DURUM_TX_ADD(root);
         root->value = 1;
         CHECK_NULL(durum_malloc(f.pool, NULL, (size_t)1 << 50), DURUM_E_OBJECT_SIZE);
@@ -89,6 +106,108 @@ static void a_full_address_range_refuses_and_the_transaction_goes_on(void) {
     DURUM_TX_END
     CHECK_CODE(durum_errorcode(), DURUM_OK);
     CHECK(root->value == 1 && root->other == 2);
+    /* And so may a transaction that is no block. */
+    CHECK_CODE(durum_tx_begin(f.pool), DURUM_OK);
+    CHECK_NULL(durum_malloc(f.pool, NULL, (size_t)1 << 50), DURUM_E_OBJECT_SIZE);
+    CHECK_CODE(durum_tx_add(root, sizeof(*root)), DURUM_OK);
+    root->value = 3;
+    CHECK_CODE(durum_tx_commit(), DURUM_OK);
+    fixture_close(&f);
+}
+
+/* Each way to allocate that gives NULL, by number. */
+static void *fails_to_allocate(durum_pool *pool, int way) {
+    switch (way) {
+    case 0:
+        return durum_malloc(pool, NULL, (size_t)1 << 50);
+    case 1:
+        return durum_malloc_zeroed(pool, DURUM_TYPE_OF(cell), (size_t)1 << 50);
+    case 2:
+        return durum_strdup(pool, NULL);
+    default:
+        return DURUM_NEW(NULL, cell);
+    }
+}
+
+static void a_block_that_forgets_a_failed_allocation_aborts(void) {
+    fixture f = fixture_new();
+    cell *root = DURUM_ROOT(f.pool, cell);
+    for (int way = 0; way < 4; way++) {
+        volatile int code = 0;
+        DURUM_TX_BEGIN(f.pool) {
+            DURUM_TX_ADD(root);
+            root->value = 1;
+            CHECK(fails_to_allocate(f.pool, way) == NULL);
+            code = durum_errorcode();
+            /* The next one works, and does not make up for it. */
+            root->next = DURUM_TX_NEW(f.pool, cell);
+        }
+        DURUM_TX_ONABORT {
+            CHECK_CODE(durum_errorcode(), code);
+            CHECK(strstr(durum_errormsg(), "objects.c") != NULL);
+            CHECK(strstr(durum_errormsg(), "allocation") != NULL);
+            code = DURUM_E_ABORTED;
+        }
+        DURUM_TX_END
+        CHECK_CODE(code, DURUM_E_ABORTED);
+        CHECK(root->value == 0 && root->next == NULL);
+    }
+    /* In a block in a block. */
+    volatile int aborted = 0;
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_BEGIN(f.pool) {
+            CHECK(fails_to_allocate(f.pool, 0) == NULL);
+        }
+        DURUM_TX_END
+        CHECK(0);
+    }
+    DURUM_TX_ONABORT {
+        aborted = durum_errorcode();
+    }
+    DURUM_TX_END
+    CHECK_CODE(aborted, DURUM_E_OBJECT_SIZE);
+    fixture_close(&f);
+}
+
+typedef struct text {
+    char *name;
+    uint64_t length;
+    __extension__ char letters[];
+} text;
+DURUM_TYPE(text, DURUM_PTR(name), DURUM_FIELD(length), DURUM_TAIL(letters))
+
+static void room_behind_an_object_and_copies_of_strings(void) {
+    fixture f = fixture_new();
+    text *volatile made = NULL;
+    DURUM_TX_BEGIN(f.pool) {
+        made = DURUM_TX_ALLOC(f.pool, text, sizeof(text) + 100);
+        made->length = 100;
+        made->name = DURUM_TX_STRDUP(f.pool, "a name");
+        CHECK(made->letters[99] == 0);
+        memset(made->letters, 'x', 100);
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_OK);
+    CHECK(strcmp(made->name, "a name") == 0 && made->letters[99] == 'x');
+    char *copy = durum_strdup(f.pool, "");
+    CHECK(copy != NULL && *copy == '\0');
+    CHECK_CODE(durum_free(copy), DURUM_OK);
+    volatile int code = 0;
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_ALLOC(f.pool, text, (size_t)1 << 50);
+        CHECK(0);
+    }
+    DURUM_TX_ONABORT {
+        code = durum_errorcode();
+    }
+    DURUM_TX_END
+    CHECK_CODE(code, DURUM_E_OBJECT_SIZE);
+    DURUM_TX_BEGIN(f.pool) {
+        DURUM_TX_STRDUP(f.pool, NULL);
+        CHECK(0);
+    }
+    DURUM_TX_END
+    CHECK_CODE(durum_errorcode(), DURUM_E_ARGUMENT);
     fixture_close(&f);
 }
 
@@ -130,8 +249,12 @@ const test object_tests[] = {
     {"objects_outside_of_transactions_exist_at_once",
      objects_outside_of_transactions_exist_at_once},
     {"impossible_objects_are_refused", impossible_objects_are_refused},
-    {"a_full_address_range_refuses_and_the_transaction_goes_on",
-     a_full_address_range_refuses_and_the_transaction_goes_on},
+    {"the_root_is_not_freed", the_root_is_not_freed},
+    {"a_block_may_go_on_without_what_it_could_not_allocate",
+     a_block_may_go_on_without_what_it_could_not_allocate},
+    {"a_block_that_forgets_a_failed_allocation_aborts",
+     a_block_that_forgets_a_failed_allocation_aborts},
+    {"room_behind_an_object_and_copies_of_strings", room_behind_an_object_and_copies_of_strings},
     {"persist_wants_pool_memory", persist_wants_pool_memory},
     {"a_pool_grows_and_many_objects_keep_their_contents",
      a_pool_grows_and_many_objects_keep_their_contents},

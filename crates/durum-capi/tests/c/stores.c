@@ -179,7 +179,7 @@ static void logs_memory_and_threads_can_be_chosen(void) {
 static void room_is_made_ahead(void) {
     fixture f = fixture_new();
     CHECK_CODE(durum_pool_reserve(NULL, 1), DURUM_E_ARGUMENT);
-    CHECK_CODE(durum_pool_reserve(f.pool, 4 << 20), DURUM_OK);
+    CHECK_CODE(durum_pool_reserve(f.pool, 32 << 20), DURUM_OK);
     CHECK_CODE(durum_pool_reserve(f.pool, UINT64_MAX), DURUM_E_STORAGE_FULL);
     fixture_close(&f);
 }

@@ -2,6 +2,8 @@
 // compiles.
 #include <durum.hpp>
 
+#include <durum.h>
+#include <durum.hpp>
 #include <string>
 
 #ifndef CASE

@@ -334,7 +334,11 @@ impl Allocation {
                 }
                 What::Element(NonNull::from(slab), index)
             }
-            None if owner.is_root && heap.is_root_object(owner, address) => return Err(refused()),
+            None if owner.is_root && heap.is_root_object(owner, address) => {
+                return Err(Error::RootFreed {
+                    pool: pool.name.clone(),
+                });
+            }
             None => What::Object(heap.begin_free_object(owner, address).ok_or_else(refused)?),
         };
         let (word, mask) = match what {
