@@ -9,15 +9,17 @@ use crate::repr::Repr;
 use crate::tagged;
 
 /// The implementation of `Described`.
-pub fn described(item: &Item, repr: &Repr) -> TokenStream {
+pub fn described(item: &Item, repr: Option<&Repr>) -> TokenStream {
     let ty = item.ty();
     let generics = item.generics_with(&quote!(::durum::typed::__private::PSafe));
     let (parameters, _, condition) = generics.split_for_impl();
     let name = name(item);
     let tree = match (&item.body, repr) {
-        (Body::Enum(variants), Repr::Enum(tag)) => tagged::variants(&ty, variants, tag),
-        (Body::Struct(fields), _) => structure(&ty, fields),
-        (Body::Enum(_), Repr::Struct { .. }) => {
+        (Body::Enum(variants), Some(Repr::Enum(tag))) => tagged::variants(&ty, variants, tag),
+        (Body::Struct(fields), Some(_)) => structure(&ty, fields),
+        // It has none, and the program will not be built.
+        (_, None) => quote!(::core::unreachable!()),
+        (Body::Enum(_), Some(Repr::Struct { .. })) => {
             unreachable!("the layout of an enum is that of one")
         }
     };

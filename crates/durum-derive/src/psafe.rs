@@ -5,34 +5,40 @@ use quote::{quote, quote_spanned};
 use syn::Error;
 
 use crate::item::{self, Field, Item, generated_at, unraw};
-use crate::repr::Repr;
+use crate::repr::{Refusal, Repr};
 use crate::{attributes, layout, owners, threads};
 
-/// All that makes a type `PSafe`.
+/// All that makes a type `PSafe`. A layout that is not fixed is told beside that: what else uses the type is right, and the compiler has nothing to say about it.
 ///
 /// # Errors
-/// Everything that is wrong with the type, at once. What is wrong with its fields' types the compiler will tell.
+/// Everything else that is wrong with the type, at once. What is wrong with its fields' types the compiler will tell.
 pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let mut errors = Vec::new();
     let item = Item::parse(input, &mut errors)?;
     refuse_lifetimes(&item, &mut errors);
     refuse_reserved_name(&item, &mut errors);
-    let repr = match Repr::of(&item) {
-        Ok(repr) => repr,
-        Err(error) => {
+    let (repr, not_fixed) = match Repr::of(&item) {
+        Ok(repr) => (Some(repr), None),
+        Err(Refusal::NotFixed(error)) => (None, Some(error)),
+        Err(Refusal::Unfit(error)) => {
             errors.insert(0, error);
-            return Err(item::all(errors).expect_err("there is one"));
+            (None, None)
         }
     };
-    item::all(errors)?;
+    if !errors.is_empty() {
+        errors.splice(0..0, not_fixed);
+        return Err(item::all(errors).expect_err("there is one"));
+    }
 
-    let described = layout::described(&item, &repr);
+    let not_fixed = not_fixed.map(Error::into_compile_error);
+    let described = layout::described(&item, repr.as_ref());
     let threads = threads::shadow(&item);
-    let psafe = psafe(&item, &repr);
+    let psafe = psafe(&item, repr.as_ref());
     let no_drop = no_drop(&item);
     Ok(quote! {
         #[doc(hidden)]
         const _: () = {
+            #not_fixed
             #described
             #threads
             #psafe
@@ -63,7 +69,7 @@ fn refuse_reserved_name(item: &Item, errors: &mut Vec<Error>) {
     }
 }
 
-fn psafe(item: &Item, repr: &Repr) -> TokenStream {
+fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
     let ty = item.ty();
     let generics = item.generics_with(&quote!(::durum::typed::__private::PSafe));
     let (parameters, _, condition) = generics.split_for_impl();
@@ -72,7 +78,7 @@ fn psafe(item: &Item, repr: &Repr) -> TokenStream {
     let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
     let owners = owners::sum(item);
     // The one field with bytes is a handle, or none is.
-    let handle = matches!(repr, Repr::Struct { transparent: true }).then(|| {
+    let handle = matches!(repr, Some(Repr::Struct { transparent: true })).then(|| {
         quote! {
             const HANDLE: ::core::primitive::bool = false #(|| #fields::HANDLE)*;
         }
@@ -223,6 +229,17 @@ mod tests {
             ))
             .contains("HANDLE")
         );
+    }
+
+    #[test]
+    fn a_missing_representation_is_told_beside_the_code() {
+        let code = code(quote!(
+            enum A {
+                B(u8),
+            }
+        ));
+        assert_eq!(code.matches("compile_error").count(), 1);
+        assert!(code.contains("PSafe for A"));
     }
 
     #[test]

@@ -50,12 +50,27 @@ struct Said {
     int: Option<Ident>,
 }
 
+/// Why an item has no layout for a pool, with what to write instead.
+#[derive(Debug)]
+pub enum Refusal {
+    /// None is said. Code that is made of the type as it is would be right.
+    NotFixed(Error),
+    /// One is said that a pool cannot hold.
+    Unfit(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Unfit(error)
+    }
+}
+
 impl Repr {
     /// The layout of an item.
     ///
     /// # Errors
-    /// A layout that is not fixed, or that a pool cannot hold, with what to write instead.
-    pub fn of(item: &Item) -> syn::Result<Self> {
+    /// There is none that is fixed, or one that a pool cannot hold.
+    pub fn of(item: &Item) -> Result<Self, Refusal> {
         let said = Said::parse(&item.all_attributes)?;
         match &item.body {
             Body::Struct(_) => said.of_struct(item),
@@ -97,33 +112,33 @@ impl Said {
         Ok(said)
     }
 
-    fn of_struct(self, item: &Item) -> syn::Result<Repr> {
+    fn of_struct(self, item: &Item) -> Result<Repr, Refusal> {
         if let Some(packed) = self.packed {
-            return Err(Error::new(
+            return Err(Refusal::Unfit(Error::new(
                 packed,
                 "a packed struct cannot live in a pool, because its fields need references and these need alignment: remove `packed`, and order the fields by size to save room",
-            ));
+            )));
         }
         if !self.c && !self.transparent {
             let ident = &item.ident;
-            return Err(Error::new_spanned(
+            return Err(Refusal::NotFixed(Error::new_spanned(
                 ident,
                 format!(
                     "the layout of `{ident}` is not fixed: add #[repr(C)]: objects in a pool outlive the program, and the next build of it might order the fields otherwise"
                 ),
-            ));
+            )));
         }
         Ok(Repr::Struct {
             transparent: self.transparent,
         })
     }
 
-    fn of_enum(self, item: &Item) -> syn::Result<Repr> {
+    fn of_enum(self, item: &Item) -> Result<Repr, Refusal> {
         if let Some(align) = self.align {
-            return Err(Error::new(
+            return Err(Refusal::Unfit(Error::new(
                 align,
                 "an enum in a pool has the alignment of its fields: put it into a struct with #[repr(C, align(...))] instead",
-            ));
+            )));
         }
         let ident = &item.ident;
         let Some(int) = self.int else {
@@ -132,10 +147,15 @@ impl Said {
             } else {
                 "objects in a pool outlive the program, and the next build of it might place tag and fields otherwise"
             };
-            return Err(Error::new_spanned(
+            // Of an enum without fields `repr(C, u8)` is an error of the compiler's.
+            let wanted = match item.fields().next() {
+                Some(_) => "C, u8",
+                None => "u8",
+            };
+            return Err(Refusal::NotFixed(Error::new_spanned(
                 ident,
-                format!("the layout of `{ident}` is not fixed: add #[repr(C, u8)]: {why}"),
-            ));
+                format!("the layout of `{ident}` is not fixed: add #[repr({wanted})]: {why}"),
+            )));
         };
         Ok(Repr::Enum(Tag {
             int,
@@ -151,7 +171,9 @@ mod tests {
     fn repr_of(input: TokenStream) -> Result<Repr, String> {
         let mut errors = Vec::new();
         let item = Item::parse(input, &mut errors).unwrap();
-        Repr::of(&item).map_err(|error| error.to_string())
+        Repr::of(&item).map_err(|refusal| match refusal {
+            Refusal::NotFixed(error) | Refusal::Unfit(error) => error.to_string(),
+        })
     }
 
     fn problem(input: TokenStream) -> String {
@@ -247,6 +269,15 @@ mod tests {
             problem(quote!(
                 enum A {
                     B,
+                }
+            ))
+            .contains("add #[repr(u8)]: ")
+        );
+        assert!(
+            problem(quote!(
+                enum A {
+                    B,
+                    C(u8),
                 }
             ))
             .contains("add #[repr(C, u8)]: ")

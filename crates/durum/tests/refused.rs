@@ -1,6 +1,6 @@
 //! Programs that must not compile, and what the compiler must say about each.
 //!
-//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about it. Those of the compiler itself change with its
+//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about it; `//~ 1 error`, how many there are. Those of the compiler itself change with its
 //! version, so it is not the whole output that is compared: what names the cause and the cure is durum's.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,15 @@ use serde_json::Value;
 struct Case {
     path: PathBuf,
     expected: Vec<String>,
+    /// The number of errors, where it matters.
+    errors: Option<usize>,
+}
+
+/// What the compiler says about a program.
+#[derive(Default)]
+struct Told {
+    text: String,
+    errors: usize,
 }
 
 fn cases() -> BTreeMap<String, Case> {
@@ -21,18 +30,28 @@ fn cases() -> BTreeMap<String, Case> {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        let expected = text
+        let mut expected: Vec<_> = text
             .lines()
             .filter_map(|line| line.trim().strip_prefix("//~ ").map(str::to_owned))
             .collect();
+        let has_number = expected.iter().position(|text| text == "1 error");
+        let errors = has_number.map(|at| {
+            expected.remove(at);
+            1
+        });
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        found.insert(name, Case { path, expected });
+        let case = Case {
+            path,
+            expected,
+            errors,
+        };
+        found.insert(name, case);
     }
     found
 }
 
 /// What the compiler says about each program.
-fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, String> {
+fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, Told> {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
     fs::create_dir_all(&folder).unwrap();
@@ -55,14 +74,18 @@ fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, String> {
         .env("CARGO_TARGET_DIR", folder.join("target"))
         .output()
         .unwrap();
-    let mut told = BTreeMap::<String, String>::new();
+    let mut told = BTreeMap::<String, Told>::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let Ok(message) = serde_json::from_str::<Value>(line) else {
             continue;
         };
         if message["reason"] == "compiler-message" && message["message"]["level"] == "error" {
             let target = message["target"]["name"].as_str().unwrap().to_owned();
-            *told.entry(target).or_default() += message["message"]["rendered"].as_str().unwrap();
+            let rendered = message["message"]["rendered"].as_str().unwrap();
+            let told = told.entry(target).or_default();
+            told.text += rendered;
+            // The last message counts those before.
+            told.errors += usize::from(!rendered.starts_with("error: aborting due to"));
         }
     }
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -85,14 +108,19 @@ fn each_is_refused_with_its_reason() {
             continue;
         };
         // Lines are broken where the compiler likes.
-        let joined = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let joined = told.text.split_whitespace().collect::<Vec<_>>().join(" ");
         for text in &case.expected {
             if !joined.contains(text) {
-                wrong.push(format!("{name}: no \"{text}\" in:\n{told}"));
+                wrong.push(format!("{name}: no \"{text}\" in:\n{}", told.text));
             }
         }
+        if let Some(errors) = case.errors
+            && told.errors != errors
+        {
+            wrong.push(format!("{name}: {} errors:\n{}", told.errors, told.text));
+        }
         if case.expected.is_empty() {
-            wrong.push(format!("{name} does not say why:\n{told}"));
+            wrong.push(format!("{name} does not say why:\n{}", told.text));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
