@@ -93,7 +93,15 @@ fn print(
                     size(*bytes)
                 )
             }
-            Leaks::Unjudged { reason } => format!("leaks not judged: {reason}"),
+            Leaks::Unjudged {
+                reason,
+                objects,
+                bytes,
+            } => format!(
+                "{} ({}) that nothing known leads to, but leaks are not judged: {reason}",
+                count(*objects, "object"),
+                size(*bytes)
+            ),
         };
         writeln!(
             out,
@@ -132,7 +140,11 @@ fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
             Leaks::Judged { objects, bytes } => {
                 json!({ "objects": objects, "bytes": bytes, "in_cycles": pool.in_cycles })
             }
-            Leaks::Unjudged { reason } => json!({ "unjudged": reason }),
+            Leaks::Unjudged {
+                reason,
+                objects,
+                bytes,
+            } => json!({ "unjudged": reason, "objects": objects, "bytes": bytes }),
         };
         json!({
             "name": pool.name,

@@ -108,6 +108,10 @@ pub enum Leaks {
     Unjudged {
         /// Why, as a sentence.
         reason: String,
+        /// Objects that nothing which is known leads to.
+        objects: u64,
+        /// Their bytes.
+        bytes: u64,
     },
 }
 

@@ -78,7 +78,11 @@ fn judge(graph: &Graph<'_>, reached: &[bool], report: &mut CheckReport) {
             None => None,
         };
         check.leaks = match doubt {
-            Some(reason) if !lost.is_empty() => Leaks::Unjudged { reason },
+            Some(reason) if !lost.is_empty() => Leaks::Unjudged {
+                reason,
+                objects: lost.len() as u64,
+                bytes: bytes_of(graph, &lost),
+            },
             _ => {
                 let is_in_cycle = |index: &&usize| parts.of_object(**index) == Part::Cycle;
                 check.in_cycles = lost.iter().filter(is_in_cycle).count() as u64;
@@ -158,11 +162,11 @@ fn report_leaks(
     lost: &[usize],
     report: &mut CheckReport,
 ) -> Leaks {
-    let objects = || {
-        lost.iter()
-            .filter_map(|index| graph.all.objects.get(*index))
-    };
-    for (index, object) in lost.iter().zip(objects()).take(FINDINGS_MAX as usize) {
+    let (told, more) = lost.split_at(lost.len().min(FINDINGS_MAX as usize));
+    for index in told {
+        let Some(object) = graph.all.objects.get(*index) else {
+            continue;
+        };
         let Some(puddle) = graph.all.puddles.get(object.puddle) else {
             continue;
         };
@@ -181,8 +185,23 @@ fn report_leaks(
         let offset = object.address - puddle.view.header().address;
         report.add(Severity::Leak, &puddle.file, Some(offset), text);
     }
+    if !more.is_empty() {
+        let text = format!(
+            "a leak: {} more objects of {} bytes together",
+            more.len(),
+            bytes_of(graph, more)
+        );
+        report.add(Severity::Leak, graph.reader.path(), None, text);
+    }
     Leaks::Judged {
         objects: lost.len() as u64,
-        bytes: objects().map(|object| object.size).sum(),
+        bytes: bytes_of(graph, lost),
     }
+}
+
+fn bytes_of(graph: &Graph<'_>, objects: &[usize]) -> u64 {
+    let objects = objects
+        .iter()
+        .filter_map(|index| graph.all.objects.get(*index));
+    objects.map(|object| object.size).sum()
 }

@@ -100,6 +100,32 @@ fn objects_that_nothing_leads_to_are_leaks() {
 }
 
 #[test]
+fn leaks_that_are_not_told_one_by_one_are_counted() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    for slot in 16..16 + 130 {
+        place_object(&list.more, slot, node_type().id(), &node(4, 0));
+    }
+    drop(list);
+    let report = checked(&path);
+    let leaks = findings(&report, Severity::Leak);
+    assert_eq!(leaks.len(), 101);
+    let last = leaks.last().unwrap();
+    assert!(
+        last.contains("30 more objects of 480 bytes together"),
+        "{last}"
+    );
+    assert_eq!(
+        report.pools[0].leaks,
+        Leaks::Judged {
+            objects: 130,
+            bytes: 2080
+        }
+    );
+}
+
+#[test]
 fn leaks_are_not_judged_where_the_root_leads_to_bytes_without_a_type() {
     let directory = scratch();
     let path = directory.path().join("store");
@@ -127,7 +153,12 @@ fn leaks_are_not_judged_where_the_root_leads_to_bytes_without_a_type() {
     let report = checked_after(&path, list);
     assert!(report.is_sound());
     match &report.pools[0].leaks {
-        Leaks::Unjudged { reason } => assert!(reason.contains("without a type"), "{reason}"),
+        Leaks::Unjudged {
+            reason, objects, ..
+        } => {
+            assert!(reason.contains("without a type"), "{reason}");
+            assert!(*objects > 0);
+        }
         other => panic!("{other:?}"),
     }
 }
