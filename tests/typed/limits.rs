@@ -434,7 +434,8 @@ where_transactions_run_side_by_side! {
     fn threads_that_wait_for_each_other_are_found(engine) {
         durum::pool!(P);
         let place = Place::new();
-        let root = P::open::<[PMutex<u64, P>; 3]>(&place.path, options(engine).find_deadlocks(true)).unwrap();
+        // Tests are built with `debug_assertions`, where they are looked for without being asked.
+        let root = P::open::<[PMutex<u64, P>; 3]>(&place.path, options(engine)).unwrap();
         // Two, and three in a ring.
         for count in [2, 3] {
             let locked = Barrier::new(count);
@@ -464,5 +465,34 @@ where_transactions_run_side_by_side! {
                 assert_eq!(told[0].matches(&name).count(), usize::from(number < count), "{number}: {told:?}");
             }
         }
+    }
+
+    fn threads_that_wait_for_each_other_in_two_pools_are_found(engine) {
+        durum::pool!(P);
+        durum::pool!(Q);
+        let (one, other) = (Place::new(), Place::new());
+        let p = P::open::<PMutex<u64, P>>(&one.path, options(engine)).unwrap();
+        let q = Q::open::<PMutex<u64, Q>>(&other.path, options(engine)).unwrap();
+        let locked = Barrier::new(2);
+        let p_first = || {
+            P::transaction(|j| {
+                let _mine = p.lock(j);
+                locked.wait();
+                Q::transaction(|j| *q.lock(j)).unwrap()
+            })
+        };
+        let q_first = || {
+            Q::transaction(|j| {
+                let _mine = q.lock(j);
+                locked.wait();
+                P::transaction(|j| *p.lock(j)).unwrap()
+            })
+        };
+        let found = std::thread::scope(|scope| {
+            let other = scope.spawn(|| catch_unwind(AssertUnwindSafe(q_first)).is_err());
+            let one = catch_unwind(AssertUnwindSafe(p_first)).is_err();
+            [one, other.join().unwrap()]
+        });
+        assert_eq!(found.iter().filter(|found| **found).count(), 1);
     }
 }

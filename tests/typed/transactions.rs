@@ -4,8 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use durum::Engine;
 use durum::typed::*;
+use durum::{Engine, Error, ErrorKind};
 
 use crate::{Place, on_each_engine, options};
 
@@ -278,6 +278,24 @@ fn flags_choose_the_engine() {
         root.close().unwrap();
         let root = P::open::<PCell<u64, P>>(&place.path, Flags::OPEN).unwrap();
         assert_eq!((root.pool().engine(), root.get()), (engine, 1));
+        root.close().unwrap();
+        // Whoever names an engine does not get another one.
+        let others = [(Flags::HYBRID, Engine::Hybrid), (Flags::TWIN, Engine::Twin)];
+        for (flag, other) in others {
+            for flags in [Flags::OPEN | flag, Flags::CREATE | flag] {
+                match P::open::<PCell<u64, P>>(&place.path, flags) {
+                    Ok(root) => assert_eq!((root.pool().engine(), other), (engine, engine)),
+                    Err(error) => {
+                        assert_ne!(other, engine);
+                        assert!(matches!(error, Error::OtherEngine { .. }), "{error}");
+                        assert_eq!(error.kind(), ErrorKind::User);
+                    }
+                }
+            }
+        }
+        let shadow = OpenOptions::new().engine(Engine::Shadow);
+        let opened = P::open::<PCell<u64, P>>(&place.path, shadow);
+        assert_eq!(opened.is_ok(), engine == Engine::Shadow);
     }
 }
 

@@ -227,6 +227,18 @@ pub enum Error {
         /// Who can act on that.
         kind: ErrorKind,
     },
+    /// The pool was made for another engine than the one that was asked for.
+    #[error(
+        "pool \"{pool}\": it was made for the engine {engine}, and {wanted} is asked for; open it without naming one, or make another pool"
+    )]
+    OtherEngine {
+        /// The pool's name.
+        pool: String,
+        /// Its engine.
+        engine: &'static str,
+        /// The engine asked for.
+        wanted: &'static str,
+    },
     /// The engine is not built into this version.
     #[error(
         "pool \"{pool}\": the {engine} engine is not available in this version; open it with one that has it"
@@ -307,7 +319,9 @@ impl Error {
         match self {
             Error::Store(error) => error.kind(),
             Error::Poisoned { .. } | Error::DamagedHeap { .. } => ErrorKind::Data,
-            Error::RootType { .. } | Error::EngineMissing { .. } => ErrorKind::User,
+            Error::RootType { .. } | Error::OtherEngine { .. } | Error::EngineMissing { .. } => {
+                ErrorKind::User
+            }
             Error::CombinedUpdates { kind, .. } => *kind,
             Error::System { .. } => ErrorKind::System,
             _ => ErrorKind::Caller,

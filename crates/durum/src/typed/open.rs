@@ -18,6 +18,7 @@ use super::journal;
 use super::limbo::{self, Limbo, Lost};
 use super::psafe::{PSafe, Root, name_of};
 use super::words::Words;
+use crate::Engine;
 use crate::described::{Described, Walk};
 use crate::error::{Error, Result};
 use crate::pool::PoolOptions;
@@ -37,9 +38,9 @@ impl Flags {
     pub const CREATE: Self = Self(1);
     /// It must not exist, and is made.
     pub const NEW: Self = Self(2);
-    /// If it is made, its transactions run on the Hybrid engine, not on Shadow.
+    /// Its transactions run on the Hybrid engine, not on Shadow; one that was made for another engine is refused.
     pub const HYBRID: Self = Self(4);
-    /// If it is made, its transactions run on the Twin engine: one at a time.
+    /// The same for the Twin engine: one at a time.
     pub const TWIN: Self = Self(8);
 
     fn has(self, flag: Self) -> bool {
@@ -56,7 +57,7 @@ impl BitOr for Flags {
 }
 
 /// How a pool is opened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OpenOptions {
     /// It is made if it does not exist. Default: no.
@@ -67,9 +68,24 @@ pub struct OpenOptions {
     pub store: StoreOptions,
     /// How the pool is used, and made.
     pub pool: PoolOptions,
+    /// The engine that it runs on: a pool that is made is made for it, and one that was made for another is refused. Default: any, and what `pool` says for one that is made.
+    pub engine: Option<Engine>,
     /// Look for threads that wait for each other's [`PMutex`](super::PMutex), and panic in one of them: the message names each mutex by its type, its pool and its address, which
-    /// is that of a reference to it. Default: no.
+    /// is that of a reference to it. Default: with `debug_assertions`, as in a build without `--release`.
     pub find_deadlocks: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            create: false,
+            new: false,
+            store: StoreOptions::default(),
+            pool: PoolOptions::default(),
+            engine: None,
+            find_deadlocks: cfg!(debug_assertions),
+        }
+    }
 }
 
 impl OpenOptions {
@@ -99,6 +115,13 @@ impl OpenOptions {
         self
     }
 
+    /// Sets [`OpenOptions::engine`].
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
     /// Sets [`OpenOptions::find_deadlocks`].
     #[must_use]
     pub fn find_deadlocks(mut self, find: bool) -> Self {
@@ -112,10 +135,10 @@ impl From<Flags> for OpenOptions {
         let mut options = Self::new().create(flags.has(Flags::CREATE));
         options.new = flags.has(Flags::NEW);
         if flags.has(Flags::HYBRID) {
-            options.pool = options.pool.engine(crate::Engine::Hybrid);
+            options.engine = Some(Engine::Hybrid);
         }
         if flags.has(Flags::TWIN) {
-            options.pool = options.pool.engine(crate::Engine::Twin);
+            options.engine = Some(Engine::Twin);
         }
         options
     }
@@ -214,11 +237,23 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
             (false, true) => Store::open_or_create(path, store_options),
             (false, false) => Store::open(path, store_options),
         }?;
-        let pool_options = options.pool.clone();
+        let mut pool_options = options.pool.clone();
+        if let Some(engine) = options.engine {
+            pool_options = pool_options.engine(engine);
+        }
         let pool = match options.new || options.create {
             true => store.open_or_create_pool(POOL, pool_options),
             false => store.open_pool(POOL, pool_options),
         }?;
+        if let Some(wanted) = options.engine
+            && pool.engine() != wanted
+        {
+            return Err(Error::OtherEngine {
+                pool: POOL.to_owned(),
+                engine: pool.engine().name(),
+                wanted: wanted.name(),
+            });
+        }
         let info = store.info();
         let mapping = words.reserve(info.base as usize, info.space_size as usize)?;
         // Whoever finds the pool open may need both at once.

@@ -106,11 +106,16 @@ const ABORTS: u8 = 8;
 /// So many ids a thread draws at a time.
 const IDS: u64 = 1 << 20;
 
-struct Thread(RefCell<Vec<Rc<Running>>>);
+/// What a thread has on each pool type.
+struct Thread {
+    /// The same on all of them, so that threads which wait for each other in several pools are found.
+    number: Cell<u32>,
+    all: RefCell<Vec<Rc<Running>>>,
+}
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        for running in self.0.get_mut().drain(..) {
+        for running in self.all.get_mut().drain(..) {
             // SAFETY: null is what it was at first.
             unsafe { (running.set_current)(ptr::null()) };
         }
@@ -118,7 +123,12 @@ impl Drop for Thread {
 }
 
 thread_local! {
-    static THREAD: Thread = const { Thread(RefCell::new(Vec::new())) };
+    static THREAD: Thread = const {
+        Thread {
+            number: Cell::new(0),
+            all: RefCell::new(Vec::new()),
+        }
+    };
 }
 
 /// Takes the thread away from the pool when the transaction is over.
@@ -149,6 +159,9 @@ impl Running {
         static NUMBERS: AtomicU32 = AtomicU32::new(1);
         THREAD
             .try_with(|thread| {
+                if thread.number.get() == 0 {
+                    thread.number.set(draw_number(&NUMBERS));
+                }
                 let running = Rc::new(Running {
                     seat: Seat::new(P::binding()),
                     depth: Cell::new(0),
@@ -156,7 +169,7 @@ impl Running {
                     open: Cell::new(ptr::null()),
                     id: Cell::new(0),
                     id_end: Cell::new(0),
-                    number: draw_number(&NUMBERS),
+                    number: thread.number.get(),
                     tasks: Cell::new(0),
                     has_ended: Cell::new(false),
                     failure: RefCell::new(None),
@@ -170,7 +183,7 @@ impl Running {
                     set_current: P::set_current,
                 });
                 let pointer = ptr::from_ref(&*running);
-                thread.0.borrow_mut().push(running);
+                thread.all.borrow_mut().push(running);
                 // SAFETY: kept until the thread ends.
                 unsafe { P::set_current(pointer) };
                 // SAFETY: kept until the thread ends, which takes it out of `P` first.
