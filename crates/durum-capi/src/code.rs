@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(group(Error::Forked), (1, ErrorKind::Caller));
         let missing = service::Error::StoreMissing {
             path: "x".into(),
-            missing: "catalog",
+            missing: "durum.store",
             can_be_made: false,
         };
         assert_eq!(group(missing.into()), (2, ErrorKind::User));

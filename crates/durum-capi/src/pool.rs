@@ -75,7 +75,7 @@ impl PoolOptions {
         }
         match options.engine {
             DURUM_ENGINE_DEFAULT => {}
-            number => match Engine::from_media(number) {
+            number => match Engine::from_number(number) {
                 Some(engine) => read = read.engine(engine),
                 None => return Err(Failure::argument(format!("{number} is no DURUM_ENGINE_*"))),
             },

@@ -161,7 +161,7 @@ pub struct Inspect {
 pub struct Check {
     /// The store
     pub store: PathBuf,
-    /// Repair what is safe to repair: the catalog, a lost registry, orphan files
+    /// Repair what is safe to repair: a lost registry, its copy, durum.store, orphan files
     #[arg(long)]
     pub repair: bool,
     /// Print JSON

@@ -92,15 +92,15 @@ fn a_truncated_puddle_is_found_and_so_is_a_missing_one() {
 }
 
 #[test]
-fn a_damaged_catalog_is_found_and_repaired() {
+fn a_damaged_registry_is_found_and_repaired() {
     let dir = scratch();
     let store = dir.path().join("store");
     make_store(&store);
-    let catalog = store.join("catalog");
-    let byte = std::fs::read(&catalog).unwrap()[200];
-    overwrite(&catalog, 200, &[byte ^ 1]);
-    finds(&store, "catalog", "");
-    fails(&["ls", text(&store)], 3, "catalog");
+    let registry = store.join("registry");
+    let byte = std::fs::read(&registry).unwrap()[200];
+    overwrite(&registry, 200, &[byte ^ 1]);
+    finds(&store, "registry", "");
+    fails(&["ls", text(&store)], 3, "registry");
     let repaired = succeeds(&["check", text(&store), "--repair"]);
     assert!(repaired.out.contains("repaired: "), "{}", repaired.out);
     assert!(succeeds(&["ls", text(&store)]).out.contains("things"));
@@ -114,13 +114,19 @@ fn a_damaged_catalog_is_found_and_repaired() {
 }
 
 #[test]
-fn a_lost_registry_comes_back_from_the_catalog() {
+fn each_file_about_the_store_comes_back_from_another_one() {
     let dir = scratch();
     let store = dir.path().join("store");
     make_store(&store);
-    std::fs::write(store.join("registry.redb"), "not a registry").unwrap();
-    finds(&store, "registry.redb", "");
-    succeeds(&["check", text(&store), "--repair"]);
+    for name in ["registry", "registry.copy", "durum.store"] {
+        std::fs::write(store.join(name), "not one of ours").unwrap();
+        finds(&store, name, "");
+        succeeds(&["check", text(&store), "--repair"]);
+        std::fs::remove_file(store.join(name)).unwrap();
+        finds(&store, name, "");
+        succeeds(&["check", text(&store), "--repair"]);
+        succeeds(&["check", text(&store)]);
+    }
     let opened = Store::open(&store, StoreOptions::new()).unwrap();
     let pool = opened.open_pool("things", PoolOptions::new()).unwrap();
     let root = pool.root::<Root>().unwrap();

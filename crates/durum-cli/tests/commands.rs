@@ -355,8 +355,8 @@ fn a_damaged_store_can_be_removed() {
     let dir = scratch();
     let store = dir.path().join("store");
     make_store(&store);
-    std::fs::write(store.join("catalog"), "rubbish").unwrap();
-    std::fs::write(store.join("registry.redb"), "rubbish").unwrap();
+    std::fs::write(store.join("registry.copy"), "rubbish").unwrap();
+    std::fs::write(store.join("registry"), "rubbish").unwrap();
     succeeds(&["rm", text(&store), "--yes"]);
     assert!(!store.exists());
 }

@@ -6,20 +6,28 @@ use crate::puddle::PuddleKind;
 
 /// Which engine runs the transactions of a pool: a property of the pool, chosen when it is made.
 ///
-/// The names are on the media: they are never given a second meaning.
+/// The names are on the media, the numbers in `durum.h`: they are never given a second meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
+#[repr(u32)]
 pub enum EngineKind {
     /// Undo and redo logs, changes in place.
-    Hybrid,
+    Hybrid = 1,
     /// Two copies, main and back.
-    Twin,
+    Twin = 2,
     /// Private pages and one redo record for each commit.
-    Shadow,
+    Shadow = 3,
 }
 
 impl EngineKind {
+    /// The engine of a number, or `None`: a newer durum gave it.
+    pub fn from_number(number: u32) -> Option<EngineKind> {
+        [EngineKind::Hybrid, EngineKind::Twin, EngineKind::Shadow]
+            .into_iter()
+            .find(|engine| *engine as u32 == number)
+    }
+
     /// The engine of that name.
     pub fn from_name(name: &str) -> Option<EngineKind> {
         [EngineKind::Hybrid, EngineKind::Twin, EngineKind::Shadow]

@@ -95,7 +95,7 @@ void leveldb_compact_range(leveldb_t *db, const char *start_key, size_t start_ke
 /* Removes the directory of a database that nobody has open. What is no database stays; no error. */
 void leveldb_destroy_db(const leveldb_options_t *options, const char *name, char **errptr);
 
-/* Repairs the store's catalog and registry, and reads every record. Where nothing is, it makes an
+/* Repairs the store's registry, and reads every record. Where nothing is, it makes an
  * empty database. */
 void leveldb_repair_db(const leveldb_options_t *options, const char *name, char **errptr);
 

@@ -226,7 +226,7 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
     fs::remove_dir_all(path).map_err(refused("removing the store"))
 }
 
-/// Repairs what can be repaired of a database that is closed: catalog and registry of its store, and versions that a crash left. Then every record is read. How many
+/// Repairs what can be repaired of a database that is closed: the registry of its store, and versions that a crash left. Then every record is read. How many
 /// there are.
 ///
 /// # Errors

@@ -293,36 +293,25 @@ fn change(killed: &Killed, file: &Path, how: &str) {
     }
 }
 
-/// In place of LevelDB's manifest and CURRENT: the catalog and the registry, of which each can be made from the other.
+/// In place of LevelDB's manifest and CURRENT: the registry and its copy, of which each can be made from the other.
 #[test]
-fn a_catalog_or_registry_that_is_gone_torn_doubled_or_old_is_repaired() {
+fn a_registry_or_copy_that_is_gone_torn_doubled_or_old_is_repaired() {
     for engine in ENGINES {
         let killed = Killed::new(engine);
-        for name in ["catalog", "registry.redb"] {
+        for name in ["registry", "registry.copy"] {
             for how in CHANGES {
                 let what = format!("{engine:?}, {name} is {how}");
                 let path = killed.damaged(Path::new(name), |file| change(&killed, file, how));
                 let before = files(&path);
-                if Db::open(&path, Options::new()).is_ok() {
-                    // The registry's pages do not mind others behind them; an old catalog is made anew.
-                    assert!(
-                        matches!(
-                            (name, how),
-                            ("registry.redb", "doubled") | ("catalog", "old")
-                        ),
-                        "{what}: opens"
-                    );
+                if name == "registry.copy" {
+                    // The registry is whole, and the copy is made anew.
                     opens_whole(&path, &what);
                     continue;
                 }
                 let refusal = is_refused(&path, name, &what);
                 assert_eq!(refusal.kind(), ErrorKind::Data, "{what}: {refusal}");
                 assert!(files(&path) == before, "{what}: nothing is changed");
-                if (name, how) == ("registry.redb", "old") {
-                    copy(&killed.whole, &path);
-                } else {
-                    assert_eq!(repair(&path, Options::new()).unwrap(), u64::from(KEYS));
-                }
+                assert_eq!(repair(&path, Options::new()).unwrap(), u64::from(KEYS));
                 opens_whole(&path, &what);
             }
         }
@@ -331,7 +320,7 @@ fn a_catalog_or_registry_that_is_gone_torn_doubled_or_old_is_repaired() {
 
 /// The file that makes a directory a store.
 #[test]
-fn a_database_without_its_identity_is_not_written_over() {
+fn a_database_without_its_identity_is_not_written_over_and_gets_it_back() {
     let killed = Killed::new(Engine::Shadow);
     let name = durum::format::store::FILE_NAME;
     for how in &CHANGES[..4] {
@@ -339,10 +328,9 @@ fn a_database_without_its_identity_is_not_written_over() {
         let path = killed.damaged(Path::new(name), |file| change(&killed, file, how));
         let before = files(&path);
         is_refused(&path, "", &what);
-        assert!(repair(&path, Options::new()).is_err(), "{what}");
         assert!(files(&path) == before, "{what}: nothing is changed");
-        // It never changes, so any copy will do.
-        fs::copy(killed.old.join(name), path.join(name)).unwrap();
+        // The registry repeats it.
+        assert_eq!(repair(&path, Options::new()).unwrap(), u64::from(KEYS));
         opens_whole(&path, &what);
     }
 }
@@ -352,7 +340,7 @@ fn a_database_without_its_identity_is_not_written_over() {
 fn a_second_copy_beside_a_file_changes_nothing() {
     for engine in ENGINES {
         let killed = Killed::new(engine);
-        for name in ["catalog", "durum.store"] {
+        for name in ["registry", "durum.store"] {
             let beside = format!("{name}.new");
             let path = killed.damaged(Path::new(name), |file| {
                 fs::copy(file, file.with_file_name(&beside)).unwrap();

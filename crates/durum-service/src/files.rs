@@ -15,7 +15,6 @@ use rustix::fs::SeekFrom;
 use crate::error::{Error, Result};
 use crate::reading::{self, Role};
 use crate::registry::contents::PuddleRecord;
-use crate::registry::is_full;
 
 /// The directory of the puddle files in the store directory.
 pub(crate) const PUDDLE_DIRECTORY: &str = "puddles";
@@ -254,4 +253,49 @@ pub(crate) fn grown(operation: &'static str, path: &Path, bytes: u64, error: io:
     } else {
         Error::io(operation, path, error)
     }
+}
+
+/// Whether an error says that there is no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+/// Replaces a small file of the store as a whole.
+pub(crate) fn replace_file(
+    store: &Path,
+    name: &str,
+    temporary_name: &str,
+    bytes: &[u8],
+    site: Site,
+    name_site: Site,
+) -> Result<()> {
+    let path = store.join(name);
+    let temporary = store.join(temporary_name);
+    let failed =
+        |operation| move |error: io::Error| grown(operation, &path, bytes.len() as u64, error);
+    match file::remove(&temporary, site) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::io("removing a leftover", &temporary, error));
+        }
+        _ => {}
+    }
+    let write = || {
+        let next = MediaFile::create_new(&temporary)?;
+        next.write_all_at(bytes, 0)?;
+        // ORDER: the bytes are durable before the name leads to them; else a crash leaves a torn file in the place of
+        // a whole one.
+        next.sync(site)?;
+        file::rename(&temporary, &store.join(name), name_site)
+    };
+    if let Err(error) = write() {
+        // Gives the room back. Should this fail as well, the next opener removes it.
+        let _ = file::remove(&temporary, site);
+        return Err(failed("replacing a file")(error));
+    }
+    // ORDER: the new name is durable before the caller goes on to what the file tells about.
+    file::sync_dir(store, name_site)
+        .map_err(|error| Error::io("syncing the directory", store, error))
 }

@@ -7,9 +7,9 @@ use durum_format::store::{FILE_NAME, LEN_MAX, StoreHeader};
 use durum_persist::Site;
 use durum_persist::domain::Domain;
 
-use crate::catalog;
 use crate::embedded::{UNFINISHED_FILE, is_free};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::reading::{self, Role};
 
 const TEMPORARY_FILE: &str = "durum.store.new";
@@ -64,7 +64,7 @@ pub(crate) fn write(store: &Path, identity: &StoreHeader) -> Result<()> {
     let text = identity.encode().map_err(|error| Error::Options {
         reason: error.to_string(),
     })?;
-    catalog::replace_file(
+    files::replace_file(
         store,
         FILE_NAME,
         TEMPORARY_FILE,

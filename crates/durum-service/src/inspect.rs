@@ -1,4 +1,4 @@
-//! A store for those who only read: the catalog, and puddles as recovery would leave them.
+//! A store for those who only read: the registry, and puddles as recovery would leave them.
 //!
 //! Takes no lock and writes nothing. After an unclean end, the writes that recovery would make are planned
 //! and applied to what is read, in private memory: the files stay byte for byte as they are.
@@ -12,8 +12,7 @@ use durum_format::puddle::PuddleHeader;
 use durum_format::store::StoreHeader;
 use durum_persist::file::MediaFile;
 
-use crate::catalog;
-use crate::embedded::open::{absolute, check_catalog};
+use crate::embedded::open::absolute;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::identity;
@@ -21,7 +20,8 @@ use crate::lock::{self, Holder};
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
 use crate::reading;
 use crate::recovery::{HomeWrite, plan_client};
-use crate::registry::contents::Contents;
+use crate::registry;
+use crate::registry::contents::{self, Contents};
 
 /// A store that is only read.
 ///
@@ -49,19 +49,16 @@ pub struct ReadOnlyStore {
 }
 
 impl ReadOnlyStore {
-    /// Reads the catalog, and the logs of clients that did not end in order.
+    /// Reads the registry, and the logs of clients that did not end in order.
     ///
-    /// Beside a live writer only the catalog can be used: what lies in its puddles is its own affair.
+    /// Beside a live writer only the registry can be used: what lies in its puddles is its own affair.
     ///
     /// # Errors
     /// `StoreMissing`; `Format`, `Damaged`, `FileMissing` for a foreign, newer, damaged or truncated store; `Io`.
     pub fn open(path: &Path) -> Result<ReadOnlyStore> {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
-        let found = catalog::read(&path)?;
-        check_catalog(&path, &identity, &found)?;
-        let contents = catalog::to_contents(&path, &identity, &found)?;
-        contents.validate(&catalog::path(&path), identity.base, identity.size)?;
+        let contents = registry::read(&path, &identity)?.contents;
         let is_live = lock::current_writer(&path)? != Holder::Nobody;
         ReadOnlyStore::over(path, identity, contents, is_live)
     }
@@ -147,7 +144,7 @@ impl ReadOnlyStore {
     pub fn puddles(&self) -> Vec<PuddleSummary> {
         let puddles = self.contents.puddles.iter();
         let mut puddles: Vec<_> = puddles
-            .map(|(uuid, record)| record.summary(*uuid))
+            .map(|(uuid, record)| contents::summary(*uuid, record))
             .collect();
         puddles.sort_unstable_by_key(|puddle| puddle.address);
         puddles

@@ -21,7 +21,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod catalog;
 mod check;
 mod clone;
 mod descriptors;
@@ -38,6 +37,7 @@ mod recovery;
 mod registry;
 mod service;
 mod space;
+mod takeover;
 
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,

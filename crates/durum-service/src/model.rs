@@ -3,61 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use durum_format::EngineKind;
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 use durum_persist::domain::Domain;
 use durum_persist::file::MediaFile;
-
-/// Which engine runs the transactions of a pool: a property of the pool, chosen when it is made.
-///
-/// The numbers are on the media: never renumber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u32)]
-pub enum EngineKind {
-    /// Undo and redo logs, changes in place.
-    Hybrid = 1,
-    /// Two copies, main and back.
-    Twin = 2,
-    /// Private pages and one redo record for each commit.
-    Shadow = 3,
-}
-
-impl EngineKind {
-    /// The engine of a number on the media, or `None`: a newer durum wrote it.
-    pub fn from_media(number: u32) -> Option<EngineKind> {
-        match number {
-            1 => Some(EngineKind::Hybrid),
-            2 => Some(EngineKind::Twin),
-            3 => Some(EngineKind::Shadow),
-            _ => None,
-        }
-    }
-
-    /// The engine of that name.
-    pub fn from_name(name: &str) -> Option<EngineKind> {
-        [EngineKind::Hybrid, EngineKind::Twin, EngineKind::Shadow]
-            .into_iter()
-            .find(|engine| engine.name() == name)
-    }
-
-    /// What the puddles of a pool with this engine hold.
-    pub fn puddle_kind(self) -> PuddleKind {
-        match self {
-            EngineKind::Twin => PuddleKind::Twin,
-            EngineKind::Hybrid | EngineKind::Shadow => PuddleKind::Data,
-        }
-    }
-
-    /// The name used in commands, in the catalog and in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            EngineKind::Hybrid => "hybrid",
-            EngineKind::Twin => "twin",
-            EngineKind::Shadow => "shadow",
-        }
-    }
-}
 
 /// How a pool is made.
 #[derive(Clone, Debug)]

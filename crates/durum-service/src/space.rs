@@ -85,6 +85,12 @@ impl Space {
         }
     }
 
+    /// Takes a placement back: the next search begins where this one did.
+    pub(crate) fn take_back(&mut self, address: u64, cursor: u64) {
+        self.remove(address);
+        self.cursor = cursor - self.base;
+    }
+
     /// The first free run of `length` bytes in `from..to`, as an offset.
     fn first_fit(&self, from: u64, to: u64, length: u64) -> Option<u64> {
         let mut at = from;

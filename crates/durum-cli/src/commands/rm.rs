@@ -44,7 +44,7 @@ fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Fail
 
 fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
     let path = &options.store;
-    // A store whose catalog is damaged may go, too; a directory that is no store may not.
+    // A store whose registry is damaged may go, too; a directory that is no store may not.
     let what = match ReadOnlyStore::open(path) {
         Ok(reader) => {
             let pools = reader.pools();
@@ -82,17 +82,23 @@ fn hold(path: &Path) -> Result<Option<Embedded>, Failure> {
 
 /// Refuses a directory with files that are not the store's: they would go with it.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    const OURS: [&str; 11] = [
+    const OURS: [&str; 16] = [
+        // Of the form before.
         "catalog",
         "catalog.new",
+        "registry.redb",
+        "registry.redb.damaged",
+        "registry.redb.new",
         "durum.store",
         "durum.store.new",
         "lock",
         "puddles",
         "quarantine",
-        "registry.redb",
-        "registry.redb.damaged",
-        "registry.redb.new",
+        "registry",
+        "registry.copy",
+        "registry.copy.new",
+        "registry.damaged",
+        "registry.new",
         "unfinished",
     ];
     let failed = |error| Failure::file("listing", path, error);

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use durum::Domain;
-use durum::format::{catalog, log, puddle, store};
+use durum::format::{log, puddle, registry, store};
 use durum::persist::domain;
 use durum::persist::file::MediaFile;
 use durum_service::ReadOnlyStore;
@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
             "clean": reader.is_clean(),
             "writer": writer,
             "pending": if reader.is_clean() { None } else { Some(super::recover::to_json(pending)) },
-            "format": { "store": store::VERSION, "catalog": catalog::VERSION, "puddle": puddle::VERSION, "log": log::header::VERSION },
+            "format": { "store": store::VERSION, "registry": registry::VERSION, "puddle": puddle::VERSION, "log": log::header::VERSION },
             "pools": pools.len(),
             "puddles": puddles.len(),
             "puddle_bytes": bytes,
@@ -87,9 +87,9 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         (
             "format",
             format!(
-                "store {}, catalog {}, puddle {}, log {}",
+                "store {}, registry {}, puddle {}, log {}",
                 store::VERSION,
-                catalog::VERSION,
+                registry::VERSION,
                 puddle::VERSION,
                 log::header::VERSION
             ),

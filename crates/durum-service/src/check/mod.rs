@@ -9,6 +9,7 @@ mod cycles;
 mod garbage;
 mod graph;
 mod reach;
+mod records;
 mod repair;
 mod structure;
 
@@ -19,21 +20,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use durum_format::Uuid;
-use durum_format::catalog::Catalog;
-use durum_format::store::StoreHeader;
 
-use crate::catalog;
 use crate::embedded::UNFINISHED_FILE;
-use crate::embedded::open::{absolute, check_catalog};
+use crate::embedded::open::absolute;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::inspect::ReadOnlyStore;
 use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::{ProgressFn, RecoveryReport};
+use crate::registry;
 use crate::registry::contents::Contents;
-use crate::registry::{self, REGISTRY_FILE};
+use crate::takeover;
 
+use self::records::Records;
 use self::structure::Objects;
 
 pub use self::garbage::{
@@ -205,16 +205,20 @@ impl Seen {
     /// Reads all but the pointers of objects; `None` where there is not enough left to read.
     fn read(path: &Path, options: &CheckOptions, report: &mut CheckReport) -> Result<Option<Seen>> {
         let path = absolute(path)?;
-        let identity = identity::read(&path)?;
+        let (identity, lost) = records::identity(&path)?;
+        if let Some(error) = lost {
+            let text = format!("{error}; `durum check --repair` makes it anew from the registry");
+            report.add(Severity::Damage, &identity::path(&path), None, text);
+        }
         let lock = StoreLock::share(&path)?;
         if keep(files::check_directories(&path), &path, report)?.is_none() {
             return Ok(None);
         }
         let records = Records::read(&path, &identity, report)?;
-        let Some(contents) = records.best() else {
+        let Some(contents) = &records.contents else {
             return Ok(None);
         };
-        list_files(&path, contents, records.is_complete(), report)?;
+        list_files(&path, contents, records.is_complete, report)?;
         let reader = match ReadOnlyStore::over(path.clone(), identity, contents.clone(), false) {
             Ok(reader) => reader,
             Err(error) => {
@@ -251,36 +255,6 @@ impl Seen {
     }
 }
 
-/// What registry and catalog say.
-struct Records {
-    registry: Option<Contents>,
-    catalog: Option<Contents>,
-}
-
-impl Records {
-    fn read(path: &Path, identity: &StoreHeader, report: &mut CheckReport) -> Result<Records> {
-        let registry_path = path.join(REGISTRY_FILE);
-        let registry = read_registry(&registry_path, identity);
-        let registry = keep(registry, &registry_path, report)?;
-        let catalog_path = catalog::path(path);
-        let catalog = read_catalog(path, identity).map(|(_, contents)| contents);
-        let catalog = keep(catalog, &catalog_path, report)?;
-        if let (Some(registry), Some(catalog)) = (&registry, &catalog) {
-            compare(registry, catalog, &catalog_path, report);
-        }
-        Ok(Records { registry, catalog })
-    }
-
-    fn best(&self) -> Option<&Contents> {
-        self.registry.as_ref().or(self.catalog.as_ref())
-    }
-
-    /// Whether the registry itself was read: only then an unknown file is an orphan.
-    fn is_complete(&self) -> bool {
-        self.registry.is_some()
-    }
-}
-
 fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -289,62 +263,6 @@ fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Op
             Ok(None)
         }
     }
-}
-
-fn read_registry(path: &Path, identity: &StoreHeader) -> Result<Contents> {
-    let contents = registry::read(path)?;
-    if contents.store != identity.uuid {
-        return Err(Error::Damaged {
-            file: path.to_owned(),
-            structure: "registry",
-            offset: 0,
-            problem: format!("it belongs to the store {}", contents.store),
-            cure: "restore a copy of the whole store",
-        });
-    }
-    contents.validate(path, identity.base, identity.size)?;
-    Ok(contents)
-}
-
-fn read_catalog(path: &Path, identity: &StoreHeader) -> Result<(Catalog, Contents)> {
-    let found = catalog::read(path)?;
-    check_catalog(path, identity, &found)?;
-    let contents = catalog::to_contents(path, identity, &found)?;
-    contents.validate(&catalog::path(path), identity.base, identity.size)?;
-    Ok((found, contents))
-}
-
-fn compare(registry: &Contents, catalog: &Contents, path: &Path, report: &mut CheckReport) {
-    let (severity, text) = if catalog.sequence > registry.sequence {
-        (
-            Severity::Damage,
-            format!(
-                "it was written after commit {}, but the registry is at commit {}: files of several copies were mixed",
-                catalog.sequence, registry.sequence
-            ),
-        )
-    } else if catalog.sequence < registry.sequence {
-        (
-            Severity::Note,
-            format!(
-                "it is as of commit {}, the registry is at commit {}; the next opener rewrites it",
-                catalog.sequence, registry.sequence
-            ),
-        )
-    } else {
-        // Where the next puddle goes is not in the catalog.
-        let mut same = catalog.clone();
-        same.cursor = registry.cursor;
-        if same == *registry {
-            return;
-        }
-        (
-            Severity::Damage,
-            "it says otherwise than the registry as of the same commit; `durum check --repair` rewrites it"
-                .to_owned(),
-        )
-    };
-    report.add(severity, path, None, text);
 }
 
 /// Looks for files that nothing names.
@@ -356,9 +274,9 @@ fn list_files(
 ) -> Result<()> {
     let known: BTreeSet<&str> = BTreeSet::from([
         durum_format::store::FILE_NAME,
-        durum_format::catalog::FILE_NAME,
+        registry::NAMES[0],
+        registry::NAMES[1],
         LOCK_FILE,
-        REGISTRY_FILE,
         PUDDLE_DIRECTORY,
         QUARANTINE_DIRECTORY,
     ]);
@@ -366,8 +284,11 @@ fn list_files(
         if known.contains(name.as_str()) {
             continue;
         }
-        let text = if name == UNFINISHED_FILE || catalog::is_ours(name.as_ref()) {
+        let is_leftover = registry::LEFTOVERS.contains(&name.as_str()) || name == UNFINISHED_FILE;
+        let text = if is_leftover {
             "a crash left it; the next opener removes it"
+        } else if takeover::FILES.contains(&name.as_str()) {
+            "a file of the form before; the next opener removes it"
         } else {
             "no part of the store; it is left alone"
         };
@@ -387,7 +308,7 @@ fn list_files(
                 Severity::Note,
                 &file,
                 None,
-                "the catalog does not name it, and the registry cannot be read",
+                "the registry does not name it, as far as it can be read",
             ),
             Err(_) => report.add(
                 Severity::Note,

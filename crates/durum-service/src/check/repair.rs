@@ -1,4 +1,4 @@
-//! Repair of what can be made good without guessing: the catalog, orphans, leftovers, and a lost registry.
+//! Repair of what can be made good without guessing: a lost registry, copy or identity, orphans, leftovers.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,23 +7,21 @@ use std::path::Path;
 use durum_format::Uuid;
 use durum_format::store::StoreHeader;
 use durum_persist::Site;
-use durum_persist::file;
+use durum_persist::file::{self, MediaFile};
 
-use super::{names_in, read_catalog, read_registry};
-use crate::catalog;
+use super::{names_in, records};
 use crate::embedded::UNFINISHED_FILE;
 use crate::embedded::open::absolute;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::files::{self, PUDDLE_DIRECTORY, grown};
 use crate::identity;
 use crate::lock::StoreLock;
 use crate::registry::contents::Contents;
-use crate::registry::{REGISTRY_FILE, Registry};
+use crate::registry::{self, Registry, Remains};
+use crate::takeover;
 
 /// A registry that cannot be read is kept under this name.
-const DAMAGED_REGISTRY_FILE: &str = "registry.redb.damaged";
-/// A registry that is being rebuilt.
-const REBUILT_REGISTRY_FILE: &str = "registry.redb.new";
+const DAMAGED_REGISTRY_FILE: &str = "registry.damaged";
 
 const REBUILD: Site = Site("rebuilt registry");
 const ORPHAN: Site = Site("orphan removal");
@@ -35,46 +33,75 @@ pub struct RepairReport {
     pub actions: Vec<String>,
 }
 
-/// Repairs what is safe to repair in a store that nobody has open: rewrites a catalog that is missing, damaged or stale;
-/// rebuilds a registry that cannot be read out of a catalog that matches the puddle files; removes
+/// Repairs what is safe to repair in a store that nobody has open: rebuilds a registry that cannot be read from what is left of it and of its
+/// copy, where that matches the puddle files; makes a copy that is missing, damaged or behind anew, and `durum.store`; removes
 /// orphans and leftovers. Logs are left to recovery, objects are never touched. What was done is durable on return.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`; the registry's own error when neither registry nor catalog will do; `Io`, `StorageFull`.
+/// `StoreMissing`, `StoreBusy`; the registry's own error when it cannot be rebuilt; `Io`, `StorageFull`.
 pub fn repair(path: &Path) -> Result<RepairReport> {
     let path = absolute(path)?;
-    let identity = identity::read(&path)?;
+    let (identity, lost) = records::identity(&path)?;
     let _lock = StoreLock::acquire(&path)?;
     let mut report = RepairReport::default();
-    let contents = match read_registry(&path.join(REGISTRY_FILE), &identity) {
-        Ok(contents) => contents,
-        Err(error) if error.kind() == ErrorKind::Data => {
+    let contents = match registry::read(&path, &identity) {
+        Ok(found) => {
+            if !found.has_copy() {
+                Registry::open(&path, &found)?.close(&found.contents);
+                report.actions.push(match found.is_before() {
+                    true => "made the registry out of the catalog of the form before".to_owned(),
+                    false => "made the registry's copy anew".to_owned(),
+                });
+            }
+            found.contents
+        }
+        Err(error) if error.kind() == ErrorKind::Data || is_unreadable(&error) => {
             rebuild_registry(&path, &identity, error, &mut report)?
         }
         Err(error) => return Err(error),
     };
-    repair_catalog(&path, &identity, &contents, &mut report)?;
+    takeover::remove(&path)?;
+    if let Some(error) = lost {
+        identity::write(&path, &identity)?;
+        let action = format!(
+            "made {} anew from the registry ({error})",
+            identity::path(&path).display()
+        );
+        report.actions.push(action);
+    }
     remove_orphans(&path, &contents, &mut report)?;
-    for name in [UNFINISHED_FILE, "catalog.new", REBUILT_REGISTRY_FILE] {
+    for name in registry::LEFTOVERS.iter().chain([&UNFINISHED_FILE]) {
         remove(&path.join(name), "a leftover of a crash", &mut report)?;
     }
     Ok(report)
 }
 
-/// Builds a new registry out of the catalog, where that surely loses nothing: the puddle files are exactly the
-/// catalog's. (It may be one commit older than the registry was; that commit then added or removed no puddle.)
+/// Whether a disk has lost a part of a file.
+fn is_unreadable(error: &Error) -> bool {
+    let code = |source: &io::Error| {
+        source
+            .raw_os_error()
+            .map(rustix::io::Errno::from_raw_os_error)
+    };
+    matches!(error, Error::Io { source, .. } if code(source) == Some(rustix::io::Errno::IO))
+}
+
+/// Builds a new registry out of what is left of the old one and its copy, where that surely loses nothing: the puddle files are exactly
+/// those that it names. (A commit that neither tells of then added or removed no puddle.)
 fn rebuild_registry(
     path: &Path,
     identity: &StoreHeader,
     cause: Error,
     report: &mut RepairReport,
 ) -> Result<Contents> {
-    let Ok((_, contents)) = read_catalog(path, identity) else {
+    let remains = Remains::read(path);
+    let Some(contents) = remains.salvage(Some(identity)) else {
         return Err(cause);
     };
     let found: BTreeSet<Uuid> = names_in(&path.join(PUDDLE_DIRECTORY))?
         .iter()
         .filter_map(|name| name.parse().ok())
+        .filter(|uuid| !contents.removing.contains(uuid))
         .collect();
     let puddles = contents.puddles.iter();
     let expected: BTreeSet<Uuid> = puddles
@@ -91,55 +118,32 @@ fn rebuild_registry(
     {
         files::open(path, *uuid, record, false)?;
     }
-    let registry = path.join(REGISTRY_FILE);
-    let rebuilt = path.join(REBUILT_REGISTRY_FILE);
-    remove_quietly(&rebuilt)?;
-    drop(Registry::create(&rebuilt, &contents)?);
-    let damaged = path.join(DAMAGED_REGISTRY_FILE);
-    match file::rename(&registry, &damaged, REBUILD) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::io("renaming the damaged registry", &registry, error));
-        }
-        _ => {}
-    }
-    // ORDER: the new registry is durable (`Registry::create`) before it takes the name; else a crash leaves a torn one
-    // in its place. A crash between the two renames leaves no registry, and the next repair begins anew.
-    file::rename(&rebuilt, &registry, REBUILD)
-        .map_err(|error| Error::io("renaming the rebuilt registry", &rebuilt, error))?;
-    file::sync_dir(path, REBUILD)
-        .map_err(|error| Error::io("syncing the directory", path, error))?;
+    keep_damaged(path, remains.registry())?;
+    Registry::create(path, &contents)?.close(&contents);
     report.actions.push(format!(
-        "rebuilt the registry from the catalog as of commit {}; the damaged one is kept as {DAMAGED_REGISTRY_FILE} ({cause})",
+        "rebuilt the registry from what is left of it and of its copy, as of commit {}; the damaged one is kept as \
+         {DAMAGED_REGISTRY_FILE} ({cause})",
         contents.sequence
     ));
     Ok(contents)
 }
 
-fn repair_catalog(
-    path: &Path,
-    identity: &StoreHeader,
-    contents: &Contents,
-    report: &mut RepairReport,
-) -> Result<()> {
-    let action = match read_catalog(path, identity) {
-        Ok((_, mut found)) => {
-            found.cursor = contents.cursor;
-            if found == *contents {
-                return Ok(());
-            }
-            format!(
-                "rewrote the catalog: it was as of commit {}, the registry is at {}",
-                found.sequence, contents.sequence
-            )
-        }
-        Err(error) if matches!(error.kind(), ErrorKind::Data | ErrorKind::User) => {
-            format!("rewrote the catalog ({error})")
-        }
-        Err(error) => return Err(error),
+/// Keeps the bytes of a damaged registry for whoever wants to look at them.
+fn keep_damaged(path: &Path, bytes: &[u8]) -> Result<()> {
+    let damaged = path.join(DAMAGED_REGISTRY_FILE);
+    let failed = |error| {
+        grown(
+            "keeping the damaged registry",
+            &damaged,
+            bytes.len() as u64,
+            error,
+        )
     };
-    catalog::replace(path, identity, contents)?;
-    report.actions.push(action);
-    Ok(())
+    remove_quietly(&damaged)?;
+    let file = MediaFile::create_new(&damaged).map_err(failed)?;
+    file.write_all_at(bytes, 0).map_err(failed)?;
+    // ORDER: the damaged bytes are kept durably before the rebuilt registry takes their place; else a crash leaves a kept file of zeros.
+    file.sync(REBUILD).map_err(failed)
 }
 
 fn remove_orphans(path: &Path, contents: &Contents, report: &mut RepairReport) -> Result<()> {

@@ -16,7 +16,6 @@ use durum_persist::domain::Domain;
 use durum_persist::file::{self, MediaFile};
 
 use super::{CreateOptions, Embedded, Open, State};
-use crate::catalog;
 use crate::error::{Error, Result};
 use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
 use crate::identity;
@@ -24,8 +23,9 @@ use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::RecoveryReport;
 use crate::names;
 use crate::registry::contents::Contents;
-use crate::registry::{REGISTRY_FILE, Registry};
+use crate::registry::{self, Registry};
 use crate::space::{self, Space};
+use crate::takeover;
 
 /// The mark of a store that is being made.
 pub(crate) const UNFINISHED_FILE: &str = "unfinished";
@@ -97,7 +97,6 @@ impl Embedded {
                     registry,
                     contents,
                     space,
-                    catalog_is_stale: false,
                     lock,
                 }),
                 poisoned: None,
@@ -157,11 +156,7 @@ pub(crate) fn draw(options: &CreateOptions, domain: Domain) -> Result<(StoreHead
         start,
         domain: identity::domain_name(domain).to_owned(),
     };
-    let contents = Contents {
-        store: identity.uuid,
-        cursor: start,
-        ..Contents::default()
-    };
+    let contents = Contents::new(identity.clone());
     Ok((identity, contents))
 }
 
@@ -177,10 +172,9 @@ pub(crate) fn fill(path: &Path, identity: &StoreHeader, contents: &Contents) -> 
             _ => {}
         }
     }
-    let registry = Registry::create(&path.join(REGISTRY_FILE), contents)?;
-    catalog::replace(path, identity, contents)?;
     // ORDER: everything else is durable before the identity says that there is a store; else a crash leaves a store
-    // without a registry. (The catalog's replacement has synced the directory.)
+    // without a registry.
+    let registry = Registry::create(path, contents)?;
     identity::write(path, identity)?;
     Ok(registry)
 }
@@ -281,8 +275,9 @@ fn remove_unfinished(path: &Path) -> Result<()> {
     for entry in entries {
         let entry = entry.map_err(|error| failed(path, error))?;
         let name = entry.file_name();
-        let ours = name == REGISTRY_FILE
-            || catalog::is_ours(&name)
+        let ours = registry::NAMES.iter().any(|ours| name == *ours)
+            || registry::LEFTOVERS.iter().any(|ours| name == *ours)
+            || takeover::FILES.iter().any(|ours| name == *ours)
             || identity::is_ours(&name)
             || name == UNFINISHED_FILE
             || name == LOCK_FILE;

@@ -1,7 +1,7 @@
 //! The service in the program itself: the one writer of a store directory.
 //!
 //! [`open`] and [`create`] make it, [`service`] answers the client, [`commit`] is the way of every change:
-//! registry, catalog, and only then files that go.
+//! the registry, and only then files that go.
 
 mod commit;
 pub(crate) mod create;
@@ -92,12 +92,9 @@ struct State {
 
 #[derive(Debug)]
 struct Open {
-    // Dropped in this order: the registry's last writes come before the lock is given up.
     registry: Registry,
     contents: Contents,
     space: Space,
-    /// The catalog is older than the registry, because there was no room for a new one.
-    catalog_is_stale: bool,
     lock: StoreLock,
 }
 
@@ -163,17 +160,5 @@ impl Embedded {
             *poisoned = Some(open.registry.path().to_owned());
         }
         result
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = state.open.take()
-            && !open.lock.is_ours()
-        {
-            // A forked child: the registry would write its last pages into the parent's store when it is dropped.
-            std::mem::forget(open.registry);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Opening a store: validate, recover, clear up.
 //!
 //! Nothing is written before everything that will be built on has been read and found sound: identity, registry,
-//! catalog, and the logs of clients that did not end in order.
+//! and the logs of clients that did not end in order.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,6 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
-use durum_format::catalog::Catalog;
 use durum_format::store::StoreHeader;
 use durum_persist::Site;
 use durum_persist::domain::{self, Domain};
@@ -19,7 +18,6 @@ use durum_persist::file;
 
 use super::create::UNFINISHED_FILE;
 use super::{Embedded, Open, OpenOptions, State};
-use crate::catalog;
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
@@ -28,8 +26,9 @@ use crate::model::{Progress, RecoveryReport, Stage};
 use crate::names;
 use crate::recovery::{ClientPlan, apply, plan_client};
 use crate::registry::contents::{Change, Contents, QuarantinedLog};
-use crate::registry::{self, CommitFailure, REGISTRY_FILE, Registry};
+use crate::registry::{self, Found, Purpose, Registry};
 use crate::space::Space;
+use crate::takeover;
 
 const ORPHAN: Site = Site("orphan removal");
 const QUARANTINE: Site = Site("quarantined log");
@@ -47,8 +46,8 @@ impl Embedded {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
         let lock = StoreLock::acquire(&path)?;
-        let validated = validate(&path, &identity)?;
-        let mut contents = validated.contents;
+        let found = validate(&path, &identity)?;
+        let mut contents = found.contents.clone();
         let progress = |stage, done, total| {
             if let Some(progress) = &options.progress {
                 progress(Progress { stage, done, total });
@@ -56,15 +55,12 @@ impl Embedded {
         };
         let plans = plan(&path, &contents, &progress)?;
         // From here on the store is written.
-        let mut registry = Registry::open(&path.join(REGISTRY_FILE))?;
+        let mut registry = Registry::open(&path, &found)?;
+        takeover::remove(&path)?;
         let is_dirty = !contents.is_clean();
-        let mut recovery = recover(&path, &identity, &mut registry, &mut contents, plans)?;
+        let mut recovery = recover(&path, &mut registry, &mut contents, plans)?;
         if is_dirty {
             progress(Stage::Registry, 1, 1);
-        }
-        // Recovery has replaced it; otherwise a crash may have come between a commit and its catalog.
-        if recovery.was_clean && validated.catalog_sequence != contents.sequence {
-            catalog::replace(&path, &identity, &contents)?;
         }
         clear_up(&path, &contents, &mut recovery)?;
         let mut space = Space::new(identity.base, identity.size, contents.cursor);
@@ -84,7 +80,6 @@ impl Embedded {
                     registry,
                     contents,
                     space,
-                    catalog_is_stale: false,
                     lock,
                 }),
                 poisoned: None,
@@ -114,70 +109,10 @@ pub(super) fn domain(path: &Path, chosen: Option<Domain>) -> Result<Domain> {
     }
 }
 
-/// What [`validate`] found.
-pub(crate) struct Validated {
-    pub(crate) contents: Contents,
-    pub(crate) catalog_sequence: u64,
-}
-
-/// Reads registry and catalog and checks that they belong together. Writes nothing.
-pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Validated> {
+/// Reads the registry and checks that it belongs to the store. Writes nothing.
+pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Found> {
     files::check_directories(path)?;
-    let registry_path = path.join(REGISTRY_FILE);
-    let contents = registry::read(&registry_path)?;
-    if contents.store != identity.uuid {
-        return Err(mixed(
-            registry_path,
-            "registry",
-            format!(
-                "it belongs to the store {}, durum.store says {}",
-                contents.store, identity.uuid
-            ),
-        ));
-    }
-    contents.validate(&registry_path, identity.base, identity.size)?;
-    let catalog = catalog::read(path)?;
-    check_catalog(path, identity, &catalog)?;
-    if catalog.commit > contents.sequence {
-        return Err(mixed(
-            registry_path,
-            "registry",
-            format!(
-                "it is at commit {}, but the catalog was written after commit {}",
-                contents.sequence, catalog.commit
-            ),
-        ));
-    }
-    Ok(Validated {
-        contents,
-        catalog_sequence: catalog.commit,
-    })
-}
-
-/// Checks that a catalog belongs to the store.
-pub(crate) fn check_catalog(path: &Path, identity: &StoreHeader, catalog: &Catalog) -> Result<()> {
-    if (catalog.store, catalog.base, catalog.size) != (identity.uuid, identity.base, identity.size)
-    {
-        return Err(mixed(
-            catalog::path(path),
-            "catalog",
-            format!(
-                "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
-                catalog.store, catalog.base, identity.uuid, identity.base
-            ),
-        ));
-    }
-    Ok(())
-}
-
-fn mixed(file: PathBuf, structure: &'static str, problem: String) -> Error {
-    Error::Damaged {
-        file,
-        structure,
-        offset: 0,
-        problem,
-        cure: "files of several stores, or of several copies, were mixed; restore a copy of the whole store",
-    }
+    registry::read(path, identity)
 }
 
 /// The plans for all clients that did not end in order, and how long they took to make.
@@ -203,7 +138,6 @@ fn plan(path: &Path, contents: &Contents, progress: &dyn Fn(Stage, u64, u64)) ->
 /// Applies the plans and retires the logs.
 fn recover(
     path: &Path,
-    identity: &StoreHeader,
     registry: &mut Registry,
     contents: &mut Contents,
     plans: Plans,
@@ -231,16 +165,8 @@ fn recover(
     // ORDER: one commit retires all logs and enters all quarantines, after the recovered data is durable (`apply`).
     // Before it a crash finds the old logs whole; after it nobody reads them any more.
     registry
-        .commit(contents, &changes)
-        .map_err(|failure| match failure {
-            CommitFailure::Full { bytes } => Error::StorageFull {
-                path: registry.path().to_owned(),
-                bytes,
-            },
-            CommitFailure::Unknown(error) => error,
-        })?;
-    // ORDER: the catalog forgets the logs before their files go; else a reader of the catalog misses them.
-    catalog::replace(path, identity, contents)?;
+        .commit(contents, &changes, Purpose::Removal)
+        .map_err(|failure| failure.into_error(registry))?;
     for uuid in removed {
         files::remove(path, uuid)?;
     }
@@ -328,10 +254,8 @@ fn clear_up(path: &Path, contents: &Contents, report: &mut RecoveryReport) -> Re
         file::sync_dir(&directory, QUARANTINE)
             .map_err(|error| Error::io("syncing the directory", &directory, error))?;
     }
-    for leftover in catalog::leftovers(path)
-        .into_iter()
-        .chain([path.join(UNFINISHED_FILE)])
-    {
+    for name in registry::LEFTOVERS.iter().chain([&UNFINISHED_FILE]) {
+        let leftover = path.join(name);
         match file::remove(&leftover, ORPHAN) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("removing a leftover", &leftover, error));

@@ -47,16 +47,10 @@ impl Service for Embedded {
             let kind = spec.engine.puddle_kind();
             let root =
                 self.add_puddle(open, pool, kind, spec.root_puddle_size, true, |puddle| {
-                    (
-                        vec![
-                            Change::PutPool(pool, record(puddle)),
-                            Change::PutGrant(self.client, pool),
-                        ],
-                        vec![
-                            Change::RemoveGrant(self.client, pool),
-                            Change::RemovePool(pool),
-                        ],
-                    )
+                    vec![
+                        Change::PutPool(pool, record(puddle)),
+                        Change::PutGrant(self.client, pool),
+                    ]
                 })?;
             Ok(PoolGrant {
                 uuid: pool,
@@ -99,10 +93,9 @@ impl Service for Embedded {
                 puddles.push(grant(*uuid, puddle, file));
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
-            let (mut changes, mut undo) = self.enter(open);
+            let mut changes = self.enter(open);
             changes.push(Change::PutGrant(self.client, pool));
-            undo.insert(0, Change::RemoveGrant(self.client, pool));
-            self.commit_addition(open, &changes, &undo)?;
+            self.commit_addition(open, &changes)?;
             Ok(PoolGrant {
                 uuid: pool,
                 name: record.name,
@@ -188,7 +181,7 @@ impl Service for Embedded {
                 }
                 PuddleOwner::Client => self.client,
             };
-            self.add_puddle(open, owner, kind, size, false, |_| (Vec::new(), Vec::new()))
+            self.add_puddle(open, owner, kind, size, false, |_| Vec::new())
         })
     }
 
@@ -232,11 +225,7 @@ impl Service for Embedded {
                 }
                 None => {}
             }
-            self.commit_addition(
-                open,
-                &[Change::PutLogSpace(puddle, self.client)],
-                &[Change::RemoveLogSpace(puddle)],
-            )
+            self.commit_addition(open, &[Change::PutLogSpace(puddle, self.client)])
         })
     }
 
@@ -247,7 +236,6 @@ impl Service for Embedded {
             }
             let reached = descriptors::check_type(id, text)?;
             let mut changes = Vec::new();
-            let mut undo = Vec::new();
             for (id, text) in reached {
                 match open.contents.types.get(&id) {
                     Some(known) if *known == text => {}
@@ -257,13 +245,10 @@ impl Service for Embedded {
                             reason: format!("the id belongs to {known:?}, and to {text:?} as well; rename one of the types"),
                         });
                     }
-                    None => {
-                        changes.push(Change::PutType(id, text));
-                        undo.push(Change::RemoveType(id));
-                    }
+                    None => changes.push(Change::PutType(id, text)),
                 }
             }
-            self.commit_addition(open, &changes, &undo)
+            self.commit_addition(open, &changes)
         })
     }
 
@@ -293,9 +278,11 @@ impl Service for Embedded {
             // Nothing more is written; the next opener recovers.
             Ok(())
         } else {
-            self.end_client(open)
+            let ended = self.end_client(open);
+            open.registry.close(&open.contents);
+            ended
         };
-        // Drops the registry, which writes its last pages, and then the lock.
+        // Gives the lock up.
         state.open = None;
         ended
     }
@@ -350,19 +337,16 @@ impl Embedded {
         Ok(*record)
     }
 
-    /// The change that records this client, if it is not yet recorded, and its undoing.
-    fn enter(&self, open: &Open) -> (Vec<Change>, Vec<Change>) {
+    /// The change that records this client, if it is not yet recorded.
+    fn enter(&self, open: &Open) -> Vec<Change> {
         if open.contents.clients.contains(&self.client) {
-            (Vec::new(), Vec::new())
+            Vec::new()
         } else {
-            (
-                vec![Change::PutClient(self.client)],
-                vec![Change::RemoveClient(self.client)],
-            )
+            vec![Change::PutClient(self.client)]
         }
     }
 
-    /// Makes a puddle: address, file, registration. `more` adds changes of the same commit, and their undoing.
+    /// Makes a puddle: address, file, registration. `more` adds changes of the same commit.
     fn add_puddle(
         &self,
         open: &mut Open,
@@ -370,7 +354,7 @@ impl Embedded {
         kind: PuddleKind,
         size: u64,
         is_root: bool,
-        more: impl FnOnce(&PuddleHeader) -> (Vec<Change>, Vec<Change>),
+        more: impl FnOnce(&PuddleHeader) -> Vec<Change>,
     ) -> Result<PuddleGrant> {
         if size == 0 || !size.is_multiple_of(UNIT) || size > self.identity.size {
             return Err(Error::PuddleSize {
@@ -381,7 +365,7 @@ impl Embedded {
         }
         names::ensure_descriptors(&self.path, 1)?;
         let uuid = names::random_uuid()?;
-        let before = open.space.clone();
+        let cursor = open.space.cursor();
         let Some(address) = open.space.place(size) else {
             return Err(Error::AddressesExhausted {
                 store: self.path.clone(),
@@ -405,15 +389,11 @@ impl Embedded {
             is_root,
         };
         let made = files::create(&self.path, &header).and_then(|file| {
-            let (mut changes, mut undo) = self.enter(open);
-            let (more_changes, more_undo) = more(&header);
-            changes.extend(more_changes);
+            let mut changes = self.enter(open);
+            changes.extend(more(&header));
             changes.push(Change::PutPuddle(uuid, record));
             changes.push(Change::Cursor(open.space.cursor()));
-            undo.splice(0..0, more_undo);
-            undo.insert(0, Change::RemovePuddle(uuid));
-            undo.push(Change::Cursor(before.cursor()));
-            match self.commit_addition(open, &changes, &undo) {
+            match self.commit_addition(open, &changes) {
                 Ok(()) => Ok(file),
                 Err(error) => {
                     // Where the outcome is unknown, the registry may name the file.
@@ -427,7 +407,7 @@ impl Embedded {
         match made {
             Ok(file) => Ok(grant(uuid, &record, file)),
             Err(error) => {
-                open.space = before;
+                open.space.take_back(address, cursor);
                 Err(error)
             }
         }
@@ -436,11 +416,7 @@ impl Embedded {
     /// Ends this client: its logs go, its grants end, the store is clean.
     fn end_client(&self, open: &mut Open) -> Result<()> {
         if !open.contents.clients.contains(&self.client) {
-            return if open.catalog_is_stale {
-                self.commit_removal(open, &[], &[])
-            } else {
-                Ok(())
-            };
+            return Ok(());
         }
         let (changes, puddles) = open.contents.ending_of(self.client);
         self.commit_removal(open, &changes, &puddles)

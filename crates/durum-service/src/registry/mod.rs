@@ -1,64 +1,57 @@
-//! The registry: what the store holds, in a redb database that only the one writer opens.
+//! The registry: what the store holds, in a file that one writer changes and anyone reads.
 //!
-//! It is read once, on a private copy in memory, so that redb's repair of an unclean end, and any surprise
-//! in damaged bytes, happens there; only after everything validated is the file itself opened for writing. Then each change is one
-//! commit, in two phases: after a crash the registry is that of the last commit that returned, or of the one under way.
+//! It is read once, when the store is opened. Each change is one record behind the last one and one sync ([`file`]); when the
+//! changes outweigh the snapshot before them, a new file takes the place of the old one. A copy follows, so that a damaged file
+//! costs nothing: `docs/store.md`.
 
-mod backend;
 pub(crate) mod contents;
+mod file;
 mod read;
-mod record;
+mod salvage;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use durum_persist::file::MediaFile;
-use redb::{Database, TableDefinition, WriteTransaction};
+use durum_format::FormatError;
+use durum_format::registry::{encode_changes, encode_snapshot};
 
-use self::backend::{FileBackend, FullWatch};
 use self::contents::{Change, Contents};
+use self::file::{COPY, Place, REGISTRY, Writer};
 use crate::error::{Error, Result};
-use crate::reading::{self, Role};
+use crate::files::{grown, is_full};
 
-pub(crate) use self::backend::is_full;
-pub(crate) use self::read::read;
+use self::read::CopyState;
+pub(crate) use self::read::{Found, read};
+pub(crate) use self::salvage::Remains;
 
-/// The registry's file in the store directory.
-pub(crate) const REGISTRY_FILE: &str = "registry.redb";
+/// The names of the two files.
+pub(crate) const NAMES: [&str; 2] = [REGISTRY.name, COPY.name];
+/// What a crash leaves while one of them is made.
+pub(crate) const LEFTOVERS: [&str; 2] = [REGISTRY.temporary_name, COPY.temporary_name];
 
-type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
-
-const META: Table = TableDefinition::new("meta");
-const POOLS: Table = TableDefinition::new("pools");
-const PUDDLES: Table = TableDefinition::new("puddles");
-const CLIENTS: Table = TableDefinition::new("clients");
-const GRANTS: Table = TableDefinition::new("grants");
-const LOG_SPACES: Table = TableDefinition::new("log-spaces");
-const TYPES: Table = TableDefinition::new("types");
-const QUARANTINE: Table = TableDefinition::new("quarantine");
-const MARKS: Table = TableDefinition::new("quarantined-pools");
-
-const TABLES: [Table; 9] = [
-    META, POOLS, PUDDLES, CLIENTS, GRANTS, LOG_SPACES, TYPES, QUARANTINE, MARKS,
-];
-
-const META_STORE: &[u8] = b"store";
-const META_SEQUENCE: &[u8] = b"sequence";
-const META_CURSOR: &[u8] = b"cursor";
-
-/// redb keeps pages in memory; the registry is small.
-const CACHE_BYTES: usize = 4 << 20;
-
-const CURE: &str = "restore a copy of the store, or rebuild the registry from the catalog: \
-                    `durum check --repair`";
+const CURE: &str =
+    "restore a copy of the store, or rebuild the registry from its copy: `durum check --repair`";
 
 /// The open registry.
 #[derive(Debug)]
 pub(crate) struct Registry {
+    store: PathBuf,
     path: PathBuf,
-    /// Absent only while it is opened again after a full disk, and after that failed.
-    database: Option<Database>,
-    full: FullWatch,
+    file: Writer,
+    /// Absent where it could not be written. It is made anew with the next snapshot, and when the registry is closed.
+    copy: Option<Writer>,
+    /// Whether the copy has records that were not synced.
+    copy_is_behind: bool,
+    /// Whether the copy's name was not synced.
+    copy_has_new_name: bool,
     is_poisoned: bool,
+}
+
+/// What a commit is for. Removals may use room that is kept for them, so that they work on a full disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Addition,
+    Removal,
 }
 
 /// Why a commit failed.
@@ -73,100 +66,189 @@ pub(crate) enum CommitFailure {
     Unknown(Error),
 }
 
+impl CommitFailure {
+    /// The error for a caller.
+    pub(crate) fn into_error(self, registry: &Registry) -> Error {
+        match self {
+            CommitFailure::Full { bytes } => Error::StorageFull {
+                path: registry.path.clone(),
+                bytes,
+            },
+            CommitFailure::Unknown(error) => error,
+        }
+    }
+}
+
 impl Registry {
-    /// Makes a new registry file that says `contents`. The file's bytes are durable on return, its name is not.
-    pub(crate) fn create(path: &Path, contents: &Contents) -> Result<Registry> {
-        let file = MediaFile::create_new(path)
-            .map_err(|error| system("creating the registry", path, error))?;
-        let mut registry = Registry::over(path, file)?;
-        registry
-            .write(|transaction| {
-                for table in TABLES {
-                    transaction.open_table(table)?;
-                }
-                put(
-                    transaction,
-                    META,
-                    META_STORE,
-                    &record::encode_uuid(contents.store),
-                )?;
-                put_numbers(transaction, contents)?;
-                write_changes(transaction, &everything(contents))
+    /// Makes the two files, in the place of any that are there. They are durable on return, but for the copy's name.
+    pub(crate) fn create(store: &Path, contents: &Contents) -> Result<Registry> {
+        let snapshot =
+            encode_snapshot(contents).map_err(|source| refusal(store, &REGISTRY, source))?;
+        let make = |place: &'static Place| {
+            Writer::make(store, place, &snapshot).map_err(|(error, bytes)| {
+                grown("making the registry", &store.join(place.name), bytes, error)
             })
-            .map_err(|error| registry.creation_failed(error))?;
+        };
+        let file = make(&REGISTRY)?;
+        // ORDER: the registry before its copy, which is never ahead of it.
+        file.sync_name(store)
+            .map_err(|error| Error::io("syncing the directory", store, error))?;
+        let mut registry = Registry::over(store, file, Some(make(&COPY)?));
+        registry.copy_has_new_name = true;
         Ok(registry)
     }
 
-    /// Opens the registry file for writing. Its bytes were validated before, by [`read`].
-    pub(crate) fn open(path: &Path) -> Result<Registry> {
-        Registry::over(path, open_file(path, true)?)
+    /// Opens the registry for writing, as it was found. A copy that does not say the same is made anew; a store of the form before gets
+    /// its files now.
+    pub(crate) fn open(store: &Path, found: &Found) -> Result<Registry> {
+        let Some(found_file) = &found.file else {
+            return Registry::create(store, &found.contents);
+        };
+        let file = Writer::open(store, &REGISTRY, &found_file.parsed)?;
+        let copy = match &found.copy {
+            // All that it has was durable in the registry before.
+            CopyState::Same(copy) => Some(Writer::open(store, &COPY, copy)?),
+            CopyState::Behind | CopyState::Lost(_) => {
+                file.make_durable(&found_file.bytes).map_err(|error| {
+                    Error::io("a registry commit", &store.join(REGISTRY.name), error)
+                })?;
+                None
+            }
+        };
+        let mut registry = Registry::over(store, file, copy);
+        registry.renew_copy(&found.contents);
+        Ok(registry)
     }
 
-    fn over(path: &Path, file: MediaFile) -> Result<Registry> {
-        let (backend, full) = FileBackend::new(file);
-        let database = builder().create_with_backend(backend);
-        match database {
-            Ok(database) => Ok(Registry {
-                path: path.to_owned(),
-                database: Some(database),
-                full,
-                is_poisoned: false,
-            }),
-            Err(error) => match full.bytes() {
-                Some(bytes) => Err(Error::StorageFull {
-                    path: path.to_owned(),
-                    bytes,
-                }),
-                None => Err(refusal(path, error.into())),
-            },
+    fn over(store: &Path, file: Writer, copy: Option<Writer>) -> Registry {
+        Registry {
+            store: store.to_owned(),
+            path: store.join(REGISTRY.name),
+            file,
+            copy,
+            copy_is_behind: false,
+            copy_has_new_name: false,
+            is_poisoned: false,
         }
     }
 
     /// Commits `changes` and applies them to the copy in memory. Durable on return.
     ///
-    /// On failure the copy is as before.
+    /// On failure the copy in memory is as before.
     pub(crate) fn commit(
         &mut self,
         contents: &mut Contents,
         changes: &[Change],
+        purpose: Purpose,
     ) -> Result<(), CommitFailure> {
-        let mut next = contents.clone();
-        for change in changes {
-            next.apply(change);
-        }
-        next.sequence += 1;
-        let written = self.write(|transaction| {
-            put_numbers(transaction, &next)?;
-            write_changes(transaction, changes)
-        });
-        match written {
-            Ok(()) => {
-                *contents = next;
-                Ok(())
+        let sequence = contents.sequence.wrapping_add(1);
+        let record = encode_changes(contents.store.uuid, sequence, changes);
+        if !self
+            .file
+            .has_room(record.len(), self.file.room.additions_end)
+        {
+            match self.fold(contents, changes) {
+                Err(CommitFailure::Full { .. })
+                    if purpose == Purpose::Removal
+                        && self.file.has_room(record.len(), self.file.room.end) => {}
+                result => return result,
             }
-            Err(error) => Err(self.commit_failed(contents, error)),
+        }
+        // ORDER: the record is durable before anybody acts on it, and before the copy has it: the copy is never ahead.
+        let written = self.file.append(&record).and_then(|()| self.file.sync());
+        written.map_err(|error| self.poison(error))?;
+        contents.commit(changes);
+        self.copy_record(contents, &record);
+        Ok(())
+    }
+
+    /// Hands a record that was committed on to the copy, which is synced later.
+    fn copy_record(&mut self, contents: &Contents, record: &[u8]) {
+        let Some(copy) = &mut self.copy else {
+            return;
+        };
+        if !copy.has_room(record.len(), copy.room.end) {
+            self.copy = None;
+            return self.renew_copy(contents);
+        }
+        self.copy_is_behind = true;
+        if let Err(error) = copy.append(record) {
+            self.lose_copy(&error);
         }
     }
 
-    /// After a failed commit: a full disk is found before anything of the commit is on the media, because room is
-    /// reserved first. Then the file is opened again and says what it said before. Anything else, and
-    /// what is on the media is unknown.
-    fn commit_failed(&mut self, contents: &Contents, error: redb::Error) -> CommitFailure {
-        let unknown = |registry: &mut Registry, error| {
-            registry.is_poisoned = true;
-            CommitFailure::Unknown(failure(&registry.path, error))
+    /// Commits `changes` by a new snapshot, in a new file.
+    fn fold(&mut self, contents: &mut Contents, changes: &[Change]) -> Result<(), CommitFailure> {
+        let mut next = contents.clone();
+        next.commit(changes);
+        let snapshot = encode_snapshot(&next)
+            .map_err(|source| CommitFailure::Unknown(refusal(&self.store, &REGISTRY, source)))?;
+        let file = match Writer::make(&self.store, &REGISTRY, &snapshot) {
+            Err((error, bytes)) if is_full(&error) => return Err(CommitFailure::Full { bytes }),
+            Err((error, _)) => return Err(self.poison(error)),
+            Ok(file) => file,
         };
-        let Some(bytes) = self.full.bytes() else {
-            return unknown(self, error);
-        };
-        // redb refuses all work after an error of its file, and writes nothing when it is dropped.
-        self.database = None;
-        match read(&self.path).and_then(|found| Ok((found, Registry::open(&self.path)?))) {
-            Ok((found, registry)) if found == *contents => {
-                *self = registry;
-                CommitFailure::Full { bytes }
+        // ORDER: the new name is durable before anybody acts on the commit, before a record goes to the new file, and before the
+        // copy's; else a crash finds the old file without them.
+        file.sync_name(&self.store)
+            .map_err(|error| self.poison(error))?;
+        self.file = file;
+        *contents = next;
+        self.copy = None;
+        self.renew_copy(contents);
+        Ok(())
+    }
+
+    fn poison(&mut self, error: io::Error) -> CommitFailure {
+        self.is_poisoned = true;
+        CommitFailure::Unknown(Error::io("a registry commit", &self.path, error))
+    }
+
+    /// Makes the copy anew where there is none, as far as possible: the registry is whole without it.
+    fn renew_copy(&mut self, contents: &Contents) {
+        if self.copy.is_some() {
+            return;
+        }
+        let made = encode_snapshot(contents)
+            .map_err(io::Error::other)
+            .and_then(|snapshot| {
+                Writer::make(&self.store, &COPY, &snapshot).map_err(|(error, _)| error)
+            });
+        match made {
+            Ok(copy) => {
+                self.copy_is_behind = false;
+                self.copy_has_new_name = true;
+                self.copy = Some(copy);
             }
-            _ => unknown(self, error),
+            Err(error) => self.lose_copy(&error),
+        }
+    }
+
+    fn lose_copy(&mut self, error: &io::Error) {
+        tracing::warn!(store = %self.store.display(), %error, "the registry's copy could not be written");
+        self.copy = None;
+    }
+
+    /// Makes the copy durable. The registry itself is.
+    pub(crate) fn close(&mut self, contents: &Contents) {
+        if self.is_poisoned {
+            return;
+        }
+        self.renew_copy(contents);
+        let Some(copy) = &self.copy else {
+            return;
+        };
+        let mut synced = Ok(());
+        if self.copy_is_behind {
+            // ORDER: the copy is whole before the store counts as closed; else one bad sector after a crash costs what was committed.
+            synced = copy.sync();
+        }
+        if self.copy_has_new_name {
+            synced = synced.and_then(|()| copy.sync_name(&self.store));
+        }
+        match synced {
+            Ok(()) => (self.copy_is_behind, self.copy_has_new_name) = (false, false),
+            Err(error) => self.lose_copy(&error),
         }
     }
 
@@ -178,189 +260,13 @@ impl Registry {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
-
-    fn creation_failed(&self, error: redb::Error) -> Error {
-        match self.full.bytes() {
-            Some(bytes) => Error::StorageFull {
-                path: self.path.clone(),
-                bytes,
-            },
-            None => failure(&self.path, error),
-        }
-    }
-
-    fn write(
-        &mut self,
-        change: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
-    ) -> Result<(), redb::Error> {
-        let Some(database) = &self.database else {
-            return Err(redb::Error::DatabaseClosed);
-        };
-        let mut transaction = database.begin_write()?;
-        // One phase would let a crash make damage look like a commit that never ended, and the commit before
-        // it would be taken instead: a grant could be lost in silence.
-        transaction.set_two_phase_commit(true);
-        change(&transaction)?;
-        transaction.commit()?;
-        Ok(())
-    }
 }
 
-/// Opens the registry's file, which lies in the store's directory itself.
-fn open_file(path: &Path, writable: bool) -> Result<MediaFile> {
-    let role = Role {
-        structure: "the registry",
-        cure: CURE,
-    };
-    let store = path.parent().unwrap_or(path);
-    reading::open(store, REGISTRY_FILE, role, writable)
-}
-
-fn builder() -> redb::Builder {
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
-    builder
-}
-
-fn put(
-    transaction: &WriteTransaction,
-    table: Table,
-    key: &[u8],
-    value: &[u8],
-) -> Result<(), redb::Error> {
-    transaction.open_table(table)?.insert(key, value)?;
-    Ok(())
-}
-
-fn remove(transaction: &WriteTransaction, table: Table, key: &[u8]) -> Result<(), redb::Error> {
-    transaction.open_table(table)?.remove(key)?;
-    Ok(())
-}
-
-fn put_numbers(transaction: &WriteTransaction, contents: &Contents) -> Result<(), redb::Error> {
-    for (key, number) in [
-        (META_SEQUENCE, contents.sequence),
-        (META_CURSOR, contents.cursor),
-    ] {
-        put(transaction, META, key, &record::encode_number(number))?;
-    }
-    Ok(())
-}
-
-fn write_changes(transaction: &WriteTransaction, changes: &[Change]) -> Result<(), redb::Error> {
-    for change in changes {
-        match change {
-            // Written with the sequence.
-            Change::Cursor(_) => {}
-            Change::PutPool(uuid, pool) => {
-                put(transaction, POOLS, &uuid.0, &record::encode_pool(pool))?;
-            }
-            Change::RemovePool(uuid) => remove(transaction, POOLS, &uuid.0)?,
-            Change::PutPuddle(uuid, puddle) => {
-                put(
-                    transaction,
-                    PUDDLES,
-                    &uuid.0,
-                    &record::encode_puddle(puddle),
-                )?;
-            }
-            Change::RemovePuddle(uuid) => remove(transaction, PUDDLES, &uuid.0)?,
-            Change::PutClient(uuid) => put(transaction, CLIENTS, &uuid.0, &record::PRESENT)?,
-            Change::RemoveClient(uuid) => remove(transaction, CLIENTS, &uuid.0)?,
-            Change::PutGrant(client, pool) => {
-                let key = record::pair_key(*client, *pool);
-                put(transaction, GRANTS, &key, &record::PRESENT)?;
-            }
-            Change::RemoveGrant(client, pool) => {
-                remove(transaction, GRANTS, &record::pair_key(*client, *pool))?;
-            }
-            Change::PutLogSpace(puddle, client) => {
-                let value = record::encode_uuid(*client);
-                put(transaction, LOG_SPACES, &puddle.0, &value)?;
-            }
-            Change::RemoveLogSpace(puddle) => remove(transaction, LOG_SPACES, &puddle.0)?,
-            Change::PutType(id, text) => {
-                let value = record::encode_text(text);
-                put(transaction, TYPES, &record::type_key(*id), &value)?;
-            }
-            Change::RemoveType(id) => remove(transaction, TYPES, &record::type_key(*id))?,
-            Change::PutQuarantine(puddle, log) => {
-                put(transaction, QUARANTINE, &puddle.0, &record::encode_log(log))?;
-            }
-            Change::RemoveQuarantine(puddle) => remove(transaction, QUARANTINE, &puddle.0)?,
-            Change::PutMark(pool, client) => {
-                let key = record::pair_key(*pool, *client);
-                put(transaction, MARKS, &key, &record::PRESENT)?;
-            }
-            Change::RemoveMark(pool, client) => {
-                remove(transaction, MARKS, &record::pair_key(*pool, *client))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The changes that make an empty registry say `contents`.
-fn everything(contents: &Contents) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let pools = contents.pools.iter();
-    changes.extend(pools.map(|(uuid, record)| Change::PutPool(*uuid, record.clone())));
-    let puddles = contents.puddles.iter();
-    changes.extend(puddles.map(|(uuid, record)| Change::PutPuddle(*uuid, *record)));
-    changes.extend(contents.clients.iter().map(|uuid| Change::PutClient(*uuid)));
-    let grants = contents.grants.iter();
-    changes.extend(grants.map(|(client, pool)| Change::PutGrant(*client, *pool)));
-    let spaces = contents.log_spaces.iter();
-    changes.extend(spaces.map(|(puddle, client)| Change::PutLogSpace(*puddle, *client)));
-    let types = contents.types.iter();
-    changes.extend(types.map(|(id, text)| Change::PutType(*id, text.clone())));
-    let logs = contents.quarantine.iter();
-    changes.extend(logs.map(|(puddle, log)| Change::PutQuarantine(*puddle, log.clone())));
-    let marks = contents.marks.iter();
-    changes.extend(marks.map(|(pool, client)| Change::PutMark(*pool, *client)));
-    changes
-}
-
-fn damaged(path: &Path, problem: String) -> Error {
-    Error::Damaged {
-        file: path.to_owned(),
-        structure: "registry",
-        offset: 0,
-        problem,
+fn refusal(store: &Path, place: &Place, source: FormatError) -> Error {
+    Error::Format {
+        file: store.join(place.name),
+        base: 0,
+        source: Box::new(source),
         cure: CURE,
     }
-}
-
-fn system(operation: &'static str, path: &Path, error: std::io::Error) -> Error {
-    if is_full(&error) {
-        return Error::StorageFull {
-            path: path.to_owned(),
-            bytes: 0,
-        };
-    }
-    Error::io(operation, path, error)
-}
-
-/// An error of redb when it opens a file that was validated before: the system's, or somebody changes it meanwhile.
-fn refusal(path: &Path, error: redb::Error) -> Error {
-    match error {
-        redb::Error::Io(error)
-            if !matches!(
-                error.kind(),
-                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData
-            ) =>
-        {
-            system("reading the registry", path, error)
-        }
-        other => damaged(path, other.to_string()),
-    }
-}
-
-/// An error of redb while it writes.
-fn failure(path: &Path, error: redb::Error) -> Error {
-    let error = match error {
-        redb::Error::Io(error) => error,
-        other => std::io::Error::other(other.to_string()),
-    };
-    system("a registry commit", path, error)
 }

@@ -1,166 +1,215 @@
-//! Reading the registry on a private copy in memory.
-//!
-//! redb repairs a database after an unclean end when it opens it, and damaged bytes may surprise it: both
-//! happen to the copy.
+//! Reading the registry: the file, and its copy where that tells what the file does not.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use redb::{ReadableDatabase, ReadableTable};
+use durum_format::FormatError;
+use durum_format::registry::{self, BEGINNING_BYTES, Parsed, Room};
+use durum_format::store::StoreHeader;
 
-use super::backend::PrivateBackend;
 use super::contents::Contents;
-use super::record::{self, Refusal};
-use super::{
-    CLIENTS, GRANTS, LOG_SPACES, MARKS, META, META_CURSOR, META_SEQUENCE, META_STORE, POOLS,
-    PUDDLES, QUARANTINE, TYPES, Table, builder, damaged,
-};
-use crate::error::Result;
+use super::file::{COPY, Place, REGISTRY};
+use super::{CURE, refusal};
+use crate::error::{Error, Result};
 use crate::reading;
+use crate::takeover;
 
-/// Reads and validates the registry file on a private copy. Writes nothing.
-pub(crate) fn read(path: &Path) -> Result<Contents> {
-    let file = super::open_file(path, false)?;
-    let bytes = reading::whole(&file, HEAD_BYTES, |head, length| {
-        if length == 0 {
-            // redb would take an empty file for one to be made.
-            return Err(damaged(path, "the file is empty".to_owned()));
+/// Attempts to read a file that a writer changes meanwhile.
+const ATTEMPTS_MAX: usize = 8;
+
+/// A registry that was read.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) contents: Contents,
+    /// The file; `None` for a store of the form before, which has none.
+    pub(super) file: Option<FoundFile>,
+    pub(super) copy: CopyState,
+}
+
+/// Where the file's parts are.
+#[derive(Debug)]
+pub(super) struct FoundFile {
+    pub(super) parsed: Parsed,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// How the copy is.
+#[derive(Debug)]
+pub(super) enum CopyState {
+    /// It says the same.
+    Same(Box<Parsed>),
+    /// It says less, as a crash may leave it, or the end of one of the two is torn.
+    Behind,
+    /// It cannot be read.
+    Lost(Error),
+}
+
+impl Found {
+    /// Whether this is a store of the form before.
+    pub(crate) fn is_before(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Whether a copy is there that has everything.
+    pub(crate) fn has_copy(&self) -> bool {
+        matches!(self.copy, CopyState::Same(_))
+    }
+
+    /// Why the copy cannot be read, where that is damage.
+    pub(crate) fn lost_copy(&self) -> Option<&Error> {
+        match &self.copy {
+            CopyState::Lost(error) => Some(error),
+            CopyState::Same(_) | CopyState::Behind => None,
         }
-        match length <= length_max(head) {
-            true => Ok(length),
-            false => Err(damaged(
-                path,
-                format!("it has {length} bytes, far more than its header says"),
-            )),
-        }
-    })?;
-    // redb answers most damage with an error, but its assertions may find some of it first.
-    match catch_unwind(AssertUnwindSafe(|| read_copy(path, bytes))) {
-        Ok(contents) => contents,
-        Err(_) => Err(damaged(
-            path,
-            "the database contradicts itself (an assertion of its reader failed)".to_owned(),
-        )),
     }
 }
 
-/// The bytes from the start of the file that tell how large it is.
-const HEAD_BYTES: u64 = 32;
-
-/// How long the file may be by its header. After a crash while it grew it is longer than that says: redb doubles it, or takes as
-/// much as one commit needs.
-fn length_max(head: &[u8]) -> u64 {
-    const COMMIT_BYTES_MAX: u64 = 64 << 20;
-    let field = |at: usize| {
-        let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-        u64::from(bytes.map_or(0, u32::from_le_bytes))
-    };
-    let [page, region_head, region_data, full, trailing] = [12, 16, 20, 24, 28].map(field);
-    let regions = full.saturating_mul(region_head + region_data);
-    let pages = regions.saturating_add(1 + region_head + trailing);
-    let length = pages.saturating_mul(page);
-    length.saturating_mul(2).saturating_add(COMMIT_BYTES_MAX)
+/// Reads and validates the registry of a store. Takes no lock and writes nothing.
+pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Found> {
+    let mut last: Option<(Error, Vec<u8>)> = None;
+    for _ in 0..ATTEMPTS_MAX {
+        match read_once(store, identity) {
+            Ok(found) => return Ok(found),
+            // A writer may have written two records while we read: then we missed the first and saw the second.
+            Err((error, Some(bytes))) if last.as_ref().is_none_or(|(_, seen)| *seen != bytes) => {
+                last = Some((error, bytes));
+            }
+            Err((error, _)) => return Err(error),
+        }
+    }
+    Err(last.map_or_else(
+        || damaged(store, 0, "it changes all the time".to_owned()),
+        |(error, _)| error,
+    ))
 }
 
-fn read_copy(path: &Path, bytes: Vec<u8>) -> Result<Contents> {
-    // The bytes are in memory: no error is the system's.
-    let refuse = |error: redb::Error| damaged(path, error.to_string());
-    let mut database = builder()
-        .create_with_backend(PrivateBackend::new(bytes))
-        .map_err(|error| refuse(error.into()))?;
-    // Every page's checksum: a database that was closed in order is otherwise taken at its word.
-    if !database
-        .check_integrity()
-        .map_err(|error| refuse(error.into()))?
+/// As [`read`]. With an error, the bytes that were read, if they may be others next time.
+fn read_once(store: &Path, identity: &StoreHeader) -> Result<Found, (Error, Option<Vec<u8>>)> {
+    // The copy first: it is never ahead of the registry, so one that is read later is not either.
+    let copy = read_file(store, &COPY);
+    let bytes = match read_file(store, &REGISTRY) {
+        Ok(bytes) => bytes,
+        Err(Error::FileMissing { .. })
+            if matches!(copy, Err(Error::FileMissing { .. })) && takeover::is_before(store) =>
+        {
+            let contents = takeover::read(store, identity).map_err(|error| (error, None))?;
+            return Ok(Found {
+                contents,
+                file: None,
+                copy: CopyState::Behind,
+            });
+        }
+        Err(error) => return Err((error, None)),
+    };
+    let parsed = match parse(store, identity, &bytes) {
+        Ok(parsed) => parsed,
+        Err(error) => return Err((error, Some(bytes))),
+    };
+    // An older durum may have opened the store after a takeover that a crash interrupted.
+    if takeover::is_before(store)
+        && let Ok(contents) = takeover::read(store, identity)
+        && contents.sequence > parsed.state.sequence
     {
+        return Ok(Found {
+            contents,
+            file: None,
+            copy: CopyState::Behind,
+        });
+    }
+    let copy = match copy {
+        Ok(copy) if copy == bytes && !parsed.is_torn => CopyState::Same(Box::new(parsed.clone())),
+        Ok(copy) => match compare(store, identity, &parsed, &copy) {
+            Ok(state) => state,
+            Err(error) => return Err((error, Some(bytes))),
+        },
+        Err(error) => CopyState::Lost(error),
+    };
+    let contents = Contents(parsed.state.clone());
+    Ok(Found {
+        contents,
+        file: Some(FoundFile { parsed, bytes }),
+        copy,
+    })
+}
+
+/// How a copy is, whose bytes are not the registry's.
+fn compare(
+    store: &Path,
+    identity: &StoreHeader,
+    parsed: &Parsed,
+    copy: &[u8],
+) -> Result<CopyState> {
+    let parsed_copy = registry::parse(copy);
+    if let Ok(copy) = &parsed_copy
+        && copy.state == parsed.state
+        && !(copy.is_torn || parsed.is_torn)
+    {
+        return Ok(CopyState::Same(Box::new(copy.clone())));
+    }
+    // A crash may have taken any part of it that was written since it was last synced, and a record that it has was made.
+    let Some(state) = registry::salvage(None, &[copy]) else {
+        let source = parsed_copy.map_or_else(
+            |source| source,
+            |_| FormatError::Truncated {
+                structure: "registry",
+                needed: parsed.room.end,
+                found: 0,
+            },
+        );
+        return Ok(CopyState::Lost(refusal(store, &COPY, source)));
+    };
+    if state.store != *identity {
+        return Err(mixed(store, &COPY, &state.store, identity));
+    }
+    if state.sequence > parsed.state.sequence {
         return Err(damaged(
-            path,
-            "a checksum of the database is wrong".to_owned(),
+            store,
+            parsed.end,
+            format!(
+                "it ends with commit {}, but its copy has commit {}: its end was damaged, or it is an older one",
+                parsed.state.sequence, state.sequence
+            ),
         ));
     }
-    let transaction = database
-        .begin_read()
-        .map_err(|error| refuse(error.into()))?;
-    let mut contents = Contents::default();
-    let mut store = None;
-    let mut cursor = None;
-    let mut sequence = None;
-    let read = |table: Table, take: &mut TakeRow<'_>| -> Result<()> {
-        let open = transaction
-            .open_table(table)
-            .map_err(|error| refuse(error.into()))?;
-        for row in open.iter().map_err(|error| refuse(error.into()))? {
-            let (key, value) = row.map_err(|error| refuse(error.into()))?;
-            take(key.value(), value.value())
-                .map_err(|Refusal(problem)| damaged(path, format!("table {table}: {problem}")))?;
-        }
-        Ok(())
-    };
-    read(META, &mut |key, value| {
-        match key {
-            META_STORE => store = Some(record::decode_uuid(value)?),
-            META_CURSOR => cursor = Some(record::decode_number(value)?),
-            META_SEQUENCE => sequence = Some(record::decode_number(value)?),
-            other => {
-                return Err(Refusal(format!(
-                    "the entry {:?}, which this build does not know",
-                    String::from_utf8_lossy(other)
-                )));
-            }
-        }
-        Ok(())
-    })?;
-    read(POOLS, &mut |key, value| {
-        contents
-            .pools
-            .insert(record::uuid(key)?, record::decode_pool(value)?);
-        Ok(())
-    })?;
-    read(PUDDLES, &mut |key, value| {
-        contents
-            .puddles
-            .insert(record::uuid(key)?, record::decode_puddle(value)?);
-        Ok(())
-    })?;
-    read(CLIENTS, &mut |key, value| {
-        record::decode_present(value)?;
-        contents.clients.insert(record::uuid(key)?);
-        Ok(())
-    })?;
-    read(GRANTS, &mut |key, value| {
-        record::decode_present(value)?;
-        contents.grants.insert(record::uuid_pair(key)?);
-        Ok(())
-    })?;
-    read(LOG_SPACES, &mut |key, value| {
-        contents
-            .log_spaces
-            .insert(record::uuid(key)?, record::decode_uuid(value)?);
-        Ok(())
-    })?;
-    read(TYPES, &mut |key, value| {
-        contents
-            .types
-            .insert(record::type_id(key)?, record::decode_text(value)?);
-        Ok(())
-    })?;
-    read(QUARANTINE, &mut |key, value| {
-        contents
-            .quarantine
-            .insert(record::uuid(key)?, record::decode_log(value)?);
-        Ok(())
-    })?;
-    read(MARKS, &mut |key, value| {
-        record::decode_present(value)?;
-        contents.marks.insert(record::uuid_pair(key)?);
-        Ok(())
-    })?;
-    let missing = |name: &str| damaged(path, format!("table meta: no entry {name:?}"));
-    contents.store = store.ok_or_else(|| missing("store"))?;
-    contents.cursor = cursor.ok_or_else(|| missing("cursor"))?;
-    contents.sequence = sequence.ok_or_else(|| missing("sequence"))?;
-    Ok(contents)
+    Ok(CopyState::Behind)
 }
 
-/// Enters one row of a table.
-type TakeRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), Refusal> + 'a;
+/// The bytes of one of the files, no more of them than its first line speaks of, and one.
+pub(super) fn read_file(store: &Path, place: &Place) -> Result<Vec<u8>> {
+    let file = reading::open(store, place.name, place.role, false)?;
+    reading::whole(&file, BEGINNING_BYTES, |head, _| {
+        let room = Room::of(head).map_err(|source| refusal(store, place, source))?;
+        Ok(room.end.saturating_add(1))
+    })
+}
+
+/// Parses the registry and checks that it is the store's.
+pub(super) fn parse(store: &Path, identity: &StoreHeader, bytes: &[u8]) -> Result<Parsed> {
+    let parsed = registry::parse(bytes).map_err(|source| refusal(store, &REGISTRY, source))?;
+    if parsed.state.store != *identity {
+        return Err(mixed(store, &REGISTRY, &parsed.state.store, identity));
+    }
+    Ok(parsed)
+}
+
+fn damaged(store: &Path, offset: u64, problem: String) -> Error {
+    Error::Damaged {
+        file: store.join(REGISTRY.name),
+        structure: "registry",
+        offset,
+        problem,
+        cure: CURE,
+    }
+}
+
+fn mixed(store: &Path, place: &Place, found: &StoreHeader, identity: &StoreHeader) -> Error {
+    Error::Damaged {
+        file: store.join(place.name),
+        structure: "registry",
+        offset: 0,
+        problem: format!(
+            "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
+            found.uuid, found.base, identity.uuid, identity.base
+        ),
+        cure: "files of several stores, or of several copies, were mixed; restore a copy of the whole store",
+    }
+}

@@ -246,7 +246,7 @@ fn files_that_nothing_names_are_told_apart() {
     drop(list);
     for name in [
         "letter",
-        "catalog.new",
+        "registry.new",
         "puddles/letter",
         "puddles/01234567-89ab-4def-8123-456789abcdef",
         "quarantine/old",
@@ -271,7 +271,7 @@ fn damaged_records_are_findings_and_the_rest_is_still_checked() {
     list.store.close().unwrap();
     drop(list);
     let kept = snapshot(&path);
-    for name in ["registry.redb", "catalog"] {
+    for name in ["registry", "registry.copy"] {
         std::fs::write(path.join(name), "x").unwrap();
         let report = checked(&path);
         let found = findings(&report, Severity::Damage);

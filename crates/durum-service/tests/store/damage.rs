@@ -49,7 +49,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
     let directory = scratch();
     let path = directory.path().join("store");
     small(&path);
-    for name in ["durum.store", "catalog", "registry.redb"] {
+    for name in ["durum.store", "registry"] {
         let (file, aside) = (path.join(name), path.join("aside"));
         std::fs::rename(&file, &aside).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&file).status();
@@ -67,98 +67,169 @@ fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn every_byte_of_identity_and_catalog_is_guarded() {
+fn every_byte_of_the_identity_is_guarded() {
     let directory = scratch();
     let path = directory.path().join("store");
     small(&path);
-    for name in ["durum.store", "catalog"] {
-        let file = path.join(name);
-        let whole = std::fs::read(&file).unwrap();
-        for at in 0..whole.len() {
-            for bit in [0x01, 0x80] {
-                change(&file, |bytes| bytes[at] ^= bit);
-                assert_refused(&path, name, &format!("{name} byte {at}"));
-                assert!(ReadOnlyStore::open(&path).is_err(), "{name} byte {at}");
-                std::fs::write(&file, &whole).unwrap();
-            }
-        }
-        for length in [0, 1, whole.len() / 2, whole.len() - 1] {
-            change(&file, |bytes| bytes.truncate(length));
-            assert_refused(&path, name, &format!("{name} cut to {length}"));
+    let name = "durum.store";
+    let file = path.join(name);
+    let whole = std::fs::read(&file).unwrap();
+    for at in 0..whole.len() {
+        for bit in [0x01, 0x80] {
+            change(&file, |bytes| bytes[at] ^= bit);
+            assert_refused(&path, name, &format!("{name} byte {at}"));
+            assert!(ReadOnlyStore::open(&path).is_err(), "{name} byte {at}");
             std::fs::write(&file, &whole).unwrap();
         }
-        change(&file, |bytes| bytes.push(b'\n'));
-        assert_refused(&path, name, &format!("{name} with a byte more"));
-        std::fs::write(&file, b"#!/bin/sh\nexit 0\n").unwrap();
-        let refusal = assert_refused(&path, name, &format!("{name} of something else"));
-        // A directory without an identity of ours is no store; one with it whose catalog is something else is damaged.
-        let kind = match name {
-            "catalog" => ErrorKind::Data,
-            _ => ErrorKind::User,
-        };
-        assert_eq!(refusal.kind(), kind, "{refusal}");
+    }
+    for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+        change(&file, |bytes| bytes.truncate(length));
+        assert_refused(&path, name, &format!("{name} cut to {length}"));
         std::fs::write(&file, &whole).unwrap();
     }
+    change(&file, |bytes| bytes.push(b'\n'));
+    assert_refused(&path, name, &format!("{name} with a byte more"));
+    std::fs::write(&file, b"#!/bin/sh\nexit 0\n").unwrap();
+    let refusal = assert_refused(&path, name, &format!("{name} of something else"));
+    // A directory without an identity of ours is no store.
+    assert_eq!(refusal.kind(), ErrorKind::User, "{refusal}");
+    std::fs::write(&file, &whole).unwrap();
     open(&path);
 }
 
+/// The bytes of a registry that say something.
+fn used(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
 #[test]
-fn damage_of_the_registry_is_found_before_anything_is_written() {
+fn every_byte_of_the_registry_is_guarded_and_can_be_repaired() {
     let directory = scratch();
     let path = directory.path().join("store");
     small(&path);
-    let file = path.join("registry.redb");
+    let file = path.join("registry");
     let whole = std::fs::read(&file).unwrap();
+    let kept = std::fs::read(path.join("registry.copy")).unwrap();
     let node = node_type();
-    // The header byte by byte, and one byte of each further 512 that hold anything.
-    let positions = (0..320).chain((512..whole.len()).step_by(512).filter_map(|start| {
-        let sector = &whole[start..start + 512];
-        sector
-            .iter()
-            .position(|byte| *byte != 0)
-            .map(|at| start + at)
-    }));
-    let mut refused = 0;
-    for at in positions {
-        change(&file, |bytes| bytes[at] ^= 0x10);
-        let damaged = snapshot(&path);
-        match Embedded::open(&path, open_options()) {
-            // A page that is in use no more, or a field that a clean database does not need.
-            Ok(store) => {
-                assert_eq!(
-                    store.type_text(node.id()).unwrap().as_deref(),
-                    Some(node.text())
-                );
-                drop(store);
-            }
-            Err(refusal) => {
-                assert_eq!(refusal.kind(), ErrorKind::Data, "byte {at}: {refusal}");
-                assert!(refusal.to_string().contains("registry.redb"), "{refusal}");
-                assert!(snapshot(&path) == damaged, "byte {at}: bytes were changed");
-                refused += 1;
-            }
-        }
-        for name in ["registry.redb", "catalog"] {
-            let _ = std::fs::remove_file(path.join(name));
+    for at in 0..used(&whole) {
+        let bit = 1 << (at % 8);
+        change(&file, |bytes| bytes[at] ^= bit);
+        let refusal = assert_refused(&path, "registry", &format!("byte {at}"));
+        let is_version = refusal.to_string().contains("use the durum that wrote it");
+        assert_eq!(
+            refusal.kind(),
+            match is_version {
+                true => ErrorKind::User,
+                false => ErrorKind::Data,
+            },
+            "byte {at}: {refusal}"
+        );
+        assert!(ReadOnlyStore::open(&path).is_err(), "byte {at}");
+        if !is_version {
+            let actions = repair(&path).unwrap().actions;
+            assert!(actions[0].contains("rebuilt the registry"), "{actions:?}");
+            let store = ReadOnlyStore::open(&path).unwrap();
+            assert_eq!(
+                store.types().next(),
+                Some((node.id(), node.text())),
+                "byte {at}"
+            );
+            std::fs::remove_file(path.join("registry.damaged")).unwrap();
         }
         std::fs::write(&file, &whole).unwrap();
-        std::fs::write(path.join("catalog"), &damaged[Path::new("catalog")]).unwrap();
+        std::fs::write(path.join("registry.copy"), &kept).unwrap();
     }
-    assert!(refused > 100, "{refused}");
     for length in [0, 1, 320, 4096, whole.len() / 2, whole.len() - 1] {
         change(&file, |bytes| bytes.truncate(length));
-        assert_refused(&path, "registry.redb", &format!("cut to {length}"));
+        assert_refused(&path, "registry", &format!("cut to {length}"));
         std::fs::write(&file, &whole).unwrap();
     }
+    change(&file, |bytes| bytes.push(0));
+    assert_refused(&path, "registry", "with a byte more");
     std::fs::write(&file, vec![b'x'; 8192]).unwrap();
-    assert_refused(&path, "registry.redb", "of something else");
+    assert_refused(&path, "registry", "of something else");
     std::fs::remove_file(&file).unwrap();
-    assert_refused(&path, "registry.redb", "missing");
+    assert_refused(&path, "registry", "missing");
     std::fs::write(&file, &whole).unwrap();
     for name in ["puddles", "quarantine"] {
         std::fs::remove_dir(path.join(name)).unwrap();
         assert_refused(&path, name, "missing");
         std::fs::create_dir(path.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn a_copy_that_is_damaged_costs_nothing_and_is_made_anew() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    small(&path);
+    let file = path.join("registry.copy");
+    let whole = std::fs::read(&file).unwrap();
+    for at in 0..used(&whole) {
+        change(&file, |bytes| bytes[at] ^= 1 << (at % 8));
+        let report = durum_service::check(&path, &Default::default()).unwrap();
+        assert_eq!(report.findings.len(), 1, "byte {at}: {:?}", report.findings);
+        if at % 3 == 0 {
+            assert_eq!(repair(&path).unwrap().actions.len(), 1, "byte {at}");
+        } else {
+            drop(open(&path));
+        }
+        let report = durum_service::check(&path, &Default::default()).unwrap();
+        assert!(
+            report.findings.is_empty(),
+            "byte {at}: {:?}",
+            report.findings
+        );
+        std::fs::write(&file, &whole).unwrap();
+    }
+    std::fs::remove_file(&file).unwrap();
+    open(&path).close().unwrap();
+    assert!(file.exists());
+}
+
+/// One sector that is lost, of whichever file, and any one of the files that is gone: nothing is lost, however the store ended.
+#[test]
+fn one_bad_sector_or_one_lost_file_costs_nothing() {
+    let directory = scratch();
+    for is_closed in [true, false] {
+        let path = directory.path().join(format!("store-{is_closed}"));
+        let store = create(&path);
+        let node = node_type();
+        store.register_type(node.id(), node.text()).unwrap();
+        for name in ["a", "b", "c"] {
+            store.create_pool(name, &spec()).unwrap();
+        }
+        if is_closed {
+            store.close().unwrap();
+        }
+        drop(store);
+        let files = ["registry", "registry.copy", "durum.store"];
+        let kept: Vec<Vec<u8>> = files
+            .map(|name| std::fs::read(path.join(name)).unwrap())
+            .into();
+        for (name, whole) in files.iter().zip(&kept) {
+            let sectors = (0..used(whole)).step_by(512).map(Some);
+            for lost in sectors.chain([None]) {
+                match lost {
+                    Some(start) => change(&path.join(name), |bytes| {
+                        let end = (start + 512).min(bytes.len());
+                        bytes[start..end].fill(0);
+                    }),
+                    None => std::fs::remove_file(path.join(name)).unwrap(),
+                }
+                let what = format!("{name}, {lost:?}");
+                repair(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let report = durum_service::check(&path, &Default::default()).unwrap();
+                assert!(report.is_sound(), "{what}: {:?}", report.findings);
+                let reader = ReadOnlyStore::open(&path).unwrap();
+                assert_eq!(reader.pools().len(), 3, "{what}");
+                assert_eq!(reader.types().count(), 1, "{what}");
+                assert_eq!(reader.is_clean(), is_closed, "{what}");
+                for (name, whole) in files.iter().zip(&kept) {
+                    std::fs::write(path.join(name), whole).unwrap();
+                }
+            }
+        }
     }
 }
 
@@ -185,22 +256,22 @@ fn files_of_two_stores_are_not_mixed() {
     let second = directory.path().join("second");
     small(&first);
     small(&second);
-    for name in ["registry.redb", "catalog", "durum.store"] {
+    for name in ["registry", "registry.copy", "durum.store"] {
         let mixed = directory.path().join(format!("mixed-{name}"));
         copy(&first, &mixed);
         std::fs::copy(second.join(name), mixed.join(name)).unwrap();
         let refusal = assert_refused(&mixed, "", name);
         assert_eq!(refusal.kind(), ErrorKind::Data, "{refusal}");
     }
-    // An older copy of the registry beside a newer catalog.
+    // An older registry beside a newer copy.
     let older = directory.path().join("older");
     copy(&first, &older);
     let store = open(&first);
     store.create_pool("later", &spec()).unwrap();
     store.close().unwrap();
     drop(store);
-    std::fs::copy(first.join("catalog"), older.join("catalog")).unwrap();
-    let refusal = assert_refused(&older, "registry.redb", "older");
+    std::fs::copy(first.join("registry.copy"), older.join("registry.copy")).unwrap();
+    let refusal = assert_refused(&older, "registry", "older");
     assert!(refusal.to_string().contains("commit"), "{refusal}");
 }
 
@@ -249,7 +320,7 @@ fn every_byte_of_a_puddle_header_is_guarded() {
 }
 
 #[test]
-fn repair_rewrites_a_catalog_and_rebuilds_a_registry_that_surely_lost_nothing() {
+fn repair_rebuilds_a_registry_that_surely_lost_nothing() {
     let directory = scratch();
     let path = directory.path().join("store");
     let store = create(&path);
@@ -263,15 +334,15 @@ fn repair_rewrites_a_catalog_and_rebuilds_a_registry_that_surely_lost_nothing() 
     let orphan = path.join("puddles/01234567-89ab-4def-8123-456789abcdef");
     std::fs::write(&orphan, "x").unwrap();
     std::fs::write(path.join("puddles/letter"), "dear").unwrap();
-    std::fs::write(path.join("catalog"), "x").unwrap();
+    std::fs::write(path.join("registry.copy"), "x").unwrap();
     let actions = repair(&path).unwrap().actions;
     assert_eq!(actions.len(), 2, "{actions:?}");
     assert!(!orphan.exists() && path.join("puddles/letter").exists());
     std::fs::remove_file(path.join("puddles/letter")).unwrap();
     drop(open(&path));
 
-    change(&path.join("registry.redb"), |bytes| bytes[0] = 0);
-    assert_refused(&path, "registry.redb", "damaged");
+    change(&path.join("registry"), |bytes| bytes[0] = 0);
+    assert_refused(&path, "registry", "damaged");
     let actions = repair(&path).unwrap().actions;
     assert!(actions[0].contains("rebuilt the registry"), "{actions:?}");
     let store = open(&path);
@@ -281,9 +352,9 @@ fn repair_rewrites_a_catalog_and_rebuilds_a_registry_that_surely_lost_nothing() 
     store.close().unwrap();
     drop(store);
 
-    // A puddle that the catalog does not name: the registry may have known it.
+    // A puddle that the copy does not name: the registry may have known it.
     std::fs::write(&orphan, "x").unwrap();
-    std::fs::remove_file(path.join("registry.redb")).unwrap();
+    std::fs::remove_file(path.join("registry")).unwrap();
     let before = snapshot(&path);
     let refusal = repair(&path).unwrap_err();
     assert!(matches!(refusal, Error::FileMissing { .. }), "{refusal}");

@@ -1,4 +1,4 @@
-//! Behaviour of a store, one file for each subject. One binary, because linking redb takes longer than the tests.
+//! Behaviour of a store, one file for each subject. One binary, because linking many takes longer than the tests.
 
 mod check;
 mod clone;
@@ -12,3 +12,4 @@ mod recovery;
 mod scale;
 mod service;
 mod support;
+mod takeover;

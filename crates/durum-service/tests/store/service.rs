@@ -223,7 +223,7 @@ fn misuse_is_refused_and_leaves_nothing_behind() {
     drop(store);
     let left: Vec<_> = snapshot(&path).into_keys().collect();
     let names: Vec<_> = left.iter().map(|path| path.to_str().unwrap()).collect();
-    assert_eq!(names, ["catalog", "durum.store", "lock", "registry.redb"]);
+    assert_eq!(names, ["durum.store", "lock", "registry", "registry.copy"]);
 }
 
 #[test]

@@ -321,6 +321,24 @@ pub fn node_type() -> Descriptor {
     declared.resolve("Node").unwrap()
 }
 
+/// A structure whose text has about 20 KiB: two of them fill the room for changes in a new registry.
+pub fn large_type(name: &str) -> Descriptor {
+    let field = |index: u64| {
+        let name = format!("field number {index}");
+        Field::new(&name, index * 8, Type::Primitive(Primitive::I64))
+    };
+    let mut declared = Declarations::new();
+    declared
+        .declare(Type::structure(
+            name,
+            600 * 8,
+            8,
+            (0..600).map(field).collect(),
+        ))
+        .unwrap();
+    declared.resolve(name).unwrap()
+}
+
 pub fn node(value: i64, next: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&value.to_le_bytes());

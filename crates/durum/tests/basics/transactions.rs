@@ -180,7 +180,7 @@ fn open_or_create_goes_on_where_making_a_store_was_interrupted() {
     for left in [
         &[][..],
         &["unfinished"][..],
-        &["unfinished", "lock", "registry.redb"][..],
+        &["unfinished", "lock", "registry"][..],
     ] {
         std::fs::create_dir(&path).unwrap();
         for name in left {

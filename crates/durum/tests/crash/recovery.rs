@@ -1,6 +1,6 @@
 //! Recovery, crashed again and again, with many logs at once.
 //!
-//! The crashes: in recovery, between the restored bytes, the commit that retires the logs, the catalog and the files that go; and in the
+//! The crashes: in recovery, between the restored bytes, the commit that retires the logs and the files that go; and in the
 //! recovery from that crash, and in the one after.
 
 use std::collections::BTreeSet;
@@ -180,7 +180,7 @@ fn crash_recovery(trace: &Trace, judge: &mut Judge, rules: Rules) -> Result<Repo
         trace,
         &plan,
         |image| {
-            // Whoever only reads must be able to, before recovery, from the catalog.
+            // Whoever only reads must be able to, before recovery.
             let reader =
                 ReadOnlyStore::open(image).map_err(|error| format!("read only: {error}"))?;
             match reader.pending().quarantined.first() {

@@ -1,0 +1,213 @@
+//! Stores of the form before: a database `registry.redb`, and a file `catalog` that repeated it after each of its commits
+//! (`docs/format/catalog.md`).
+//!
+//! Such a store is taken over by its next opener, out of the catalog alone. That was written after the database and before anybody was told of
+//! a commit, and before any file went; so what the database may have had more was never acknowledged: a puddle that nobody got, a
+//! grant that nobody used, a removal whose files are still there, a recovery that is done again with the same result. One case is
+//! left, a removal on a full disk: there files went before the catalog was written. So a client is taken for ended
+//! if none of its files is there.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use durum_format::catalog::{self as format, Catalog, FILE_NAME as CATALOG_FILE};
+use durum_format::store::StoreHeader;
+use durum_format::{EngineKind, FormatError, Uuid};
+use durum_persist::Site;
+use durum_persist::file;
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::reading::{self, Role};
+use crate::registry::contents::{Contents, PoolRecord, PuddleRecord, QuarantinedLog};
+
+/// The files of the form before, and what a crash left of the next ones.
+pub(crate) const FILES: [&str; 4] = [
+    CATALOG_FILE,
+    "catalog.new",
+    "registry.redb",
+    "registry.redb.new",
+];
+
+const TAKEN_OVER: Site = Site("files of the form before");
+
+const CURE: &str =
+    "open the store once with the durum that wrote it, or restore a copy of the store";
+
+/// Whether a store has the file out of which it is taken over.
+pub(crate) fn is_before(store: &Path) -> bool {
+    FILES
+        .iter()
+        .any(|name| store.join(name).symlink_metadata().is_ok())
+}
+
+/// Removes the files of the form before. Their absence is durable on return.
+pub(crate) fn remove(store: &Path) -> Result<()> {
+    if !is_before(store) {
+        return Ok(());
+    }
+    for name in FILES {
+        let path = store.join(name);
+        match file::remove(&path, TAKEN_OVER) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(
+                    "removing a file of the form before",
+                    &path,
+                    error,
+                ));
+            }
+            _ => {}
+        }
+    }
+    // ORDER: they are gone before the registry has its first commit; else a crash shows an older durum a store that it
+    // opens without that commit.
+    file::sync_dir(store, TAKEN_OVER)
+        .map_err(|error| Error::io("syncing the directory", store, error))
+}
+
+/// What the registry of such a store says. Writes nothing.
+pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Contents> {
+    let role = Role {
+        structure: "the catalog",
+        cure: CURE,
+    };
+    let file = reading::open(store, CATALOG_FILE, role, false)?;
+    let bytes = reading::whole(&file, format::HEAD_MAX as u64, |head, length| {
+        // One byte more than is valid, so that a longer file is noticed.
+        let wanted = format::file_len(head).map_err(|source| refusal(store, source))?;
+        Ok(length.min(wanted.saturating_add(1)))
+    })?;
+    let catalog = Catalog::parse(&bytes).map_err(|source| refusal(store, source))?;
+    if (catalog.store, catalog.base, catalog.size) != (identity.uuid, identity.base, identity.size)
+    {
+        return Err(damaged(
+            store,
+            format!(
+                "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
+                catalog.store, catalog.base, identity.uuid, identity.base
+            ),
+        ));
+    }
+    let mut contents = to_contents(store, identity, &catalog)?;
+    forget_ended(store, &mut contents);
+    contents
+        .validate()
+        .map_err(|source| refusal(store, source))?;
+    Ok(contents)
+}
+
+fn refusal(store: &Path, source: FormatError) -> Error {
+    Error::Format {
+        file: store.join(CATALOG_FILE),
+        base: 0,
+        source: Box::new(source),
+        cure: CURE,
+    }
+}
+
+fn damaged(store: &Path, problem: String) -> Error {
+    Error::Damaged {
+        file: store.join(CATALOG_FILE),
+        structure: "catalog",
+        offset: 0,
+        problem,
+        cure: CURE,
+    }
+}
+
+/// Forgets clients none of whose files is there.
+fn forget_ended(store: &Path, contents: &mut Contents) {
+    let clients: Vec<Uuid> = contents.clients.iter().copied().collect();
+    for client in clients {
+        let (changes, puddles) = contents.ending_of(client);
+        let is_gone = |uuid: &Uuid| files::puddle_path(store, *uuid).symlink_metadata().is_err();
+        if !puddles.is_empty() && puddles.iter().all(is_gone) {
+            tracing::warn!(%client, "the files of a client are gone: it ended on a full disk");
+            let sequence = contents.sequence;
+            contents.commit(&changes);
+            contents.sequence = sequence;
+            contents.removing.clear();
+        }
+    }
+}
+
+/// What the catalog says, as the registry has it. The place of the next puddle is not in it: the start stands in.
+fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Result<Contents> {
+    let mut contents = Contents::new(identity.clone());
+    contents.sequence = catalog.commit;
+    let mut roots = BTreeSet::new();
+    for pool in &catalog.pools {
+        let Some(engine) = EngineKind::from_name(&pool.engine) else {
+            return Err(damaged(
+                store,
+                format!(
+                    "pool {:?} has the engine {:?}, which this build does not know",
+                    pool.name, pool.engine
+                ),
+            ));
+        };
+        roots.insert(pool.root);
+        contents.pools.insert(
+            pool.uuid,
+            PoolRecord {
+                name: pool.name.clone(),
+                engine,
+                root_puddle: pool.root,
+            },
+        );
+    }
+    for puddle in &catalog.puddles {
+        contents.puddles.insert(
+            puddle.uuid,
+            PuddleRecord {
+                owner: puddle.owner,
+                address: puddle.address,
+                size: puddle.size,
+                kind: puddle.kind,
+                is_root: roots.contains(&puddle.uuid),
+            },
+        );
+    }
+    for log in &catalog.quarantine {
+        contents.quarantine.insert(
+            log.puddle,
+            QuarantinedLog {
+                log_id: log.log_id,
+                continuations: log.continuations.clone(),
+                client: log.client,
+                reason: log.reason.clone(),
+            },
+        );
+    }
+    for client in &catalog.clients {
+        let pools: BTreeSet<Uuid> = client
+            .grants
+            .iter()
+            .filter_map(|grant| Some(contents.puddles.get(&grant.puddle)?.owner))
+            .collect();
+        if catalog
+            .quarantine
+            .iter()
+            .any(|log| log.client == client.uuid)
+        {
+            contents
+                .marks
+                .extend(pools.into_iter().map(|pool| (pool, client.uuid)));
+            continue;
+        }
+        contents.clients.insert(client.uuid);
+        if let Some(space) = client.log_space {
+            contents.log_spaces.insert(space, client.uuid);
+        }
+        contents
+            .grants
+            .extend(pools.into_iter().map(|pool| (client.uuid, pool)));
+    }
+    contents.types = catalog
+        .types
+        .iter()
+        .map(|record| (record.id, record.text.clone()))
+        .collect();
+    Ok(contents)
+}
