@@ -202,6 +202,9 @@
 // An operation of the system failed.
 #define DURUM_E_IO 402
 
+// The process gets no addresses for the store: a limit (`ulimit -v`), which the message names.
+#define DURUM_E_ADDRESS_SPACE 403
+
 // durum itself is wrong; please report it with the message.
 #define DURUM_E_INTERNAL 500
 
@@ -404,6 +407,12 @@ typedef struct durum_store_options {
     // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; 1: as
     // little as can be; UINT64_MAX: no limit.
     uint64_t private_max;
+    // Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's choice, 1 TiB. A
+    // process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what it needs where not.
+    uint64_t space;
+    // Bytes by which pools may grow while the store is open for which addresses are reserved when it is opened, where the process cannot
+    // reserve all of the space. 0: none; pools grow until the limit is met.
+    uint64_t growth;
     // DURUM_STORE_* in any combination.
     uint32_t flags;
     // 0.
@@ -502,7 +511,7 @@ uint64_t durum_type_id(struct durum_type *type);
 //
 // Returns NULL on failure; the store is as before then:
 // DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
-// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_FORMAT it is of another version;
+// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none; DURUM_E_FORMAT it is of another version;
 // DURUM_E_DAMAGED, DURUM_E_QUARANTINED what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_store *durum_store_open(const char *path,
@@ -899,7 +908,7 @@ int durum_thread_stats(struct durum_stats *stats);
 #define DURUM_E_GROUP(code) ((code) / 100)
 
 /* Where options start: everything at its default. */
-#define DURUM_STORE_OPTIONS_INIT {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0}
+#define DURUM_STORE_OPTIONS_INIT {sizeof(durum_store_options), 0, DURUM_DOMAIN_DETECT, 0, 0, 0, 0, 0, 0, 0}
 #define DURUM_POOL_OPTIONS_INIT {sizeof(durum_pool_options), 0, DURUM_ENGINE_DEFAULT, 0}
 
 /* ---- transactions ----------------------------------------------------------------------------

@@ -103,6 +103,8 @@ pub const DURUM_E_SYSTEM: c_int = 400;
 pub const DURUM_E_STORAGE_FULL: c_int = 401;
 /// An operation of the system failed.
 pub const DURUM_E_IO: c_int = 402;
+/// The process gets no addresses for the store: a limit (`ulimit -v`), which the message names.
+pub const DURUM_E_ADDRESS_SPACE: c_int = 403;
 
 /// durum itself is wrong; please report it with the message.
 pub const DURUM_E_INTERNAL: c_int = 500;
@@ -166,6 +168,7 @@ fn of_store(error: &service::Error) -> c_int {
         Error::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
         Error::Poisoned { .. } => DURUM_E_POISONED,
         Error::StorageFull { .. } => DURUM_E_STORAGE_FULL,
+        Error::AddressSpace { .. } => DURUM_E_ADDRESS_SPACE,
         Error::Io { .. } => DURUM_E_IO,
         other => of_kind(other.kind()),
     }

@@ -52,6 +52,12 @@ pub struct StoreOptions {
     /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; 1: as
     /// little as can be; UINT64_MAX: no limit.
     pub private_max: u64,
+    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's choice, 1 TiB. A
+    /// process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what it needs where not.
+    pub space: u64,
+    /// Bytes by which pools may grow while the store is open for which addresses are reserved when it is opened, where the process cannot
+    /// reserve all of the space. 0: none; pools grow until the limit is met.
+    pub growth: u64,
     /// DURUM_STORE_* in any combination.
     pub flags: u32,
     /// 0.
@@ -93,6 +99,11 @@ impl StoreOptions {
             0 => read,
             bytes => read.private_max(bytes),
         };
+        let read = match options.space {
+            0 => read,
+            bytes => read.space(bytes),
+        };
+        let read = read.growth(options.growth);
         let read = read.checkpoint_thread(options.flags & DURUM_STORE_NO_CHECKPOINT_THREAD == 0);
         Ok(match options.domain {
             DURUM_DOMAIN_DETECT => read,
@@ -127,7 +138,7 @@ fn handed_out(store: Store) -> *mut StoreHandle {
 ///
 /// Returns NULL on failure; the store is as before then:
 /// DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
-/// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_FORMAT it is of another version;
+/// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none; DURUM_E_FORMAT it is of another version;
 /// DURUM_E_DAMAGED, DURUM_E_QUARANTINED what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]

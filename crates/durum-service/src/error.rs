@@ -295,6 +295,16 @@ pub enum Error {
         /// The bytes wanted.
         bytes: u64,
     },
+    /// The process gets no addresses for the store. Raised by the client, declared here.
+    #[error("{path}: {size} bytes of address space cannot be had: {reason}", path = .path.display())]
+    AddressSpace {
+        /// The store.
+        path: PathBuf,
+        /// The bytes wanted.
+        size: u64,
+        /// Which limit it is, as a clause, and what to do.
+        reason: String,
+    },
     /// An operation of the system failed.
     #[error("{path}: {operation} failed{at}: {source}", path = .path.display(), at = At(*.offset))]
     Io {
@@ -357,9 +367,10 @@ impl Error {
             | Error::NotAFile { .. }
             | Error::PoolQuarantined { .. }
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
-            Error::StorageFull { .. } | Error::Io { .. } | Error::Poisoned { .. } => {
-                ErrorKind::System
-            }
+            Error::StorageFull { .. }
+            | Error::AddressSpace { .. }
+            | Error::Io { .. }
+            | Error::Poisoned { .. } => ErrorKind::System,
         }
     }
 

@@ -82,6 +82,8 @@ pub struct StoreInfo {
     pub base: u64,
     /// The size of the puddle space in bytes. The range for back copies lies right behind it.
     pub space_size: u64,
+    /// Where the next puddle is placed, if there is room: upward from here, with wrap-around.
+    pub next_address: u64,
     /// How a write becomes durable here.
     pub domain: Domain,
     /// The version of the store format.

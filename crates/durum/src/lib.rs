@@ -30,9 +30,10 @@
 //! ```
 //!
 //! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
-//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `space`, `puddle`, `fault` (addresses and mappings);
+//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `addresses`, `space`, `puddle`, `fault` (addresses and mappings);
 //! `combine` (how threads share a pool); `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
 
+mod addresses;
 mod alloc;
 mod announced;
 mod budget;

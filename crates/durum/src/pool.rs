@@ -10,6 +10,7 @@ use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
 use durum_service::{EngineKind, PuddleGrant};
 
+use crate::addresses::Beside;
 use crate::alloc::{PoolHeap, PuddleHeap};
 use crate::announced::Announced;
 use crate::checker::Checker;
@@ -48,6 +49,8 @@ pub struct PoolOptions {
     pub concurrency: Concurrency,
     /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
+    /// Memory beside its puddles that the opener keeps something in.
+    pub(crate) beside: Option<Arc<Beside>>,
 }
 
 impl Default for PoolOptions {
@@ -62,6 +65,7 @@ impl Default for PoolOptions {
             twin_mode: TwinMode::Log,
             concurrency: Concurrency::Combining,
             check_stores: false,
+            beside: None,
         }
     }
 }
@@ -154,6 +158,7 @@ pub(crate) struct PoolInner {
     pub(crate) store: Arc<StoreInner>,
     pub(crate) poison: Arc<Poison>,
     survive: bool,
+    beside: Option<Arc<Beside>>,
     pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
     pub(crate) heap: PoolHeap,
     pub(crate) growth_max: u64,
@@ -194,6 +199,7 @@ impl PoolInner {
             store,
             poison,
             survive: options.survive_media_errors,
+            beside: options.beside.clone(),
             puddles: RwLock::new(Vec::new()),
             heap: PoolHeap::default(),
             growth_max: options.growth_max,
@@ -229,6 +235,7 @@ impl PoolInner {
             survive: self.survive,
             home: (self.kind == EngineKind::Shadow).then_some(second_range),
             back: (self.kind == EngineKind::Twin).then_some(second_range),
+            beside: self.beside.clone(),
             budget: (self.kind == EngineKind::Shadow).then(|| self.store.budget.clone()),
         };
         Puddle::map(

@@ -13,6 +13,7 @@ use durum_persist::file::MediaFile;
 use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
+use crate::addresses::{Beside, mapping_failed};
 use crate::alloc::PuddleHeap;
 use crate::budget::{Budget, Copies, LARGE_PAGE};
 use crate::engine::FreedAt;
@@ -107,6 +108,7 @@ pub(crate) const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE
 
 /// Maps a puddle's file over reserved addresses.
 fn map_file(
+    store: &Path,
     file: &MediaFile,
     address: usize,
     size: usize,
@@ -137,7 +139,7 @@ fn map_file(
         }
         other => other,
     }
-    .map_err(|error| Error::system("mapping a puddle", error))?;
+    .map_err(|errno| mapping_failed("mapping a puddle", errno, size, store))?;
     // SAFETY: the range was just mapped; a child must not share it.
     unsafe { rustix::mm::madvise(address as *mut _, size, Advice::LinuxDontFork) }
         .map_err(|error| Error::system("keeping a puddle out of forked children", error))
@@ -154,6 +156,8 @@ pub(crate) struct Owner {
     pub(crate) home: Option<usize>,
     /// What to add to an address to get its back copy, where there are two copies.
     pub(crate) back: Option<usize>,
+    /// Memory beside its pool's puddles, where something is kept about what lies in them.
+    pub(crate) beside: Option<Arc<Beside>>,
     /// What its private pages count for, where they can be given back.
     pub(crate) budget: Option<Arc<Budget>>,
 }
@@ -200,21 +204,31 @@ impl Puddle {
             _ => MapFlags::SHARED,
         };
         let home = owner.home.filter(|_| !private);
-        map_file(
-            &grant.file,
-            address + home.unwrap_or(0),
-            size,
-            0,
-            flags,
-            domain,
-        )?;
-        if home.is_some() {
-            map_file(&grant.file, address, size, 0, PRIVATE, domain)?;
-        }
-        if let Some(back) = owner.back {
-            let offset = size as u64;
-            map_file(&grant.file, address + back, size, offset, flags, domain)?;
-        }
+        let map = || {
+            let at = |distance: usize, offset: u64, flags| {
+                let start = address + distance;
+                space.need(start, size, store)?;
+                map_file(store, &grant.file, start, size, offset, flags, domain)
+            };
+            at(home.unwrap_or(0), 0, flags)?;
+            if home.is_some() {
+                at(0, 0, PRIVATE)?;
+            }
+            if let Some(back) = owner.back {
+                at(back, size as u64, flags)?;
+            }
+            match owner.beside {
+                Some(beside) => beside
+                    .need(address, size)
+                    .map_err(|refused| refused.error(store)),
+                None => Ok(()),
+            }
+        };
+        map().inspect_err(|_| {
+            for distance in [Some(0), home, owner.back].into_iter().flatten() {
+                space.give_back(address + distance, size);
+            }
+        })?;
         if !private {
             // SAFETY: the mapping stays until `unmap`, which says so.
             unsafe {
@@ -375,16 +389,7 @@ impl Puddle {
             }
         }
         for start in self.mappings() {
-            // SAFETY: replaces our own mapping by reserved, inaccessible memory. Failing leaves the old mapping, which
-            // harms nobody: the table no longer names it and the next puddle maps over it.
-            let _ = unsafe {
-                rustix::mm::mmap_anonymous(
-                    start as *mut _,
-                    self.size,
-                    ProtFlags::empty(),
-                    PRIVATE | MapFlags::FIXED,
-                )
-            };
+            self.space.give_back(start, self.size);
         }
     }
 

@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use durum_format::UNIT;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::error::{Error, Result};
+use crate::addresses::{Addresses, Refused, mapping_failed};
+use crate::error::Result;
 use crate::puddle::Puddle;
 
 const UNIT_LOG2: u32 = UNIT.trailing_zeros();
@@ -19,7 +20,9 @@ const UNIT_LOG2: u32 = UNIT.trailing_zeros();
 /// One reserved range of addresses.
 pub(crate) struct Space {
     base: usize,
+    /// Of both ranges.
     size: usize,
+    addresses: Addresses,
     /// `size >> UNIT_LOG2` entries; null where no puddle is mapped.
     table: NonNull<AtomicPtr<Puddle>>,
     /// Held while puddles are mapped or unmapped.
@@ -40,17 +43,9 @@ static RESERVE: Mutex<()> = Mutex::new(());
 static SPACE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 impl Space {
-    /// The space at `base`, reserved now if this process has not done so before.
-    pub(crate) fn reserve(base: u64, size: u64, store: &Path) -> Result<&'static Space> {
-        let conflict = || {
-            Error::Store(durum_service::Error::AddressConflict {
-                path: store.to_owned(),
-                other: None,
-                address: base,
-                size,
-            })
-        };
-        let (base, size) = (base as usize, size as usize);
+    /// The space of `space_size` bytes at `base` and the second range behind it, reserved now if this process has not done so before.
+    pub(crate) fn reserve(base: u64, space_size: u64, store: &Path) -> Result<&'static Space> {
+        let (base, size) = (base as usize, 2 * space_size as usize);
         let _guard = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(space) = spaces().find(|space| space.base == base && space.size == size) {
             return Ok(space);
@@ -59,24 +54,9 @@ impl Space {
         if count == SPACES_MAX
             || spaces().any(|space| base < space.base + space.size && space.base < base + size)
         {
-            return Err(conflict());
+            return Err(Refused::taken(base, size).error(store));
         }
-        // SAFETY: MAP_FIXED_NOREPLACE maps only where nothing is mapped; PROT_NONE gives no access.
-        let mapped = unsafe {
-            rustix::mm::mmap_anonymous(
-                base as *mut _,
-                size,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
-            )
-        }
-        .map_err(|_| conflict())?;
-        if mapped as usize != base {
-            // A kernel that does not know the flag takes the address as a hint.
-            // SAFETY: the range was just mapped by us and nobody knows it.
-            let _ = unsafe { rustix::mm::munmap(mapped, size) };
-            return Err(conflict());
-        }
+        let addresses = Addresses::at(base, size).map_err(|refused| refused.error(store))?;
         let bytes = (size >> UNIT_LOG2) * size_of::<AtomicPtr<Puddle>>();
         // SAFETY: a fresh anonymous mapping anywhere; zero bytes are null pointers.
         let table = unsafe {
@@ -87,17 +67,51 @@ impl Space {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }
-        .map_err(|error| Error::system("reserving the address table", error))?;
-        let table = NonNull::new(table.cast()).ok_or_else(conflict)?;
+        .map_err(|errno| mapping_failed("reserving the address table", errno, bytes, store))?;
+        let Some(table) = NonNull::new(table.cast()) else {
+            return Err(Refused::taken(base, size).error(store));
+        };
         let space = Box::leak(Box::new(Space {
             base,
             size,
+            addresses,
             table,
             change: Mutex::new(()),
         }));
         SPACES[count].store(space, Ordering::Release);
         SPACE_COUNT.store(count + 1, Ordering::Release);
         Ok(space)
+    }
+
+    /// Makes sure that nobody else in this process has the addresses of a puddle.
+    pub(crate) fn need(&self, address: usize, size: usize, store: &Path) -> Result<()> {
+        self.addresses
+            .need(address..address + size)
+            .map_err(|refused| refused.error(store))
+    }
+
+    /// Takes the addresses of a puddle back: nothing is mapped there any more.
+    pub(crate) fn give_back(&self, address: usize, size: usize) {
+        self.addresses.give_back(address..address + size);
+    }
+
+    /// Where the process may not have the whole space: makes sure of the next `bytes` from `next` on, where new puddles are placed, in
+    /// both ranges.
+    pub(crate) fn prepare_growth(&self, next: u64, bytes: u64, store: &Path) -> Result<()> {
+        if self.addresses.is_whole() || bytes == 0 {
+            return Ok(());
+        }
+        let space_size = self.size / 2;
+        let bytes = bytes.next_multiple_of(UNIT).min(space_size as u64) as usize;
+        let next = next as usize;
+        let upward = bytes.min(self.base + space_size - next);
+        for range in [self.base, self.base + space_size] {
+            let offset = next - self.base;
+            self.need(range + offset, upward, store)?;
+            // Placement wraps around.
+            self.need(range, bytes - upward, store)?;
+        }
+        Ok(())
     }
 
     /// Keeps others from mapping and unmapping.
@@ -192,7 +206,7 @@ fn puddle_further_at(address: usize) -> Option<NonNull<Puddle>> {
 /// Whether an address lies in the second range, where the puddle in front of it has its back copy or its home.
 pub(crate) fn is_behind_a_puddle(address: usize) -> bool {
     spaces().any(|space| {
-        let slot = space.slot(address.wrapping_sub(space.size));
+        let slot = space.slot(address.wrapping_sub(space.size / 2));
         slot.is_some_and(|slot| !slot.load(Ordering::Acquire).is_null())
     })
 }

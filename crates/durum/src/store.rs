@@ -90,7 +90,8 @@ impl StoreInner {
         crate::fault::install();
         fault::watch_forks();
         let info = service.info();
-        let space = Space::reserve(info.base, 2 * info.space_size, &info.path)?;
+        let space = Space::reserve(info.base, info.space_size, &info.path)?;
+        space.prepare_growth(info.next_address, options.growth, &info.path)?;
         let private = matches!(info.domain, Domain::File);
         Ok(Arc::new(Self {
             key: next_key(),
@@ -307,6 +308,14 @@ pub struct StoreOptions {
     /// What a program stores in a pool without a transaction is kept, in its page. A thread that stores there in the very moment waits for it, in a handler
     /// for SIGSEGV: it must not block that signal, nor may a system call store there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
     pub private_max: u64,
+    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. Default: 1 TiB.
+    ///
+    /// An opener reserves twice as much, which takes no memory. Where its limit of address space (`ulimit -v`, systemd's `LimitAS`) is lower, it reserves what the
+    /// puddles need that it maps, and [`StoreOptions::growth`].
+    pub space: Option<u64>,
+    /// Bytes by which pools may grow while the store is open, for which addresses are reserved when it is opened, where the process cannot reserve all of the space.
+    /// Default: 0: pools grow until the limit is met, and an allocation fails with `AddressSpace`.
+    pub growth: u64,
     /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged (default), so that no commit waits for
     /// it. Without, commits do it. It starts with the first commits that need it, and ends when a pool is closed; the next commits start another one.
     pub checkpoint_thread: bool,
@@ -317,6 +326,8 @@ impl Default for StoreOptions {
         Self {
             domain: None,
             base: None,
+            space: None,
+            growth: 0,
             log_max: 64 << 20,
             buffered_window: Duration::from_millis(10),
             private_max: budget::default_max(),
@@ -366,6 +377,20 @@ impl StoreOptions {
         self
     }
 
+    /// Sets [`StoreOptions::space`].
+    #[must_use]
+    pub fn space(mut self, bytes: u64) -> Self {
+        self.space = Some(bytes);
+        self
+    }
+
+    /// Sets [`StoreOptions::growth`].
+    #[must_use]
+    pub fn growth(mut self, bytes: u64) -> Self {
+        self.growth = bytes;
+        self
+    }
+
     /// Sets [`StoreOptions::base`].
     #[must_use]
     pub fn base(mut self, base: u64) -> Self {
@@ -394,6 +419,7 @@ impl Store {
         let create = CreateOptions {
             domain: options.domain,
             base: options.base.unwrap_or(defaults.base),
+            space_size: options.space.unwrap_or(defaults.space_size),
             ..defaults
         };
         if fault::forked() {

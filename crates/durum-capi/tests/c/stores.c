@@ -176,6 +176,22 @@ static void logs_memory_and_threads_can_be_chosen(void) {
     CHECK(thread_count() == before);
 }
 
+static void a_store_may_have_a_small_space(void) {
+    durum_store_options options = DURUM_STORE_OPTIONS_INIT;
+    options.base = UINT64_C(0x280000000000);
+    options.space = 16 << 20;
+    options.growth = 4 << 20;
+    durum_store *store = durum_store_create(scratch("small"), &options);
+    CHECK(store != NULL);
+    durum_pool *pool = durum_pool_create(store, "pool", NULL);
+    CHECK(pool != NULL);
+    CHECK_CODE(durum_pool_reserve(pool, 12 << 20), DURUM_E_ADDRESSES_EXHAUSTED);
+    CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+    options.space = 1;
+    CHECK_NULL(durum_store_create(scratch("odd"), &options), DURUM_E_OPTIONS);
+}
+
 static void room_is_made_ahead(void) {
     fixture f = fixture_new();
     CHECK_CODE(durum_pool_reserve(NULL, 1), DURUM_E_ARGUMENT);
@@ -282,6 +298,7 @@ const test store_tests[] = {
     {"a_null_handle_alone_is_an_argument_error", a_null_handle_alone_is_an_argument_error},
     {"the_domain_is_told_and_can_be_chosen", the_domain_is_told_and_can_be_chosen},
     {"logs_memory_and_threads_can_be_chosen", logs_memory_and_threads_can_be_chosen},
+    {"a_store_may_have_a_small_space", a_store_may_have_a_small_space},
     {"room_is_made_ahead", room_is_made_ahead},
     {"pools_are_made_opened_and_removed", pools_are_made_opened_and_removed},
     {"a_pool_outlives_its_stores_handle", a_pool_outlives_its_stores_handle},

@@ -19,6 +19,9 @@ pub(crate) fn run(options: &Init, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(base) = options.base {
         create.base = base;
     }
+    if let Some(space) = options.space {
+        create.space_size = space;
+    }
     let store = Embedded::create(&options.path, &create)?;
     let info = store.info();
     store.close()?;

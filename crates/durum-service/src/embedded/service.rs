@@ -20,6 +20,9 @@ impl Service for Embedded {
             client: self.client,
             base: self.identity.base,
             space_size: self.identity.size,
+            next_address: self
+                .with_open(|open| Ok(open.space.cursor()))
+                .unwrap_or(self.identity.start),
             domain: self.domain,
             format_version: durum_format::store::VERSION,
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use durum_format::puddle;
 use durum_format::{GRANULE, UNIT, extent};
-use durum_service::PuddleOwner;
+use durum_service::{PuddleGrant, PuddleOwner};
 use rustc_hash::FxHashMap;
 
 use super::heap::{LARGE_GRANULES, PuddleHeap};
@@ -437,30 +437,31 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Adds a puddle of `size` bytes; on a nearly full disk a smaller one, but not below `needed`. On a full one logs give back what they can spare.
+    /// Adds a puddle of `size` bytes; on a nearly full disk, or near the limit of addresses, a smaller one, but not below `needed`. On a full one logs give back
+    /// what they can spare.
     fn add_puddle(&self, mut size: u64, needed: u64, has_large_pages: bool) -> Result<Arc<Puddle>> {
+        use durum_service::Error::{AddressSpace, StorageFull};
         let mut may_take_log = true;
-        let grant = loop {
-            match self.store.service.create_puddle(
+        let puddle = loop {
+            let made = match self.store.service.create_puddle(
                 PuddleOwner::Pool(self.uuid),
                 self.kind.puddle_kind(),
                 size,
             ) {
-                Err(durum_service::Error::StorageFull { .. }) if size > needed => {
+                Ok(grant) => self.map_new(grant),
+                Err(error) => Err(Error::Store(error)),
+            };
+            match made {
+                Err(Error::Store(StorageFull { .. } | AddressSpace { .. })) if size > needed => {
                     size = (size / 2 / UNIT * UNIT).max(needed)
                 }
-                Err(durum_service::Error::StorageFull { .. }) if may_take_log => {
+                Err(Error::Store(StorageFull { .. })) if may_take_log => {
                     self.store.journal().give_log_back(&self.store)?;
                     may_take_log = false;
                 }
                 other => break other?,
             }
         };
-        let uuid = grant.uuid;
-        let puddle = self.map(grant).inspect_err(|_| {
-            // A puddle that nobody can use must not stay behind.
-            let _ = self.store.service.remove_puddle(uuid);
-        })?;
         puddle.prepare_fresh(has_large_pages);
         self.load_heap(&puddle)?;
         self.puddles
@@ -468,6 +469,14 @@ impl PoolInner {
             .unwrap_or_else(PoisonError::into_inner)
             .push(puddle.clone());
         Ok(puddle)
+    }
+
+    fn map_new(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
+        let uuid = grant.uuid;
+        self.map(grant).inspect_err(|_| {
+            // A puddle that nobody can use must not stay behind.
+            let _ = self.store.service.remove_puddle(uuid);
+        })
     }
 
     /// Gives unused puddles back to the file system, after extents were given back. What [`PoolOptions::spare_max`] and `make_room` say is

@@ -100,6 +100,7 @@ impl StoreInner {
             survive: false,
             home: None,
             back: None,
+            beside: None,
             budget: None,
         };
         Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)

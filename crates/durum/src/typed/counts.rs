@@ -513,6 +513,8 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::described::Described;
 
@@ -556,7 +558,9 @@ mod tests {
     fn objects_are_locked_in_order_and_none_is_given_back_to_wait_for_another() {
         static BINDING: Binding = Binding::new("P");
         const BASE: usize = 0x2000_0000_0000;
-        let _mapping = BINDING.words.reserve(BASE, 1 << 20).unwrap();
+        let mapping = BINDING.words.reserve(BASE, 1 << 20, Path::new("store"));
+        let beside = mapping.as_ref().unwrap().beside();
+        beside.need(BASE, 1 << 20).unwrap();
         static GLUE: Glue = Glue {
             binding: || &BINDING,
             describe: u64::description,

@@ -237,7 +237,11 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
             (false, true) => Store::open_or_create(path, store_options),
             (false, false) => Store::open(path, store_options),
         }?;
+        let info = store.info();
+        let (base, size) = (info.base as usize, info.space_size as usize);
+        let mapping = words.reserve(base, size, &info.path)?;
         let mut pool_options = options.pool.clone();
+        pool_options.beside = Some(mapping.beside());
         if let Some(engine) = options.engine {
             pool_options = pool_options.engine(engine);
         }
@@ -254,8 +258,6 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
                 wanted: wanted.name(),
             });
         }
-        let info = store.info();
-        let mapping = words.reserve(info.base as usize, info.space_size as usize)?;
         // Whoever finds the pool open may need both at once.
         let root = pool.root_beside::<RootObject<T>>()?.expose_provenance();
         let limbo = Limbo::default();

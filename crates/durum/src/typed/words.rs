@@ -5,12 +5,13 @@
 //! for one, reading through a cell does not copy the page that it lies in (Shadow works in private pages), and a page may be
 //! given back while a cell in it is borrowed. A cell that is not in the pool yet, on the stack, uses its word itself.
 
-use std::ptr::{self, NonNull};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use rustix::mm::{MapFlags, ProtFlags};
-
-use crate::error::{Error, Result};
+use crate::addresses::Beside;
+use crate::error::Result;
 
 /// A kind of words. What its bits say is told where the type is.
 ///
@@ -39,29 +40,23 @@ impl Words {
         }
     }
 
-    /// Reserves the words of a pool whose objects lie in `[base, base + size)`. Only pages that are used take memory.
+    /// The words of a pool in the space of `size` bytes at `base`; the pool has to be opened with what [`Mapping::beside`] gives. Addresses are taken for its puddles,
+    /// memory for pages that are used.
     ///
     /// # Errors
-    /// `System`: no address space.
-    pub(crate) fn reserve(&'static self, base: usize, size: usize) -> Result<Mapping> {
-        // SAFETY: a fresh anonymous mapping anywhere.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                ptr::null_mut(),
-                size,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(|error| Error::system("reserving memory for borrow flags and locks", error))?;
-        let start = start.expose_provenance();
-        self.distance
-            .store(start.wrapping_sub(base), Ordering::Relaxed);
+    /// `AddressSpace`.
+    pub(crate) fn reserve(
+        &'static self,
+        base: usize,
+        size: usize,
+        store: &Path,
+    ) -> Result<Mapping> {
+        let beside = Beside::new(base, size).map_err(|refused| refused.error(store))?;
+        self.distance.store(beside.distance(), Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
         self.size.store(size, Ordering::Release);
         Ok(Mapping {
-            start,
-            size,
+            beside: Arc::new(beside),
             words: self,
         })
     }
@@ -90,7 +85,7 @@ impl Words {
     #[inline(always)]
     pub(crate) unsafe fn at<'a, W: Word>(&self, address: usize) -> &'a W {
         let address = address.wrapping_add(self.distance.load(Ordering::Relaxed));
-        // SAFETY: as far behind the start of the mapping as the word is behind the start of the pool's space, and as well aligned.
+        // SAFETY: beside a puddle of the pool, as far from the word as all words are, and as well aligned.
         unsafe { &*ptr::with_exposed_provenance(address) }
     }
 }
@@ -98,18 +93,19 @@ impl Words {
 /// The memory of the words; unmapped when the pool has been closed.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    start: usize,
-    size: usize,
+    beside: Arc<Beside>,
     words: &'static Words,
+}
+
+impl Mapping {
+    /// What the pool's puddles need beside them.
+    pub(crate) fn beside(&self) -> Arc<Beside> {
+        self.beside.clone()
+    }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
         self.words.size.store(0, Ordering::Release);
-        let start = NonNull::new(ptr::with_exposed_provenance_mut(self.start));
-        if let Some(start) = start {
-            // SAFETY: our own mapping; nobody has a reference into a pool that is closed.
-            let _ = unsafe { rustix::mm::munmap(start.as_ptr(), self.size) };
-        }
     }
 }
