@@ -97,7 +97,7 @@ missing_packages() { # missing_packages GROUP...
 missing=$(missing_packages "$@")
 # Each system has some of these compilers: those that it does not know are not missed.
 [ "$*" != compilers ] || missing=$(for name in $missing; do
-    if apt-cache show "$name" >/dev/null 2>&1; then printf '%s ' "$name"; fi
+    if apt-cache policy "$name" 2>/dev/null | grep -q 'Candidate: [0-9]'; then printf '%s ' "$name"; fi
 done)
 missing=${missing% }
 [ -n "$missing" ] || exit 0
