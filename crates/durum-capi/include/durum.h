@@ -139,6 +139,9 @@
 // The pool's root was to be freed, which lives as long as the pool.
 #define DURUM_E_ROOT_FREED 124
 
+// The checker found a pointer that leads out of the store.
+#define DURUM_E_POINTER_OUTSIDE 125
+
 // A refusal that has no code of its own.
 #define DURUM_E_USER 200
 
@@ -295,7 +298,7 @@
 // A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns DURUM_E_POISONED.
 #define DURUM_POOL_SURVIVE_MEDIA_ERRORS 1
 
-// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
+// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED), and for pointers that lead out of the store (DURUM_E_POINTER_OUTSIDE). Slow, for tests.
 #define DURUM_POOL_CHECK_STORES 2
 
 // Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the system has.
@@ -690,7 +693,7 @@ int durum_section_begin(struct durum_pool *pool);
 // (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 //
 // DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update;
-// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
+// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED, DURUM_E_POINTER_OUTSIDE the checker found something; DURUM_E_POISONED the outcome is unknown;
 // DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_tx_commit(void);

@@ -58,6 +58,8 @@ pub const DURUM_E_NO_COPIES: c_int = 122;
 pub const DURUM_E_READS_COPY: c_int = 123;
 /// The pool's root was to be freed, which lives as long as the pool.
 pub const DURUM_E_ROOT_FREED: c_int = 124;
+/// The checker found a pointer that leads out of the store.
+pub const DURUM_E_POINTER_OUTSIDE: c_int = 125;
 
 /// A refusal that has no code of its own.
 pub const DURUM_E_USER: c_int = 200;
@@ -134,6 +136,7 @@ pub(crate) fn of(error: &Error) -> c_int {
         Error::ReadsCopy { .. } => DURUM_E_READS_COPY,
         Error::EngineMissing { .. } => DURUM_E_ENGINE_MISSING,
         Error::Unannounced { .. } => DURUM_E_UNANNOUNCED,
+        Error::PointerOutside { .. } => DURUM_E_POINTER_OUTSIDE,
         Error::LogMisuse { .. } => DURUM_E_LOG_MISUSE,
         Error::Poisoned { .. } => DURUM_E_POISONED,
         Error::DamagedHeap { .. } => DURUM_E_DAMAGED,

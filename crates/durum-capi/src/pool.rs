@@ -21,7 +21,7 @@ pub const DURUM_ENGINE_SHADOW: u32 = 3;
 
 /// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns DURUM_E_POISONED.
 pub const DURUM_POOL_SURVIVE_MEDIA_ERRORS: u32 = 1;
-/// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED). Slow, for tests.
+/// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED), and for pointers that lead out of the store (DURUM_E_POINTER_OUTSIDE). Slow, for tests.
 pub const DURUM_POOL_CHECK_STORES: u32 = 2;
 /// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the system has.
 pub const DURUM_POOL_TRACK_USERFAULTFD: u32 = 4;

@@ -85,7 +85,7 @@ pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
 /// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 ///
 /// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update;
-/// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED the checker found something; DURUM_E_POISONED the outcome is unknown;
+/// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED, DURUM_E_POINTER_OUTSIDE the checker found something; DURUM_E_POISONED the outcome is unknown;
 /// DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]

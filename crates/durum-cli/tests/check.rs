@@ -75,6 +75,9 @@ fn a_pointer_to_nowhere_is_found() {
     overwrite(&puddle, 4096 + 16, &0x2000_1234_5678u64.to_le_bytes());
     let name = text(Path::new(puddle.file_name().unwrap())).to_owned();
     finds(&store, &name, "leads to 0x200012345678");
+    // An address of the program that made it.
+    overwrite(&puddle, 4096 + 16, &0x7fff_1234_5678u64.to_le_bytes());
+    finds(&store, &name, "leads to 0x7fff12345678, out of the store");
 }
 
 #[test]

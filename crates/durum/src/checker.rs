@@ -1,22 +1,24 @@
-//! Finds stores that no `add` announced, by comparing the pool with what it was after the last transaction.
+//! Finds stores that no `add` announced, and pointers that lead out of the store, by comparing the pool with what it was after the last transaction.
 //!
 //! For tests of programs with one thread: a store of another thread's transaction looks like one that nobody announced.
 
+mod view;
+
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use durum_format::extent::{self, Place};
-use durum_format::puddle::PuddleKind;
-use durum_format::puddle::{PuddleHeader, heap_offset};
-use durum_format::types::Descriptor;
+use durum_format::extent::Place;
+use durum_format::puddle::heap_offset;
 
-use crate::announced::Announced;
+use self::view::{Types, View};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::pool::PoolInner;
 use crate::puddle::Puddle;
 use crate::tx::Set;
+
+pub(crate) use self::view::Pending;
 
 /// The pool as it was after the last transaction.
 #[derive(Debug, Default)]
@@ -66,22 +68,46 @@ impl Checker {
         }
     }
 
-    /// Compares the pool with what was remembered.
+    /// Compares the pool with what was remembered: changes that `pending` has not announced, unless nobody announces (in a section), and pointers that it
+    /// leaves out of the store.
     ///
     /// # Errors
-    /// `Unannounced`, with type and field of the first change that nobody announced.
-    pub(crate) fn look(&self, pool: &PoolInner, announced: &Announced, sets: &[Set]) -> Result<()> {
-        let mut count = 0;
-        let mut first = None;
+    /// `Unannounced`, with type and field of the first change that nobody announced; `PointerOutside`.
+    pub(crate) fn look(
+        &self,
+        pool: &PoolInner,
+        pending: &Pending<'_>,
+        is_announced: bool,
+    ) -> Result<()> {
         let puddles = pool
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
+        let types = Types::new(pool);
+        if is_announced {
+            self.look_at_stores(pool, &puddles, pending, &types)?;
+        }
         for puddle in &puddles {
+            self.look_at_pointers(pool, puddle, pending, &types)?;
+        }
+        Ok(())
+    }
+
+    fn look_at_stores(
+        &self,
+        pool: &PoolInner,
+        puddles: &[Arc<Puddle>],
+        pending: &Pending<'_>,
+        types: &Types<'_>,
+    ) -> Result<()> {
+        let mut count = 0;
+        let mut first = None;
+        for puddle in puddles {
             let Some(copy) = self.copies.get(&puddle.address) else {
                 continue;
             };
+            let view = View::new(pool, puddle, None);
             let (start, now) = words(puddle);
             for (at, (now, before)) in now.iter().zip(copy).enumerate() {
                 let changed = now ^ before;
@@ -90,67 +116,87 @@ impl Checker {
                 }
                 for byte in (0..8).filter(|byte| changed >> (byte * 8) & 0xff != 0) {
                     let address = start + at * 8 + byte;
-                    if !announced.covers(address, 1) {
+                    if !pending.announced.covers(address, 1) && !view.is_volatile(address, types) {
                         count += 1;
-                        first.get_or_insert((puddle.clone(), address));
+                        first.get_or_insert_with(|| (view.describe(address, types), address));
                     }
                 }
             }
         }
-        match first {
-            None => Ok(()),
-            Some((puddle, address)) => {
-                let pending = sets
-                    .iter()
-                    .any(|set| (set.target..set.target + set.len).contains(&address));
-                let mut place = describe(pool, &puddle, address);
-                if pending {
-                    place += ", which also has a pending `set`";
+        let Some((mut first, address)) = first else {
+            return Ok(());
+        };
+        let is_set = |set: &Set| (set.target..set.target + set.len).contains(&address);
+        if pending.sets.iter().any(is_set) {
+            first += ", which also has a pending `set`";
+        }
+        Err(Error::Unannounced {
+            pool: pool.name.clone(),
+            count,
+            first,
+        })
+    }
+
+    /// Looks at the pointers that the transaction has changed, and at all of its fresh objects.
+    fn look_at_pointers(
+        &self,
+        pool: &PoolInner,
+        puddle: &Puddle,
+        pending: &Pending<'_>,
+        types: &Types<'_>,
+    ) -> Result<()> {
+        let info = &pool.store.info;
+        let space = info.base..info.base + info.space_size;
+        let view = View::new(pool, puddle, Some(pending));
+        let as_it_is = View::new(pool, puddle, None);
+        let (start, now) = words(puddle);
+        let copy = self.copies.get(&puddle.address);
+        let before = |at: usize| copy.and_then(|copy| copy.get(at)).copied().unwrap_or(0);
+        let changed = now
+            .iter()
+            .enumerate()
+            .filter(|(at, now)| **now != before(*at));
+        let mut addresses: Vec<usize> = changed.map(|(at, _)| start + at * 8).collect();
+        addresses.extend(view.words.keys().copied());
+        addresses.sort_unstable();
+        let mut seen_until = 0;
+        for address in addresses {
+            if address < seen_until {
+                continue;
+            }
+            let Some(Place::Object { object, .. }) = view.place(address) else {
+                continue;
+            };
+            let first = puddle.address + object.offset as usize;
+            seen_until = first + object.size as usize;
+            let Some(descriptor) = types.of(&object).filter(|found| found.has_pointers()) else {
+                continue;
+            };
+            let Some(bytes) = view.object_bytes(&object) else {
+                continue;
+            };
+            let is_fresh = !matches!(as_it_is.place(first), Some(Place::Object { .. }));
+            let mut outside = None;
+            // What does not fit its type is told by `durum check`.
+            let _ = descriptor.visit_pointers(&bytes, |pointer| {
+                let at = pointer.offset as usize;
+                let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+                    return;
+                };
+                let value = u64::from_le_bytes(*word);
+                let is_new = is_fresh || value != before((first + at - start) / 8);
+                if value != 0 && !space.contains(&value) && is_new {
+                    outside.get_or_insert((first + at, value));
                 }
-                Err(Error::Unannounced {
+            });
+            if let Some((address, target)) = outside {
+                return Err(Error::PointerOutside {
                     pool: pool.name.clone(),
-                    count,
-                    first: place,
-                })
+                    target: target as usize,
+                    place: view.describe(address, types),
+                });
             }
         }
-    }
-}
-
-/// Address, type and field, as far as they can be told.
-fn describe(pool: &PoolInner, puddle: &Puddle, address: usize) -> String {
-    let header = PuddleHeader {
-        kind: PuddleKind::Data,
-        uuid: puddle.uuid,
-        owner: pool.uuid,
-        address: puddle.address as u64,
-        size: puddle.size as u64,
-        is_root: puddle.is_root,
-    };
-    // SAFETY: the mapped puddle, read while the only thread of the program is here.
-    let bytes = unsafe { std::slice::from_raw_parts(puddle.at(0).as_ptr(), puddle.size) };
-    let Ok(Some(location)) = extent::locate(bytes, &header, address as u64) else {
-        return format!("{address:#x}, outside of any object");
-    };
-    let Place::Object { object, offset } = location.place else {
-        return format!("{address:#x}, in allocation data or free memory");
-    };
-    let text = match pool.store.service.type_text(object.type_id) {
-        Ok(Some(text)) => text,
-        _ => {
-            return format!(
-                "{address:#x}, byte {offset} of an untyped object of {} bytes",
-                object.size
-            );
-        }
-    };
-    let Ok(descriptor) = Descriptor::parse(&text) else {
-        return format!("{address:#x}");
-    };
-    let name = descriptor.name().unwrap_or("value").to_owned();
-    let object_bytes = &bytes[object.offset as usize..(object.offset + object.size) as usize];
-    match descriptor.path(object_bytes, offset) {
-        Ok(path) => format!("{address:#x}, field \"{}\" of a \"{name}\"", path.text),
-        Err(_) => format!("{address:#x}, byte {offset} of a \"{name}\""),
+        Ok(())
     }
 }

@@ -269,6 +269,18 @@ pub enum Error {
         /// Where the first one is, with type and field.
         first: String,
     },
+    /// The checker found a pointer that leads out of the store, to what is gone when the program has ended.
+    #[error(
+        "pool \"{pool}\": a pointer leads out of the store, to {target:#x}, which will be something else in the next run: {place}; copy what it leads to into a pool, or describe the field as volatile"
+    )]
+    PointerOutside {
+        /// The pool's name.
+        pool: String,
+        /// Where it leads.
+        target: usize,
+        /// Where the pointer is, with type and field.
+        place: String,
+    },
     /// A low-level log was used in a way that it cannot be.
     #[error("the log cannot do this: {reason}")]
     LogMisuse {

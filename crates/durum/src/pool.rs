@@ -12,8 +12,7 @@ use durum_service::{EngineKind, PuddleGrant};
 
 use crate::addresses::Beside;
 use crate::alloc::{PoolHeap, PuddleHeap};
-use crate::announced::Announced;
-use crate::checker::Checker;
+use crate::checker::{Checker, Pending};
 use crate::combine::{Combine, Concurrency};
 use crate::described::Described;
 use crate::engine::{self, Alone, Copies, Engine, TwinMode};
@@ -23,7 +22,7 @@ use crate::pages::PageTracking;
 use crate::puddle::{Owner, Poison, Puddle};
 use crate::space::puddle_at;
 use crate::store::StoreInner;
-use crate::tx::{Durability, Set, Transaction, Tx};
+use crate::tx::{Durability, Transaction, Tx};
 
 /// How a pool is made, and how it is used while it is open.
 #[derive(Clone, Debug)]
@@ -47,7 +46,7 @@ pub struct PoolOptions {
     pub twin_mode: TwinMode,
     /// Who keeps threads apart in [`Pool::update`] and [`Pool::read`]. Default: durum does.
     pub concurrency: Concurrency,
-    /// Look for stores that no `add` announced, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
+    /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
     /// Memory beside its puddles that the opener keeps something in.
     pub(crate) beside: Option<Arc<Beside>>,
@@ -382,12 +381,14 @@ impl PoolInner {
         self.checker.is_some()
     }
 
-    pub(crate) fn before_commit(&self, announced: &Announced, sets: &[Set]) -> Result<()> {
+    /// Whether stores were announced is asked where somebody announces: not in a section.
+    pub(crate) fn before_commit(&self, pending: &Pending<'_>, is_announced: bool) -> Result<()> {
         match &self.checker {
-            Some(checker) => checker
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .look(self, announced, sets),
+            Some(checker) => checker.lock().unwrap_or_else(PoisonError::into_inner).look(
+                self,
+                pending,
+                is_announced,
+            ),
             None => Ok(()),
         }
     }

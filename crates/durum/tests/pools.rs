@@ -283,6 +283,75 @@ fn what_was_persisted_needs_no_announcement() {
     pool.transaction(|_| Ok::<_, Error>(())).unwrap();
 }
 
+#[repr(C)]
+struct Link {
+    next: *mut Link,
+    busy: Busy,
+}
+durum::describe!(Link as "link" { next, busy });
+
+/// Means nothing after the program has ended.
+#[repr(C)]
+struct Busy(u64);
+
+// SAFETY: eight bytes that the program alone reads.
+unsafe impl durum::Described for Busy {
+    fn name() -> Option<std::borrow::Cow<'static, str>> {
+        None
+    }
+
+    fn layout(_: &mut durum::Walk) -> durum::format::types::Type<String> {
+        durum::format::types::Type::Volatile { size: 8, align: 8 }
+    }
+}
+
+#[test]
+fn a_pointer_out_of_the_store_does_not_commit() {
+    let (_dir, store) = store();
+    let options = pool_options().check_stores(true);
+    let pool = store.create_pool("pool", options).unwrap();
+    let root = pool.root::<Link>().unwrap();
+    let mut local = Link {
+        next: std::ptr::null_mut(),
+        busy: Busy(0),
+    };
+    let outside = &raw mut local;
+    let is_told = |result: Result<(), Error>| match result {
+        Err(Error::PointerOutside { target, place, .. }) => {
+            assert_eq!(target, outside.addr());
+            assert!(
+                place.contains("\"next\"") && place.contains("\"link\""),
+                "{place}"
+            );
+        }
+        other => panic!("{other:?}"),
+    };
+    let next = unsafe { &raw mut (*root).next };
+    is_told(pool.transaction(|tx| unsafe {
+        tx.add(next)?;
+        *next = outside;
+        Ok(())
+    }));
+    assert!(unsafe { (*next).is_null() });
+    is_told(pool.transaction(|tx| unsafe { tx.set(next, outside) }));
+    assert!(unsafe { (*next).is_null() });
+    is_told(pool.transaction(|tx| unsafe {
+        let made = tx.alloc_zeroed::<Link>()?;
+        (*made).next = outside;
+        tx.set(next, made)
+    }));
+    // Into the store it may lead, and what is volatile may be anything at any time.
+    pool.transaction(|tx| unsafe {
+        let made = tx.alloc_zeroed::<Link>()?;
+        (*made).next = root;
+        (*root).busy.0 = 1;
+        tx.set(next, made)
+    })
+    .unwrap();
+    unsafe { (*root).busy.0 = 2 };
+    pool.transaction(|_| Ok::<_, Error>(())).unwrap();
+}
+
 #[test]
 fn opening_a_pool_of_1000_puddles_is_soon_over() {
     let (dir, store) = store();

@@ -236,6 +236,41 @@ static void the_checker_looks_where_nothing_was_announced(void) {
     CHECK_CODE(durum_store_close(store), DURUM_OK);
 }
 
+static void a_pointer_out_of_the_store_does_not_commit(void) {
+    durum_store *store = durum_store_create(scratch("store"), NULL);
+    cell outside;
+    for (int engine = 0; engine < ENGINES; engine++) {
+        durum_pool *pool = checked_pool(store, engine);
+        cell *root = DURUM_ROOT(pool, cell);
+        CHECK(root != NULL);
+        for (int way = 0; way < 3; way++) {
+            DURUM_TX_BEGIN(pool) {
+                if (way == 0) {
+                    DURUM_TX_ADD(root);
+                    root->next = &outside;
+                } else if (way == 1) {
+                    DURUM_TX_REDO_SET(&root->next, &outside);
+                } else {
+                    cell *made = DURUM_TX_NEW(pool, cell);
+                    made->next = &outside;
+                }
+            }
+            DURUM_TX_END
+            CHECK_CODE(durum_errorcode(), DURUM_E_POINTER_OUTSIDE);
+            CHECK(strstr(durum_errormsg(), "\"next\" of a \"cell\"") != NULL);
+            CHECK(root->next == NULL);
+        }
+        DURUM_TX_BEGIN(pool) {
+            DURUM_TX_ADD(root);
+            root->next = root;
+        }
+        DURUM_TX_END
+        CHECK_CODE(durum_errorcode(), DURUM_OK);
+        CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+    }
+    CHECK_CODE(durum_store_close(store), DURUM_OK);
+}
+
 /* In a process that ends without closing anything: what it had buffered after its last sync is
  * lost. */
 static void buffer_and_die(void) {
@@ -405,6 +440,7 @@ const test transaction_tests[] = {
     {"one_transaction_changes_several_pools", one_transaction_changes_several_pools},
     {"the_checker_finds_stores_that_nobody_announced",
      the_checker_finds_stores_that_nobody_announced},
+    {"a_pointer_out_of_the_store_does_not_commit", a_pointer_out_of_the_store_does_not_commit},
     {"the_checker_looks_where_nothing_was_announced",
      the_checker_looks_where_nothing_was_announced},
     {"a_buffered_transaction_is_durable_after_a_sync",

@@ -100,6 +100,10 @@ impl<'a> Graph<'a> {
         let mut edges = Vec::new();
         let holds_limbo = !self.is_lost(object);
         for (pointer, address) in self.pointers(index, object, report)? {
+            if !self.is_inside(address) {
+                self.leads_nowhere(object, &pointer, address, report);
+                continue;
+            }
             let target = self.all.at(address);
             if holds_limbo
                 && let Some(first) = target
@@ -121,13 +125,18 @@ impl<'a> Graph<'a> {
                         .get(target)
                         .is_some_and(|object| object.address == address),
                 }),
-                None => self.dangle(object, &pointer, address, report),
+                None => self.leads_nowhere(object, &pointer, address, report),
             }
         }
         Ok(edges)
     }
 
-    /// The pointers of an object that lead into the space; none where they are not known.
+    fn is_inside(&self, address: u64) -> bool {
+        let base = self.reader.base();
+        address >= base && address - base < self.reader.space_size()
+    }
+
+    /// The pointers of an object that are not null; none where they are not known.
     fn pointers(
         &mut self,
         index: usize,
@@ -181,12 +190,10 @@ impl<'a> Graph<'a> {
         role: Role,
         bytes: &[u8],
     ) -> Result<Vec<(PointerAt, u64)>, String> {
-        let (base, size) = (self.reader.base(), self.reader.space_size());
         let mut pointers = Vec::new();
         let fitting = descriptor.visit_pointers(bytes, |pointer| {
             if let Some(address) = word_at(bytes, pointer.offset)
-                && address >= base
-                && address - base < size
+                && address != 0
             {
                 let strength = role.strength(&pointer, bytes);
                 pointers.push((
@@ -202,7 +209,7 @@ impl<'a> Graph<'a> {
         Ok(pointers)
     }
 
-    fn dangle(
+    fn leads_nowhere(
         &mut self,
         object: &LiveObject,
         pointer: &PointerAt,
@@ -213,8 +220,9 @@ impl<'a> Graph<'a> {
             return;
         };
         // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
+        let is_inside = self.is_inside(address);
         let severity = match pointer.strength {
-            Strength::Strong if self.all.is_partial => Severity::Note,
+            Strength::Strong if is_inside && self.all.is_partial => Severity::Note,
             Strength::Strong => Severity::Damage,
             _ => Severity::Note,
         };
@@ -224,8 +232,14 @@ impl<'a> Graph<'a> {
         }
         let name = self.type_name(object).unwrap_or("without a name");
         let offset = object.address - puddle.view.header().address + pointer.offset;
+        let there = match is_inside {
+            true => "where no object lives",
+            false => {
+                "out of the store: a program has stored an address of its own, which is something else in the next run"
+            }
+        };
         let text = format!(
-            "the pointer at offset {} of an object of type {name} leads to {address:#x}, where no object lives",
+            "the pointer at offset {} of an object of type {name} leads to {address:#x}, {there}",
             pointer.offset
         );
         report.add(severity, &puddle.file, Some(offset), text);

@@ -11,6 +11,7 @@ use super::savepoint::Savepoint;
 use super::{Durability, Tx};
 use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
 use crate::announced::{Announced, LARGE};
+use crate::checker::Pending;
 use crate::engine::{self, Direct, Engine, Section, Staged, Turn, Writer, write_now};
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
@@ -586,7 +587,7 @@ impl TxState {
     /// Nothing was announced, but volatile memory at most: there is nothing to make durable. A forgotten announcement looks the same.
     #[inline(never)]
     fn commit_nothing(&mut self, home: &PoolInner) -> Step {
-        let result = home.before_commit(&self.announced, &self.sets);
+        let result = home.before_commit(&self.pending(), true);
         if let Err(error) = result {
             let error = self.fail(error.into());
             home.after_commit();
@@ -605,16 +606,24 @@ impl TxState {
             && self.section.is_none()
     }
 
+    fn pending(&self) -> Pending<'_> {
+        Pending {
+            announced: &self.announced,
+            sets: &self.sets,
+            set_bytes: &self.set_bytes,
+            bits: &self.bits,
+            bitmaps: &self.bitmaps,
+        }
+    }
+
     #[inline(never)]
     fn check_and_settle(&mut self, home: &PoolInner) -> Step {
-        // In a section nobody announces.
-        let is_checked = |pool: &&PoolInner| match &self.section {
-            Some(section) => section.pool_key() != pool.key,
-            None => true,
-        };
-        with_home(&self.pools, home)
-            .filter(is_checked)
-            .try_for_each(|pool| pool.before_commit(&self.announced, &self.sets))?;
+        let pending = self.pending();
+        with_home(&self.pools, home).try_for_each(|pool| {
+            let section = self.section.as_ref();
+            let is_announced = section.is_none_or(|section| section.pool_key() != pool.key);
+            pool.before_commit(&pending, is_announced)
+        })?;
         self.settle_announced_sets();
         Ok(())
     }
