@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace durum {
 namespace detail {
@@ -64,7 +65,8 @@ class persist : public detail::compared<persist<T, Reads>, T> {
     static_assert(
         std::is_trivially_copyable_v<T>,
         "durum::persist<T>: T is copied bytewise, and taken back so. Make the members of T "
-        "persist<...> instead, and T a member as it is");
+        "persist<...> instead, and T a member as it is; of the standard library's containers there "
+        "are durum::string, durum::vector<T> and durum::map<K, V>");
 
   public:
     using value_type = T;
@@ -181,6 +183,35 @@ template <class T, std::size_t N, class Reads> class persist<T[N], Reads> {
 
   private:
     element elements_[N];
+};
+
+/// A member that means nothing after the program has ended, as a lock: no store to it is announced,
+/// so an abort leaves it as it is, and after a crash it holds anything. The program sets it anew
+/// whenever it opens the pool. Padding that is made on purpose is one, too.
+template <class T> class volatile_member {
+    static_assert(!std::is_reference_v<T> && !std::is_const_v<T>,
+                  "durum::volatile_member<T>: T is neither a reference nor const");
+
+  public:
+    volatile_member() : value_() {}
+    /// As T's.
+    template <class... Args, class = std::enable_if_t<std::is_constructible_v<T, Args...>>,
+              class = std::enable_if_t<sizeof...(Args) != 0>>
+    explicit volatile_member(Args &&...args) : value_(std::forward<Args>(args)...) {}
+
+    template <class U> volatile_member &operator=(U &&value) {
+        value_ = std::forward<U>(value);
+        return *this;
+    }
+    operator T &() noexcept { return value_; }             // NOLINT: as a T
+    operator const T &() const noexcept { return value_; } // NOLINT: as a T
+    T &get() noexcept { return value_; }
+    const T &get() const noexcept { return value_; }
+    T *operator->() noexcept { return &value_; }
+    const T *operator->() const noexcept { return &value_; }
+
+  private:
+    T value_;
 };
 
 } // namespace durum

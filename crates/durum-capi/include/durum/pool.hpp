@@ -143,6 +143,7 @@ class pool {
 
     /// Makes a T in the pool, in an update.
     template <class T, class... Args> T *alloc(Args &&...args) {
+        detail::check_announced<T>();
         void *place = reserve(type_of<T>(), sizeof(T));
         try {
             return ::new (place) T(std::forward<Args>(args)...);
@@ -153,6 +154,7 @@ class pool {
     }
     /// Makes `count` of them in a row, each as T() does. At least one.
     template <class T> T *alloc_array(std::size_t count) {
+        detail::check_announced<T>();
         if (count == 0 || count > SIZE_MAX / sizeof(T)) {
             throw error(DURUM_E_OBJECT_SIZE,
                         "an array in a pool has at least one element, and a size");
@@ -195,6 +197,7 @@ class pool {
     /// The object at this number, below 100; nullptr if there is none. One of another type is an
     /// error.
     template <class T> T *get_object(std::size_t number) const {
+        detail::check_announced<T>();
         const std::size_t at = in_range(number);
         void *object = objects_->objects[at];
         if (object != nullptr && !is_of<T>(objects_->types[at])) {

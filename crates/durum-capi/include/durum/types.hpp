@@ -50,6 +50,9 @@ template <class M, std::size_t N> struct element<std::array<M, N>> : element<M[N
 template <class M, std::size_t N, class R>
 struct element<persist<std::array<M, N>, R>> : element<M[N]> {};
 
+template <class M> struct is_volatile_member : std::false_type {};
+template <class T> struct is_volatile_member<volatile_member<T>> : std::true_type {};
+
 template <class P> constexpr const char *target_name() {
     using target = std::remove_cv_t<std::remove_pointer_t<P>>;
     if constexpr (std::is_arithmetic_v<target>) {
@@ -71,8 +74,8 @@ template <class P> constexpr auto target_type() -> durum_type *(*)() {
 }
 
 template <class M> constexpr durum_field field_of(const char *name, std::size_t offset) {
-    using made_of = element<M>;
-    using E = typename made_of::type;
+    using made_of = element<std::remove_cv_t<M>>;
+    using E = std::remove_cv_t<typename made_of::type>;
     static_assert(!std::is_reference_v<M>,
                   "durum: a reference cannot lie in a pool; use a pointer");
     durum_field field{};
@@ -89,15 +92,19 @@ template <class M> constexpr durum_field field_of(const char *name, std::size_t 
         field.target = target_type<E>();
     } else if constexpr ((std::is_arithmetic_v<E> || std::is_enum_v<E>)&&sizeof(E) <= 8) {
         field.kind = durum_number_of_<E>();
+    } else if constexpr (is_volatile_member<E>::value) {
+        field.kind = DURUM_KIND_VOLATILE;
     } else if constexpr (is_described<E>()) {
         field.kind = DURUM_KIND_STRUCT;
         field.target = &type_of<E>;
     } else {
-        static_assert(
-            is_described<E>(),
-            "durum cannot see the pointers in this member: describe its type by "
-            "DURUM_DESCRIBE(type, "
-            "member, ...) beside it, or DURUM_MEMBERS(type, member, ...) in it, before it is used");
+        static_assert(is_described<E>(),
+                      "durum cannot see the pointers in this member: describe its type by "
+                      "DURUM_DESCRIBE(type, "
+                      "member, ...) beside it, or DURUM_MEMBERS(type, member, ...) in it; in the "
+                      "place of the "
+                      "standard library's containers stand durum::string, durum::vector<T> and "
+                      "durum::map<K, V>");
     }
     return field;
 }
@@ -147,7 +154,9 @@ template <class T> struct described_by {
     static_assert(is_described<T>(),
                   "durum cannot see the pointers in this type: describe it by DURUM_DESCRIBE(type, "
                   "member, ...) "
-                  "beside it, or DURUM_MEMBERS(type, member, ...) in it, before it is used");
+                  "beside it, or DURUM_MEMBERS(type, member, ...) in it; in the place of the "
+                  "standard library's containers stand durum::string, durum::vector<T> and "
+                  "durum::map<K, V>");
     static auto fields() {
         if constexpr (has_members<T>::value) {
             return T::durum_fields_();
@@ -171,6 +180,45 @@ template <class T> struct described_by {
         }
     }
 };
+
+/// Whether every store to an M is announced, or none is needed: as far as its description tells.
+template <class M> struct is_announced;
+
+template <class... M> constexpr bool are_announced(list<M...>) {
+    return (is_announced<M>::value && ...);
+}
+
+template <class M> constexpr bool has_announced_members() {
+    if constexpr (std::is_class_v<M>) {
+        if constexpr (is_described<M>()) {
+            return are_announced(described_by<M>::types());
+        }
+    }
+    return false;
+}
+
+template <class M> struct is_announced : std::bool_constant<has_announced_members<M>()> {};
+template <class T, class R> struct is_announced<persist<T, R>> : std::true_type {};
+template <class T> struct is_announced<volatile_member<T>> : std::true_type {};
+/// What a constructor has made, and nobody changes.
+template <class M>
+struct is_announced<const M> : std::bool_constant<!std::is_class_v<M> || is_announced<M>::value> {};
+template <class M, std::size_t N> struct is_announced<M[N]> : is_announced<M> {};
+template <class M, std::size_t N> struct is_announced<const M[N]> : is_announced<const M> {};
+template <class M, std::size_t N> struct is_announced<std::array<M, N>> : is_announced<M> {};
+
+/// An object of this type is made in a pool, or found there.
+template <class T> constexpr void check_announced() {
+    if constexpr (std::is_class_v<T>) {
+        if constexpr (is_described<T>()) {
+            static_assert(
+                is_announced<T>::value,
+                "durum: a plain member of this type would be lost, as nobody announces a store to "
+                "it; make each member a durum::persist, or a durum::volatile_member if it means "
+                "nothing after the program has ended, or const");
+        }
+    }
+}
 
 /// Something without a name of its own: a number, a pointer, an array of such.
 template <class T>
@@ -290,7 +338,7 @@ template <class T> durum_type *type_of() {
     static_assert(::durum::detail::covers(members, sizeof(s)),                                     \
                   "durum: the description has to list all members of the type, in their order; a " \
                   "base class or a virtual function is no member, and padding that an alignas "    \
-                  "makes is one: give it a name, as an array of char");                            \
+                  "makes is one: give it a name, as a durum::volatile_member<char[N]>");           \
     return std::array<durum_field, sizeof(members) / sizeof(members[0])>{                          \
         {DURUM_EACH_(DURUM_MEMBER_FIELD_, s, __VA_ARGS__)}};                                       \
     _Pragma("GCC diagnostic pop")
@@ -298,17 +346,21 @@ template <class T> durum_type *type_of() {
 #define DURUM_TYPES_BODY_(s, ...)                                                                  \
     return ::durum::detail::list<DURUM_EACH_(DURUM_MEMBER_TYPE_, s, __VA_ARGS__)>{};
 
-/// Describes a type by all of its members, in their order, which are public. At namespace scope,
-/// outside of every namespace; the type's name, as it stands here, is its language-neutral name.
+/// Describes a type by all of its members, in their order, which are public. What they point to may
+/// be described behind it: it is looked at where an object is made. At namespace scope, outside of
+/// every namespace; the type's name, as it stands here, is its language-neutral name.
 /// DURUM_DESCRIBE_AS gives it another one. A name with a comma in it needs a typedef.
 #define DURUM_DESCRIBE(type, ...) DURUM_DESCRIBE_AS(type, #type, __VA_ARGS__)
 #define DURUM_DESCRIBE_AS(type, neutral_name, ...)                                                 \
     template <> struct durum::describe<type> {                                                     \
         static constexpr bool is_described = true;                                                 \
-        using durum_self_ = type;                                                                  \
         static const char *name() { return neutral_name; }                                         \
-        static auto fields() { DURUM_FIELDS_BODY_(durum_self_, __VA_ARGS__) }                      \
-        static constexpr auto types() { DURUM_TYPES_BODY_(durum_self_, __VA_ARGS__) }              \
+        template <class durum_self_ = type> static auto fields() {                                 \
+            DURUM_FIELDS_BODY_(durum_self_, __VA_ARGS__)                                           \
+        }                                                                                          \
+        template <class durum_self_ = type> static constexpr auto types() {                        \
+            DURUM_TYPES_BODY_(durum_self_, __VA_ARGS__)                                            \
+        }                                                                                          \
     };
 
 /// The same in a class, behind its members: for private ones, and for templates. Its name is the
@@ -316,11 +368,11 @@ template <class T> durum_type *type_of() {
 #define DURUM_MEMBERS(type, ...)                                                                   \
   public:                                                                                          \
     using durum_members_ = type;                                                                   \
-    static auto durum_fields_() {                                                                  \
-        DURUM_FIELDS_BODY_(durum_members_, __VA_ARGS__)                                            \
+    template <class durum_self_ = durum_members_> static auto durum_fields_() {                    \
+        DURUM_FIELDS_BODY_(durum_self_, __VA_ARGS__)                                               \
     }                                                                                              \
-    static constexpr auto durum_types_() {                                                         \
-        DURUM_TYPES_BODY_(durum_members_, __VA_ARGS__)                                             \
+    template <class durum_self_ = durum_members_> static constexpr auto durum_types_() {           \
+        DURUM_TYPES_BODY_(durum_self_, __VA_ARGS__)                                                \
     }
 
 #endif // DURUM_TYPES_HPP

@@ -4,7 +4,9 @@
 
 #include <durum.h>
 #include <durum.hpp>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #ifndef CASE
 #define CASE 0
@@ -24,7 +26,7 @@ struct forgetful {
 struct alignas(64) on_its_own_line {
     durum::persist<int *> first;
     durum::persist<int *> second;
-    char rest[48];
+    durum::volatile_member<char[48]> rest;
 };
 struct alignas(64) unseen_in_the_padding {
     durum::persist<int *> first;
@@ -37,10 +39,10 @@ struct unseen_before_a_line {
 };
 struct before_a_line {
     durum::persist<int> number;
-    char rest[60];
+    durum::volatile_member<char[60]> rest;
     on_its_own_line line;
     durum::persist<char> last;
-    char behind[63];
+    durum::volatile_member<char> behind[63];
 };
 struct of_24_members {
     durum::persist<char> a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x;
@@ -62,6 +64,41 @@ struct good {
     durum::persist<good *> next;
 };
 DURUM_DESCRIBE(good, number, next)
+
+struct plain {
+    durum::persist<good *> first;
+    std::uint64_t lost;
+};
+DURUM_DESCRIBE(plain, first, lost)
+struct around_plain {
+    durum::persist<int> number;
+    plain inner[2];
+};
+DURUM_DESCRIBE(around_plain, number, inner)
+struct half_listed {
+    durum::persist<std::uint64_t> number;
+    int lost;
+};
+DURUM_DESCRIBE(half_listed, number)
+struct with_string {
+    durum::persist<int> number;
+    std::string name;
+};
+DURUM_DESCRIBE(with_string, number, name)
+// What is stored as a whole has plain members, and what is not stored to may be plain.
+struct place {
+    int x;
+    int *y;
+};
+DURUM_DESCRIBE(place, x, y)
+struct sound {
+    const std::uint64_t number = 7;
+    const int sizes[3] = {1, 2, 3};
+    durum::volatile_member<std::mutex> lock;
+    durum::persist<place> where;
+    durum::persist<sound *> next;
+};
+DURUM_DESCRIBE(sound, number, sizes, lock, where, next)
 
 struct seen {
     durum::lr::persist<int> number;
@@ -108,6 +145,7 @@ void use(durum::pool &pool) {
     pool.alloc<of_24_members>();
 #if CASE == 0
     pool.alloc<before_a_line>();
+    pool.alloc<sound>();
 #endif
 #if CASE == 1 // describe it by DURUM_DESCRIBE
     pool.alloc<undescribed>();
@@ -125,11 +163,23 @@ void use(durum::pool &pool) {
     pool.alloc<unseen_before_a_line>();
 #elif CASE == 20
     pool.alloc<of_25_members>();
-#elif CASE == 6 // T is copied bytewise
+#elif CASE == 21 // a plain member of this type would be lost
+    pool.alloc<plain>();
+#elif CASE == 22 // a plain member of this type would be lost
+    pool.alloc_array<around_plain>(3);
+#elif CASE == 23 // a plain member of this type would be lost
+    pool.get_object<around_plain>(3);
+#elif CASE == 24 // has to list all members
+    pool.alloc<half_listed>();
+#elif CASE == 25 // durum::string, durum::vector<T> and durum::map<K, V>
+    pool.alloc<with_string>();
+#elif CASE == 26 // durum::string, durum::vector<T> and durum::map<K, V>
+    durum::persist<std::vector<int>> numbers;
+#elif CASE == 6  // T is copied bytewise
     durum::persist<std::string> text;
-#elif CASE == 7 // T is neither a reference nor const
+#elif CASE == 7  // T is neither a reference nor const
     durum::persist<const int> constant;
-#elif CASE == 8 // a transaction returns a value
+#elif CASE == 8  // a transaction returns a value
     int local = 0;
     pool.read_transaction([&]() -> int & { return local; });
 #endif
