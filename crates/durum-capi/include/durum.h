@@ -28,8 +28,8 @@
  *     threads share needs the program's own locks, held until the transaction has ended, or is
  *     changed by durum_pool_update and read by durum_pool_read. A log is used by one thread at a
  *     time. No function but durum_pool_update may be called by a thread that is being cancelled
- *     (pthread_setcancelstate). After fork(), the child may only open stores of its own, when
- *     the parent has closed them.
+ *     (pthread_setcancelstate). After fork(), the child may only open stores of its own, and
+ *     only if none was open in the parent when it was forked, and no thread was in a call.
  *
  *  4. Strings end with NUL. Names of pools, types and fields are UTF-8; paths are any bytes
  *     that the system accepts. Sizes are in bytes.
@@ -91,7 +91,7 @@
 // No transaction runs on this thread.
 #define DURUM_E_NO_TRANSACTION 108
 
-// The store was opened before this process was forked.
+// This process was forked while a store was open.
 #define DURUM_E_FORKED 109
 
 // An object too large or with too large an alignment.

@@ -26,7 +26,7 @@ pub const DURUM_E_OTHER_STORE: c_int = 106;
 pub const DURUM_E_ABORTED: c_int = 107;
 /// No transaction runs on this thread.
 pub const DURUM_E_NO_TRANSACTION: c_int = 108;
-/// The store was opened before this process was forked.
+/// This process was forked while a store was open.
 pub const DURUM_E_FORKED: c_int = 109;
 /// An object too large or with too large an alignment.
 pub const DURUM_E_OBJECT_SIZE: c_int = 110;

@@ -128,9 +128,9 @@ pub enum Error {
         /// The store directory.
         store: PathBuf,
     },
-    /// A handle that was made before a fork was used in the child.
+    /// This process was forked while a store was open: no handle of its parent's works here, and it opens no stores.
     #[error(
-        "this process was forked after a store was opened, and the store's memory was left behind; fork first, or exec, and open stores then"
+        "this process was forked while a store was open, whose memory was left behind: fork when all stores are closed, or exec, and open them then"
     )]
     Forked,
     /// An allocation that no puddle can hold.

@@ -9,8 +9,8 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::space::puddle_at;
 
@@ -54,10 +54,10 @@ pub(crate) fn guarded<R>(access: impl FnOnce() -> R) -> R {
 static RARE: AtomicU32 = AtomicU32::new(0);
 /// A page of a puddle has failed: a closer look is needed.
 const FAILED: u32 = 1;
-/// This process is a fork of the one that opened its stores: puddles are not mapped here.
+/// This process was forked while stores were open: their puddles are not mapped here.
 const FORKED: u32 = 2;
 
-/// Whether any page of any puddle has failed in this process, or the process is a fork.
+/// Whether any page of any puddle has failed in this process, or it was forked while stores were open.
 #[inline(always)]
 pub(crate) fn failed_or_forked() -> bool {
     RARE.load(Ordering::Relaxed) != 0
@@ -69,22 +69,70 @@ pub(crate) fn media_failed() -> bool {
     RARE.load(Ordering::Relaxed) & FAILED != 0
 }
 
-/// Whether this process is a fork of the one that opened its stores: puddles are not mapped here.
+/// Whether this process was forked while stores were open: their puddles are not mapped here. A child that was forked when all were closed is a process like
+/// any other.
 #[inline(always)]
 pub(crate) fn forked() -> bool {
     RARE.load(Ordering::Relaxed) & FORKED != 0
 }
 
-/// Makes `forked` tell the truth in children from now on.
-pub(crate) fn watch_forks() {
+/// The stores that this process has open.
+static OPEN_STORES: AtomicUsize = AtomicUsize::new(0);
+/// Different in a process and in its forks.
+static PROCESS: AtomicU32 = AtomicU32::new(1);
+
+/// A store is being opened. Makes `forked` tell the truth in children from now on.
+pub(crate) fn store_opens() {
     extern "C" fn in_child() {
-        RARE.fetch_or(FORKED, Ordering::Relaxed);
+        PROCESS.fetch_add(1, Ordering::Relaxed);
+        if OPEN_STORES.load(Ordering::Relaxed) > 0 {
+            RARE.fetch_or(FORKED, Ordering::Relaxed);
+        }
     }
     static ONCE: std::sync::Once = std::sync::Once::new();
-    // SAFETY: the handler changes an atomic only.
+    // SAFETY: the handler changes atomics only.
     ONCE.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(in_child));
     });
+    OPEN_STORES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Nothing of a store is mapped any more, and no thread of its own runs.
+pub(crate) fn store_is_closed() {
+    OPEN_STORES.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// What a process asks the kernel for once, for itself alone: a forked child has to ask again.
+pub(crate) struct OnceInProcess<T: Send + Sync + 'static> {
+    /// Leaked: there are no more of them than forks.
+    known: AtomicPtr<(u32, T)>,
+    making: Mutex<()>,
+}
+
+impl<T: Send + Sync + 'static> OnceInProcess<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            known: AtomicPtr::new(std::ptr::null_mut()),
+            making: Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &'static T {
+        self.known().unwrap_or_else(|| {
+            let _one_at_a_time = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            self.known().unwrap_or_else(|| {
+                let made = Box::leak(Box::new((PROCESS.load(Ordering::Relaxed), make())));
+                self.known.store(made, Ordering::Release);
+                &made.1
+            })
+        })
+    }
+
+    fn known(&self) -> Option<&'static T> {
+        // SAFETY: null, or a leaked box.
+        let known = unsafe { self.known.load(Ordering::Acquire).as_ref() }?;
+        (known.0 == PROCESS.load(Ordering::Relaxed)).then_some(&known.1)
+    }
 }
 
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();

@@ -25,7 +25,7 @@ use crossbeam_utils::CachePadded;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 use crate::error::{Error, Result};
-use crate::fault::forked;
+use crate::fault::{OnceInProcess, forked};
 
 /// New transactions wait.
 const CLOSED: u32 = 1;
@@ -179,7 +179,7 @@ impl Gate {
 
 /// Not when a store opens: with threads running it takes milliseconds, and few programs need it.
 fn register() -> rustix::io::Result<()> {
-    static REGISTERED: OnceLock<rustix::io::Result<()>> = OnceLock::new();
+    static REGISTERED: OnceInProcess<rustix::io::Result<()>> = OnceInProcess::new();
     *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited))
 }
 

@@ -88,11 +88,11 @@ impl StoreInner {
         options: &StoreOptions,
     ) -> Result<Arc<Self>> {
         crate::fault::install();
-        fault::watch_forks();
         let info = service.info();
         let space = Space::reserve(info.base, info.space_size, &info.path)?;
         space.prepare_growth(info.next_address, options.growth, &info.path)?;
         let private = matches!(info.domain, Domain::File);
+        fault::store_opens();
         Ok(Arc::new(Self {
             key: next_key(),
             service,
@@ -239,6 +239,8 @@ impl Drop for StoreInner {
             // Where it is poisoned the next opener recovers.
             false => (self.poison.check()).and_then(|()| Ok(self.service.close()?)),
         };
+        // Before anybody is told: who then forks may open stores in the child.
+        fault::store_is_closed();
         self.closed.set(result);
     }
 }

@@ -41,6 +41,35 @@ static void a_forked_child_is_told_to_open_again(void) {
     fixture_close(&f);
 }
 
+static void a_child_forked_when_all_is_closed_opens_stores(void) {
+    fixture f = fixture_new();
+    fixture_close(&f);
+    for (uint64_t value = 1; value < 4; value++) {
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            durum_store *store = durum_store_open(scratch("store"), NULL);
+            CHECK(store != NULL);
+            durum_pool *pool = durum_pool_open(store, "pool", NULL);
+            CHECK(pool != NULL);
+            cell *root = DURUM_ROOT(pool, cell);
+            CHECK(root != NULL && root->value == value - 1);
+            DURUM_TX_BEGIN(pool) {
+                DURUM_TX_ADD(root);
+                root->value = value;
+            }
+            DURUM_TX_END
+            CHECK_CODE(durum_errorcode(), DURUM_OK);
+            CHECK_CODE(durum_pool_close(pool), DURUM_OK);
+            CHECK_CODE(durum_store_close(store), DURUM_OK);
+            _exit(0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 typedef struct work {
     durum_pool *pool;
     cell *cells;
@@ -171,6 +200,8 @@ static void a_pool_that_cannot_grow_stays_usable(void) {
 
 const test fault_tests[] = {
     {"a_forked_child_is_told_to_open_again", a_forked_child_is_told_to_open_again},
+    {"a_child_forked_when_all_is_closed_opens_stores",
+     a_child_forked_when_all_is_closed_opens_stores},
     {"threads_have_their_own_transactions_and_errors",
      threads_have_their_own_transactions_and_errors},
     {"a_media_error_poisons_the_pool_and_is_reported",

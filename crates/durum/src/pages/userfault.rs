@@ -8,12 +8,12 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
 use crate::error::{Error, Result};
+use crate::fault::OnceInProcess;
 use crate::puddle::Puddle;
 
 /// include/uapi/linux/userfaultfd.h
@@ -119,7 +119,8 @@ impl Kernel {
     }
 
     fn get() -> Result<&'static Self> {
-        static KERNEL: OnceLock<io::Result<Kernel>> = OnceLock::new();
+        // Both descriptors are about the memory of the process that opened them.
+        static KERNEL: OnceInProcess<io::Result<Kernel>> = OnceInProcess::new();
         KERNEL.get_or_init(Self::open).as_ref().map_err(|error| {
             let source = match error.raw_os_error() {
                 Some(code) => io::Error::from_raw_os_error(code),
