@@ -196,6 +196,12 @@
 // Media could not be read or written: the outcome is unknown until the store is closed and opened again.
 #define DURUM_E_POISONED 303
 
+// A file is in the way of the pool's recovery: bring it back. What recovery would write to the pool is kept.
+#define DURUM_E_POOL_REFUSED 304
+
+// What recovery would write to some pool is kept: the operation has to wait for it. Nothing was changed.
+#define DURUM_E_PARTS_KEPT 305
+
 // A failure of the system that has no code of its own.
 #define DURUM_E_SYSTEM 400
 
@@ -546,7 +552,7 @@ int durum_store_close(struct durum_store *store);
 // defaults. Close each handle with durum_pool_close.
 //
 // Returns NULL on failure:
-// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
+// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
 // DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_open(struct durum_store *store,

@@ -98,6 +98,10 @@ pub const DURUM_E_DAMAGED: c_int = 301;
 pub const DURUM_E_QUARANTINED: c_int = 302;
 /// Media could not be read or written: the outcome is unknown until the store is closed and opened again.
 pub const DURUM_E_POISONED: c_int = 303;
+/// A file is in the way of the pool's recovery: bring it back. What recovery would write to the pool is kept.
+pub const DURUM_E_POOL_REFUSED: c_int = 304;
+/// What recovery would write to some pool is kept: the operation has to wait for it. Nothing was changed.
+pub const DURUM_E_PARTS_KEPT: c_int = 305;
 
 /// A failure of the system that has no code of its own.
 pub const DURUM_E_SYSTEM: c_int = 400;
@@ -169,6 +173,8 @@ fn of_store(error: &service::Error) -> c_int {
             DURUM_E_DAMAGED
         }
         Error::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
+        Error::PoolRefused { .. } => DURUM_E_POOL_REFUSED,
+        Error::PartsKept { .. } => DURUM_E_PARTS_KEPT,
         Error::Poisoned { .. } => DURUM_E_POISONED,
         Error::StorageFull { .. } => DURUM_E_STORAGE_FULL,
         Error::AddressSpace { .. } => DURUM_E_ADDRESS_SPACE,

@@ -157,7 +157,7 @@ unsafe fn open(
 /// defaults. Close each handle with durum_pool_close.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
+/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
 /// DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]

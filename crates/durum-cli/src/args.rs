@@ -54,10 +54,12 @@ pub enum Command {
         Refused where live objects may hold pointers that no descriptor shows, and in a damaged store."
     )]
     Gc(Gc),
-    /// Undo or complete what a program that died has left, and accept quarantined pools
+    /// Undo or complete what a program that died has left, and decide about what cannot be recovered
     #[command(
-        after_help = "Examples:\n  durum recover /mnt/pmem/store\n  durum recover /mnt/pmem/store --accept-quarantined words\n\n\
-        Any program that opens the store does the same first; nobody has to run this."
+        after_help = "Examples:\n  durum recover /mnt/pmem/store\n  durum recover /mnt/pmem/store --give-up words\n  \
+        durum recover /mnt/pmem/store --retry words\n  durum recover /mnt/pmem/store --accept-quarantined words\n\n\
+        Any program that opens the store does the same first; nobody has to run this. A pool of which a file is missing, damaged or unreadable waits \
+        alone: what recovery would write to it is kept, and written when the file is back. --give-up says what will be lost, and drops it after a yes."
     )]
     Recover(Recover),
     /// Copy a closed store to new addresses, so that one process can open both
@@ -194,8 +196,17 @@ pub struct Recover {
     /// The store
     pub store: PathBuf,
     /// Open this pool again as it is, although a log that concerns it was damaged
-    #[arg(long, value_name = "POOL")]
+    #[arg(long, value_name = "POOL", conflicts_with_all = ["give_up", "retry"])]
     pub accept_quarantined: Option<String>,
+    /// Drop what is kept for this pool, whose files are not coming back
+    #[arg(long, value_name = "POOL", conflicts_with = "retry")]
+    pub give_up: Option<String>,
+    /// Try again to replay the quarantined logs of this pool, after the cause was cured
+    #[arg(long, value_name = "POOL")]
+    pub retry: Option<String>,
+    /// Do not ask before something is given up
+    #[arg(long, short, requires = "give_up")]
+    pub yes: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -6,6 +6,7 @@
 
 pub mod args;
 mod commands;
+mod confirm;
 mod demo;
 pub mod failure;
 mod inspect;

@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::consts::{GRANULE, UNIT};
 use crate::crc::{Crc, crc32c};
 use crate::extent::{self, HeapBytes, HeapError, Place};
+use crate::home::Answer;
 use crate::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
 use crate::log_space::LogSpace;
 use crate::puddle::{self, PuddleHeader, PuddleKind};
@@ -284,10 +285,16 @@ fn recover(head: LogArea<'_>, heap_len: usize) {
             return Err("too long");
         }
         crc.update(&vec![target as u8; len as usize]);
-        Ok(())
+        Ok(match target % 5 {
+            3 => Answer::Waits,
+            4 => Answer::GivenUp,
+            _ => Answer::Seen,
+        })
     };
     let granted = |target: u64, len: u64| target >= 1024 && target.checked_add(len).is_some();
-    let plan = match log::plan(&log, granted, contents) {
+    let planned = log::sealed(&log, contents)
+        .and_then(|sealed| log::plan(&log, sealed.unwrap_or_default(), granted));
+    let plan = match planned {
         Ok(plan) => plan,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
@@ -364,13 +371,39 @@ pub fn records(data: &[u8]) {
 fn check_records(header: &PuddleHeader, heap: &[u64]) {
     let ring = Ring::of(header, heap.as_bytes()).expect("words are aligned");
     // Home as it is where nothing was ever written: a checksum of 0 fits.
-    let nothing = |_, _, _: &mut _| Ok::<_, &str>(());
-    let replay = match record::replay(std::slice::from_ref(&ring), nothing) {
+    let nothing = |_, _, _: &mut _| Ok::<_, &str>(Answer::Seen);
+    let replay = match record::replay(std::slice::from_ref(&ring), &[], nothing) {
         Ok(replay) => replay,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     // Where home cannot be read that is told, or nobody asked.
-    match record::replay(&[ring], |_, _, _: &mut _| Err("gone")) {
+    let waits = |_, _, _: &mut _| Ok::<_, &str>(Answer::Waits);
+    if let Ok(waiting) = record::replay(std::slice::from_ref(&ring), &[], waits) {
+        assert!(waiting.records.len() <= replay.records.len());
+        assert!(
+            waiting.verdicts.is_empty(),
+            "nobody saw what would tell of one"
+        );
+    }
+    // With the verdicts of then nobody asks home again, and the same records count.
+    let again = record::replay(
+        std::slice::from_ref(&ring),
+        &replay.verdicts,
+        |_, _, _: &mut _| Err("asked"),
+    );
+    if let Ok(again) = again {
+        let stamps = |replay: &record::Replay<'_>| -> Vec<u64> {
+            let records = replay.records.iter();
+            records.map(|record| record.header.stamp).collect()
+        };
+        assert_eq!(stamps(&again), stamps(&replay));
+    } else {
+        panic!("home is asked about what is known");
+    }
+    for range in record::fresh_at_home(&replay.records) {
+        assert!(range.len > 0);
+    }
+    match record::replay(&[ring], &[], |_, _, _: &mut _| Err("gone")) {
         Ok(same) => assert_eq!(same.records.len(), replay.records.len()),
         Err(error) => assert!(error.to_string().ends_with("gone")),
     }

@@ -39,6 +39,7 @@ pub mod error;
 pub mod extent;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod home;
 pub mod log;
 pub mod log_space;
 pub mod puddle;

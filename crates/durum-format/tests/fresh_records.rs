@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::ring::{FIRST, Puddle, start};
 use durum_format::crc::Crc;
+use durum_format::home::{Answer, Verdict};
 use durum_format::record::{
-    Change, Damage, Entries, HEADER_WORDS, RecordHeader, ReplayError, Ring, RingSalt, push_copy,
-    push_fresh, replay, watermark_offset, watermark_words,
+    Change, Damage, Entries, FreshRange, HEADER_WORDS, Record, RecordHeader, Replay, ReplayError,
+    Ring, RingSalt, fresh_at_home, push_copy, push_fresh, replay, watermark_offset,
+    watermark_words,
 };
 use durum_format::{DEFAULT_BASE, UNIT};
 
@@ -21,6 +23,12 @@ const SLOTS: usize = 12;
 struct Home {
     bytes: Vec<u8>,
     asked: Vec<usize>,
+    /// Slots of files that cannot be read, or that were given up.
+    elsewhere: BTreeMap<usize, Answer>,
+}
+
+fn stamps(records: &[Record<'_>]) -> Vec<u64> {
+    records.iter().map(|record| record.header.stamp).collect()
 }
 
 fn address(slot: usize) -> u64 {
@@ -37,6 +45,7 @@ impl Home {
         Self {
             bytes: vec![0; SLOT * SLOTS],
             asked: Vec::new(),
+            elsewhere: BTreeMap::new(),
         }
     }
 
@@ -47,18 +56,24 @@ impl Home {
     /// The stamps that are to be replayed.
     fn read(&mut self, puddles: &[Puddle]) -> Result<Vec<u64>, ReplayError<String>> {
         let rings: Vec<Ring<'_>> = puddles.iter().map(Puddle::ring).collect();
-        let found = replay(&rings, |target, len, crc: &mut Crc| {
+        Ok(stamps(&self.replay(&rings, &[])?.records))
+    }
+
+    fn replay<'a>(
+        &mut self,
+        rings: &[Ring<'a>],
+        known: &[Verdict],
+    ) -> Result<Replay<'a>, ReplayError<String>> {
+        replay(rings, known, |target, len, crc: &mut Crc| {
             let at = (target - DEFAULT_BASE) as usize;
             self.asked.push(at / SLOT);
+            if let Some(answer) = self.elsewhere.get(&(at / SLOT)) {
+                return Ok(*answer);
+            }
             let bytes = self.bytes.get(at..at + len as usize);
             crc.update(bytes.ok_or("nothing is there")?);
-            Ok(())
-        })?;
-        Ok(found
-            .records
-            .iter()
-            .map(|record| record.header.stamp)
-            .collect())
+            Ok(Answer::Seen)
+        })
     }
 }
 
@@ -418,4 +433,102 @@ fn whatever_crashes_the_committed_ones_are_found_and_what_they_left() {
     for seed in 0..4000 {
         a_life_and_its_crash(seed);
     }
+}
+
+/// Three transactions: one of two slots, one behind it in its log that says nothing of a fence, and one of another log.
+fn waiting() -> [Puddle; 2] {
+    let mut puddles = [Puddle::new(1), Puddle::new(2)];
+    let fresh = record(&[(0, 5), (3, 6)], &[(1, 7)]);
+    let at = put(&mut puddles[0], start(), FIRST, fresh);
+    let behind = RecordHeader {
+        stamp: 2,
+        previous: 1,
+        fenced: false,
+        ..FIRST
+    };
+    put(&mut puddles[0], at, behind, record(&[], &[(1, 8)]));
+    let other = RecordHeader {
+        stamp: 3,
+        previous: 0,
+        log: 1,
+        ..FIRST
+    };
+    let words = record(&[(5, 9)], &[(6, 9)]);
+    put(&mut puddles[1], start(), other, words);
+    puddles
+}
+
+#[test]
+fn what_depends_on_bytes_that_cannot_be_read_waits_with_all_that_stands_behind_it() {
+    let puddles = waiting();
+    let rings: Vec<Ring<'_>> = puddles.iter().map(Puddle::ring).collect();
+    let mut home = Home::new();
+    home.slot(0).copy_from_slice(&pattern(5));
+    home.slot(3).copy_from_slice(&pattern(6));
+    home.slot(5).copy_from_slice(&pattern(9));
+    home.elsewhere.insert(3, Answer::Waits);
+    let found = home.replay(&rings, &[]).unwrap();
+    assert_eq!(stamps(&found.records), [3]);
+    assert_eq!(stamps(&found.undecided), [1, 2]);
+    let other = Verdict {
+        puddle: puddles[1].header.uuid,
+        stamp: 3,
+        counts: true,
+    };
+    assert_eq!(found.verdicts, [other]);
+
+    // Where what can be read is not there, nothing waits: it was never acknowledged.
+    home.slot(0)[7] ^= 1;
+    let found = home.replay(&rings, &[]).unwrap();
+    assert_eq!(stamps(&found.records), [3]);
+    assert!(found.undecided.is_empty());
+    home.slot(0)[7] ^= 1;
+
+    // The verdict of then stands, whatever home says now.
+    home.slot(5).fill(0);
+    let found = home.replay(&rings, &[other]).unwrap();
+    assert_eq!(stamps(&found.records), [3]);
+    home.elsewhere.clear();
+    let found = home.replay(&rings, &[other]).unwrap();
+    assert_eq!(stamps(&found.records), [1, 2, 3]);
+    let first = Verdict {
+        puddle: puddles[0].header.uuid,
+        stamp: 1,
+        counts: false,
+    };
+    let found = home.replay(&rings, &[other, first]).unwrap();
+    assert_eq!(stamps(&found.records), [3]);
+
+    // What was given up does not speak against the rest.
+    home.elsewhere.insert(3, Answer::GivenUp);
+    let found = home.replay(&rings, &[other]).unwrap();
+    assert_eq!(stamps(&found.records), [1, 2, 3]);
+}
+
+#[test]
+fn what_no_later_record_changes_shows_whether_home_is_that_of_then() {
+    let mut puddle = [Puddle::new(1)];
+    let fresh = record(&[(0, 5), (3, 6), (8, 1)], &[(1, 7)]);
+    let at = put(&mut puddle[0], start(), FIRST, fresh);
+    let second = RecordHeader {
+        stamp: 2,
+        previous: 1,
+        fenced: true,
+        ..FIRST
+    };
+    let mut words = record(&[(8, 2)], &[(1, 8)]);
+    push_copy(&mut words, address(3) + 7, &[1]);
+    put(&mut puddle[0], at, second, words);
+    let mut home = Home::new();
+    home.slot(8).copy_from_slice(&pattern(2));
+    let rings: Vec<Ring<'_>> = puddle.iter().map(Puddle::ring).collect();
+    let found = home.replay(&rings, &[]).unwrap();
+    assert_eq!(stamps(&found.records), [1, 2]);
+    let ranges = fresh_at_home(&found.records);
+    let slots: Vec<(u64, u64)> = ranges
+        .iter()
+        .map(|range: &FreshRange| (range.target, range.stamp))
+        .collect();
+    assert_eq!(slots, [(address(8), 2), (address(0), 1)]);
+    assert_eq!(ranges[1].len, SLOT as u64);
 }

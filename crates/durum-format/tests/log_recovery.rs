@@ -8,8 +8,10 @@ use std::convert::Infallible;
 
 use common::{LogWriter, uuid};
 use durum_format::crc::Crc;
+use durum_format::home::Answer;
 use durum_format::log::{
-    self, Damage, EntryFlags, LogArea, Order, ParseError, Plan, PlanError, RangeWord, Write,
+    self, Damage, EntryFlags, LogArea, Order, ParseError, ParsedLog, Plan, PlanError, RangeWord,
+    Write,
 };
 
 fn no_chain<'a>(_: u64) -> Result<LogArea<'a>, Infallible> {
@@ -19,11 +21,17 @@ fn no_chain<'a>(_: u64) -> Result<LogArea<'a>, Infallible> {
 /// Home memory, byte by byte.
 type Home = BTreeMap<u64, u8>;
 
-fn append(home: &Home, target: u64, len: u64, crc: &mut Crc) -> Result<(), Infallible> {
+fn append(home: &Home, target: u64, len: u64, crc: &mut Crc) -> Result<Answer, Infallible> {
     for address in target..target + len {
         crc.update(&[home.get(&address).copied().unwrap_or(0)]);
     }
-    Ok(())
+    Ok(Answer::Seen)
+}
+
+/// What is done with a log whose home is there.
+fn plan<'a>(log: &ParsedLog<'a>, home: &Home) -> Plan<'a> {
+    let sealed = log::sealed(log, |at, len, crc| append(home, at, len, crc)).unwrap();
+    log::plan::<Infallible>(log, sealed.unwrap(), |_, _| true).unwrap()
 }
 
 fn put(home: &mut Home, target: u64, data: &[u8]) {
@@ -231,12 +239,7 @@ fn recover(word: Word, seal: Seal, undo: usize, redo: usize) -> Outcome {
         Word::None => RangeWord::none(generation),
     });
     let log = log::parse(writer.area(), no_chain).unwrap();
-    let plan = log::plan(
-        &log,
-        |_, _| true,
-        |at, len, crc| append(&home, at, len, crc),
-    )
-    .unwrap();
+    let plan = plan(&log, &home);
     let copies = |entries: &[(u64, [u8; 8])]| -> Vec<(u64, Vec<u8>)> {
         entries
             .iter()
@@ -275,7 +278,7 @@ fn recover(word: Word, seal: Seal, undo: usize, redo: usize) -> Outcome {
 
 fn plan_of(writer: &LogWriter, home: &Home) -> Vec<(char, u64, Vec<u8>)> {
     let log = log::parse(writer.area(), no_chain).unwrap();
-    let plan = log::plan(&log, |_, _| true, |at, len, crc| append(home, at, len, crc)).unwrap();
+    let plan = plan(&log, home);
     plan.writes()
         .iter()
         .map(|write| match *write {
@@ -412,14 +415,10 @@ fn a_log_that_writes_where_its_client_may_not_is_refused_as_a_whole() {
     writer.redo(REDO_A, &[3; 8]);
     let log = log::parse(writer.area(), no_chain).unwrap();
     let asked = RefCell::new(Vec::new());
-    let refused = log::plan(
-        &log,
-        |target, len| {
-            asked.borrow_mut().push((target, len));
-            target != UNDO_B
-        },
-        |_, _, _| Ok::<(), Infallible>(()),
-    );
+    let refused = log::plan::<Infallible>(&log, false, |target, len| {
+        asked.borrow_mut().push((target, len));
+        target != UNDO_B
+    });
     let expected = PlanError::NotGranted {
         area: 0,
         offset: outside,
@@ -429,11 +428,7 @@ fn a_log_that_writes_where_its_client_may_not_is_refused_as_a_whole() {
     assert_eq!(refused.unwrap_err(), expected);
     // Entries that are not replayed need no grant: a puddle may have been given back since.
     assert_eq!(asked.into_inner(), [(UNDO_B, 16)]);
-    let granted = log::plan(
-        &log,
-        |target, _| target != REDO_A,
-        |_, _, _| Ok::<(), Infallible>(()),
-    );
+    let granted = log::plan::<Infallible>(&log, false, |target, _| target != REDO_A);
     assert_eq!(granted.unwrap().writes().len(), 2);
 }
 
@@ -442,7 +437,7 @@ fn a_seal_over_memory_that_cannot_be_read_is_an_error_and_no_decision() {
     let mut writer = LogWriter::new(2048);
     writer.seal(EntryFlags::NONE, &[(FRESH, &[5; 8])]);
     let log = log::parse(writer.area(), no_chain).unwrap();
-    let refused = log::plan(&log, |_, _| true, |_, _, _| Err("no such puddle"));
+    let refused = log::sealed(&log, |_, _, _| Err("no such puddle"));
     assert_eq!(
         refused.unwrap_err(),
         PlanError::Contents {
@@ -451,6 +446,37 @@ fn a_seal_over_memory_that_cannot_be_read_is_an_error_and_no_decision() {
             source: "no such puddle"
         }
     );
+}
+
+#[test]
+fn a_seal_over_memory_that_comes_later_waits_and_one_over_what_was_given_up_does_not_hold() {
+    let mut home = Home::new();
+    put(&mut home, FRESH, &[5; 8]);
+    put(&mut home, FRESH + 64, &[6; 8]);
+    let mut writer = LogWriter::new(2048);
+    writer.seal(EntryFlags::NONE, &[(FRESH, &[5; 8]), (FRESH + 64, &[6; 8])]);
+    let log = log::parse(writer.area(), no_chain).unwrap();
+    for at in [FRESH, FRESH + 64] {
+        for (answer, expected) in [
+            (Answer::Seen, Some(true)),
+            (Answer::Waits, None),
+            (Answer::GivenUp, Some(false)),
+        ] {
+            let found = log::sealed(&log, |target, len, crc| match target == at {
+                true if answer != Answer::Seen => Ok(answer),
+                _ => append(&home, target, len, crc),
+            });
+            assert_eq!(found.unwrap(), expected, "{answer:?} at {at:#x}");
+        }
+    }
+    // Of two, what is given up decides: what waits would not change it.
+    let mixed = log::sealed(&log, |target, _, _| -> Result<_, Infallible> {
+        Ok(match target == FRESH {
+            true => Answer::Waits,
+            false => Answer::GivenUp,
+        })
+    });
+    assert_eq!(mixed.unwrap(), Some(false));
 }
 
 #[test]
@@ -502,9 +528,9 @@ fn a_chained_log_is_read_as_one() {
         .map(|entry| (entry.area(), entry.offset()))
         .collect();
     assert_eq!(places, [(0, 0), (0, 64), (1, 0), (1, 64), (2, 0), (2, 32)]);
-    let plan = log::plan(&log, |_, _| true, |_, _, _| Ok::<(), Infallible>(())).unwrap();
+    let found = plan(&log, &Home::new());
     assert_eq!(
-        plan,
+        found,
         Plan::RollForward(vec![Write::Copy {
             target: REDO_A,
             data: &[3; 8]
@@ -523,8 +549,8 @@ fn a_chained_log_is_read_as_one() {
         })
     })
     .unwrap();
-    let plan = log::plan(&log, |_, _| true, |_, _, _| Ok::<(), Infallible>(())).unwrap();
-    let targets: Vec<u64> = plan.writes().iter().map(|write| write.range().0).collect();
+    let found = plan(&log, &Home::new());
+    let targets: Vec<u64> = found.writes().iter().map(|write| write.range().0).collect();
     assert_eq!(targets, [UNDO_B, UNDO_A]);
 }
 

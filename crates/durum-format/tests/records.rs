@@ -25,7 +25,7 @@ fn write(puddle: &mut Puddle, offset: u64, header: RecordHeader) -> u64 {
 /// Nothing here went home with its record.
 fn replay<'a>(rings: &[Ring<'a>]) -> Result<Replay<'a>, Damage> {
     let nobody_asks = |_, _, _: &mut Crc| Err("asked");
-    durum_format::record::replay(rings, nobody_asks).map_err(|error| match error {
+    durum_format::record::replay(rings, &[], nobody_asks).map_err(|error| match error {
         ReplayError::Damage(damage) => damage,
         error @ ReplayError::Contents { .. } => panic!("{error}"),
     })

@@ -94,6 +94,7 @@ impl MediaFile {
     /// # Errors
     /// `UnexpectedEof` if the file ends before; a media error as the system says.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        inject::check(Operation::Read, &self.inner.path)?;
         self.inner.file.read_exact_at(buffer, offset)
     }
 

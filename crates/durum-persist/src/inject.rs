@@ -30,6 +30,8 @@ pub enum Operation {
     Grow,
     /// Writes to files: fail with EIO before any byte is written.
     Write,
+    /// Reads of files: fail with EIO.
+    Read,
 }
 
 /// Ends the failures when dropped.
@@ -100,7 +102,7 @@ fn check_rules(operation: Operation, path: &Path) -> io::Result<()> {
         if rule.successes == 0 {
             let code = match operation {
                 Operation::Grow => libc::ENOSPC,
-                Operation::Sync | Operation::Write => libc::EIO,
+                Operation::Sync | Operation::Write | Operation::Read => libc::EIO,
             };
             return Err(io::Error::from_raw_os_error(code));
         }

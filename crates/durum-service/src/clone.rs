@@ -30,6 +30,7 @@ use crate::lock::StoreLock;
 use crate::model::{Progress, ProgressFn, Stage};
 use crate::names;
 use crate::reading;
+use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::{Contents, PoolRecord, PuddleRecord};
 use crate::space::Space;
 
@@ -82,13 +83,14 @@ pub struct CloneReport {
 /// Copies a closed, drained store to new addresses and new names. The clone is durable on return.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`, `StoreDirty` for the source; `StoreExists` for the target; `PoolQuarantined`; damage of the
+/// `StoreMissing`, `StoreBusy`, `StoreDirty`, `PartsKept` for the source; `StoreExists` for the target; `PoolQuarantined`; damage of the
 /// source; `Options`, `StorageFull`, `Io`. The source is never changed, and the target is not there then.
 pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
     let source = absolute(source)?;
     let identity = identity::read(&source)?;
     let _lock = StoreLock::share(&source)?;
     let contents = validate(&source, &identity)?.contents;
+    ensure_nothing_kept(&source, &contents, "cloned")?;
     if !contents.is_clean() {
         return Err(Error::StoreDirty { path: source });
     }

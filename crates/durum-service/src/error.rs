@@ -196,6 +196,16 @@ pub enum Error {
         space: u64,
     },
 
+    /// There is nothing to give up, or to try again. Nothing was changed.
+    #[error("pool \"{pool}\": nothing is kept for it: {reason}; `durum check {store}` tells what is", store = .store.display())]
+    NothingKept {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool's name.
+        pool: String,
+        /// Why, as a clause.
+        reason: &'static str,
+    },
     /// What is garbage cannot be told.
     #[error("{store}: which objects are garbage cannot be told: in pool \"{pool}\" {reason}", store = .store.display())]
     GarbageUnjudged {
@@ -286,6 +296,36 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file is in the way of the pool's recovery. Nothing of the pool was written, and what recovery has for it is kept.
+    #[error(
+        "pool \"{pool}\" cannot be recovered: {reason}; what recovery would write to it is kept: bring the file back and open \
+         the store again, or give it up: `durum recover {store} --give-up {pool}`",
+        store = .store.display()
+    )]
+    PoolRefused {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool's name.
+        pool: String,
+        /// The file that is in the way.
+        file: PathBuf,
+        /// What is wrong with it, with the offset.
+        reason: String,
+    },
+    /// The operation follows pointers through the whole store, and parts of pools are not recovered yet. Nothing was changed.
+    #[error(
+        "{store}: it cannot be {operation} while what recovery has for these pools is kept: {pools}; `durum recover {store}` \
+         tells which files are missing, and `--give-up POOL` gives up what is kept", store = .store.display(), pools = .pools.join(", ")
+    )]
+    PartsKept {
+        /// The store directory.
+        store: PathBuf,
+        /// What was to be done to the store, as a participle.
+        operation: &'static str,
+        /// The names of the pools.
+        pools: Vec<String>,
+    },
+
     // ---- the system -------------------------------------------------------------------------
     /// No room for a file. Nothing was left behind.
     #[error("{path}: no room on the file system for {bytes} bytes; free some space and try again", path = .path.display())]
@@ -355,6 +395,7 @@ impl Error {
             | Error::Options { .. }
             | Error::AddressConflict { .. }
             | Error::AddressesExhausted { .. }
+            | Error::NothingKept { .. }
             | Error::GarbageUnjudged { .. } => ErrorKind::User,
             Error::Format { file, source, .. } => match source.fault() {
                 // A store of ours whose other files are foreign was damaged.
@@ -366,6 +407,8 @@ impl Error {
             | Error::FileMissing { .. }
             | Error::NotAFile { .. }
             | Error::PoolQuarantined { .. }
+            | Error::PoolRefused { .. }
+            | Error::PartsKept { .. }
             | Error::GarbageDamaged { .. } => ErrorKind::Data,
             Error::StorageFull { .. }
             | Error::AddressSpace { .. }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
 use durum_format::extent::HeapBytes;
+use durum_format::home::Verdict;
 use durum_format::puddle::PuddleHeader;
 use durum_format::store::StoreHeader;
 use durum_persist::file::MediaFile;
@@ -19,7 +20,7 @@ use crate::identity;
 use crate::lock::{self, Holder};
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
 use crate::reading;
-use crate::recovery::{HomeWrite, plan_client};
+use crate::recovery::{Access, HomeWrite, RefusedPools, ensure_nothing_kept, plan_client};
 use crate::registry;
 use crate::registry::contents::{self, Contents};
 
@@ -45,6 +46,8 @@ pub struct ReadOnlyStore {
     identity: StoreHeader,
     contents: Contents,
     pending: RecoveryReport,
+    /// Pools that recovery could not write.
+    refused: RefusedPools,
     writes: BTreeMap<Uuid, Vec<HomeWrite>>,
 }
 
@@ -74,21 +77,25 @@ impl ReadOnlyStore {
             was_clean: contents.is_clean(),
             ..RecoveryReport::default()
         };
+        let mut refused = RefusedPools::default();
         let mut writes: BTreeMap<Uuid, Vec<HomeWrite>> = BTreeMap::new();
         if !is_live {
             for &client in &contents.clients {
-                let plan = plan_client(&path, &contents, client, &mut |_, _| {})?;
+                let plan = plan_client(&path, &contents, client, Access::Read, &mut |_, _| {})?;
                 pending.count(&plan);
+                refused.add(&plan.refused);
                 for write in plan.writes {
                     writes.entry(write.puddle).or_default().push(write);
                 }
             }
         }
+        pending.refused = refused.to_pools(&contents);
         Ok(ReadOnlyStore {
             path,
             identity,
             contents,
             pending,
+            refused,
             writes,
         })
     }
@@ -163,10 +170,20 @@ impl ReadOnlyStore {
         &self.pending
     }
 
+    /// What was decided about transactions of a client when recovery brought home a part of them: home cannot be asked again.
+    pub fn verdicts(&self, client: Uuid) -> &[Verdict] {
+        let kept = self.contents.kept.get(&client);
+        kept.map_or(&[], |kept| kept.verdicts.as_slice())
+    }
+
+    pub(crate) fn ensure_nothing_kept(&self, operation: &'static str) -> Result<()> {
+        ensure_nothing_kept(&self.path, &self.contents, operation)
+    }
+
     /// A puddle as recovery would leave it.
     ///
     /// # Errors
-    /// `PuddleUnknown`; `StoreBusy` beside a live writer; `Format`, `Damaged`, `FileMissing`, `Io` for its file.
+    /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool; `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
         if let Holder::Process(pid) = lock::current_writer(&self.path)? {
             return Err(Error::StoreBusy {
@@ -185,6 +202,8 @@ impl ReadOnlyStore {
                 uuid: uuid.to_string(),
             });
         };
+        self.refused
+            .ensure_not(&self.path, &self.contents, record.owner)?;
         let is_quarantined = self.contents.is_quarantined_file(uuid);
         Ok(PuddleView {
             file: files::open_at(

@@ -52,6 +52,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
-    PuddleSummary, QuarantineNote, RecoveryReport, Stage, StoreInfo,
+    PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
 pub use service::Service;

@@ -135,6 +135,28 @@ pub struct QuarantineNote {
     pub reason: String,
 }
 
+/// A pool that recovery could not write: it must not be opened before the cause is cured. What it would have written is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedPool {
+    /// The pool's name.
+    pub name: String,
+    /// The file that is in the way; one of another pool where that is needed to tell whether a transaction committed.
+    pub file: PathBuf,
+    /// Where in it, in bytes, if that can be said.
+    pub offset: Option<u64>,
+    /// What is wrong with it, and the cure.
+    pub reason: String,
+    /// Transactions that are to be undone or completed in the pool.
+    pub transactions: u64,
+    /// Transactions of which nobody can say yet whether they committed.
+    pub undecided: u64,
+    /// Bytes that recovery would write to the pool.
+    pub bytes: u64,
+    /// Whether its part is kept in logs. That of a Twin pool lies in its own files.
+    pub is_kept: bool,
+}
+
 /// What recovery did when the store was opened.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -151,6 +173,8 @@ pub struct RecoveryReport {
     pub rolled_forward: u64,
     /// Logs that failed validation: their files are in `quarantine/`.
     pub quarantined: Vec<QuarantineNote>,
+    /// Pools that could not be written: their part is kept.
+    pub refused: Vec<RefusedPool>,
     /// Entries applied.
     pub entries: u64,
     /// Bytes written to puddles.

@@ -6,6 +6,7 @@ use durum_service::{Embedded, OpenOptions, ReadOnlyStore, RecoveryReport, Servic
 use serde_json::{Value, json};
 
 use crate::args::Recover;
+use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::output::{self, count, millis, size, time};
 use crate::progress;
@@ -39,7 +40,8 @@ fn damaged_puddle(store: &ReadOnlyStore) -> Option<durum_service::Error> {
         .into_iter()
         .filter(|puddle| puddle.kind.holds_objects());
     data.filter_map(|puddle| store.puddle(puddle.uuid).err())
-        .next()
+        // Recovery itself tells of these.
+        .find(|error| !matches!(error, durum_service::Error::PoolRefused { .. }))
 }
 
 fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
@@ -48,11 +50,26 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
         ..OpenOptions::default()
     };
     let store = Embedded::open(&options.store, open)?;
-    let report = store.recovery_report().clone();
+    let mut report = store.recovery_report().clone();
     let accepted = match &options.accept_quarantined {
         Some(pool) => accept(&store, pool)?,
         None => false,
     };
+    if let Some(pool) = &options.give_up {
+        let given_up =
+            ask_to_give_up(&store, pool, options.yes).and_then(|()| Ok(store.give_up(pool)?));
+        match given_up {
+            Ok(more) => add(&mut report, more),
+            Err(error) => {
+                store.close()?;
+                return Err(error);
+            }
+        }
+    }
+    if let Some(pool) = &options.retry {
+        add(&mut report, store.retry_quarantined(pool)?);
+    }
+    report.refused = store.refused_pools()?;
     let pools = store.pools()?;
     store.close()?;
     let quarantined: Vec<&str> = pools
@@ -63,6 +80,7 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
     if options.json {
         let mut value = to_json(&report);
         value["accepted"] = json!(options.accept_quarantined.as_ref().filter(|_| accepted));
+        value["given_up"] = json!(options.give_up);
         value["pools_in_quarantine"] = json!(quarantined);
         output::json(out, &value)?;
     } else {
@@ -74,12 +92,80 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
                 writeln!(out, "pool \"{pool}\" was not in quarantine")?;
             }
         }
+        if let Some(pool) = &options.give_up {
+            writeln!(out, "what was kept for pool \"{pool}\" is dropped")?;
+        }
+    }
+    outcome(options, &report, &quarantined)
+}
+
+/// Adds what was recovered after a decision.
+fn add(report: &mut RecoveryReport, more: RecoveryReport) {
+    report.was_clean &= more.was_clean;
+    report.log_spaces += more.log_spaces;
+    report.logs += more.logs;
+    report.rolled_back += more.rolled_back;
+    report.rolled_forward += more.rolled_forward;
+    report.entries += more.entries;
+    report.bytes += more.bytes;
+    report.log_time += more.log_time;
+    report.registry_time += more.registry_time;
+    report.quarantined.extend(more.quarantined);
+    report.orphans_removed.extend(more.orphans_removed);
+}
+
+/// Says what will be lost.
+fn ask_to_give_up(store: &Embedded, name: &str, is_sure: bool) -> Result<(), Failure> {
+    let refused = store.refused_pools()?;
+    // Otherwise the store says why there is nothing to give up.
+    let Some(pool) = refused
+        .iter()
+        .find(|pool| pool.name == name && pool.is_kept)
+    else {
+        return Ok(());
+    };
+    let undecided = match pool.undecided {
+        0 => String::new(),
+        undecided => format!(
+            ", and {} of which nobody can say yet whether they committed",
+            undecided
+        ),
+    };
+    let question = format!(
+        "Give up what is kept for pool \"{name}\": {}, {}{undecided}? They are lost in it for ever.",
+        count(pool.transactions, "transaction"),
+        size(pool.bytes)
+    );
+    confirm(is_sure, &question, "nothing was given up")
+}
+
+/// The failure that tells of pools that cannot be used.
+fn outcome(
+    options: &Recover,
+    report: &RecoveryReport,
+    quarantined: &[&str],
+) -> Result<(), Failure> {
+    if let Some(first) = report.refused.first() {
+        let names: Vec<&str> = report
+            .refused
+            .iter()
+            .map(|pool| pool.name.as_str())
+            .collect();
+        return Err(Failure::Damaged(format!(
+            "{} could not be recovered: {}; {}; what recovery would write there is kept. Bring the file back and run this again, or give it up: \
+             `durum recover {} --give-up {}`",
+            count(names.len() as u64, "pool"),
+            names.join(", "),
+            first.reason,
+            options.store.display(),
+            first.name,
+        )));
     }
     match quarantined.first() {
         None => Ok(()),
         Some(first) => Err(Failure::Damaged(format!(
-            "{} in quarantine: {}; look at one with `durum inspect {store} {first}`, then restore a copy \
-             or accept it as it is: `durum recover {store} --accept-quarantined {first}`",
+            "{} in quarantine: {}; look at one with `durum inspect {store} {first}`, then restore a copy, cure the cause and try again \
+             (`durum recover {store} --retry {first}`), or accept it as it is: `durum recover {store} --accept-quarantined {first}`",
             count(quarantined.len() as u64, "pool"),
             quarantined.join(", "),
             store = options.store.display(),
@@ -133,6 +219,20 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
     for note in &report.quarantined {
         writeln!(out, "quarantined  {}: {}", note.log.display(), note.reason)?;
     }
+    for pool in &report.refused {
+        let kept = match pool.is_kept {
+            true => format!(
+                "{} kept",
+                count(pool.transactions + pool.undecided, "transaction")
+            ),
+            false => "waits for its own files".into(),
+        };
+        writeln!(
+            out,
+            "refused  pool \"{}\" ({kept}): {}",
+            pool.name, pool.reason
+        )?;
+    }
     for file in &report.orphans_removed {
         writeln!(out, "removed an orphan  {}", file.display())?;
     }
@@ -141,6 +241,7 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
 
 pub(crate) fn to_json(report: &RecoveryReport) -> Value {
     let quarantined = report.quarantined.iter();
+    let refused = report.refused.iter();
     json!({
         "was_clean": report.was_clean,
         "log_spaces": report.log_spaces,
@@ -152,6 +253,16 @@ pub(crate) fn to_json(report: &RecoveryReport) -> Value {
         "log_ms": millis(report.log_time),
         "registry_ms": millis(report.registry_time),
         "quarantined": quarantined.map(|note| json!({ "log": note.log, "reason": note.reason })).collect::<Vec<_>>(),
+        "refused": refused.map(|pool| json!({
+            "pool": pool.name,
+            "file": pool.file,
+            "offset": pool.offset,
+            "reason": pool.reason,
+            "transactions": pool.transactions,
+            "undecided": pool.undecided,
+            "bytes": pool.bytes,
+            "kept": pool.is_kept,
+        })).collect::<Vec<_>>(),
         "orphans_removed": report.orphans_removed,
     })
 }

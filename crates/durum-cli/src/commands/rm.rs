@@ -1,12 +1,13 @@
 //! `durum rm`: removes a pool, or a whole store.
 
 use std::fs;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 
 use durum_service::{Embedded, OpenOptions, ReadOnlyStore, Service};
 
 use crate::args::Rm;
+use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::output::{count, size};
 
@@ -37,7 +38,7 @@ fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Fail
             size(pool.bytes),
             count(pool.puddles, "puddle")
         );
-        confirm(options, &question)?;
+        confirm(options.yes, &question, "nothing was removed")?;
     }
     Ok(store.remove_pool(name)?)
 }
@@ -59,7 +60,7 @@ fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
         "remove the store {} ({what}) with everything in it?",
         path.display()
     );
-    confirm(options, &question)?;
+    confirm(options.yes, &question, "nothing was removed")?;
     // Held to the end, so that no program opens the store while it goes.
     let _held = hold(path)?;
     // Without its identity the rest is no store any more, whatever happens from here on.
@@ -113,27 +114,4 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Asks, unless told not to. Where nobody can answer, that is a refusal.
-fn confirm(options: &Rm, question: &str) -> Result<(), Failure> {
-    if options.yes {
-        return Ok(());
-    }
-    let input = std::io::stdin();
-    if !input.is_terminal() {
-        return Err(Failure::Refused(format!(
-            "{question} Nobody is here to answer; add --yes"
-        )));
-    }
-    eprint!("{question} [y/N] ");
-    let mut answer = String::new();
-    input
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| Failure::system("reading the answer", error))?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::Refused("nothing was removed".into())),
-    }
 }

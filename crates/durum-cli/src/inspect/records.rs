@@ -5,6 +5,7 @@ use std::io::Write;
 
 use durum::format::crc::Crc;
 use durum::format::extent::HeapBytes;
+use durum::format::home::Answer;
 use durum::format::puddle::PuddleHeader;
 use durum::format::record::{Entries, Ring, replay};
 use durum_service::{PuddleKind, ReadOnlyStore, Uuid};
@@ -36,13 +37,18 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(store: &ReadOnlyStore, puddles: &[(PuddleHeader, Vec<u8>)]) -> Result<Self, String> {
+    fn of(
+        store: &ReadOnlyStore,
+        client: Uuid,
+        puddles: &[(PuddleHeader, Vec<u8>)],
+    ) -> Result<Self, String> {
         let rings: Vec<Ring<'_>> = puddles
             .iter()
             .map(|(header, heap)| Ring::of(header, heap).ok_or("its memory is not aligned"))
             .collect::<Result<_, _>>()?;
         let contents = |address, len, crc: &mut Crc| sum_up(store, address, len, crc);
-        let replay = replay(&rings, contents).map_err(|error| error.to_string())?;
+        let known = store.verdicts(client);
+        let replay = replay(&rings, known, contents).map_err(|error| error.to_string())?;
         let mut contents = Self {
             watermark: replay.watermark,
             last: replay.watermark,
@@ -64,15 +70,17 @@ impl Contents {
 }
 
 /// Appends the bytes at an address to a checksum. Recovery does not change those that are asked for.
-fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Result<(), String> {
+fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Result<Answer, String> {
     let mut puddles = store.puddles().into_iter();
     let puddle = puddles
         .rfind(|puddle| puddle.kind.holds_objects() && puddle.address <= address)
         .filter(|puddle| puddle.size - (address - puddle.address) >= len)
         .ok_or("they do not lie in one data puddle")?;
-    let view = store
-        .puddle(puddle.uuid)
-        .map_err(|error| error.to_string())?;
+    let view = match store.puddle(puddle.uuid) {
+        Ok(view) => view,
+        Err(durum_service::Error::PoolRefused { .. }) => return Ok(Answer::Waits),
+        Err(error) => return Err(error.to_string()),
+    };
     let mut offset = address - puddle.address;
     let end = offset + len;
     let mut buffer = vec![0; CHUNK_BYTES.min(len as usize)];
@@ -82,7 +90,7 @@ fn sum_up(store: &ReadOnlyStore, address: u64, len: u64, crc: &mut Crc) -> Resul
         crc.update(part);
         offset += part.len() as u64;
     }
-    Ok(())
+    Ok(Answer::Seen)
 }
 
 /// Reads all puddles of records of the store.
@@ -100,7 +108,7 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Records>, Failure> {
         .map(|(client, puddles)| Records {
             client,
             puddles: puddles.len() as u64,
-            contents: Contents::of(store, &puddles),
+            contents: Contents::of(store, client, &puddles),
         })
         .collect())
 }

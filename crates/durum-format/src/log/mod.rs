@@ -18,7 +18,7 @@ pub use entry::{
 };
 pub use header::{LogArea, LogHeader};
 pub use parse::{Entry, ParsedLog, parse};
-pub use plan::{Plan, PlanError, Write, plan};
+pub use plan::{Plan, PlanError, Write, plan, sealed};
 pub use range::{RangeWord, current_range, slot_offset};
 
 /// Bytes of the log header at the start of the puddle's heap.

@@ -5,6 +5,7 @@ use std::fmt;
 use super::parse::{Entry, ParsedLog};
 use super::{EntryKind, Order, RangeWord};
 use crate::crc::Crc;
+use crate::home::Answer;
 
 /// One write to a home location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,12 +138,45 @@ impl<E: std::error::Error + 'static> std::error::Error for PlanError<E> {
     }
 }
 
+/// Whether the seal of a log holds: then its transaction committed. `None` where that cannot be said before the bytes that the seal is
+/// about can be read. A log without a seal is not sealed, nor is one whose seal is about bytes that were given up.
+///
+/// `contents` appends what lies at an address to a checksum; it fails for ranges that the client may not write.
+///
+/// The answer is about home as the crash left it: who recovers a part of the transaction and keeps another one keeps the answer, too.
+///
+/// # Errors
+/// The log is to be quarantined.
+pub fn sealed<E>(
+    log: &ParsedLog<'_>,
+    mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
+) -> Result<Option<bool>, PlanError<E>> {
+    let Some(seal) = log.seal() else {
+        return Ok(Some(false));
+    };
+    let mut crc = log.salt().crc();
+    let (mut waits, mut given_up) = (false, false);
+    for (target, len) in seal.ranges() {
+        let answer = contents(target, len, &mut crc).map_err(|source| PlanError::Contents {
+            target,
+            len,
+            source,
+        })?;
+        waits |= answer == Answer::Waits;
+        given_up |= answer == Answer::GivenUp;
+    }
+    Ok(match (given_up, waits) {
+        (true, _) => Some(false),
+        (false, true) => None,
+        (false, false) => Some(crc.value() == seal.contents),
+    })
+}
+
 /// Decides what recovery does with a log.
 ///
-/// A seal whose ranges hold what it says makes the log count as in range (2,4); without one the range word decides.
+/// A log whose seal holds ([`sealed`]) counts as in range (2,4); otherwise the range word decides.
 /// `granted` says whether a client may write `len` bytes at an address (inside one data puddle, not in the immutable
-/// part of its header: [`PuddleHeader::admits`](crate::puddle::PuddleHeader::admits)). `contents` appends what lies at
-/// an address to a checksum; it fails for ranges that the client may not write.
+/// part of its header: [`PuddleHeader::admits`](crate::puddle::PuddleHeader::admits)).
 ///
 /// Applying the plan again, wholly or in part, before applying it wholly gives the same result.
 ///
@@ -150,21 +184,9 @@ impl<E: std::error::Error + 'static> std::error::Error for PlanError<E> {
 /// The log is to be quarantined; nothing was written.
 pub fn plan<'a, E>(
     log: &ParsedLog<'a>,
+    sealed: bool,
     mut granted: impl FnMut(u64, u64) -> bool,
-    mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
 ) -> Result<Plan<'a>, PlanError<E>> {
-    let mut sealed = false;
-    if let Some(seal) = log.seal() {
-        let mut crc = log.salt().crc();
-        for (target, len) in seal.ranges() {
-            contents(target, len, &mut crc).map_err(|source| PlanError::Contents {
-                target,
-                len,
-                source,
-            })?;
-        }
-        sealed = crc.value() == seal.contents;
-    }
     let range = if sealed {
         RangeWord::redo(log.range().generation)
     } else {

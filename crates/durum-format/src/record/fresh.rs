@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use super::entry::{Change, Entries};
 use super::replay::{Damage, ReplayError};
 use super::ring::Record;
+use crate::Uuid;
 use crate::crc::Crc;
+use crate::home::Answer;
 
 /// Up to which stamp the records of each log are known to be durable.
 #[derive(Debug)]
@@ -49,13 +51,91 @@ fn changes<'a>(record: &Record<'a>) -> impl Iterator<Item = Change<'a>> + use<'a
     Entries::new(record.body).map_while(Result::ok)
 }
 
+/// Bytes that went home with a record and that no later one changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreshRange {
+    /// The address.
+    pub target: u64,
+    /// How many.
+    pub len: u64,
+    /// Their checksum.
+    pub checksum: u32,
+    /// The stamp of the record.
+    pub stamp: u64,
+    /// The puddle of the record.
+    pub ring: Uuid,
+}
+
+/// The bytes that home must hold before and after `records`, which count and stand in the order of their stamps, are replayed: what else lies
+/// there is not the home that they were written for.
+pub fn fresh_at_home(records: &[Record<'_>]) -> Vec<FreshRange> {
+    let mut changed = Ranges::default();
+    let mut found = Vec::new();
+    for record in records.iter().rev() {
+        let mut own = Vec::new();
+        for change in changes(record) {
+            let (target, len) = change.range();
+            if let Change::Fresh { checksum, .. } = change
+                && !changed.touches(target, len)
+            {
+                found.push(FreshRange {
+                    target,
+                    len,
+                    checksum,
+                    stamp: record.header.stamp,
+                    ring: record.ring.uuid,
+                });
+            }
+            own.push((target, len));
+        }
+        for (target, len) in own {
+            changed.insert(target, len);
+        }
+    }
+    found
+}
+
+/// Ranges of addresses, by their start; they do not meet.
+#[derive(Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    fn touches(&self, start: u64, len: u64) -> bool {
+        let before = self.0.range(..start + len).next_back();
+        before.is_some_and(|(_, end)| *end > start)
+    }
+
+    fn insert(&mut self, mut start: u64, len: u64) {
+        let mut end = start + len;
+        while let Some((&other, &other_end)) = self.0.range(..=end).next_back()
+            && other_end >= start
+        {
+            self.0.remove(&other);
+            start = start.min(other);
+            end = end.max(other_end);
+        }
+        self.0.insert(start, end);
+    }
+}
+
+/// What home says of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Nothing had to be asked: nothing went home with it, or a later record shows that it did.
+    Unasked,
+    /// All of it is there, or some is not.
+    Holds(bool),
+    /// Some of it cannot be read now, and what can be read is there.
+    Waits,
+}
+
 /// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log. `later` are the records with
 /// larger stamps; `contents` appends a range of home to a checksum.
 pub(super) fn is_home<'a, 'r: 'a, E>(
     parts: &[Record<'_>],
     mut later: impl Iterator<Item = &'a Record<'r>>,
-    contents: &mut impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
-) -> Result<bool, ReplayError<E>> {
+    contents: &mut impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
+) -> Result<Home, ReplayError<E>> {
     let mut ranges: Vec<Range> = parts
         .iter()
         .flat_map(changes)
@@ -73,7 +153,7 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
         })
         .collect();
     if ranges.is_empty() {
-        return Ok(true);
+        return Ok(Home::Unasked);
     }
     ranges.sort_unstable_by_key(|range| range.start);
     let twice = ranges.windows(2).find(|pair| pair[0].end > pair[1].start);
@@ -99,21 +179,27 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
         }
     }
     if later.any(|record| changes(record).any(|change| is_touched(&change))) {
-        return Ok(true);
+        return Ok(Home::Unasked);
     }
+    let mut waits = false;
     for range in &ranges {
         let (target, len) = (range.start, range.end - range.start);
         let mut crc = Crc::new();
-        contents(target, len, &mut crc).map_err(|reason| ReplayError::Contents {
+        let answer = contents(target, len, &mut crc).map_err(|reason| ReplayError::Contents {
             stamp: parts[0].header.stamp,
             ring: parts[0].ring.uuid,
             target,
             len,
             reason,
         })?;
-        if crc.value() != range.checksum {
-            return Ok(false);
+        match answer {
+            Answer::Seen if crc.value() != range.checksum => return Ok(Home::Holds(false)),
+            Answer::Seen | Answer::GivenUp => {}
+            Answer::Waits => waits = true,
         }
     }
-    Ok(true)
+    Ok(match waits {
+        true => Home::Waits,
+        false => Home::Holds(true),
+    })
 }

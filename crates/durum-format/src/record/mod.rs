@@ -15,10 +15,11 @@ pub use entry::{
     part_head, push_bytes, push_copy, push_fresh, push_fresh_sum, push_part, push_word, push_words,
     words_head,
 };
+pub use fresh::{FreshRange, fresh_at_home};
 pub use header::{HEADER_WORDS, RECORD_HEADER_SIZE, RecordHeader, RingSalt, Seal};
 pub use merge::{Page, Pages, Part};
 pub use replay::{Damage, Replay, ReplayError, replay};
 pub use ring::{
-    RING_HEAD_SIZE, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,
+    RING_HEAD_SIZE, Record, Ring, SEGMENT_SIZE, WATERMARK_SLOTS, segments, watermark_offset,
     watermark_words,
 };

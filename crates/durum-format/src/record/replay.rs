@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::fresh::{Durable, is_home};
+use super::fresh::{Durable, Home, is_home};
 use super::ring::{Record, Ring};
 use crate::Uuid;
 use crate::crc::Crc;
+use crate::home::{Answer, Verdict};
 
 /// What no crash leaves behind: nothing of these logs may be replayed, nor dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,6 +107,11 @@ pub struct Replay<'a> {
     pub records: Vec<Record<'a>>,
     /// How many transactions they make up.
     pub transactions: u64,
+    /// The records of transactions that may have committed: what would tell cannot be read now. They, and what stands behind them in their
+    /// logs without a proof of its own.
+    pub undecided: Vec<Record<'a>>,
+    /// What home was asked about, and what it said. Once a part of the records is home it cannot be asked again.
+    pub verdicts: Vec<Verdict>,
 }
 
 /// Reads all puddles of records of one client.
@@ -114,13 +120,15 @@ pub struct Replay<'a> {
 /// its log counts or is home, and what went home with it is there. One whose predecessor is missing was never acknowledged, unless it says
 /// that the predecessor was durable: then that one is lost.
 ///
-/// `contents` appends the bytes of home at an address to a checksum, so many of them. It is asked about the last transaction of each log only.
+/// `contents` appends the bytes of home at an address to a checksum, so many of them. It is asked about the last transaction of each log only,
+/// and not about those that `known` has a verdict on.
 ///
 /// # Errors
 /// Damage: the logs are to be quarantined. What `contents` says.
 pub fn replay<'a, E>(
     rings: &[Ring<'a>],
-    contents: impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
+    known: &[Verdict],
+    contents: impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
 ) -> Result<Replay<'a>, ReplayError<E>> {
     let mut found = Vec::new();
     let mut rests = Vec::new();
@@ -151,14 +159,15 @@ pub fn replay<'a, E>(
             }));
         }
     }
-    choose(watermark, &live, contents)
+    choose(watermark, &live, known, contents)
 }
 
 /// Leaves out what was never acknowledged.
 fn choose<'a, E>(
     watermark: u64,
     live: &BTreeMap<u64, Record<'a>>,
-    mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<(), E>,
+    known: &[Verdict],
+    mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
 ) -> Result<Replay<'a>, ReplayError<E>> {
     let durable = Durable::of(live.values());
     let mut replay = Replay {
@@ -166,6 +175,7 @@ fn choose<'a, E>(
         ..Replay::default()
     };
     let mut counted = BTreeSet::new();
+    let mut undecided = BTreeSet::new();
     let mut group: Vec<Record<'a>> = Vec::new();
     for record in live.values() {
         let header = &record.header;
@@ -179,7 +189,9 @@ fn choose<'a, E>(
             group.clear();
         }
         let begins = header.part == 0 || header.stamp - 1 == watermark;
-        let has_previous = header.previous <= watermark || counted.contains(&header.previous);
+        let has_previous = header.previous <= watermark
+            || counted.contains(&header.previous)
+            || undecided.contains(&header.previous);
         if !goes_on && !has_previous {
             if header.fenced {
                 return Err(ReplayError::Damage(Damage::Lost {
@@ -195,16 +207,54 @@ fn choose<'a, E>(
         if goes_on || begins {
             group.push(*record);
         }
-        if !header.more && !group.is_empty() {
-            let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
-            let later = live.range(behind).map(|(_, record)| record);
-            if !durable.contains(record) && !is_home(&group, later, &mut contents)? {
-                group.clear();
-                continue;
+        if header.more || group.is_empty() {
+            continue;
+        }
+        let home = match durable.contains(record) {
+            true => Home::Unasked,
+            false => {
+                let is_it = |known: &&Verdict| {
+                    (known.puddle, known.stamp) == (record.ring.uuid, header.stamp)
+                };
+                match known.iter().find(is_it) {
+                    Some(verdict) => Home::Holds(verdict.counts),
+                    None => {
+                        let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
+                        let later = live.range(behind).map(|(_, record)| record);
+                        is_home(&group, later, &mut contents)?
+                    }
+                }
             }
-            counted.extend(group.iter().map(|part| part.header.stamp));
-            replay.records.append(&mut group);
-            replay.transactions += 1;
+        };
+        // Behind one that may not have been acknowledged, nor may this one have been.
+        let follows = group
+            .iter()
+            .any(|part| undecided.contains(&part.header.previous));
+        if let Home::Holds(counts) = home
+            && !(counts && follows)
+        {
+            replay.verdicts.push(Verdict {
+                puddle: record.ring.uuid,
+                stamp: header.stamp,
+                counts,
+            });
+        }
+        let stamps = group.iter().map(|part| part.header.stamp);
+        match home {
+            Home::Holds(false) => group.clear(),
+            Home::Waits => {
+                undecided.extend(stamps);
+                replay.undecided.append(&mut group);
+            }
+            _ if follows => {
+                undecided.extend(stamps);
+                replay.undecided.append(&mut group);
+            }
+            _ => {
+                counted.extend(stamps);
+                replay.records.append(&mut group);
+                replay.transactions += 1;
+            }
         }
     }
     Ok(replay)

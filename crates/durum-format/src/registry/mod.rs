@@ -6,7 +6,7 @@
 pub mod state;
 mod validate;
 
-pub use state::{Change, PoolRecord, PuddleRecord, QuarantinedLog, State};
+pub use state::{AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, State};
 
 use std::collections::BTreeMap;
 

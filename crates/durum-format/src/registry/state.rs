@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::home::Verdict;
 use crate::puddle::PuddleKind;
 use crate::store::StoreHeader;
 use crate::text::hex;
@@ -54,6 +55,28 @@ pub struct QuarantinedLog {
     pub reason: String,
 }
 
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddressRange {
+    /// Where it begins.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// Its bytes.
+    #[serde(with = "hex")]
+    pub size: u64,
+}
+
+/// What recovery has to know of a client of which it recovered a part: its logs are read again when the rest is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Where the client could write when it ended, in order of address. What it may write now are the pools whose part is kept.
+    pub granted: Vec<AddressRange>,
+    /// What home said then.
+    pub verdicts: Vec<Verdict>,
+}
+
 /// Everything a registry says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,8 +96,11 @@ pub struct State {
     pub removing: BTreeSet<Uuid>,
     /// Clients that did not end in order (and the current one).
     pub clients: BTreeSet<Uuid>,
-    /// Client and pool: the client may read and write the pool.
+    /// Client and pool: the client may read and write the pool. Of a client that did not end in order: its part on the pool is not recovered yet.
     pub grants: BTreeSet<(Uuid, Uuid)>,
+    /// Clients of which a part was recovered, and the rest is kept in their logs or in quarantine.
+    #[serde(default)]
+    pub kept: BTreeMap<Uuid, Kept>,
     /// Puddle and client: the puddle is a log space of the client.
     pub log_spaces: BTreeMap<Uuid, Uuid>,
     /// Type id and canonical text.
@@ -110,6 +136,10 @@ pub enum Change {
     PutGrant(Uuid, Uuid),
     /// Client and pool.
     RemoveGrant(Uuid, Uuid),
+    /// A part of a client was recovered.
+    PutKept(Uuid, Kept),
+    /// Nothing more is kept for a client.
+    RemoveKept(Uuid),
     /// Puddle and client: a log space.
     PutLogSpace(Uuid, Uuid),
     /// A puddle is a log space no more.
@@ -140,6 +170,7 @@ impl State {
             removing: BTreeSet::new(),
             clients: BTreeSet::new(),
             grants: BTreeSet::new(),
+            kept: BTreeMap::new(),
             log_spaces: BTreeMap::new(),
             types: BTreeMap::new(),
             quarantine: BTreeMap::new(),
@@ -186,6 +217,12 @@ impl State {
             }
             Change::RemoveGrant(client, pool) => {
                 self.grants.remove(&(*client, *pool));
+            }
+            Change::PutKept(client, kept) => {
+                self.kept.insert(*client, kept.clone());
+            }
+            Change::RemoveKept(client) => {
+                self.kept.remove(client);
             }
             Change::PutLogSpace(puddle, client) => {
                 self.log_spaces.insert(*puddle, *client);

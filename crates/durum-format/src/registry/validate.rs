@@ -154,6 +154,21 @@ impl State {
             }
         }
         let quarantined: HashSet<Uuid> = self.quarantine.values().map(|log| log.client).collect();
+        for (client, kept) in &self.kept {
+            if !self.clients.contains(client) && !quarantined.contains(client) {
+                refuse(format!(
+                    "a part is kept for client {client}, which is not registered"
+                ))?;
+            }
+            let mut end = 0;
+            for range in &kept.granted {
+                let next = range.address.checked_add(range.size);
+                if range.address < end || range.size == 0 || next.is_none() {
+                    refuse(format!("kept: a range of client {client} is none"))?;
+                }
+                end = next.unwrap_or(u64::MAX);
+            }
+        }
         for (pool, client) in &self.marks {
             if !self.pools.contains_key(pool) || !quarantined.contains(client) {
                 refuse(format!(

@@ -114,13 +114,14 @@ pub struct GarbageReference {
 ///
 /// # Errors
 /// `StoreMissing`, `StoreBusy`, `PoolMissing`; `GarbageUnjudged` where live objects may hold pointers that are not known; `GarbageDamaged` where
-/// [`check`](super::check) would find damage; `PoolQuarantined`; those of [`check`](super::check).
+/// [`check`](super::check) would find damage; `PoolQuarantined`; `PartsKept`; those of [`check`](super::check).
 pub fn find_garbage(path: &Path, options: &GarbageOptions) -> Result<Garbage> {
     let mut report = CheckReport::default();
     let seen = Seen::read(path, &check_options(options), &mut report)?;
     let Some(seen) = seen else {
         return Err(damaged(path, &report));
     };
+    seen.reader.ensure_nothing_kept("cleaned")?;
     find(&seen.reader, &seen.objects, options, report)
 }
 

@@ -28,7 +28,7 @@ use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::inspect::ReadOnlyStore;
 use crate::lock::{LOCK_FILE, StoreLock};
-use crate::model::{ProgressFn, RecoveryReport};
+use crate::model::{ProgressFn, RecoveryReport, RefusedPool};
 use crate::registry;
 use crate::registry::contents::Contents;
 use crate::takeover;
@@ -234,13 +234,25 @@ impl Seen {
             );
             report.add(Severity::Damage, &path.join(&note.log), None, text);
         }
+        for pool in &reader.pending().refused {
+            report.add(Severity::Damage, &pool.file, pool.offset, refusal(pool));
+        }
         for (puddle, log) in &contents.quarantine {
+            let names = contents
+                .marks
+                .iter()
+                .filter(|(_, client)| *client == log.client);
+            let names = names.filter_map(|(pool, _)| contents.pools.get(pool));
+            let mut names: Vec<&str> = names.map(|pool| pool.name.as_str()).collect();
+            names.sort_unstable();
             let text = format!(
-                "a quarantined log: {}; `durum recover --accept-quarantined` lifts the quarantine of its pools",
+                "a quarantined log, which may hold committed transactions of these pools: {}: {}; cure the cause and try again \
+                 (`durum recover --retry POOL`), or accept a pool as it is (`--accept-quarantined POOL`)",
+                names.join(", "),
                 log.reason
             );
             report.add(
-                Severity::Note,
+                Severity::Damage,
                 &files::quarantine_path(&path, *puddle),
                 None,
                 text,
@@ -253,6 +265,25 @@ impl Seen {
             _lock: lock,
         }))
     }
+}
+
+/// What is to be told of a pool that recovery cannot write.
+fn refusal(pool: &RefusedPool) -> String {
+    let waits = match (pool.is_kept, pool.undecided) {
+        (false, _) => "it can be recovered when its files are back".to_owned(),
+        (true, 0) => format!(
+            "{} transactions ({} bytes) are kept for it",
+            pool.transactions, pool.bytes
+        ),
+        (true, undecided) => format!(
+            "{} transactions ({} bytes) are kept for it, and {undecided} of which nobody can say yet whether they committed",
+            pool.transactions, pool.bytes
+        ),
+    };
+    format!(
+        "pool {:?} cannot be recovered: {waits}: {}",
+        pool.name, pool.reason
+    )
 }
 
 fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Option<T>> {

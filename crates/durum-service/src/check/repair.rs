@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, grown};
 use crate::identity;
 use crate::lock::StoreLock;
+use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::Contents;
 use crate::registry::{self, Registry, Remains};
 use crate::takeover;
@@ -38,7 +39,7 @@ pub struct RepairReport {
 /// orphans and leftovers. Logs are left to recovery, objects are never touched. What was done is durable on return.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`; the registry's own error when it cannot be rebuilt; `Io`, `StorageFull`.
+/// `StoreMissing`, `StoreBusy`; `PartsKept`; the registry's own error when it cannot be rebuilt; `Io`, `StorageFull`.
 pub fn repair(path: &Path) -> Result<RepairReport> {
     let path = absolute(path)?;
     let (identity, lost) = records::identity(&path)?;
@@ -60,6 +61,7 @@ pub fn repair(path: &Path) -> Result<RepairReport> {
         }
         Err(error) => return Err(error),
     };
+    ensure_nothing_kept(&path, &contents, "repaired")?;
     takeover::remove(&path)?;
     if let Some(error) = lost {
         identity::write(&path, &identity)?;

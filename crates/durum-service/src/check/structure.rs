@@ -74,6 +74,8 @@ pub(super) fn check(
     for (done, puddle) in (1..).zip(registered) {
         let file = files::puddle_path(reader.path(), puddle.uuid);
         match reader.puddle_unguarded(puddle.uuid) {
+            // One finding tells of the whole pool.
+            Err(Error::PoolRefused { .. }) => all.is_partial = true,
             Ok(view) if puddle.kind.holds_objects() => {
                 check_heap(view, puddle.owner, &mut all, report)?;
             }

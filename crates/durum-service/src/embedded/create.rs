@@ -22,6 +22,7 @@ use crate::identity;
 use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::RecoveryReport;
 use crate::names;
+use crate::recovery::RefusedPools;
 use crate::registry::contents::Contents;
 use crate::registry::{self, Registry};
 use crate::space::{self, Space};
@@ -97,6 +98,7 @@ impl Embedded {
                     registry,
                     contents,
                     space,
+                    refused: RefusedPools::default(),
                     lock,
                 }),
                 poisoned: None,

@@ -1,12 +1,14 @@
 //! The service in the program itself: the one writer of a store directory.
 //!
-//! [`open`] and [`create`] make it, [`service`] answers the client, [`commit`] is the way of every change:
-//! the registry, and only then files that go.
+//! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`settle`] does what a person decides about the rest,
+//! [`service`] answers the client, [`commit`] is the way of every change: the registry, and only then files that go.
 
 mod commit;
 pub(crate) mod create;
 pub(crate) mod open;
+mod recover;
 mod service;
+mod settle;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport};
+use crate::recovery::{RefusedPools, ensure_nothing_kept};
 use crate::registry::Registry;
 use crate::registry::contents::Contents;
 use crate::space::Space;
@@ -95,6 +98,8 @@ struct Open {
     registry: Registry,
     contents: Contents,
     space: Space,
+    /// Pools that could not be recovered.
+    refused: RefusedPools,
     lock: StoreLock,
 }
 
@@ -116,6 +121,7 @@ impl Embedded {
         work: impl FnOnce(ReadOnlyStore) -> Result<T>,
     ) -> Result<T> {
         self.with_open(|open| {
+            ensure_nothing_kept(&self.path, &open.contents, operation)?;
             let mut grants = open.contents.grants.iter();
             if let Some((_, pool)) = grants.next() {
                 let name = open.contents.pools.get(pool).map(|pool| pool.name.clone());

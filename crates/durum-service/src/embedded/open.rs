@@ -3,12 +3,10 @@
 //! Nothing is written before everything that will be built on has been read and found sound: identity, registry,
 //! and the logs of clients that did not end in order.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::store::StoreHeader;
@@ -17,16 +15,15 @@ use durum_persist::domain::{self, Domain};
 use durum_persist::file;
 
 use super::create::UNFINISHED_FILE;
-use super::{Embedded, Open, OpenOptions, State};
+use super::{Embedded, Open, OpenOptions, State, recover};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::lock::StoreLock;
 use crate::model::{Progress, RecoveryReport, Stage};
 use crate::names;
-use crate::recovery::{ClientPlan, apply, plan_client};
-use crate::registry::contents::{Change, Contents, QuarantinedLog};
-use crate::registry::{self, Found, Purpose, Registry};
+use crate::registry::contents::Contents;
+use crate::registry::{self, Found, Registry};
 use crate::space::Space;
 use crate::takeover;
 
@@ -53,12 +50,16 @@ impl Embedded {
                 progress(Progress { stage, done, total });
             }
         };
-        let plans = plan(&path, &contents, &progress)?;
+        let plans = recover::plan(&path, &contents, None, &progress)?;
         // From here on the store is written.
         let mut registry = Registry::open(&path, &found)?;
         takeover::remove(&path)?;
         let is_dirty = !contents.is_clean();
-        let mut recovery = recover(&path, &mut registry, &mut contents, plans)?;
+        let recover::Recovered {
+            report: mut recovery,
+            refused,
+            ..
+        } = plans.carry_out(&path, &mut registry, &mut contents)?;
         if is_dirty {
             progress(Stage::Registry, 1, 1);
         }
@@ -80,6 +81,7 @@ impl Embedded {
                     registry,
                     contents,
                     space,
+                    refused,
                     lock,
                 }),
                 poisoned: None,
@@ -115,113 +117,13 @@ pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Found> {
     registry::read(path, identity)
 }
 
-/// The plans for all clients that did not end in order, and how long they took to make.
-pub(crate) struct Plans {
-    took: Duration,
-    clients: Vec<(Uuid, ClientPlan)>,
-}
-
-/// Reads the logs of all clients. Writes nothing.
-fn plan(path: &Path, contents: &Contents, progress: &dyn Fn(Stage, u64, u64)) -> Result<Plans> {
-    let began = Instant::now();
-    let mut clients = Vec::new();
-    for &client in &contents.clients {
-        let mut step = |done, total| progress(Stage::Logs, done, total);
-        clients.push((client, plan_client(path, contents, client, &mut step)?));
-    }
-    Ok(Plans {
-        took: began.elapsed(),
-        clients,
-    })
-}
-
-/// Applies the plans and retires the logs.
-fn recover(
-    path: &Path,
-    registry: &mut Registry,
-    contents: &mut Contents,
-    plans: Plans,
-) -> Result<RecoveryReport> {
-    let mut report = RecoveryReport {
-        was_clean: contents.is_clean(),
-        ..RecoveryReport::default()
-    };
-    if report.was_clean {
-        return Ok(report);
-    }
-    let began = Instant::now();
-    for (_, plan) in &plans.clients {
-        apply::apply(path, contents, plan)?;
-        report.count(plan);
-    }
-    // The registry was opened in between.
-    report.log_time = plans.took + began.elapsed();
-    let began = Instant::now();
-    let mut changes = Vec::new();
-    let mut removed = Vec::new();
-    for (client, plan) in &plans.clients {
-        changes.extend(retire(contents, *client, plan, &mut removed));
-    }
-    // ORDER: one commit retires all logs and enters all quarantines, after the recovered data is durable (`apply`).
-    // Before it a crash finds the old logs whole; after it nobody reads them any more.
-    registry
-        .commit(contents, &changes, Purpose::Removal)
-        .map_err(|failure| failure.into_error(registry))?;
-    for uuid in removed {
-        files::remove(path, uuid)?;
-    }
-    report.registry_time = began.elapsed();
-    Ok(report)
-}
-
-/// The changes that retire a client's logs. Where one is invalid, the puddles that are not known to be sound are
-/// kept with it, and the client's pools are marked.
-fn retire(
-    contents: &Contents,
-    client: Uuid,
-    plan: &ClientPlan,
-    removed: &mut Vec<Uuid>,
-) -> Vec<Change> {
-    let (mut changes, puddles) = contents.ending_of(client);
-    let invalid: BTreeSet<Uuid> = plan.invalid.iter().map(|log| log.puddle).collect();
-    let mut kept = Vec::new();
-    for uuid in puddles {
-        if invalid.contains(&uuid) {
-            continue;
-        }
-        if plan.sound.contains(&uuid) {
-            removed.push(uuid);
-        } else {
-            kept.push(uuid);
-        }
-    }
-    changes.retain(|change| match change {
-        Change::RemovePuddle(uuid) => removed.contains(uuid),
-        _ => true,
-    });
-    for log in &plan.invalid {
-        tracing::warn!(log = %log.puddle, reason = %log.reason, "a log failed validation and is quarantined");
-        changes.push(Change::PutQuarantine(
-            log.puddle,
-            QuarantinedLog {
-                log_id: log.log_id,
-                // Which of the puddles belong to which of several invalid logs cannot be known.
-                continuations: std::mem::take(&mut kept),
-                client,
-                reason: log.reason.clone(),
-            },
-        ));
-    }
-    if !plan.invalid.is_empty() {
-        let pools = contents.granted_pools(client);
-        changes.extend(pools.map(|pool| Change::PutMark(pool, client)));
-    }
-    changes
-}
-
 /// Moves quarantined files to their place and removes files that the registry does not name: what a crash between
 /// a registry commit and the files' steps leaves.
-fn clear_up(path: &Path, contents: &Contents, report: &mut RecoveryReport) -> Result<()> {
+pub(super) fn clear_up(
+    path: &Path,
+    contents: &Contents,
+    report: &mut RecoveryReport,
+) -> Result<()> {
     let directory = path.join(PUDDLE_DIRECTORY);
     let failed = |error| Error::io("listing the puddles", &directory, error);
     let mut moved = false;

@@ -3,6 +3,7 @@
 use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::{UNIT, Uuid};
 
+use super::settle::is_twin;
 use super::{Embedded, Open};
 use crate::descriptors;
 use crate::error::{Error, Result};
@@ -81,6 +82,7 @@ impl Service for Embedded {
                     reason: note.reason,
                 });
             }
+            open.refused.ensure_not(&self.path, &open.contents, pool)?;
             if self.has_open(open, pool) {
                 return Err(Error::PoolOpen {
                     name: name.to_owned(),
@@ -132,11 +134,14 @@ impl Service for Embedded {
                     operation: "removed",
                 });
             }
+            // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do not hold.
+            if !is_twin(&open.contents, pool) {
+                open.refused.ensure_not(&self.path, &open.contents, pool)?;
+            }
+            let was_refused = open.refused.contains(pool);
             let puddles = open.contents.puddles_of(pool);
-            let mut changes: Vec<Change> = puddles
-                .iter()
-                .map(|(uuid, _)| Change::RemovePuddle(*uuid))
-                .collect();
+            let mut changes = self.giving_up_of(&open.contents, pool);
+            changes.extend(puddles.iter().map(|(uuid, _)| Change::RemovePuddle(*uuid)));
             changes.push(Change::RemovePool(pool));
             let (unmark, freed) = open.contents.unmarking_of(pool);
             changes.extend(unmark);
@@ -148,6 +153,9 @@ impl Service for Embedded {
                 if !open.contents.puddles.contains_key(uuid) {
                     open.space.remove(record.address);
                 }
+            }
+            if removed.is_ok() && was_refused {
+                self.settle(open)?;
             }
             removed
         })
@@ -292,33 +300,6 @@ impl Service for Embedded {
 }
 
 impl Embedded {
-    /// Allows a pool that was quarantined to be opened again, after a person has looked at it and accepts
-    /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
-    ///
-    /// # Errors
-    /// `PoolMissing`. A pool that is not quarantined stays as it is.
-    pub fn accept_quarantined(&self, name: &str) -> Result<()> {
-        self.with_open(|open| {
-            let Some((pool, _)) = open.contents.pool_named(name) else {
-                return Err(Error::PoolMissing {
-                    store: self.path.clone(),
-                    name: name.to_owned(),
-                });
-            };
-            let (changes, freed) = open.contents.unmarking_of(pool);
-            if changes.is_empty() {
-                return Ok(());
-            }
-            let accepted = self.commit_removal(open, &changes, &[]);
-            for (uuid, record) in &freed {
-                if !open.contents.puddles.contains_key(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
-            accepted
-        })
-    }
-
     fn has_open(&self, open: &Open, pool: Uuid) -> bool {
         open.contents.grants.contains(&(self.client, pool))
     }

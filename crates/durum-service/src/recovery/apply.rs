@@ -8,6 +8,7 @@ use durum_format::Uuid;
 use durum_persist::Site;
 use durum_persist::file::MediaFile;
 
+use super::obstacle::is_of_pool;
 use super::plan::ClientPlan;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
@@ -20,9 +21,15 @@ const HOME: Site = Site("recovered data");
 
 /// Makes all writes of a plan, and makes them durable; the logs, and what it relies on, before. Applying them again gives the same bytes.
 ///
+/// Returns the pools whose files could not be written, and why: the others are whole.
+///
 /// # Errors
 /// Of the system. Some of the writes may have been made: the logs are whole, and the next opener makes them again.
-pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Result<()> {
+pub(crate) fn apply(
+    store: &Path,
+    contents: &Contents,
+    plan: &ClientPlan,
+) -> Result<BTreeMap<Uuid, Error>> {
     let pages = plan.writes.iter().map(HomeWrite::pages).sum();
     let threads = workers::count(pages);
     if plan.replays_logs {
@@ -39,6 +46,7 @@ pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Res
     for puddle in plan.relied_on.iter().chain(all.map(|write| &write.puddle)) {
         if let Entry::Vacant(entry) = homes.entry(*puddle) {
             entry.insert(Home {
+                puddle: *puddle,
                 file: open(store, contents, *puddle)?,
                 is_relied_on: plan.relied_on.contains(puddle),
                 writes: Vec::new(),
@@ -55,11 +63,14 @@ pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Res
     by_work.sort_by_key(|home| std::cmp::Reverse(home.writes.len()));
     // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part of that transaction, and
     // a record that does not count. So is the copy of a Twin pool that the other one becomes.
-    in_parallel(&by_work, threads, |home| match home.is_relied_on {
-        true => sync(&home.file, HOME),
-        false => Ok(()),
+    let mut failed = Failed::default();
+    failed.each(contents, &by_work, threads, |home| {
+        match home.is_relied_on {
+            true => sync(&home.file, HOME),
+            false => Ok(()),
+        }
     })?;
-    in_parallel(&by_work, threads, |home| {
+    failed.each(contents, &by_work, threads, |home| {
         if home.writes.is_empty() {
             return Ok(());
         }
@@ -72,15 +83,55 @@ pub(crate) fn apply(store: &Path, contents: &Contents, plan: &ClientPlan) -> Res
     })?;
     // Not synced: who finds the old state compares two copies that are the same.
     for write in &plan.endings {
-        if let Some(home) = homes.get(&write.puddle) {
+        if let Some(home) = homes.get(&write.puddle)
+            && !failed.concerns(contents, home.puddle)
+        {
             make(&home.file, write)?;
         }
     }
-    Ok(())
+    Ok(failed.0)
+}
+
+/// The pools whose files could not be written, and why.
+#[derive(Default)]
+struct Failed(BTreeMap<Uuid, Error>);
+
+impl Failed {
+    fn concerns(&self, contents: &Contents, puddle: Uuid) -> bool {
+        let record = contents.puddles.get(&puddle);
+        record.is_some_and(|record| self.0.contains_key(&record.owner))
+    }
+
+    /// Does the work for each puddle whose pool has not failed.
+    fn each(
+        &mut self,
+        contents: &Contents,
+        homes: &[&Home<'_>],
+        threads: usize,
+        work: impl Fn(&Home<'_>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let homes: Vec<&Home<'_>> = homes
+            .iter()
+            .filter(|home| !self.concerns(contents, home.puddle))
+            .copied()
+            .collect();
+        let done = workers::map(&homes, threads, |home| work(home));
+        for (home, result) in homes.iter().zip(done) {
+            let Err(error) = result else { continue };
+            match contents.puddles.get(&home.puddle) {
+                Some(record) if is_of_pool(&error) => {
+                    self.0.entry(record.owner).or_insert(error);
+                }
+                _ => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A data puddle, and what is to be done with it.
 struct Home<'p> {
+    puddle: Uuid,
     file: MediaFile,
     /// It has bytes that no write brings again.
     is_relied_on: bool,

@@ -6,16 +6,26 @@ use std::rc::Rc;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
+use durum_format::home::{Answer, Verdict};
 use durum_format::puddle::PuddleHeader;
 use durum_persist::file::MediaFile;
 
-use super::plan::Obstacle;
-use crate::error::Error;
+use super::obstacle::{Obstacle, is_of_pool};
+use crate::error::{Error, Result};
 use crate::files;
-use crate::registry::contents::Contents;
+use crate::registry::contents::{AddressRange, Contents, Kept};
 
-/// Bytes read at a time where a range of a puddle is summed up.
+/// Bytes of a puddle that are summed up at a time.
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is to be done with home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It is looked at.
+    Read,
+    /// It is brought into the state that the logs ask for: a file that cannot be written refuses its pool.
+    Write,
+}
 
 /// The data puddles that a client may write.
 #[derive(Clone)]
@@ -29,18 +39,56 @@ impl Granted {
             .admits(address, length)
             .then_some((header.uuid, header))
     }
+
+    /// The ranges of addresses, as few as possible.
+    fn ranges(&self) -> Vec<AddressRange> {
+        let mut ranges: Vec<AddressRange> = Vec::new();
+        for header in self.0.values() {
+            match ranges.last_mut() {
+                Some(last) if last.address + last.size == header.address => {
+                    last.size += header.size;
+                }
+                _ => ranges.push(AddressRange {
+                    address: header.address,
+                    size: header.size,
+                }),
+            }
+        }
+        ranges
+    }
+}
+
+/// Where a range lies that a log is about.
+pub(super) enum Place {
+    /// In this data puddle of a pool whose part is to be recovered.
+    Granted(Uuid, PuddleHeader),
+    /// In a pool whose part is done, or was given up.
+    Settled,
+    /// Where the client may not write.
+    Elsewhere,
 }
 
 /// The home locations of a client's data.
 pub(super) struct Home<'a> {
     store: &'a Path,
     contents: &'a Contents,
-    pub(super) granted: Granted,
-    files: BTreeMap<Uuid, MediaFile>,
+    access: Access,
+    granted: Granted,
+    /// What is known of a client of which a part was recovered before.
+    kept: Option<&'a Kept>,
+    /// Puddles whose files were opened, and whether that went well.
+    looked_at: BTreeMap<Uuid, bool>,
+    last: Option<(Uuid, MediaFile)>,
+    refused: BTreeMap<Uuid, Error>,
 }
 
 impl<'a> Home<'a> {
-    pub(super) fn new(store: &'a Path, contents: &'a Contents, client: Uuid) -> Home<'a> {
+    pub(super) fn new(
+        store: &'a Path,
+        contents: &'a Contents,
+        client: Uuid,
+        access: Access,
+    ) -> Home<'a> {
         let pools: BTreeSet<Uuid> = contents.granted_pools(client).collect();
         let granted = contents
             .puddles
@@ -51,24 +99,114 @@ impl<'a> Home<'a> {
         Home {
             store,
             contents,
+            access,
             granted: Granted(Rc::new(granted)),
-            files: BTreeMap::new(),
+            kept: contents.kept.get(&client),
+            looked_at: BTreeMap::new(),
+            last: None,
+            refused: BTreeMap::new(),
         }
     }
 
-    pub(super) fn file(&mut self, uuid: Uuid) -> Result<&MediaFile, Obstacle> {
-        if !self.files.contains_key(&uuid) {
-            let record = self
-                .contents
-                .puddles
-                .get(&uuid)
-                .ok_or_else(|| Obstacle::Invalid(format!("puddle {uuid} is not registered")))?;
-            let file = files::open(self.store, uuid, record, false)?;
-            self.files.insert(uuid, file);
+    /// What was decided when a part was recovered before.
+    pub(super) fn known(&self) -> &'a [Verdict] {
+        self.kept.map_or(&[], |kept| kept.verdicts.as_slice())
+    }
+
+    /// The ranges that the client could write when it ended.
+    pub(super) fn ranges_of_then(&self) -> Vec<AddressRange> {
+        match self.kept {
+            Some(kept) => kept.granted.clone(),
+            None => self.granted.ranges(),
         }
-        self.files
-            .get(&uuid)
-            .ok_or_else(|| Obstacle::Invalid(format!("puddle {uuid} cannot be opened")))
+    }
+
+    /// Whether a part was recovered before.
+    pub(super) fn is_again(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Refuses the pool in which a range lies, because its bytes are not those of then.
+    pub(super) fn refuse_other(&mut self, address: u64, length: u64) -> Result<()> {
+        let Place::Granted(uuid, header) = self.place(address, length) else {
+            return Ok(());
+        };
+        let error = Error::Damaged {
+            file: files::puddle_path(self.store, uuid),
+            structure: "data",
+            offset: address - header.address,
+            problem: format!(
+                "these {length} bytes are not those that a committed transaction left: this is not the file that the pool had when its program ended"
+            ),
+            cure: "bring that file back",
+        };
+        self.refuse(header.owner, error)
+    }
+
+    pub(super) fn place(&self, address: u64, length: u64) -> Place {
+        if let Some((uuid, header)) = self.granted.find(address, length) {
+            return Place::Granted(uuid, *header);
+        }
+        let of_then = self.kept.map_or(&[][..], |kept| kept.granted.as_slice());
+        let end = address.checked_add(length);
+        let is_inside = |range: &AddressRange| {
+            address >= range.address && end.is_some_and(|end| end <= range.address + range.size)
+        };
+        match of_then.iter().any(is_inside) {
+            true => Place::Settled,
+            false => Place::Elsewhere,
+        }
+    }
+
+    /// The pools that must not be written, and why.
+    pub(super) fn refused(&self) -> &BTreeMap<Uuid, Error> {
+        &self.refused
+    }
+
+    /// Takes an error of a pool's file as the reason why that pool is refused; hands on any other.
+    pub(super) fn refuse(&mut self, pool: Uuid, error: Error) -> Result<()> {
+        if !is_of_pool(&error) {
+            return Err(error);
+        }
+        self.refused.entry(pool).or_insert(error);
+        Ok(())
+    }
+
+    /// Whether all puddles of a pool are there. Otherwise the pool is refused.
+    pub(super) fn ensure_whole(&mut self, pool: Uuid) -> Result<()> {
+        for (uuid, _) in self.contents.puddles_of(pool) {
+            if !self.refused.contains_key(&pool) && !self.looked_at.contains_key(&uuid) {
+                self.file(uuid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file of a puddle; `None` where its pool is refused for it.
+    fn file(&mut self, uuid: Uuid) -> Result<Option<&MediaFile>> {
+        if self.looked_at.get(&uuid) == Some(&false) {
+            return Ok(None);
+        }
+        if self.last.as_ref().is_none_or(|(last, _)| *last != uuid) {
+            let Some(record) = self.contents.puddles.get(&uuid) else {
+                return Err(Error::PuddleUnknown {
+                    store: self.store.to_owned(),
+                    uuid: uuid.to_string(),
+                });
+            };
+            match files::open(self.store, uuid, record, self.access == Access::Write) {
+                Ok(file) => {
+                    self.looked_at.insert(uuid, true);
+                    self.last = Some((uuid, file));
+                }
+                Err(error) => {
+                    self.refuse(record.owner, error)?;
+                    self.looked_at.insert(uuid, false);
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(self.last.as_ref().map(|(_, file)| file))
     }
 
     /// Appends the bytes at a range of addresses to a checksum.
@@ -77,29 +215,44 @@ impl<'a> Home<'a> {
         address: u64,
         length: u64,
         crc: &mut Crc,
-    ) -> Result<(), Obstacle> {
-        let granted = self.granted.clone();
-        let Some((uuid, header)) = granted.find(address, length) else {
-            return Err(Obstacle::Invalid(
-                "they do not lie in one data puddle that the client may write".to_owned(),
-            ));
+    ) -> Result<Answer, Obstacle> {
+        let header = match self.place(address, length) {
+            Place::Granted(_, header) => header,
+            Place::Settled => return Ok(Answer::GivenUp),
+            Place::Elsewhere => {
+                return Err(Obstacle::Invalid(
+                    "they do not lie in one data puddle that the client may write".to_owned(),
+                ));
+            }
         };
-        let file = self.file(uuid)?;
-        let mut offset = address - header.address;
-        let end = offset + length;
-        let mut buffer = vec![0; CHUNK_BYTES.min(length as usize)];
-        while offset < end {
-            let part = &mut buffer[..(end - offset).min(CHUNK_BYTES as u64) as usize];
-            file.read_exact_at(part, offset)
-                .map_err(|source| Error::Io {
-                    operation: "reading a puddle",
-                    path: file.path().to_owned(),
-                    offset: Some(offset),
-                    source,
-                })?;
-            crc.update(part);
-            offset += part.len() as u64;
+        let Some(file) = self.file(header.uuid).map_err(Obstacle::Fatal)? else {
+            return Ok(Answer::Waits);
+        };
+        match append(file, address - header.address, length, crc) {
+            Ok(()) => Ok(Answer::Seen),
+            Err(error) => {
+                self.refuse(header.owner, error).map_err(Obstacle::Fatal)?;
+                self.looked_at.insert(header.uuid, false);
+                Ok(Answer::Waits)
+            }
         }
-        Ok(())
     }
+}
+
+fn append(file: &MediaFile, mut offset: u64, length: u64, crc: &mut Crc) -> Result<()> {
+    let end = offset + length;
+    let mut buffer = vec![0; CHUNK_BYTES.min(length as usize)];
+    while offset < end {
+        let part = &mut buffer[..(end - offset).min(CHUNK_BYTES as u64) as usize];
+        file.read_exact_at(part, offset)
+            .map_err(|source| Error::Io {
+                operation: "reading a puddle",
+                path: file.path().to_owned(),
+                offset: Some(offset),
+                source,
+            })?;
+        crc.update(part);
+        offset += part.len() as u64;
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::{Fault, Uuid};
 use memmap2::MmapMut;
 
-use super::plan::Obstacle;
+use super::obstacle::Obstacle;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::registry::contents::{Contents, PuddleRecord};
@@ -47,7 +47,7 @@ impl<'a> LogPuddles<'a> {
         let mut puddles = BTreeMap::new();
         let mut addresses = BTreeMap::new();
         for (uuid, record) in contents.puddles_of(client) {
-            if record.kind != PuddleKind::Log {
+            if record.kind != PuddleKind::Log || contents.is_quarantined_file(uuid) {
                 continue;
             }
             let heap = match read_heap(store, uuid, &record) {
@@ -169,8 +169,9 @@ pub(super) fn read_heap(
     uuid: Uuid,
     record: &PuddleRecord,
 ) -> Result<Written, Obstacle> {
-    let file = files::open(store, uuid, record, false)?;
     let offset = puddle::heap_offset(record.size);
-    let (heap, used) = files::read_sparse(&file, offset, puddle::heap_size(record.size))?;
+    let (heap, used) = files::open(store, uuid, record, false)
+        .and_then(|file| files::read_sparse(&file, offset, puddle::heap_size(record.size)))
+        .map_err(Obstacle::of_log)?;
     Ok(Written(heap, used))
 }

@@ -5,16 +5,24 @@
 //! registry commit. The logs themselves are never written, so a crash at any point finds them whole and the next
 //! opener does the same work again, with the same result.
 //!
+//! What cannot be written now, because a file of its pool is missing or damaged ([`obstacle`]), stays in the logs ([`refused`]): the service keeps the
+//! client, with what was decided, until the file is back or the part is given up.
+//!
 //! The work is bounded by the logs: no pool is walked.
 
-pub(crate) mod apply;
+mod apply;
 mod home;
 mod logs;
-pub(crate) mod plan;
+mod obstacle;
+mod plan;
 mod records;
+mod refused;
 mod twin;
 mod workers;
 mod write;
 
+pub(crate) use self::apply::apply;
+pub(crate) use self::home::Access;
 pub(crate) use self::plan::{ClientPlan, plan_client};
+pub(crate) use self::refused::{Refusal, RefusedPools, ensure_nothing_kept};
 pub(crate) use self::write::HomeWrite;

@@ -9,12 +9,15 @@ use std::path::Path;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
+use durum_format::home::{Answer, Verdict};
 use durum_format::puddle::{PuddleHeader, PuddleKind};
-use durum_format::record::{self, Change, Entries, Page, Pages, Part, ReplayError, Ring};
+use durum_format::record::{self, Change, Entries, Page, Pages, Part, Record, ReplayError, Ring};
 
-use super::home::Home;
+use super::home::{Home, Place};
 use super::logs::{Written, read_heap};
-use super::plan::{ClientPlan, Obstacle};
+use super::obstacle::Obstacle;
+use super::plan::ClientPlan;
+use super::refused::Touched;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::Result;
@@ -49,7 +52,9 @@ pub(super) fn plan_records(
     plan: &mut ClientPlan,
 ) -> Result<()> {
     let mut registered = contents.puddles_of(client);
-    registered.retain(|(_, record)| record.kind == PuddleKind::Records);
+    registered.retain(|(uuid, record)| {
+        record.kind == PuddleKind::Records && !contents.is_quarantined_file(*uuid)
+    });
     let pages: u64 = registered
         .iter()
         .map(|(_, record)| record.size / 4096)
@@ -70,7 +75,7 @@ pub(super) fn plan_records(
     }
     plan.rings += puddles.len() as u64;
     if let Some((uuid, reason)) = damaged {
-        plan.refuse(uuid, 0, reason);
+        plan.quarantine(uuid, 0, reason);
         return Ok(());
     }
     let rings: Vec<Ring<'_>> = puddles
@@ -83,13 +88,15 @@ pub(super) fn plan_records(
         Ok(merged) => {
             plan.sound
                 .extend(puddles.iter().map(|(header, _)| header.uuid));
-            plan.redone += merged.transactions;
+            plan.redone = merged.transactions;
+            plan.undecided = merged.undecided;
+            plan.verdicts.extend(merged.verdicts);
             plan.writes.extend(merged.writes);
             plan.relied_on.extend(merged.relied_on);
             Ok(())
         }
         Err((uuid, Obstacle::Invalid(reason))) => {
-            plan.refuse(uuid, 0, reason);
+            plan.quarantine(uuid, 0, reason);
             Ok(())
         }
         Err((_, Obstacle::Fatal(error))) => Err(error),
@@ -98,17 +105,21 @@ pub(super) fn plan_records(
 
 /// What the records leave.
 struct Merged {
-    /// How many transactions they redo.
-    transactions: u64,
+    /// The transactions that they redo.
+    transactions: Touched,
+    /// Those of which nobody can say now whether they committed.
+    undecided: Touched,
+    verdicts: Vec<Verdict>,
     writes: Vec<HomeWrite>,
     /// Puddles that hold what went home with a record.
     relied_on: BTreeSet<Uuid>,
 }
 
-/// Merges the records that count. An obstacle comes with a puddle of records: where a home puddle is in the way, with one that cannot be replayed for it.
+/// Merges the records that count. An obstacle comes with the puddle of records that shows it.
 fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obstacle)> {
+    let known = home.known();
     let contents = |address, length, crc: &mut Crc| home.sum_up(address, length, crc).map_err(Why);
-    let found = record::replay(rings, contents).map_err(|error| {
+    let found = record::replay(rings, known, contents).map_err(|error| {
         let (ring, said) = (error.ring(), error.to_string());
         match error {
             ReplayError::Contents {
@@ -118,10 +129,45 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
             _ => (ring, Obstacle::Invalid(said)),
         }
     })?;
-    let granted = home.granted.clone();
     let mut relied_on = BTreeSet::new();
     let mut pages = Pages::default();
-    for record in &found.records {
+    let transactions = touched(&found.records, home, |change, puddle| {
+        if matches!(change, Change::Fresh { .. }) {
+            relied_on.insert(puddle);
+        }
+        pages.apply(change);
+    })?;
+    let undecided = touched(&found.undecided, home, |_, _| {})?;
+    if home.is_again() {
+        ensure_home_of_then(&found.records, home)?;
+    }
+    let mut writes = Vec::new();
+    pages.merged(|address, page| {
+        // The start of a puddle's first page, and no more of it, is nobody's to write; puddles are made of pages.
+        let end = address + Page::BYTES as u64 - 1;
+        if let Place::Granted(_, header) = home.place(end, 1) {
+            write_page(&header, address, page, &mut writes);
+        }
+        Ok::<_, (Uuid, Obstacle)>(()) // Each change was found above.
+    })?;
+    Ok(Merged {
+        transactions,
+        undecided,
+        verdicts: found.verdicts,
+        writes,
+        relied_on,
+    })
+}
+
+/// Which pools the transactions of these records change. Takes each change with its puddle, unless its part is done or was given up.
+fn touched<'a>(
+    records: &[Record<'a>],
+    home: &Home<'_>,
+    mut take: impl FnMut(Change<'a>, Uuid),
+) -> Result<Touched, (Uuid, Obstacle)> {
+    let mut touched = Touched::default();
+    let mut pools = BTreeSet::new();
+    for record in records {
         let invalid = |reason: String| {
             let at = format!(
                 "record {}, {:#x}: {reason}",
@@ -132,43 +178,42 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
         for change in Entries::new(record.body) {
             let change = change.map_err(|error| invalid(error.to_string()))?;
             let (address, length) = change.range();
-            let Some((puddle, _)) = granted.find(address, length) else {
-                return Err(invalid(format!(
-                    "it is about {length} bytes at {address:#x}, which is not inside one data puddle that its client may write"
-                )));
-            };
-            if matches!(change, Change::Fresh { .. }) && relied_on.insert(puddle) {
-                let ring = record.ring.uuid;
-                home.file(puddle).map_err(|obstacle| (ring, obstacle))?;
+            match home.place(address, length) {
+                Place::Granted(puddle, header) => {
+                    pools.insert(header.owner);
+                    take(change, puddle);
+                }
+                Place::Settled => {}
+                Place::Elsewhere => {
+                    return Err(invalid(format!(
+                        "it is about {length} bytes at {address:#x}, which is not inside one data puddle that its client may write"
+                    )));
+                }
             }
-            pages.apply(change);
+        }
+        if !record.header.more {
+            touched.add(std::mem::take(&mut pools));
         }
     }
-    let mut writes = Vec::new();
-    let mut last = None;
-    pages.merged(|address, page| {
-        // The start of a puddle's first page, and no more of it, is nobody's to write; puddles are made of pages.
-        let end = address + Page::BYTES as u64 - 1;
-        let Some((puddle, header)) = granted.find(end, 1) else {
-            return Ok(()); // Each change was found above.
-        };
-        if last != Some(puddle) {
-            // The file is opened now, so that nothing is written at all where a home puddle is missing or damaged.
-            let ring = found
-                .records
-                .first()
-                .map_or(puddle, |record| record.ring.uuid);
-            home.file(puddle).map_err(|obstacle| (ring, obstacle))?;
-            last = Some(puddle);
+    Ok(touched)
+}
+
+/// Files that come back are those that were missing: what went home with a record, and was not changed since, is there.
+fn ensure_home_of_then(
+    records: &[Record<'_>],
+    home: &mut Home<'_>,
+) -> Result<(), (Uuid, Obstacle)> {
+    for range in record::fresh_at_home(records) {
+        let mut crc = Crc::new();
+        let answer = home
+            .sum_up(range.target, range.len, &mut crc)
+            .map_err(|obstacle| (range.ring, obstacle))?;
+        if answer == Answer::Seen && crc.value() != range.checksum {
+            home.refuse_other(range.target, range.len)
+                .map_err(|error| (range.ring, Obstacle::Fatal(error)))?;
         }
-        write_page(header, address, page, &mut writes);
-        Ok(())
-    })?;
-    Ok(Merged {
-        transactions: found.transactions,
-        writes,
-        relied_on,
-    })
+    }
+    Ok(())
 }
 
 /// An obstacle that can be told.

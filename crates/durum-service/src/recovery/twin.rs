@@ -11,7 +11,9 @@ use durum_format::twin::{self, Copy, Seal, Stage, State, Whole};
 use durum_format::{LINE, Uuid};
 use durum_persist::file::MediaFile;
 
-use super::plan::{ClientPlan, Verdict};
+use super::home::{Access, Home};
+use super::plan::{ClientPlan, Outcome};
+use super::refused::Refusal;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
@@ -23,20 +25,38 @@ const CHUNK: usize = 64 << 10;
 
 /// Adds what has to be done for the Twin pools that a client had open.
 ///
+/// One whose files are not what they must be is refused: what it needs for its recovery lies in them.
+///
 /// # Errors
-/// Of the system; `Damaged` where a state is none.
+/// Of the system.
 pub(super) fn plan_twins(
     store: &Path,
     contents: &Contents,
     client: Uuid,
+    access: Access,
+    home: &mut Home<'_>,
     plan: &mut ClientPlan,
 ) -> Result<()> {
     for pool in contents.granted_pools(client) {
         let Some(record) = contents.pools.get(&pool) else {
             continue;
         };
-        if record.engine == EngineKind::Twin {
-            plan_pool(store, contents, pool, record.root_puddle, plan)?;
+        if record.engine != EngineKind::Twin {
+            continue;
+        }
+        let mut own = ClientPlan::default();
+        match plan_pool(store, contents, pool, record.root_puddle, access, &mut own) {
+            Ok(()) => {
+                plan.writes.append(&mut own.writes);
+                plan.endings.append(&mut own.endings);
+                plan.relied_on.append(&mut own.relied_on);
+                plan.twins.append(&mut own.twins);
+            }
+            Err(error) => {
+                let refusal = Refusal::of(&error);
+                home.refuse(pool, error)?;
+                plan.refused.insert(pool, refusal);
+            }
         }
     }
     Ok(())
@@ -47,13 +67,14 @@ fn plan_pool(
     contents: &Contents,
     pool: Uuid,
     root: Uuid,
+    access: Access,
     plan: &mut ClientPlan,
 ) -> Result<()> {
     let mut puddles = Vec::new();
     for (uuid, record) in contents.puddles_of(pool) {
         puddles.push(OpenPuddle {
             header: files::header_of(uuid, &record),
-            file: files::open(store, uuid, &record, false)?,
+            file: files::open(store, uuid, &record, access == Access::Write)?,
         });
     }
     let pool = OpenPool { puddles };
@@ -69,8 +90,8 @@ fn plan_pool(
         return Ok(());
     };
     let (verdict, other) = match whole {
-        Copy::Back => (Verdict::RollBack, Copy::Main),
-        Copy::Main => (Verdict::RollForward, Copy::Back),
+        Copy::Back => (Outcome::RollBack, Copy::Main),
+        Copy::Main => (Outcome::RollForward, Copy::Back),
     };
     for puddle in &pool.puddles {
         let (header, whole, other) = (puddle.header, puddle.view(whole), puddle.view(other));

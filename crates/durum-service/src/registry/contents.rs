@@ -3,13 +3,15 @@
 //! The service works on this copy: it is read once, when the store is opened, and each change goes to the
 //! file first and to the copy after the commit. The bytes are told in `docs/format/registry.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
 use durum_format::Uuid;
 use durum_format::registry::State;
-pub(crate) use durum_format::registry::{Change, PoolRecord, PuddleRecord, QuarantinedLog};
+pub(crate) use durum_format::registry::{
+    AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog,
+};
 use durum_format::store::StoreHeader;
 
 use crate::files;
@@ -140,6 +142,9 @@ impl Contents {
             if !is_last {
                 continue;
             }
+            if self.kept.contains_key(&client) && !self.clients.contains(&client) {
+                changes.push(Change::RemoveKept(client));
+            }
             let logs = self.quarantine.iter();
             for (puddle, log) in logs.filter(|(_, log)| log.client == client) {
                 changes.push(Change::RemoveQuarantine(*puddle));
@@ -161,11 +166,23 @@ impl Contents {
             .puddles_of(client)
             .iter()
             .map(|(uuid, _)| *uuid)
+            .filter(|uuid| !self.is_quarantined_file(*uuid))
             .collect();
         changes.extend(puddles.iter().map(|uuid| Change::RemovePuddle(*uuid)));
         let pools = self.granted_pools(client);
         changes.extend(pools.map(|pool| Change::RemoveGrant(client, pool)));
+        if self.kept.contains_key(&client) {
+            changes.push(Change::RemoveKept(client));
+        }
         changes.push(Change::RemoveClient(client));
         (changes, puddles)
+    }
+
+    /// The pools of which a part is kept: nobody but recovery may write them, nor free what only they lead to.
+    pub(crate) fn kept_pools(&self) -> BTreeSet<Uuid> {
+        let kept = self.grants.iter();
+        kept.filter(|(client, _)| self.kept.contains_key(client))
+            .map(|(_, pool)| *pool)
+            .collect()
     }
 }

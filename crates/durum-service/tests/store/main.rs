@@ -13,3 +13,4 @@ mod scale;
 mod service;
 mod support;
 mod takeover;
+mod waiting;

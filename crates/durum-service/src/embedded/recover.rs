@@ -1,0 +1,188 @@
+//! Recovery of what clients left that did not end in order: plan, apply, retire in one registry commit.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use durum_format::Uuid;
+
+use crate::error::Result;
+use crate::files;
+use crate::model::{RecoveryReport, Stage};
+use crate::recovery::{Access, ClientPlan, Refusal, RefusedPools, apply, plan_client};
+use crate::registry::contents::{Change, Contents, QuarantinedLog};
+use crate::registry::{Purpose, Registry};
+
+/// The plans for all clients that did not end in order, and how long they took to make.
+pub(super) struct Plans {
+    took: Duration,
+    clients: Vec<(Uuid, ClientPlan)>,
+}
+
+/// What came of them.
+pub(super) struct Recovered {
+    pub(super) report: RecoveryReport,
+    /// The pools that could not be written.
+    pub(super) refused: RefusedPools,
+    /// The addresses of the puddles that went.
+    pub(super) freed: Vec<u64>,
+}
+
+/// Reads the logs of all clients but the one that is at work. Writes nothing.
+pub(super) fn plan(
+    path: &Path,
+    contents: &Contents,
+    at_work: Option<Uuid>,
+    progress: &dyn Fn(Stage, u64, u64),
+) -> Result<Plans> {
+    let began = Instant::now();
+    let mut clients = Vec::new();
+    let ended = contents.clients.iter();
+    for &client in ended.filter(|client| Some(**client) != at_work) {
+        let mut step = |done, total| progress(Stage::Logs, done, total);
+        let plan = plan_client(path, contents, client, Access::Write, &mut step)?;
+        clients.push((client, plan));
+    }
+    Ok(Plans {
+        took: began.elapsed(),
+        clients,
+    })
+}
+
+impl Plans {
+    /// Brings home what can be brought there, and retires the logs of which nothing is kept. All of it is durable on return.
+    ///
+    /// # Errors
+    /// Of the system; the logs are whole, and the next attempt does the same.
+    pub(super) fn carry_out(
+        mut self,
+        path: &Path,
+        registry: &mut Registry,
+        contents: &mut Contents,
+    ) -> Result<Recovered> {
+        let mut recovered = Recovered {
+            report: RecoveryReport {
+                was_clean: contents.is_clean(),
+                ..RecoveryReport::default()
+            },
+            refused: RefusedPools::default(),
+            freed: Vec::new(),
+        };
+        let report = &mut recovered.report;
+        let began = Instant::now();
+        for (_, plan) in &mut self.clients {
+            let failed = apply(path, contents, plan)?;
+            let pools: Vec<Uuid> = failed.keys().copied().collect();
+            for (pool, error) in &failed {
+                plan.refused.insert(*pool, Refusal::of(error));
+            }
+            plan.set_apart(contents, &pools);
+            report.count(plan);
+            recovered.refused.add(&plan.refused);
+        }
+        report.refused = recovered.refused.to_pools(contents);
+        // The registry was opened in between.
+        report.log_time = self.took + began.elapsed();
+        let began = Instant::now();
+        let mut changes = Vec::new();
+        let mut removed = Vec::new();
+        for (client, plan) in &self.clients {
+            changes.extend(retire(contents, *client, plan, &mut removed));
+        }
+        // Where nothing could be done that was not done before, nothing is written.
+        if changes.is_empty() {
+            return Ok(recovered);
+        }
+        let records = removed.iter().filter_map(|uuid| contents.puddles.get(uuid));
+        recovered.freed = records.map(|record| record.address).collect();
+        // ORDER: one commit retires the logs, and enters what is kept and all quarantines, after the recovered data is durable (`apply`).
+        // Before it a crash finds the old logs whole; after it nobody reads again what was recovered, nor asks home again what it said.
+        registry
+            .commit(contents, &changes, Purpose::Removal)
+            .map_err(|failure| failure.into_error(registry))?;
+        for uuid in removed {
+            files::remove(path, uuid)?;
+        }
+        recovered.report.registry_time = began.elapsed();
+        Ok(recovered)
+    }
+}
+
+/// The changes that retire a client's logs, or note what is kept of them. Where one is invalid, the puddles that are not known to be sound are
+/// kept with it, and the client's pools are marked.
+fn retire(
+    contents: &Contents,
+    client: Uuid,
+    plan: &ClientPlan,
+    removed: &mut Vec<Uuid>,
+) -> Vec<Change> {
+    let waits = !plan.refused.is_empty();
+    let mut quarantined: Vec<(Uuid, QuarantinedLog)> = contents
+        .quarantine
+        .iter()
+        .filter(|(_, log)| log.client == client)
+        .map(|(puddle, log)| (*puddle, log.clone()))
+        .collect();
+    let known = quarantined.len();
+    for log in &plan.invalid {
+        tracing::warn!(log = %log.puddle, reason = %log.reason, "a log failed validation and is quarantined");
+        quarantined.push((
+            log.puddle,
+            QuarantinedLog {
+                log_id: log.log_id,
+                continuations: Vec::new(),
+                client,
+                reason: log.reason.clone(),
+            },
+        ));
+    }
+    let invalid: BTreeSet<Uuid> = plan.invalid.iter().map(|log| log.puddle).collect();
+    let (ending, puddles) = contents.ending_of(client);
+    let (sound, unsound): (Vec<Uuid>, Vec<Uuid>) = puddles
+        .into_iter()
+        .filter(|uuid| !invalid.contains(uuid))
+        .partition(|uuid| plan.sound.contains(uuid));
+    let mut changes = Vec::new();
+    // Which of the puddles belong to which of several invalid logs cannot be known.
+    let mut with_it = unsound;
+    if waits {
+        let pools = contents.granted_pools(client);
+        let done = pools.filter(|pool| !plan.refused.contains_key(pool));
+        changes.extend(done.map(|pool| Change::RemoveGrant(client, pool)));
+        let spaces = contents.log_spaces.keys();
+        let lost = spaces.filter(|space| invalid.contains(space));
+        changes.extend(lost.map(|space| Change::RemoveLogSpace(*space)));
+    } else {
+        // The log space says which logs there are: without it nobody can try again to replay one that is in quarantine.
+        let goes = |uuid: &Uuid| quarantined.is_empty() || !contents.log_spaces.contains_key(uuid);
+        let (gone, stays): (Vec<Uuid>, Vec<Uuid>) = sound.into_iter().partition(goes);
+        with_it.extend(stays);
+        changes.extend(ending.into_iter().filter(|change| match change {
+            Change::RemovePuddle(uuid) => gone.contains(uuid),
+            _ => true,
+        }));
+        removed.extend(gone);
+    }
+    let is_changed = |index: usize, more: &[Uuid]| index >= known || !more.is_empty();
+    let first_new = if plan.invalid.is_empty() { 0 } else { known };
+    for (index, (puddle, mut log)) in quarantined.into_iter().enumerate() {
+        let more = match index == first_new {
+            true => std::mem::take(&mut with_it),
+            false => Vec::new(),
+        };
+        if is_changed(index, &more) {
+            log.continuations.extend(more);
+            changes.push(Change::PutQuarantine(puddle, log));
+        }
+    }
+    let has_quarantine = known > 0 || !plan.invalid.is_empty();
+    if !plan.invalid.is_empty() {
+        let pools = contents.granted_pools(client);
+        changes.extend(pools.map(|pool| Change::PutMark(pool, client)));
+    }
+    let is_known = waits && contents.kept.get(&client) == Some(&plan.kept);
+    if (waits || has_quarantine) && !is_known {
+        changes.push(Change::PutKept(client, plan.kept.clone()));
+    }
+    changes
+}

@@ -1,0 +1,186 @@
+//! What a person decides about logs that recovery could not replay: give a part up, accept a pool as it is, try again.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
+use durum_persist::Site;
+use durum_persist::file;
+
+use super::{Embedded, Open, open, recover};
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::model::{EngineKind, RecoveryReport, RefusedPool};
+use crate::registry::contents::{Change, Contents};
+
+const RETRY: Site = Site("quarantined log that is tried again");
+
+impl Embedded {
+    /// The pools that could not be recovered, and what is kept for them, in order of name.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    pub fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
+        self.with_open(|open| Ok(open.refused.to_pools(&open.contents)))
+    }
+
+    /// Drops what recovery keeps for a pool: transactions that committed are lost in it, others stay half done. It can be opened
+    /// then, if its files can be. Pools that waited for it are recovered. Durable on return.
+    ///
+    /// On Hybrid a transaction of which only the pool's file could tell whether it committed is undone in the other pools; on Shadow
+    /// it counts there if all its bytes are there.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NothingKept` for a pool that recovery keeps nothing for, and for a Twin pool.
+    pub fn give_up(&self, name: &str) -> Result<RecoveryReport> {
+        self.with_open(|open| {
+            let pool = self.pool_named(&open.contents, name)?;
+            let nothing = |reason| Error::NothingKept {
+                store: self.path.clone(),
+                pool: name.to_owned(),
+                reason,
+            };
+            if !open.refused.contains(pool) {
+                return Err(nothing("it is not refused"));
+            }
+            if is_twin(&open.contents, pool) {
+                return Err(nothing(
+                    "what a Twin pool is recovered from lies in its own files; bring them back, or remove the pool: `durum rm`",
+                ));
+            }
+            let changes = self.giving_up_of(&open.contents, pool);
+            self.commit_removal(open, &changes, &[])?;
+            self.settle(open)
+        })
+    }
+
+    /// Allows a pool that was quarantined to be opened again, after a person has looked at it and accepts
+    /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`. A pool that is not quarantined stays as it is.
+    pub fn accept_quarantined(&self, name: &str) -> Result<()> {
+        self.with_open(|open| {
+            let pool = self.pool_named(&open.contents, name)?;
+            let (changes, freed) = open.contents.unmarking_of(pool);
+            if changes.is_empty() {
+                return Ok(());
+            }
+            let accepted = self.commit_removal(open, &changes, &[]);
+            for (uuid, record) in &freed {
+                if !open.contents.puddles.contains_key(uuid) {
+                    open.space.remove(record.address);
+                }
+            }
+            accepted
+        })
+    }
+
+    /// Tries again to replay the quarantined logs of a pool, after the cause was cured. Pools that were accepted since are not written.
+    /// Durable on return; the report tells of logs that are still invalid and in quarantine again.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NothingKept` for a pool that is not quarantined.
+    pub fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
+        self.with_open(|open| {
+            let pool = self.pool_named(&open.contents, name)?;
+            let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
+            if clients.is_empty() {
+                return Err(Error::NothingKept {
+                    store: self.path.clone(),
+                    pool: name.to_owned(),
+                    reason: "it is not quarantined",
+                });
+            }
+            let mut changes = Vec::new();
+            let mut puddles = BTreeSet::new();
+            for client in clients {
+                take_back(&open.contents, client, &mut changes, &mut puddles);
+            }
+            // The files first: after a crash in between the registry still says that they are in quarantine, and the next opener moves
+            // them there again.
+            for uuid in &puddles {
+                let from = files::quarantine_path(&self.path, *uuid);
+                match file::rename(&from, &files::puddle_path(&self.path, *uuid), RETRY) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(Error::io("moving a log out of quarantine", &from, error));
+                    }
+                    _ => {}
+                }
+            }
+            let directory = self.path.join(PUDDLE_DIRECTORY);
+            // ORDER: the names are durable before the registry counts on them; else a crash leaves a registered log without a file.
+            file::sync_dir(&directory, RETRY)
+                .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+            self.commit_removal(open, &changes, &[])?;
+            self.settle(open)
+        })
+    }
+
+    /// The changes that drop what is kept for a pool.
+    pub(super) fn giving_up_of(&self, contents: &Contents, pool: Uuid) -> Vec<Change> {
+        let ended = contents.clients.iter();
+        ended
+            .filter(|client| **client != self.client)
+            .filter(|client| contents.grants.contains(&(**client, pool)))
+            .map(|client| Change::RemoveGrant(*client, pool))
+            .collect()
+    }
+
+    /// Recovers what can be recovered now.
+    pub(super) fn settle(&self, open: &mut Open) -> Result<RecoveryReport> {
+        let plans = recover::plan(&self.path, &open.contents, Some(self.client), &|_, _, _| {})?;
+        let mut recovered = plans.carry_out(&self.path, &mut open.registry, &mut open.contents)?;
+        for address in &recovered.freed {
+            open.space.remove(*address);
+        }
+        open.refused = recovered.refused;
+        open::clear_up(&self.path, &open.contents, &mut recovered.report)?;
+        Ok(recovered.report)
+    }
+
+    pub(super) fn pool_named(&self, contents: &Contents, name: &str) -> Result<Uuid> {
+        match contents.pool_named(name) {
+            Some((pool, _)) => Ok(pool),
+            None => Err(Error::PoolMissing {
+                store: self.path.clone(),
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
+pub(super) fn is_twin(contents: &Contents, pool: Uuid) -> bool {
+    let record = contents.pools.get(&pool);
+    record.is_some_and(|pool| pool.engine == EngineKind::Twin)
+}
+
+/// The changes that take a client's logs out of quarantine, and their puddles: it may write the pools that are still marked for it.
+fn take_back(
+    contents: &Contents,
+    client: Uuid,
+    changes: &mut Vec<Change>,
+    puddles: &mut BTreeSet<Uuid>,
+) {
+    let logs = contents.quarantine.iter();
+    for (puddle, log) in logs.filter(|(_, log)| log.client == client) {
+        changes.push(Change::RemoveQuarantine(*puddle));
+        puddles.extend(log.continuations.iter().chain([puddle]));
+    }
+    changes.push(Change::PutClient(client));
+    for (&(pool, of), _) in contents.marks.iter().map(|mark| (mark, ())) {
+        if of == client {
+            changes.push(Change::RemoveMark(pool, client));
+            changes.push(Change::PutGrant(client, pool));
+        }
+    }
+    for uuid in puddles.iter() {
+        let record = contents.puddles.get(uuid);
+        if record
+            .is_some_and(|record| record.kind == PuddleKind::LogSpace && record.owner == client)
+        {
+            changes.push(Change::PutLogSpace(*uuid, client));
+        }
+    }
+}
