@@ -307,9 +307,7 @@ pub enum Error {
         store: PathBuf,
         /// The pool's name.
         pool: String,
-        /// The file that is in the way.
-        file: PathBuf,
-        /// What is wrong with it, with the offset.
+        /// Which file is in the way and what is wrong with it, with the offset.
         reason: String,
     },
     /// The operation follows pointers through the whole store, and parts of pools are not recovered yet. Nothing was changed.

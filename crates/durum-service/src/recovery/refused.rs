@@ -114,7 +114,6 @@ impl RefusedPools {
         Err(Error::PoolRefused {
             store: store.to_owned(),
             pool: refused.name,
-            file: refused.file,
             reason: refused.reason,
         })
     }

@@ -38,7 +38,7 @@ fn report(what: &str, result: Result<Report, Failure>) {
     match result {
         Ok(report) => {
             println!("{what}: {report:?}");
-            assert!(report.images > 40, "{report:?}");
+            assert!(report.images > 30, "{report:?}");
         }
         Err(failure) => panic!("{what}: {failure}"),
     }
