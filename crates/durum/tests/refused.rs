@@ -1,6 +1,7 @@
 //! Programs that must not compile, and what the compiler must say about each.
 //!
-//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about it; `//~ 1 error`, how many there are. Those of the compiler itself change with its
+//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about it; `//~ 1 error`, how many there are;
+//! `//~ in the build`, that `cargo check` lets it pass; `//~ panic = "abort"`, that it is compiled with that. Messages of the compiler itself change with its
 //! version, so it is not the whole output that is compared: what names the cause and the cure is durum's.
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ struct Case {
     expected: Vec<String>,
     /// The number of errors, where it matters.
     errors: Option<usize>,
+    way: Way,
 }
 
 /// What the compiler says about a program.
@@ -34,24 +36,42 @@ fn cases() -> BTreeMap<String, Case> {
             .lines()
             .filter_map(|line| line.trim().strip_prefix("//~ ").map(str::to_owned))
             .collect();
-        let has_number = expected.iter().position(|text| text == "1 error");
-        let errors = has_number.map(|at| {
-            expected.remove(at);
-            1
-        });
+        let mut has = |mark: &str| {
+            let found = expected.iter().position(|text| text == mark);
+            found.map(|at| expected.remove(at)).is_some()
+        };
+        let errors = has("1 error").then_some(1);
+        let way = match (has("in the build"), has("panic = \"abort\"")) {
+            (true, _) => Way::Build,
+            (_, true) => Way::Abort,
+            _ => Way::Check,
+        };
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let case = Case {
             path,
             expected,
             errors,
+            way,
         };
         found.insert(name, case);
     }
     found
 }
 
-/// What the compiler says about each program.
-fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, Told> {
+/// How a program is looked at.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Way {
+    /// By `cargo check`, as editors do.
+    #[default]
+    Check,
+    /// By `cargo build`: what constants in generic code refuse shows where code is made.
+    Build,
+    /// By `cargo check`, for a program whose panics abort.
+    Abort,
+}
+
+/// A package with all programs.
+fn package(cases: &BTreeMap<String, Case>) -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
     fs::create_dir_all(&folder).unwrap();
@@ -67,32 +87,56 @@ fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, Told> {
         folder.join("Cargo.lock"),
     )
     .unwrap();
-    let output = Command::new(env!("CARGO"))
-        // Built, not checked: what constants refuse shows where code is made.
-        .args(["build", "--bins", "--keep-going", "--message-format=json"])
-        .current_dir(&folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
-        .output()
-        .unwrap();
+    folder
+}
+
+/// What the compiler says about each program.
+fn messages(cases: &BTreeMap<String, Case>) -> BTreeMap<String, Told> {
+    let folder = package(cases);
     let mut told = BTreeMap::<String, Told>::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            continue;
-        };
-        if message["reason"] == "compiler-message" && message["message"]["level"] == "error" {
-            let target = message["target"]["name"].as_str().unwrap().to_owned();
-            let rendered = message["message"]["rendered"].as_str().unwrap();
-            let told = told.entry(target).or_default();
-            told.text += rendered;
-            // The last message counts those before.
-            told.errors += usize::from(!rendered.starts_with("error: aborting due to"));
+    let mut ask = |way: Way, arguments: &[&str]| {
+        let of_way = |name: &str| cases.get(name).is_some_and(|case| case.way == way);
+        let output = Command::new(env!("CARGO"))
+            .args(arguments)
+            .current_dir(&folder)
+            .env("CARGO_TARGET_DIR", folder.join("target"))
+            .output()
+            .unwrap();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(message) = serde_json::from_str::<Value>(line) else {
+                continue;
+            };
+            if message["reason"] == "compiler-message" && message["message"]["level"] == "error" {
+                let target = message["target"]["name"].as_str().unwrap().to_owned();
+                if !of_way(&target) {
+                    continue;
+                }
+                let rendered = message["message"]["rendered"].as_str().unwrap();
+                let told = told.entry(target).or_default();
+                told.text += rendered;
+                // The last message counts those before.
+                told.errors += usize::from(!rendered.starts_with("error: aborting due to"));
+            }
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            told.keys().any(|name| of_way(name)),
+            "nothing was compiled: {errors}"
+        );
+    };
+    let json = "--message-format=json";
+    ask(Way::Check, &["check", "--bins", "--keep-going", json]);
+    for (name, case) in cases {
+        match case.way {
+            Way::Check => {}
+            Way::Build => ask(case.way, &["build", "--bin", name, json]),
+            Way::Abort => {
+                let profile = ["rustc", "--profile", "check", "--bin", name, json];
+                let flags = ["--", "-C", "panic=abort"];
+                ask(case.way, &[&profile[..], &flags].concat());
+            }
         }
     }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        cases.keys().any(|name| told.contains_key(name)),
-        "nothing was compiled: {errors}"
-    );
     told
 }
 

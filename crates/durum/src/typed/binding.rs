@@ -104,7 +104,7 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
     }
 }
 
-/// Declares pool types: `pool!(P)`, `pool!(pub Accounts)`.
+/// Declares pool types: `pool!(P)`, `pool!(pub Accounts)`. A program that is built with `panic = "abort"` is refused.
 ///
 /// With a module, `pool!(P, mod p)`, it also makes one of aliases without the pool parameter: `p::Pbox<T>` is `Pbox<T, P>`.
 ///
@@ -129,6 +129,11 @@ macro_rules! pool {
         $visibility enum $name {}
 
         const _: () = {
+            #[cfg(panic = "abort")]
+            ::core::compile_error!(
+                "typed pools need unwinding: where a pool has no room left, or cannot be written, a transaction leaves its closure by it, is rolled back and returns the error. \
+                 Remove `panic = \"abort\"` from the profile; or use the untyped interface, `durum::Pool`, whose closures return errors"
+            );
             static BINDING: $crate::typed::__private::Binding = $crate::typed::__private::Binding::new(::core::stringify!($name));
             ::std::thread_local! {
                 static CURRENT: ::core::cell::Cell<*const $crate::typed::__private::Running> =
