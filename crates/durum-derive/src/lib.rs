@@ -26,7 +26,7 @@ use proc_macro::TokenStream;
 ///
 /// Every field must be `PSafe`. The layout must be fixed, because objects outlive the program that made them, and the next build of it
 /// might order fields otherwise: `#[repr(C)]` or `#[repr(transparent)]` for a struct, `#[repr(C, u8)]` or `#[repr(u8)]` (any integer
-/// of at most 64 bits) for an enum.
+/// of at most 64 bits; the latter, if it has no fields) for an enum.
 ///
 /// ```
 /// use durum::typed::*;

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::Error;
+use syn::{Error, Type};
 
 use crate::item::{self, Field, Item, generated_at, unraw};
 use crate::repr::{Refusal, Repr};
@@ -35,6 +35,7 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let threads = threads::shadow(&item);
     let psafe = psafe(&item, repr.as_ref());
     let no_drop = no_drop(&item);
+    let one_pool = one_pool(&item);
     Ok(quote! {
         #[doc(hidden)]
         const _: () = {
@@ -43,6 +44,7 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
             #threads
             #psafe
             #no_drop
+            #one_pool
         };
     })
 }
@@ -77,22 +79,17 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
     let threads = threads::name(item);
     let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
     let owners = owners::sum(item);
-    // The one field with bytes is a handle, or none is.
-    let handle = matches!(repr, Some(Repr::Struct { transparent: true })).then(|| {
-        quote! {
-            const HANDLE: ::core::primitive::bool = false #(|| #fields::HANDLE)*;
-        }
-    });
+    let kind = kind(item, repr);
     quote! {
         #[automatically_derived]
         unsafe impl #parameters ::durum::typed::__private::PSafe for #ty #condition {
             type Threads = #threads #arguments;
+            type Kind = #kind;
             const OWNERS: ::core::primitive::bool = false #(|| #fields::OWNERS)*;
             const POINTERS: ::core::primitive::bool = false #(|| #fields::POINTERS)*;
             const WORDS: ::core::primitive::bool = false #(|| #fields::WORDS)*;
             const POOL: ::durum::typed::__private::PoolId =
                 ::durum::typed::__private::PoolId::ANY #(.and(#fields::POOL))*;
-            #handle
 
             #[inline]
             fn owners(&self) -> ::core::primitive::i64 {
@@ -100,6 +97,68 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
             }
         }
     }
+}
+
+/// What the type is to an `Option`.
+///
+/// It must not name types of fields, which may be less visible than the type itself. So it is computed by constants, and, as these cannot depend on parameters, in a
+/// generic type by the types of fields that are parameters or numbers.
+fn kind(item: &Item, repr: Option<&Repr>) -> TokenStream {
+    // The one field with bytes is a handle, or none is.
+    let is_transparent = matches!(repr, Some(Repr::Struct { transparent: true }));
+    let private = quote!(::durum::typed::__private);
+    if item.generics.params.is_empty() {
+        let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
+        let handle = match is_transparent {
+            true => quote!(false #(|| <#fields::Kind as #private::Kind>::HANDLE)*),
+            false => quote!(false),
+        };
+        return quote!(#private::Of<{ false #(|| #fields::POINTERS)* }, { #handle }>);
+    }
+    let is_visible = |field: &Field| is_parameter_or_number(item, &field.ty);
+    if !item.fields().all(is_visible) {
+        return quote!(#private::Pointers);
+    }
+    let kind = item.fields().map(Field::as_psafe).fold(
+        quote!(#private::Plain),
+        |others, field| quote!(<#others as #private::Kind>::With<#field::Kind>),
+    );
+    match is_transparent {
+        true => kind,
+        false => quote!(<#kind as #private::Kind>::AsPart),
+    }
+}
+
+/// Whether a type is made of nothing else.
+fn is_parameter_or_number(item: &Item, ty: &Type) -> bool {
+    const NUMBERS: [&str; 14] = [
+        "u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64",
+        "bool", "char",
+    ];
+    match ty {
+        Type::Array(array) => is_parameter_or_number(item, &array.elem),
+        Type::Tuple(tuple) => tuple
+            .elems
+            .iter()
+            .all(|ty| is_parameter_or_number(item, ty)),
+        Type::Paren(inside) => is_parameter_or_number(item, &inside.elem),
+        Type::Path(path) => path.path.get_ident().is_some_and(|ident| {
+            NUMBERS.iter().any(|number| ident == number)
+                || item.value_parameters().any(|it| it.ident == *ident)
+        }),
+        _ => false,
+    }
+}
+
+/// A type without parameters is refused where it is written, and not where it is used, if its fields lead into several pools.
+fn one_pool(item: &Item) -> Option<TokenStream> {
+    let ty = item.ty();
+    let place = generated_at(item.ident.span());
+    item.generics.params.is_empty().then(|| {
+        quote_spanned! {place=>
+            const _: () = <#ty as ::durum::typed::__private::PSafe>::POOL.assert_one();
+        }
+    })
 }
 
 /// A trait that everything with a destructor implements, and this type, too: with a destructor, it would do so twice.
@@ -220,14 +279,14 @@ mod tests {
                 #[repr(transparent)]
                 struct A(Pbox<u8, P>);
             ))
-            .contains("HANDLE")
+            .contains("Kind > :: HANDLE }")
         );
         assert!(
             !code(quote!(
                 #[repr(C)]
                 struct A(Pbox<u8, P>);
             ))
-            .contains("HANDLE")
+            .contains("Kind > :: HANDLE }")
         );
     }
 

@@ -22,6 +22,7 @@ macro_rules! cell {
         // SAFETY: as the value; used by threads as the shadow says.
         unsafe impl<T: PSafe $(+ $bound)?, P: PoolType> PSafe for $cell<T, P> {
             type Threads = $threads<T::Threads>;
+            type Kind = <T::Kind as $crate::typed::__private::Kind>::AsPart;
             const OWNERS: bool = T::OWNERS;
             const POINTERS: bool = T::POINTERS;
             const WORDS: bool = $words;

@@ -20,7 +20,7 @@ use std::ptr;
 use super::binding::PoolType;
 use super::journal::running;
 use super::pbox::Pbox;
-use super::psafe::PSafe;
+use super::psafe::{InOption, PSafe};
 use super::running::Running;
 
 /// An exclusive reference that announces nothing until [`Later::change`]: what it passes on the way to a place stays out of the log.
@@ -154,7 +154,7 @@ impl<'a, T: PSafe, P: PoolType> Later<'a, Pbox<T, P>> {
     }
 }
 
-impl<'a, T: PSafe> Later<'a, Option<T>> {
+impl<'a, T: InOption> Later<'a, Option<T>> {
     /// Exchanges it for that to the value, if there is one.
     ///
     /// # Errors

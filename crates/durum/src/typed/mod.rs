@@ -4,7 +4,7 @@
 //! ([`PSafe`]), nothing in a pool changes but in a transaction ([`Journal`]), and no pointer into a pool leaves one. docs/rust.md is a tutorial, docs/safety.md says what is
 //! guaranteed and what is not. The names are those of the paper *Corundum: Statically-Enforced Persistent Memory Safety* (ASPLOS'21), Table 1.
 //!
-//! Reading order: `binding` and `open` (pools and types), `journal` and `running` (transactions, the balance of owners), `pbox`, `shared`, `counts` and `count_word` (pointers), `cell`, `refcell`,
+//! Reading order: `binding`, `psafe`, `kind` and `open` (pools and types), `journal` and `running` (transactions, the balance of owners), `pbox`, `shared`, `counts` and `count_word` (pointers), `cell`, `refcell`,
 //! `mutex` and `words` (interior mutability), `later` (exclusive references that log late), then the collections.
 
 mod accounts;
@@ -15,6 +15,7 @@ mod collections;
 mod count_word;
 mod counts;
 mod journal;
+mod kind;
 mod later;
 mod limbo;
 mod log_free;
@@ -44,7 +45,7 @@ pub use mutex::{PMutex, PMutexGuard};
 pub use open::{Flags, OpenOptions, RootGuard};
 pub use pbox::Pbox;
 pub use pool_id::PoolId;
-pub use psafe::{PClone, PSafe, Root, TxInSafe, TxOutSafe};
+pub use psafe::{InOption, PClone, PSafe, Root, TxInSafe, TxOutSafe};
 pub use refcell::{BorrowError, PRef, PRefCell, PRefMut};
 pub use shared::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
 pub use stats::{contended, contended_within};
@@ -62,6 +63,7 @@ pub mod __private {
 
     pub use super::binding::{Binding, PoolType};
     pub use super::journal::Journal;
+    pub use super::kind::{Kind, Of, Plain, Pointers};
     pub use super::later::{Later, Parts};
     pub use super::pool_id::PoolId;
     pub use super::psafe::{PClone, PSafe, Root, name_of};

@@ -15,6 +15,7 @@ use durum_format::types::Type;
 
 use super::binding::PoolType;
 use super::journal::{Journal, running};
+use super::kind::Handle;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use super::running::{Running, Work};
@@ -145,11 +146,10 @@ unsafe impl<T: PSafe, P: PoolType> Described for Pbox<T, P> {
 // SAFETY: one handle; used by threads as what it points to is.
 unsafe impl<T: PSafe, P: PoolType> PSafe for Pbox<T, P> {
     type Threads = PhantomData<T::Threads>;
+    type Kind = Handle;
     const OWNERS: bool = true;
-    const POINTERS: bool = true;
     const WORDS: bool = false;
     const POOL: PoolId = P::ID;
-    const HANDLE: bool = true;
 
     #[inline(always)]
     fn owners(&self) -> i64 {

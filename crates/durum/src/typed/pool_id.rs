@@ -51,6 +51,16 @@ impl PoolId {
         }
     }
 
+    /// Stops the compiler where the values of a type cannot lie in any pool.
+    #[doc(hidden)]
+    #[track_caller]
+    pub const fn assert_one(self) {
+        assert!(
+            self.0 != Self::SEVERAL.0,
+            "a type has pointers into two pools, and would dangle when one of them is closed: use types of one pool"
+        );
+    }
+
     /// Stops the compiler where the values cannot lie in this pool.
     pub(crate) const fn assert_fits(self, pool: Self) {
         assert!(

@@ -9,6 +9,7 @@ use durum_format::types::{Count, Field, Type};
 
 use super::binding::PoolType;
 use super::journal::Journal;
+use super::kind::{FitsOption, Kind, Plain};
 use super::pool_id::PoolId;
 use crate::described::{Described, Walk};
 
@@ -33,18 +34,31 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     type Threads;
     /// Whether a value can hold handles inline. If not, all accounting compiles away.
     const OWNERS: bool;
+    /// What a value holds inline, to an `Option`.
+    type Kind: Kind;
     /// Whether a value holds pointers inline.
-    const POINTERS: bool;
+    const POINTERS: bool = <Self::Kind as Kind>::POINTERS;
     /// Whether a value holds cells inline that have a word for borrowing or locking (`words`).
     const WORDS: bool;
     /// The pool that its pointers lead into.
     const POOL: PoolId;
-    /// Whether a value is one word that is never zero, a handle.
-    const HANDLE: bool = false;
-
     /// The handles in this value, not counting those behind pointers.
     fn owners(&self) -> i64;
 }
+
+/// What an `Option` in a pool may hold: a handle ([`Pbox`](super::Pbox), [`Prc`](super::Prc), [`Parc`](super::Parc), [`PWeak`](super::PWeak)), or a value without pointers.
+///
+/// A generic type that has an `Option<T>` says `T: InOption`. Of a generic type with `derive(PSafe)` it is known only if its fields are parameters and numbers.
+#[diagnostic::on_unimplemented(
+    message = "an `Option` in a pool cannot hold `{Self}`",
+    label = "not `InOption`: it is no handle, and has pointers",
+    note = "the layout of such an `Option` is not fixed. For a collection use an empty one, which allocates nothing; for others `Option<Pbox<_>>`, or an enum of your own with `derive(PSafe)` and `repr(C, u8)`",
+    note = "a generic type or function with an `Option<T>` says `T: InOption`"
+)]
+pub trait InOption: PSafe {}
+
+#[diagnostic::do_not_recommend]
+impl<T: PSafe<Kind: FitsOption>> InOption for T {}
 
 /// What a pool's root, or a part of it, can be made of when the pool is new. Derive it, where every field is `Root`: numbers, options, cells, collections and pointers are.
 #[diagnostic::on_unimplemented(
@@ -103,8 +117,8 @@ macro_rules! plain {
         // SAFETY: no pointers, no interior mutability, a fixed layout.
         unsafe impl PSafe for $type {
             type Threads = ();
+            type Kind = Plain;
             const OWNERS: bool = false;
-            const POINTERS: bool = false;
             const WORDS: bool = false;
             const POOL: PoolId = PoolId::ANY;
 
@@ -150,8 +164,8 @@ unsafe impl Described for () {
 // SAFETY: no bytes at all.
 unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
     type Threads = ();
+    type Kind = Plain;
     const OWNERS: bool = false;
-    const POINTERS: bool = false;
     const WORDS: bool = false;
     const POOL: PoolId = PoolId::ANY;
 
@@ -176,6 +190,7 @@ impl<T, P: PoolType> PClone<P> for PhantomData<T> {
 // SAFETY: as its elements.
 unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
     type Threads = PhantomData<T::Threads>;
+    type Kind = <T::Kind as Kind>::AsPart;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
     const WORDS: bool = T::WORDS;
@@ -212,23 +227,16 @@ impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
 /// # pool!(P);
 /// let _ = P::open::<PRefCell<Option<(bool, Pbox<u64, P>)>, P>>("store", 0);
 /// ```
-// SAFETY: measured: a handle that is not there is zero (the niche of `NonZero`); anything else is described as bytes, which hold no pointers.
-unsafe impl<T: PSafe> Described for Option<T> {
+// SAFETY: measured, and [`InOption`]: a handle that is not there is zero (the niche of `NonZero`); anything else is described as bytes, which hold no pointers.
+unsafe impl<T: PSafe + InOption> Described for Option<T> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("Option<{}>", name_of::<T>())))
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {
-        const {
-            assert!(
-                T::HANDLE || !T::POINTERS,
-                "an `Option` in a pool holds a handle, or a value without pointers, because the layout of others is not fixed. For a collection use an empty one, which allocates nothing; \
-                 for others `Option<Pbox<_>>`, or an enum of your own with `derive(PSafe)` and `repr(C, u8)`"
-            );
-        }
         // Another type than the value's own: a `None` is no value of that. And another one for each type of values, down to the last field.
         let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        let fields = vec![match T::HANDLE {
+        let fields = vec![match T::Kind::HANDLE {
             true => Field::new("some", 0, T::layout(walk)),
             false => {
                 let name = format!("bytes of {:016x}", T::description().id());
@@ -239,11 +247,12 @@ unsafe impl<T: PSafe> Described for Option<T> {
     }
 }
 
+// `PSafe` by itself: of a type that cannot live in a pool the compiler says that, and not what an `Option` asks for.
 // SAFETY: as the value, if any.
-unsafe impl<T: PSafe> PSafe for Option<T> {
+unsafe impl<T: PSafe + InOption> PSafe for Option<T> {
     type Threads = PhantomData<T::Threads>;
+    type Kind = <T::Kind as Kind>::AsPart;
     const OWNERS: bool = T::OWNERS;
-    const POINTERS: bool = T::POINTERS;
     const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL;
 
@@ -262,13 +271,15 @@ impl<T: PClone<P>, P: PoolType> PClone<P> for Option<T> {
     }
 }
 
-impl<T: PSafe, P: PoolType> Root<P> for Option<T> {
+impl<T: PSafe + InOption, P: PoolType> Root<P> for Option<T> {
     fn init(_: &Journal<P>) -> Self {
         None
     }
 }
 
 macro_rules! tuples {
+    (@kind $first:ident) => { <$first::Kind as Kind>::AsPart };
+    (@kind $first:ident $($name:ident)+) => { <<$first::Kind as Kind>::AsPart as Kind>::With<tuples!(@kind $($name)+)> };
     ($(($($name:ident $index:tt),+))*) => { $(
         // SAFETY: the offsets are measured by the compiler; where another one lays the tuple out otherwise, the description differs and the pool is refused.
         unsafe impl<$($name: PSafe),+> Described for ($($name,)+) {
@@ -288,6 +299,7 @@ macro_rules! tuples {
         // SAFETY: as its fields.
         unsafe impl<$($name: PSafe),+> PSafe for ($($name,)+) {
             type Threads = PhantomData<($($name::Threads,)+)>;
+            type Kind = tuples!(@kind $($name)+);
             const OWNERS: bool = $($name::OWNERS)||+;
             const POINTERS: bool = $($name::POINTERS)||+;
             const WORDS: bool = $($name::WORDS)||+;

@@ -17,6 +17,7 @@ use super::binding::PoolType;
 use super::count_word::{CountWord, NUMBER_MAX};
 use super::counts::{Counts, Glue, Pause, Tally};
 use super::journal::{Journal, running};
+use super::kind::Handle;
 use super::pbox;
 use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
@@ -372,11 +373,10 @@ macro_rules! handles {
         // SAFETY: one handle; threads may share what they point to as `K` says.
         unsafe impl<T: PSafe, P: PoolType, K: Counting> PSafe for $handle<T, P, K> {
             type Threads = K::Threads<T::Threads>;
+            type Kind = Handle;
             const OWNERS: bool = true;
-            const POINTERS: bool = true;
             const WORDS: bool = false;
             const POOL: PoolId = P::ID;
-            const HANDLE: bool = true;
 
             #[inline(always)]
             fn owners(&self) -> i64 {

@@ -12,6 +12,7 @@ use super::vec::PVec;
 use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal};
+use crate::typed::kind::Pointers;
 use crate::typed::pool_id::PoolId;
 use crate::typed::psafe::{PClone, PSafe, Root};
 
@@ -159,8 +160,8 @@ unsafe impl<P: PoolType> Described for PString<P> {
 // SAFETY: as a vector of bytes.
 unsafe impl<P: PoolType> PSafe for PString<P> {
     type Threads = ();
+    type Kind = Pointers;
     const OWNERS: bool = true;
-    const POINTERS: bool = true;
     const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 

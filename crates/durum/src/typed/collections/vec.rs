@@ -18,6 +18,7 @@ pub use self::iter::IterMut;
 use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal, running, running_unless};
+use crate::typed::kind::Pointers;
 use crate::typed::pbox;
 use crate::typed::pool_id::PoolId;
 use crate::typed::psafe::{PClone, PSafe, Root, Row, name_of};
@@ -626,8 +627,8 @@ unsafe impl<T: PSafe, P: PoolType> Described for PVec<T, P> {
 // SAFETY: a handle, if it has a buffer; used by threads as its elements are.
 unsafe impl<T: PSafe, P: PoolType> PSafe for PVec<T, P> {
     type Threads = PhantomData<T::Threads>;
+    type Kind = Pointers;
     const OWNERS: bool = true;
-    const POINTERS: bool = true;
     const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 

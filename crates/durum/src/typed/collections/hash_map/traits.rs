@@ -15,6 +15,7 @@ use super::table::TableType;
 use crate::described::{Described, Walk};
 use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal};
+use crate::typed::kind::Pointers;
 use crate::typed::pool_id::PoolId;
 use crate::typed::psafe::{PClone, PSafe, Root, name_of};
 
@@ -42,8 +43,8 @@ unsafe impl<K: PSafe, V: PSafe, P: PoolType> Described for PHashMap<K, V, P> {
 // SAFETY: a handle, if it has a table; used by threads as its entries are.
 unsafe impl<K: PSafe, V: PSafe, P: PoolType> PSafe for PHashMap<K, V, P> {
     type Threads = PhantomData<(K::Threads, V::Threads)>;
+    type Kind = Pointers;
     const OWNERS: bool = true;
-    const POINTERS: bool = true;
     const WORDS: bool = false;
     const POOL: PoolId = P::ID;
 
