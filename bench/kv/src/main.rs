@@ -22,7 +22,7 @@ use lmdb::Lmdb;
 const SIDES: [&str; 3] = ["durum", "leveldb", "lmdb"];
 
 const BENCHMARKS: &str = "fillseq,readseq,readreverse,fillrandom,overwrite,compact,readrandom,readmissing,readhot,seekrandom,readseq,readreverse,\
-    deleterandom,fillbatch,deleteseq,fillsync,fill100K";
+    deleterandom,fillbatch,deleteseq,fillone,deleteone,fillsync,fill100K";
 
 const HELP: &str = "usage: durum-bench-kv [OPTION ...]
 

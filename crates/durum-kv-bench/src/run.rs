@@ -12,11 +12,12 @@ use crate::stats::Stats;
 use crate::store::Store;
 
 /// Names, and what they mean.
-pub(crate) const BENCHMARKS: [(&str, &str); 24] = [
+pub(crate) const BENCHMARKS: [(&str, &str); 26] = [
     ("fillseq", "writes N entries in the order of keys"),
     ("fillrandom", "writes N entries, keys drawn"),
     ("overwrite", "the same, where entries are"),
     ("fillbatch", "as fillseq, 1000 in a batch"),
+    ("fillone", "as fillseq, all in one batch"),
     (
         "fillsync",
         "writes N/1000 entries, keys drawn, each durable when it returns",
@@ -24,6 +25,7 @@ pub(crate) const BENCHMARKS: [(&str, &str); 24] = [
     ("fill100K", "writes N/1000 entries of 100,000 bytes"),
     ("deleteseq", "removes N keys in their order"),
     ("deleterandom", "removes N keys, drawn"),
+    ("deleteone", "as deleteseq, all in one batch"),
     ("readseq", "goes over entries in the order of keys"),
     ("readreverse", "goes over them the other way"),
     ("readrandom", "reads keys that are drawn"),
@@ -86,7 +88,7 @@ enum Work {
     Read(Reads),
     Scan { reverse: bool },
     Seek { ordered: bool },
-    Delete { random: bool },
+    Delete { random: bool, batch: u64 },
     ReadWhileWriting,
     Open,
     Compact,
@@ -117,6 +119,7 @@ struct Plan {
 
 fn plan(name: &str, flags: &Flags) -> Option<Plan> {
     let write = |random, batch| Work::Write { random, batch };
+    let delete = |random, batch| Work::Delete { random, batch };
     let mut plan = Plan {
         work: Work::Compact,
         fresh: false,
@@ -126,11 +129,12 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
     };
     plan.fresh = matches!(
         name,
-        "fillseq" | "fillbatch" | "fillrandom" | "fillsync" | "fill100K"
+        "fillseq" | "fillbatch" | "fillone" | "fillrandom" | "fillsync" | "fill100K"
     );
     plan.work = match name {
         "fillseq" => write(false, 1),
         "fillbatch" => write(false, 1000),
+        "fillone" => write(false, flags.num),
         "fillrandom" | "overwrite" => write(true, 1),
         "fillsync" => {
             plan.num = flags.sync_writes.unwrap_or(flags.num / 1000);
@@ -150,8 +154,9 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
         "readrandomsmall" => Work::Read(Reads::Few),
         "seekrandom" => Work::Seek { ordered: false },
         "seekordered" => Work::Seek { ordered: true },
-        "deleteseq" => Work::Delete { random: false },
-        "deleterandom" => Work::Delete { random: true },
+        "deleteseq" => delete(false, 1),
+        "deleterandom" => delete(true, 1),
+        "deleteone" => delete(false, flags.num),
         "readwhilewriting" => Work::ReadWhileWriting,
         "open" => {
             plan.num = (flags.num / 10_000).max(1);
@@ -341,7 +346,7 @@ impl<'r, S: Store> Worker<'r, S> {
             }
             Work::Seek { ordered: false } => self.seek(),
             Work::Seek { ordered: true } => self.seek_in_order(),
-            Work::Delete { random } => self.delete(random),
+            Work::Delete { random, batch } => self.delete(random, batch),
             Work::Compact => self.store.compact(),
             // Has the store for itself.
             Work::Open => Ok(()),
@@ -453,12 +458,18 @@ impl<'r, S: Store> Worker<'r, S> {
         Ok(())
     }
 
-    fn delete(&mut self, random: bool) -> Result<(), String> {
-        for at in 0..self.plan.num {
-            let number = self.number(random, at);
-            let change = [(self.key.of(number).to_vec(), None)];
-            self.store.write(&change, self.plan.sync)?;
-            self.stats.finished_one();
+    fn delete(&mut self, random: bool, batch: u64) -> Result<(), String> {
+        let mut at = 0;
+        while at < self.plan.num {
+            let end = (at + batch).min(self.plan.num);
+            let mut changes = Vec::new();
+            for at in at..end {
+                let number = self.number(random, at);
+                changes.push((self.key.of(number).to_vec(), None));
+                self.stats.finished_one();
+            }
+            self.store.write(&changes, self.plan.sync)?;
+            at = end;
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ fn flags<const N: usize>(dir: &Path, more: [&str; N]) -> Flags {
 fn every_benchmark_does_its_work() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let names = "--benchmarks=fillseq,readseq,readreverse,readrandom,readmissing,seekrandom,seekordered,readhot,readrandomsmall,overwrite,\
-        readwhilewriting,open,compact,stats,sstables,deleteseq,readseq,fillbatch,readseq,deleterandom,fillrandom,fillsync,fill100K,readseq";
+        readwhilewriting,open,compact,stats,sstables,deleteseq,readseq,fillbatch,readseq,deleterandom,fillone,readseq,deleteone,readseq,fillrandom,fillsync,fill100K,readseq";
     let more = [
         "--num=2000",
         "--threads=2",
@@ -62,10 +62,10 @@ fn every_benchmark_does_its_work() {
     let quiet = [of("readmissing")[0], of("readhot")[0]];
     assert_eq!(quiet.map(|stats| stats.found), [0, 4000]);
     assert!(quiet.iter().all(|stats| stats.message.is_empty()));
-    // After deleteseq nothing, after fillbatch all, after fill100K its two.
+    // After deleteseq nothing, after fillbatch all, so with one batch; after fill100K its two.
     let scans: Vec<u64> = of("readseq").iter().map(|stats| stats.done).collect();
-    assert_eq!(&scans[..3], [4000, 0, 4000]);
-    assert!(scans[3] <= 8, "{scans:?}");
+    assert_eq!(&scans[..5], [4000, 0, 4000, 4000, 0]);
+    assert!(scans[5] <= 8, "{scans:?}");
     assert!(out.contains("\nfillseq      : ") && out.contains(" micros/op; "));
     // Scans have times, too.
     let scan = out.split("\nreadseq ").nth(1).unwrap();
@@ -249,6 +249,9 @@ fn a_program_may_ask_for_more_of_the_slow_writes() {
 #[test]
 fn batches_are_full() {
     assert_eq!(asked("fillbatch", 2500).0.batches, [1000; 3]);
+    assert_eq!(asked("fillone", 2500).0.batches, [2500]);
+    assert_eq!(asked("deleteone", 2500).0.batches, [2500]);
+    assert_eq!(asked("deleteseq", 3).0.batches, [1; 3]);
 }
 
 #[test]
