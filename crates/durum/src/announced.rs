@@ -11,6 +11,8 @@ use std::ops::Range;
 
 use lines::{LINE, Lines, lines_of, mask_of};
 
+use crate::steps;
+
 pub(crate) use lines::{AnnouncedLine, runs};
 pub(crate) use ranges::Ranges;
 
@@ -36,6 +38,9 @@ pub(crate) struct Announced {
 /// `few` is kept up to this many bytes and ranges.
 const FEW_BYTES: usize = 256;
 const FEW_RANGES: usize = 16;
+/// From so many lines on small ranges that are allocated are kept among the large ones, where neighbours become one: a table of lines that has left the processor's cache takes
+/// several times as long.
+const LINES_MANY: usize = 4096;
 /// Small fresh ranges that are kept apart from lines: as many as are looked through in the time that a line takes.
 const OBJECTS_MAX: usize = 6;
 
@@ -130,6 +135,7 @@ impl Announced {
         if self.bytes <= FEW_BYTES && self.few.len() < FEW_RANGES {
             self.few.push((start, len));
         }
+        steps::add(1);
         if len >= LARGE {
             self.large.merge(start..start + len);
             return;
@@ -143,6 +149,7 @@ impl Announced {
         if len >= LARGE || self.objects.len() == OBJECTS_MAX {
             return self.insert(start, len);
         }
+        steps::add(1);
         self.bytes += len;
         self.objects.push(start..start + len);
     }
@@ -155,9 +162,20 @@ impl Announced {
 
     /// Adds a range that was just allocated, where others of this transaction lie on both sides: with those it becomes a large one.
     pub(crate) fn insert_neighbour(&mut self, start: usize, len: usize) {
+        self.insert_beside(start, len);
+        self.fresh.append(start..start + len);
+    }
+
+    /// Whether this is a large transaction, which is to add small ranges by [`Announced::insert_beside`].
+    #[inline]
+    pub(crate) fn has_many_lines(&self) -> bool {
+        self.lines.len() >= LINES_MANY
+    }
+
+    /// Adds a small range that was just allocated to the large ones.
+    pub(crate) fn insert_beside(&mut self, start: usize, len: usize) {
         self.bytes += len;
         self.large.merge(start..start + len);
-        self.fresh.append(start..start + len);
     }
 
     /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them they take.

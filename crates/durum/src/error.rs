@@ -309,6 +309,14 @@ pub enum Error {
     },
 
     // ---- the system -------------------------------------------------------------------------
+    /// The disk is full, and a transaction has more to log than the logs hold that are kept for that case. It was rolled back.
+    #[error("{path}: the disk is full, and the transaction has more to log than fits into the {bytes} bytes of logs that are there; make it smaller (100,000 deletes fit), or free some space", path = .path.display())]
+    LogFull {
+        /// The store.
+        path: PathBuf,
+        /// Bytes of the logs that it could have.
+        bytes: u64,
+    },
     /// A system call failed.
     #[error("{operation} failed: {source}")]
     System {
@@ -335,7 +343,7 @@ impl Error {
                 ErrorKind::User
             }
             Error::CombinedUpdates { kind, .. } => *kind,
-            Error::System { .. } => ErrorKind::System,
+            Error::System { .. } | Error::LogFull { .. } => ErrorKind::System,
             _ => ErrorKind::Caller,
         }
     }

@@ -47,6 +47,9 @@ pub(crate) trait MoreLog {
 
     /// Takes a continuation back that no durable entry leads to any more.
     fn give_back(&self, puddle: Arc<Puddle>);
+
+    /// Whether others may need what a log could do without: on a full disk.
+    fn lacks_spares(&self) -> bool;
 }
 
 /// The writing end of one log.
@@ -484,7 +487,11 @@ impl LogWriter {
     /// Gives puddles back that only an unusually long transaction needed. To be called after the fence behind `retire`.
     #[inline]
     pub(crate) fn trim(&mut self, more: &dyn MoreLog) {
-        while self.segments.len() > KEPT_SEGMENTS {
+        let kept = match self.segments.len() > 1 && more.lacks_spares() {
+            true => 1,
+            false => KEPT_SEGMENTS,
+        };
+        while self.segments.len() > kept {
             if let Some(puddle) = self.segments.pop() {
                 more.give_back(puddle);
             }

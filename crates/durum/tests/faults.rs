@@ -52,6 +52,85 @@ fn fill(pool: &Pool, root: &mut Root) -> (usize, Error) {
     panic!("the disk was never full");
 }
 
+/// Frees objects in an order that has nothing to do with where they are, and counts them, in one transaction.
+fn free_all(pool: &Pool, root: &mut Root, objects: &[usize]) -> Result<(), Error> {
+    pool.transaction(|tx| {
+        for at in 0..objects.len() {
+            let object = objects[at * 7919 % objects.len()] as *mut u8;
+            unsafe { tx.free(object)? };
+        }
+        unsafe { tx.add(&raw const root.count)? };
+        root.count += 1;
+        Ok(())
+    })
+}
+
+/// What 100,000 deletes need is kept for them; what is more fails as a whole, and says why. Afterwards there is as much again.
+#[test]
+fn a_hundred_thousand_deletes_fit_on_a_full_disk() {
+    const DELETES: usize = 100_000;
+    for engine in [Engine::Shadow, Engine::Hybrid, Engine::Twin] {
+        for domain in [Domain::Dram, Domain::File] {
+            let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+            let options = StoreOptions::new().domain(domain);
+            let (store, pool, _) = open(
+                dir.path(),
+                options.clone(),
+                PoolOptions::new().engine(engine),
+            );
+            let objects: Vec<usize> = (0..4)
+                .flat_map(|_| {
+                    let some = pool.transaction(|tx| {
+                        let alloc = |_| tx.alloc_bytes(&pool, 0, 40, 8).map(|object| object.addr());
+                        (0..DELETES).map(alloc).collect::<Result<Vec<_>, _>>()
+                    });
+                    some.unwrap()
+                })
+                .collect();
+            // Logs that the allocation has made go with this.
+            drop((pool, store));
+            let (store, pool, root) = open(
+                dir.path(),
+                options.clone(),
+                PoolOptions::new().engine(engine),
+            );
+            let full = inject::fail_after(Operation::Grow, 0, dir.path());
+            // On Twin nothing is logged.
+            let all = free_all(&pool, root, &objects);
+            let left = match engine {
+                Engine::Twin => {
+                    all.unwrap();
+                    &[]
+                }
+                _ => {
+                    let error = all.unwrap_err();
+                    assert!(
+                        matches!(error, Error::LogFull { .. }),
+                        "{engine:?}, {domain:?}: {error}"
+                    );
+                    assert_eq!(error.kind(), durum::ErrorKind::System);
+                    &objects[..]
+                }
+            };
+            for some in left.chunks(DELETES) {
+                free_all(&pool, root, some)
+                    .unwrap_or_else(|error| panic!("{engine:?}, {domain:?}: {error}"));
+            }
+            drop(full);
+            let count = root.count;
+            drop((pool, store));
+            let (_store, pool, root) = open(dir.path(), options, PoolOptions::new().engine(engine));
+            assert_eq!(root.count, count);
+            // Slabs that were left empty go back with the first commit that changes bits.
+            let one = pool.transaction(|tx| tx.alloc_bytes(&pool, 0, 10_000, 8));
+            one.unwrap();
+            let usage = pool.usage().unwrap();
+            let used = usage.bytes - usage.free_bytes;
+            assert!(used < 1 << 20, "{engine:?}, {domain:?}: {used}");
+        }
+    }
+}
+
 fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
     let (store, pool, root) = open(dir, StoreOptions::new(), pool_options());
     increment(&pool, root).unwrap();

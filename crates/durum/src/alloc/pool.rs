@@ -119,9 +119,13 @@ impl PoolInner {
             && !slab.owned.load(Ordering::SeqCst)
             && let Some(slab) = slab.shared()
         {
-            contention::lock(&self.heap.empty).push(slab);
-            self.heap.has_empty.store(true, Ordering::Release);
+            self.note_empty(slab);
         }
+    }
+
+    fn note_empty(&self, slab: Arc<Slab>) {
+        contention::lock(&self.heap.empty).push(slab);
+        self.heap.has_empty.store(true, Ordering::Release);
     }
 
     /// Takes all empty slabs out of use, so that the running commit can give their extents back.
@@ -278,6 +282,9 @@ impl PoolInner {
         let heap = PuddleHeap::load(puddle, |slab| with_room.push(slab))?;
         let heap = puddle.heap.get_or_init(|| heap);
         for slab in with_room {
+            if slab.is_empty() {
+                self.note_empty(slab.clone());
+            }
             if slab.wants_listing() {
                 self.list(slab);
             }

@@ -213,6 +213,9 @@ impl Allocation {
                 {
                     announced.insert_neighbour(address, slab.class.element_size as usize);
                 }
+                _ if announced.has_many_lines() => {
+                    announced.insert_beside(address, slab.class.element_size as usize);
+                }
                 EngineKind::Shadow => announced.insert_object(address, size.max(1)),
                 _ => announced.insert(address, size.max(1)),
             }

@@ -1,5 +1,6 @@
 //! The logs of an open store: its log space, the puddles of all logs, and the logs that no thread uses just now.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use durum_format::UNIT;
@@ -24,6 +25,10 @@ const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file doma
 /// The sites of this module.
 pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
 
+/// Puddles for logs of entries that are kept for a full disk. With the puddle that each log has they hold what 100,000 deletes in one transaction take: 64 bytes to change what leads
+/// to an object, 32 for its bit.
+const SPARES: usize = 4;
+
 /// The directory of this client's logs.
 #[derive(Debug)]
 struct LogSpace {
@@ -37,12 +42,16 @@ struct State {
     space: Option<LogSpace>,
     /// Logs whose thread ended; armed and empty.
     idle: Vec<LogWriter>,
+    /// Puddles for the logs on a full disk.
+    spares: Vec<Arc<Puddle>>,
 }
 
 /// The part of a store that knows its logs.
 #[derive(Debug, Default)]
 pub(super) struct Logs {
     state: Mutex<State>,
+    /// Spares are in use: logs give back first what they could do without.
+    lacks_spares: AtomicBool,
     /// Every log puddle, to unmap at the end: threads that live on still know theirs.
     puddles: Mutex<Vec<Weak<Puddle>>>,
 }
@@ -125,7 +134,7 @@ impl StoreInner {
             logs.space = Some(self.create_log_space(barrier)?);
         }
         let log_id = u64::from_le_bytes(random_bytes()?);
-        let puddle = self.log_puddle(PuddleKind::Log)?;
+        let puddle = self.entry_puddle(&mut logs)?;
         let made =
             LogWriter::create(puddle.clone(), log_id, self.info.client, barrier).and_then(|log| {
                 match &mut logs.space {
@@ -133,7 +142,20 @@ impl StoreInner {
                     None => Ok(log),
                 }
             });
+        drop(logs);
         made.inspect_err(|_| self.abandon(puddle))
+    }
+
+    /// A fresh puddle for a log of entries; on a full disk a spare one.
+    fn entry_puddle(&self, logs: &mut State) -> Result<Arc<Puddle>> {
+        match self.log_puddle(PuddleKind::Log) {
+            Err(full @ Error::Store(durum_service::Error::StorageFull { .. })) => {
+                let spare = logs.spares.pop().ok_or(full)?;
+                self.logs.lacks_spares.store(true, Ordering::Relaxed);
+                Ok(spare)
+            }
+            other => other,
+        }
     }
 
     /// Sees to it that a first log is at hand for a pool: on a full disk, what needs a log but no room (a delete) then still works.
@@ -147,6 +169,13 @@ impl StoreInner {
         // Without room the first transaction that needs a log reports it.
         if let Ok(log) = self.acquire_log(&mut Barrier::default()) {
             self.release_log(log);
+        }
+        let mut logs = self.logs.lock();
+        while pool.kind == EngineKind::Hybrid
+            && logs.spares.len() < SPARES
+            && let Ok(spare) = self.log_puddle(PuddleKind::Log)
+        {
+            logs.spares.push(spare);
         }
     }
 
@@ -176,11 +205,30 @@ impl StoreInner {
         Ok(self.service.register_log_space(puddle.uuid)?)
     }
 
+    /// The disk is full, and so are the logs.
+    pub(crate) fn log_full(&self) -> Error {
+        let logs = self.logs.puddles();
+        let logs = logs.iter().filter_map(Weak::upgrade);
+        Error::LogFull {
+            path: self.info.path.clone(),
+            bytes: logs.map(|puddle| puddle.size as u64).sum(),
+        }
+    }
+
+    /// Removes a log puddle that nothing names any more.
+    pub(crate) fn remove_log_puddle(&self, puddle: Arc<Puddle>) {
+        puddle.unmap();
+        if let Err(error) = self.service.remove_puddle(puddle.uuid) {
+            // It goes with the client, when the store is closed.
+            tracing::warn!(puddle = %puddle.uuid, %error, "a log puddle could not be given back");
+        }
+    }
+
     /// Takes a log puddle back that nothing names, because what was to name it failed.
     fn abandon(&self, puddle: Arc<Puddle>) {
         // After a failed write or sync nobody knows what names it: the next opener looks.
         if self.poison.check().is_ok() {
-            self.give_back(puddle);
+            self.remove_log_puddle(puddle);
         }
     }
 
@@ -216,7 +264,11 @@ impl StoreInner {
 
 impl MoreLog for StoreInner {
     fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>> {
-        let puddle = self.log_puddle(PuddleKind::Log)?;
+        let puddle = self.entry_puddle(&mut self.logs.lock());
+        let puddle = puddle.map_err(|error| match error {
+            Error::Store(durum_service::Error::StorageFull { .. }) => self.log_full(),
+            other => other,
+        })?;
         match LogWriter::create_continuation(
             &puddle,
             log_id,
@@ -232,10 +284,19 @@ impl MoreLog for StoreInner {
     }
 
     fn give_back(&self, puddle: Arc<Puddle>) {
-        puddle.unmap();
-        if let Err(error) = self.service.remove_puddle(puddle.uuid) {
-            // It goes with the client, when the store is closed.
-            tracing::warn!(puddle = %puddle.uuid, %error, "a log puddle could not be given back");
+        if self.lacks_spares() {
+            let mut logs = self.logs.lock();
+            let missing = SPARES.saturating_sub(logs.spares.len());
+            self.logs.lacks_spares.store(missing > 1, Ordering::Relaxed);
+            if missing > 0 {
+                logs.spares.push(puddle);
+                return;
+            }
         }
+        self.remove_log_puddle(puddle);
+    }
+
+    fn lacks_spares(&self) -> bool {
+        self.logs.lacks_spares.load(Ordering::Relaxed)
     }
 }

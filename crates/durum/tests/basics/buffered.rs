@@ -460,7 +460,7 @@ fn without_room_nothing_that_waits_is_lost() {
             block.write_bytes(1, 9 << 20);
             Ok::<_, Error>(())
         });
-        assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+        assert!(matches!(refused, Err(Error::LogFull { .. })), "{refused:?}");
         put(
             pool,
             Durability::Buffered,

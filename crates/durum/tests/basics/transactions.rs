@@ -254,7 +254,7 @@ fn misuse_is_an_error() {
             Err(Error::NotAllocated { .. })
         ));
         assert!(
-            matches!(tx.free(root), Err(Error::NotAllocated { .. })),
+            matches!(tx.free(root), Err(Error::RootFreed { .. })),
             "the root lives as long as its pool"
         );
         tx.volatile(&raw mut volatile);

@@ -24,9 +24,8 @@ use super::queue::{DRAIN, Queue};
 use super::relief::Relief;
 use super::segments::{Segment, Segments};
 use crate::contention;
-use crate::error::{Result, Step};
+use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
-use crate::log::MoreLog;
 use crate::media::Barrier;
 use crate::puddle::Poison;
 use crate::store::StoreInner;
@@ -44,6 +43,8 @@ pub(super) const TRANSACTION_MAX: u64 = SLOTS as u64 * SEGMENT_SIZE / 4 * 3;
 pub(super) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
 /// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it again.
 const LOG_BYTES: u64 = 2 << 20;
+/// Log space that there is in any case, for a full disk: what 100,000 deletes in one transaction take, 16 bytes to change what leads to an object and 16 for its bit.
+const KEPT_BYTES: u64 = 4 << 20;
 /// Bytes of records that make a batch of home updates.
 const BATCH_BYTES: usize = 128 << 10;
 /// Bytes of copies that make one where they wait, unless the store's logs may not hold several times as much.
@@ -301,10 +302,11 @@ impl Journal {
     /// Sees to it that there is log space. Without room the first commit reports it.
     pub(crate) fn prepare(&self, store: &StoreInner) {
         let mut segments = self.lock_segments();
-        if segments.bytes() == 0
-            && let Err(error) = segments.grow(store)
-        {
-            tracing::warn!(%error, "no log could be made ahead");
+        while segments.bytes() < KEPT_BYTES {
+            if let Err(error) = segments.grow(store) {
+                tracing::warn!(%error, "no log could be made ahead");
+                return;
+            }
         }
     }
 
@@ -352,7 +354,12 @@ impl Journal {
                 return Ok(segment);
             }
             // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
-            segments.grow(store)?;
+            match segments.grow(store) {
+                Err(Error::Store(durum_service::Error::StorageFull { .. })) => {
+                    return Err(store.log_full());
+                }
+                grown => grown?,
+            }
         }
     }
 
@@ -410,7 +417,7 @@ impl Journal {
     fn kept_bytes(&self) -> u64 {
         match self.group {
             Some(_) => FILE_LOG_BYTES,
-            None => LOG_BYTES * u64::from(self.checkpoint.members()).max(1),
+            None => (LOG_BYTES * u64::from(self.checkpoint.members())).max(KEPT_BYTES),
         }
     }
 
@@ -457,7 +464,7 @@ impl Journal {
         let watermark = self.watermark();
         let unneeded = self.lock_segments().trim(watermark, self.kept_bytes());
         for puddle in unneeded {
-            store.give_back(puddle);
+            store.remove_log_puddle(puddle);
         }
     }
 

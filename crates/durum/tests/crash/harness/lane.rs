@@ -503,7 +503,7 @@ impl Running<'_> {
         assert!(
             matches!(
                 error,
-                Error::Store(durum::service::Error::StorageFull { .. })
+                Error::LogFull { .. } | Error::Store(durum::service::Error::StorageFull { .. })
             ),
             "{error}"
         );
