@@ -78,6 +78,11 @@ check "compile bank" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" examples
 bank_runs() { [ "$("$work/bank" "$work/bank.store")" = "total 2000, seen otherwise 0 times" ]; }
 check "bank" bank_runs
 check "bank, again" bank_runs
+check "compile articles" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" examples/cpp/articles.cpp \
+    -o "$work/articles" "${run_path[@]}" "${libs[@]}" -lpthread
+articles_run() { [ "$("$work/articles" "$work/articles.store" | tail -n 1)" = "Of pools and puddles was rated $1 times" ]; }
+check "articles" articles_run 1
+check "articles, again" articles_run 2
 
 # A structure steps on and says each step once it is durable. It is killed at a random moment; another process recovers it and looks whether it
 # holds what that many steps put there, which are as many as last said, or one more.

@@ -18,10 +18,13 @@
 //  4. Types. What alloc makes is described to durum, so that its pointers can be found:
 //     DURUM_DESCRIBE beside a type, or DURUM_MEMBERS in it. A type that is not does not compile.
 //
-//  5. durum::lr has the same names for pools whose readers never wait.
+//  5. durum::string, durum::vector<T> and durum::map<K, V> are those of std in a pool.
+//
+//  6. durum::lr has the same names for pools whose readers never wait.
 //
 // In the order of reading: durum/error.hpp, durum/persist.hpp, durum/types.hpp, durum/copy.hpp,
-// durum/ending.hpp, durum/pool.hpp, durum/lr.hpp.
+// durum/ending.hpp, durum/pool.hpp, durum/lr.hpp, durum/cells.hpp, durum/string.hpp,
+// durum/vector.hpp, durum/map.hpp.
 
 #ifndef DURUM_HPP
 #define DURUM_HPP
@@ -33,8 +36,11 @@
 #include "durum/copy.hpp"
 #include "durum/error.hpp"
 #include "durum/lr.hpp"
+#include "durum/map.hpp"
 #include "durum/persist.hpp"
 #include "durum/pool.hpp"
+#include "durum/string.hpp"
 #include "durum/types.hpp"
+#include "durum/vector.hpp"
 
 #endif // DURUM_HPP

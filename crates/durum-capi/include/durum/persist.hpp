@@ -26,6 +26,9 @@ namespace detail {
 }
 
 inline void announce(const void *target, std::size_t size) {
+    // What is announced may hold nothing yet: gcc takes a pointer to const for something that is
+    // read.
+    __asm__("" : "+r"(target));
     const int code = durum_tx_add(target, size);
     if (__builtin_expect(code != DURUM_OK, 0)) {
         refused(target, code);

@@ -43,6 +43,7 @@ namespace detail {
 
 /// Objects that get_object gives: the root of the pool.
 constexpr std::size_t objects_max = 100;
+struct rows;
 
 struct objects {
     persist<std::uint64_t[objects_max], in_copy> types;
@@ -219,6 +220,8 @@ class pool {
     }
 
   private:
+    friend struct detail::rows;
+
     using result_of = int (*)(durum_pool *, durum_body, void *);
 
     struct nothing {};

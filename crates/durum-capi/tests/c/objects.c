@@ -172,7 +172,7 @@ static void a_block_that_forgets_a_failed_allocation_aborts(void) {
 typedef struct text {
     char *name;
     uint64_t length;
-    __extension__ char letters[];
+    char letters[1]; /* as C++ has it */
 } text;
 DURUM_TYPE(text, DURUM_PTR(name), DURUM_FIELD(length), DURUM_TAIL(letters))
 
