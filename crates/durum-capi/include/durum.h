@@ -202,6 +202,9 @@
 // What recovery would write to some pool is kept: the operation has to wait for it. Nothing was changed.
 #define DURUM_E_PARTS_KEPT 305
 
+// The registry is older than the store's puddles. Nothing was changed.
+#define DURUM_E_REGISTRY_OLDER 306
+
 // A failure of the system that has no code of its own.
 #define DURUM_E_SYSTEM 400
 
@@ -521,7 +524,7 @@ uint64_t durum_type_id(struct durum_type *type);
 // Returns NULL on failure; the store is as before then:
 // DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
 // DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none; DURUM_E_FORMAT it is of another version;
-// DURUM_E_DAMAGED, DURUM_E_QUARANTINED what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_store *durum_store_open(const char *path,
                                      const struct durum_store_options *options);

@@ -102,6 +102,8 @@ pub const DURUM_E_POISONED: c_int = 303;
 pub const DURUM_E_POOL_REFUSED: c_int = 304;
 /// What recovery would write to some pool is kept: the operation has to wait for it. Nothing was changed.
 pub const DURUM_E_PARTS_KEPT: c_int = 305;
+/// The registry is older than the store's puddles. Nothing was changed.
+pub const DURUM_E_REGISTRY_OLDER: c_int = 306;
 
 /// A failure of the system that has no code of its own.
 pub const DURUM_E_SYSTEM: c_int = 400;
@@ -176,6 +178,7 @@ fn of_store(error: &service::Error) -> c_int {
         Error::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
         Error::PoolRefused { .. } => DURUM_E_POOL_REFUSED,
         Error::PartsKept { .. } => DURUM_E_PARTS_KEPT,
+        Error::RegistryOlder { .. } => DURUM_E_REGISTRY_OLDER,
         Error::Poisoned { .. } => DURUM_E_POISONED,
         Error::StorageFull { .. } => DURUM_E_STORAGE_FULL,
         Error::AddressSpace { .. } => DURUM_E_ADDRESS_SPACE,

@@ -137,6 +137,41 @@ fn each_file_about_the_store_comes_back_from_another_one() {
     assert_eq!(unsafe { (*(*root).list).value }, 11);
 }
 
+/// A backup that was restored in part.
+#[test]
+fn an_older_registry_is_refused_and_what_it_does_not_know_is_moved_aside() {
+    let dir = scratch();
+    let path = dir.path().join("store");
+    succeeds(&["init", text(&path)]);
+    let files = ["registry", "registry.copy"];
+    let old = files.map(|name| std::fs::read(path.join(name)).unwrap());
+    let store = Store::open(&path, StoreOptions::new()).unwrap();
+    let pool = store.create_pool("things", PoolOptions::new()).unwrap();
+    pool.root::<Leaf>().unwrap();
+    drop(pool);
+    store.close().unwrap();
+    for (name, bytes) in files.iter().zip(old) {
+        std::fs::write(path.join(name), bytes).unwrap();
+    }
+    let before = contents(&path);
+    fails(
+        &["recover", text(&path)],
+        3,
+        "the registry is older than the puddles",
+    );
+    finds(&path, "puddles", "older than this puddle");
+    assert_eq!(contents(&path), before);
+    // Somebody has to look at what was moved.
+    let repaired = durum(&["check", text(&path), "--repair", "--json"]);
+    assert_eq!(repaired.code, 3, "{}", repaired.err);
+    let actions = repaired.json()["repaired"].to_string();
+    assert!(actions.contains("unregistered"), "{actions}");
+    succeeds(&["recover", text(&path)]);
+    finds(&path, "unregistered", "was moved here");
+    std::fs::remove_dir_all(path.join("unregistered")).unwrap();
+    succeeds(&["check", text(&path)]);
+}
+
 #[test]
 fn objects_that_nothing_leads_to_are_leaks_and_no_damage() {
     let dir = scratch();

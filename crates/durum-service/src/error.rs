@@ -278,6 +278,19 @@ pub enum Error {
         /// What to do.
         cure: &'static str,
     },
+    /// There are puddles with objects or logs in them that the registry does not name: it is older than they are. Nothing was changed.
+    #[error(
+        "{store}: the registry is older than the puddles: it does not name {files}; restore the whole store, or registry and \
+         registry.copy as they were when these puddles were written, or move the puddles aside, into {store}/unregistered: \
+         `durum check --repair {store}`",
+        store = .store.display(), files = Files(.files)
+    )]
+    RegistryOlder {
+        /// The store directory.
+        store: PathBuf,
+        /// The puddles' files.
+        files: Vec<PathBuf>,
+    },
     /// A log that concerns this pool failed validation and is quarantined.
     #[error(
         "pool \"{pool}\": the log {log} failed validation ({reason}), so changes to this pool may be \
@@ -404,6 +417,7 @@ impl Error {
             Error::Damaged { .. }
             | Error::FileMissing { .. }
             | Error::NotAFile { .. }
+            | Error::RegistryOlder { .. }
             | Error::PoolQuarantined { .. }
             | Error::PoolRefused { .. }
             | Error::PartsKept { .. }
@@ -446,6 +460,23 @@ impl fmt::Display for Other<'_> {
         match self.0 {
             Some(path) => write!(f, "the store {}", path.display()),
             None => write!(f, "something else"),
+        }
+    }
+}
+
+/// Prints some files, and how many more there are.
+struct Files<'a>(&'a [PathBuf]);
+
+impl fmt::Display for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_MAX: usize = 4;
+        for (index, file) in self.0.iter().take(SHOWN_MAX).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", file.display())?;
+        }
+        match self.0.len().saturating_sub(SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
         }
     }
 }

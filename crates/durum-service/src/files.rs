@@ -220,9 +220,31 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
     Ok((bytes, used))
 }
 
+/// Whether all bytes of a file from `offset` on are zero. Reads only what was written.
+pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
+    const CHUNK_BYTES: u64 = 256 << 10;
+    let length = file
+        .len()
+        .map_err(|error| Error::io("finding its length", file.path(), error))?;
+    let mut at = offset;
+    while at < length {
+        let (bytes, used) = read_sparse(file, at, CHUNK_BYTES.min(length - at))?;
+        if bytes.iter().take(used).any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at = match rustix::fs::seek(file, SeekFrom::Data(at + bytes.len() as u64)) {
+            Ok(data) => data,
+            Err(rustix::io::Errno::NXIO) => break,
+            // A file system that cannot tell: the next chunk is read.
+            Err(_) => at + bytes.len() as u64,
+        };
+    }
+    Ok(true)
+}
+
 /// Removes a puddle's file after its registration is durably gone.
 ///
-/// Not synced: should the name come back after a crash, the file is an orphan and goes at the next open.
+/// Not synced: should the name come back after a crash, the registry lists it as being removed, and it goes at the next open.
 pub(crate) fn remove(store: &Path, uuid: Uuid) -> Result<()> {
     let path = puddle_path(store, uuid);
     match file::remove(&path, REMOVAL) {

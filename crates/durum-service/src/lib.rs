@@ -38,6 +38,7 @@ mod registry;
 mod service;
 mod space;
 mod takeover;
+mod unregistered;
 
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,

@@ -83,7 +83,7 @@ fn hold(path: &Path) -> Result<Option<Embedded>, Failure> {
 
 /// Refuses a directory with files that are not the store's: they would go with it.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    const OURS: [&str; 16] = [
+    const OURS: [&str; 17] = [
         // Of the form before.
         "catalog",
         "catalog.new",
@@ -101,6 +101,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         "registry.damaged",
         "registry.new",
         "unfinished",
+        "unregistered",
     ];
     let failed = |error| Failure::file("listing", path, error);
     for entry in fs::read_dir(path).map_err(failed)? {

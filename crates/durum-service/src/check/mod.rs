@@ -32,6 +32,7 @@ use crate::model::{ProgressFn, RecoveryReport, RefusedPool};
 use crate::registry;
 use crate::registry::contents::Contents;
 use crate::takeover;
+use crate::unregistered::{self, StrayState};
 
 use self::records::Records;
 use self::structure::Objects;
@@ -310,6 +311,7 @@ fn list_files(
         LOCK_FILE,
         PUDDLE_DIRECTORY,
         QUARANTINE_DIRECTORY,
+        unregistered::DIRECTORY,
     ]);
     for name in names_in(path)? {
         if known.contains(name.as_str()) {
@@ -325,28 +327,48 @@ fn list_files(
         };
         report.add(Severity::Note, &path.join(name), None, text);
     }
+    let strays = unregistered::find(path, contents)?;
+    let is_stray = |file: &Path| strays.iter().any(|stray| stray.file == file);
     for name in names_in(&path.join(PUDDLE_DIRECTORY))? {
         let file = path.join(PUDDLE_DIRECTORY).join(&name);
-        match name.parse::<Uuid>() {
-            Ok(uuid) if contents.puddles.contains_key(&uuid) => {}
-            Ok(_) if is_complete => report.add(
+        let uuid = name.parse::<Uuid>().ok();
+        let is_registered = uuid.is_some_and(|uuid| contents.puddles.contains_key(&uuid));
+        if !is_registered && !is_stray(&file) {
+            let text = "no part of the store; it is left alone";
+            report.add(Severity::Note, &file, None, text);
+        }
+    }
+    for stray in &strays {
+        let (severity, text) = match stray.state {
+            StrayState::Removing => (
                 Severity::Note,
-                &file,
-                None,
-                "an orphan: the registry does not name it; the next opener removes it",
+                "an orphan: it was being removed; the next opener goes on",
             ),
-            Ok(_) => report.add(
+            StrayState::Unfinished => (
                 Severity::Note,
-                &file,
-                None,
+                "an orphan: it was being made, and nobody has written in it; the next opener removes it",
+            ),
+            StrayState::Waiting => (
+                Severity::Note,
+                "an orphan: nobody has written in it; it goes when no log is kept or in quarantine any more",
+            ),
+            StrayState::Used if is_complete => (
+                Severity::Damage,
+                "the registry is older than this puddle, and does not name it; restore the registry, or let `durum check --repair` \
+                 move it aside",
+            ),
+            StrayState::Used => (
+                Severity::Note,
                 "the registry does not name it, as far as it can be read",
             ),
-            Err(_) => report.add(
-                Severity::Note,
-                &file,
-                None,
-                "no part of the store; it is left alone",
-            ),
+        };
+        report.add(severity, &stray.file, None, text);
+    }
+    let aside = path.join(unregistered::DIRECTORY);
+    if aside.is_dir() {
+        for name in names_in(&aside)? {
+            let text = "a puddle that the registry did not name was moved here; restore the whole store, or move it away";
+            report.add(Severity::Damage, &aside.join(name), None, text);
         }
     }
     for name in names_in(&path.join(QUARANTINE_DIRECTORY))? {

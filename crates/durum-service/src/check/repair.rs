@@ -9,17 +9,18 @@ use durum_format::store::StoreHeader;
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
-use super::{names_in, records};
+use super::records;
 use crate::embedded::UNFINISHED_FILE;
 use crate::embedded::open::absolute;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{self, PUDDLE_DIRECTORY, grown};
+use crate::files::{self, grown};
 use crate::identity;
 use crate::lock::StoreLock;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::Contents;
 use crate::registry::{self, Registry, Remains};
 use crate::takeover;
+use crate::unregistered::{self, StrayState};
 
 /// A registry that cannot be read is kept under this name.
 const DAMAGED_REGISTRY_FILE: &str = "registry.damaged";
@@ -89,7 +90,7 @@ fn is_unreadable(error: &Error) -> bool {
 }
 
 /// Builds a new registry out of what is left of the old one and its copy, where that surely loses nothing: the puddle files are exactly
-/// those that it names. (A commit that neither tells of then added or removed no puddle.)
+/// those that it names, and what nobody has used. (A commit that neither tells of then added or removed no puddle.)
 fn rebuild_registry(
     path: &Path,
     identity: &StoreHeader,
@@ -100,19 +101,16 @@ fn rebuild_registry(
     let Some(contents) = remains.salvage(Some(identity)) else {
         return Err(cause);
     };
-    let found: BTreeSet<Uuid> = names_in(&path.join(PUDDLE_DIRECTORY))?
-        .iter()
-        .filter_map(|name| name.parse().ok())
-        .filter(|uuid| !contents.removing.contains(uuid))
-        .collect();
+    // What it does not name belongs to a commit that neither tells of.
+    let strays = unregistered::find(path, &contents)?;
+    if strays.iter().any(|stray| stray.state == StrayState::Used) {
+        return Err(cause);
+    }
     let puddles = contents.puddles.iter();
     let expected: BTreeSet<Uuid> = puddles
         .filter(|(uuid, _)| !contents.is_quarantined_file(**uuid))
         .map(|(uuid, _)| *uuid)
         .collect();
-    if found != expected {
-        return Err(cause);
-    }
     for (uuid, record) in contents
         .puddles
         .iter()
@@ -148,16 +146,19 @@ fn keep_damaged(path: &Path, bytes: &[u8]) -> Result<()> {
     file.sync(REBUILD).map_err(failed)
 }
 
+/// Removes what a crash left of puddles that were being made or removed, and moves aside what the registry does not name otherwise.
 fn remove_orphans(path: &Path, contents: &Contents, report: &mut RepairReport) -> Result<()> {
-    let directory = path.join(PUDDLE_DIRECTORY);
-    for name in names_in(&directory)? {
-        // Other names are not ours, and what is on its way into quarantine is recovery's.
-        let Ok(uuid) = name.parse::<Uuid>() else {
-            continue;
-        };
-        if !contents.puddles.contains_key(&uuid) {
-            remove(&directory.join(name), "an orphan", report)?;
-        }
+    let strays = unregistered::find(path, contents)?;
+    for stray in unregistered::move_used(path, &strays)? {
+        let action = format!(
+            "moved {} to {}: the registry does not name it",
+            stray.file.display(),
+            path.join(unregistered::DIRECTORY).display()
+        );
+        report.actions.push(action);
+    }
+    for stray in strays.iter().filter(|stray| stray.state.may_go()) {
+        remove(&stray.file, "an orphan", report)?;
     }
     Ok(())
 }

@@ -25,12 +25,19 @@ impl Embedded {
         self.commit(open, changes, Purpose::Removal)?;
         for uuid in puddles {
             files::remove(&self.path, *uuid)?;
+            open.unlinked.push(*uuid);
         }
         Ok(())
     }
 
     fn commit(&self, open: &mut Open, changes: &[Change], purpose: Purpose) -> Result<()> {
-        let committed = open.registry.commit(&mut open.contents, changes, purpose);
-        committed.map_err(|failure| failure.into_error(&open.registry))
+        // The registry lists a removed puddle until its file is gone durably. It hears of that with the next commit: no
+        // hurry, and no sync of its own.
+        let gone = open.gone.iter().map(|uuid| Change::FileGone(*uuid));
+        let changes: Vec<Change> = gone.chain(changes.iter().cloned()).collect();
+        let committed = open.registry.commit(&mut open.contents, &changes, purpose);
+        committed.map_err(|failure| failure.into_error(&open.registry))?;
+        open.gone.clear();
+        Ok(())
     }
 }

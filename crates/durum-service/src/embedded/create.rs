@@ -99,6 +99,8 @@ impl Embedded {
                     contents,
                     space,
                     refused: RefusedPools::default(),
+                    unlinked: Vec::new(),
+                    gone: Vec::new(),
                     lock,
                 }),
                 poisoned: None,

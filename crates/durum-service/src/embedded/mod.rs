@@ -100,6 +100,9 @@ struct Open {
     space: Space,
     /// Pools that could not be recovered.
     refused: RefusedPools,
+    /// Removed puddles that the registry still lists, whose files are unlinked: not durably yet, and durably.
+    unlinked: Vec<Uuid>,
+    gone: Vec<Uuid>,
     lock: StoreLock,
 }
 

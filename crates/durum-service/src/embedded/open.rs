@@ -26,6 +26,7 @@ use crate::registry::contents::Contents;
 use crate::registry::{self, Found, Registry};
 use crate::space::Space;
 use crate::takeover;
+use crate::unregistered;
 
 const ORPHAN: Site = Site("orphan removal");
 const QUARANTINE: Site = Site("quarantined log");
@@ -51,8 +52,16 @@ impl Embedded {
             }
         };
         let plans = recover::plan(&path, &contents, None, &progress)?;
+        let strays = unregistered::find(&path, &contents)?;
+        // Of a store of the form before nobody can tell: there a puddle that was being removed is listed nowhere.
+        if !found.is_before() {
+            unregistered::refuse_used(&path, &strays)?;
+        }
         // From here on the store is written.
         let mut registry = Registry::open(&path, &found)?;
+        if found.is_before() {
+            unregistered::move_used(&path, &strays)?;
+        }
         takeover::remove(&path)?;
         let is_dirty = !contents.is_clean();
         let recover::Recovered {
@@ -64,6 +73,7 @@ impl Embedded {
             progress(Stage::Registry, 1, 1);
         }
         clear_up(&path, &contents, &mut recovery)?;
+        let gone = contents.removing.iter().copied().collect();
         let mut space = Space::new(identity.base, identity.size, contents.cursor);
         for record in contents.puddles.values() {
             // Validated: they do not overlap.
@@ -82,6 +92,8 @@ impl Embedded {
                     contents,
                     space,
                     refused,
+                    unlinked: Vec::new(),
+                    gone,
                     lock,
                 }),
                 poisoned: None,
@@ -117,14 +129,27 @@ pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Found> {
     registry::read(path, identity)
 }
 
-/// Moves quarantined files to their place and removes files that the registry does not name: what a crash between
-/// a registry commit and the files' steps leaves.
+/// Removes files that a crash left, of puddles that were being made or removed, and moves quarantined ones to their place. Durable on
+/// return: no file is left of the puddles that the registry lists as being removed.
 pub(super) fn clear_up(
     path: &Path,
     contents: &Contents,
     report: &mut RecoveryReport,
 ) -> Result<()> {
+    for stray in unregistered::find(path, contents)? {
+        if stray.state.may_go() {
+            file::remove(&stray.file, ORPHAN)
+                .map_err(|error| Error::io("removing an orphan", &stray.file, error))?;
+            report.orphans_removed.push(stray.file);
+        }
+    }
     let directory = path.join(PUDDLE_DIRECTORY);
+    if !contents.removing.is_empty() {
+        // ORDER: the files of removed puddles are gone durably before the registry may forget them; else a crash brings back one that
+        // nobody can tell from a puddle that is lost.
+        file::sync_dir(&directory, ORPHAN)
+            .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+    }
     let failed = |error| Error::io("listing the puddles", &directory, error);
     let mut moved = false;
     for entry in fs::read_dir(&directory).map_err(failed)? {
@@ -143,10 +168,6 @@ pub(super) fn clear_up(
             file::rename(&from, &to, QUARANTINE)
                 .map_err(|error| Error::io("moving a log into quarantine", &from, error))?;
             moved = true;
-        } else if !contents.puddles.contains_key(&uuid) {
-            file::remove(&from, ORPHAN)
-                .map_err(|error| Error::io("removing an orphan", &from, error))?;
-            report.orphans_removed.push(from);
         }
     }
     if moved {

@@ -373,6 +373,8 @@ impl Embedded {
             is_root,
         };
         let made = files::create(&self.path, &header).and_then(|file| {
+            // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone durably, too.
+            open.gone.append(&mut open.unlinked);
             let mut changes = self.enter(open);
             changes.extend(more(&header));
             changes.push(Change::PutPuddle(uuid, record));

@@ -21,6 +21,7 @@ use crate::support::{
     Space, create, create_options, large_type, node_type, open, open_options, place_object, put,
     root, scratch, spec, word,
 };
+use crate::unregistered::{explore_aside, explore_gone};
 
 fn plan(rules: Rules, seed: u64) -> Plan {
     Plan {
@@ -525,7 +526,7 @@ fn a_repair_can_be_interrupted_and_begun_anew() {
 fn every_sync_is_missed_when_it_is_left_out() {
     type Explore = fn(Option<Site>, &Plan) -> Result<Report, Failure>;
     let life: Explore = |skip, plan| explore_life(plan.rules, skip, plan);
-    let sites: [(&str, Explore); 17] = [
+    let sites: [(&str, Explore); 19] = [
         ("new puddle", life),
         ("new puddle's name", life),
         ("registry commit", life),
@@ -540,9 +541,11 @@ fn every_sync_is_missed_when_it_is_left_out() {
         ("new store's name", life),
         ("recovered data", explore_recovery),
         ("quarantined log", explore_quarantine),
+        ("orphan removal", explore_gone),
         ("cloned puddle", explore_clone),
         ("clone's place", explore_clone),
         ("rebuilt registry", explore_repair),
+        ("puddles moved aside", explore_aside),
     ];
     let quick = Plan {
         nested_one_in: 0,

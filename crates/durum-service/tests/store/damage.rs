@@ -352,8 +352,8 @@ fn repair_rebuilds_a_registry_that_surely_lost_nothing() {
     store.close().unwrap();
     drop(store);
 
-    // A puddle that the copy does not name: the registry may have known it.
-    std::fs::write(&orphan, "x").unwrap();
+    // A puddle that the copy does not name, with something in it: the registry may have known it.
+    std::fs::write(&orphan, [1; 2000]).unwrap();
     std::fs::remove_file(path.join("registry")).unwrap();
     let before = snapshot(&path);
     let refusal = repair(&path).unwrap_err();

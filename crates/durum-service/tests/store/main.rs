@@ -13,4 +13,5 @@ mod scale;
 mod service;
 mod support;
 mod takeover;
+mod unregistered;
 mod waiting;

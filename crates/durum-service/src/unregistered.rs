@@ -1,0 +1,144 @@
+//! Puddle files that the registry does not name.
+//!
+//! A crash leaves two kinds: a puddle that was being made, in which nobody has written yet, and one that was being removed, which
+//! the registry lists. Both go at the next open. Any other one was handed out once, so the registry is older than it:
+//! nothing with objects or logs in it is removed because of that.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use durum_format::Uuid;
+use durum_format::puddle::IMMUTABLE_SIZE;
+use durum_persist::Site;
+use durum_persist::file;
+
+use crate::error::{Error, Result};
+use crate::files::{self, PUDDLE_DIRECTORY};
+use crate::reading::{self, Role};
+use crate::registry::contents::Contents;
+
+/// Where such puddles are moved when somebody asks for a repair.
+pub(crate) const DIRECTORY: &str = "unregistered";
+
+const ASIDE: Site = Site("puddles moved aside");
+
+/// A puddle file that the registry does not name.
+#[derive(Clone, Debug)]
+pub(crate) struct Stray {
+    pub(crate) uuid: Uuid,
+    pub(crate) file: PathBuf,
+    pub(crate) state: StrayState,
+}
+
+/// What may be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StrayState {
+    /// The registry lists it as being removed.
+    Removing,
+    /// Nobody has written in it.
+    Unfinished,
+    /// Nobody has written in it; but logs are kept, or in quarantine, that may be about it.
+    Waiting,
+    /// It holds, or held, something.
+    Used,
+}
+
+impl StrayState {
+    /// Whether it goes without a question.
+    pub(crate) fn may_go(self) -> bool {
+        matches!(self, StrayState::Removing | StrayState::Unfinished)
+    }
+}
+
+/// All of them, in order of name. Writes nothing.
+pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
+    let directory = store.join(PUDDLE_DIRECTORY);
+    let failed = |error| Error::io("listing the puddles", &directory, error);
+    let mut strays = Vec::new();
+    for entry in fs::read_dir(&directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        // Only names that we give, and files: anything else is somebody's, and `check` reports it.
+        let name = entry.file_name();
+        let Some(uuid) = name.to_str().and_then(|name| name.parse::<Uuid>().ok()) else {
+            continue;
+        };
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || contents.puddles.contains_key(&uuid) {
+            continue;
+        }
+        let state = if contents.removing.contains(&uuid) {
+            StrayState::Removing
+        } else if !is_unfinished(store, uuid)? {
+            StrayState::Used
+        } else if contents.quarantine.is_empty() && contents.kept.is_empty() {
+            StrayState::Unfinished
+        } else {
+            StrayState::Waiting
+        };
+        strays.push(Stray {
+            uuid,
+            file: entry.path(),
+            state,
+        });
+    }
+    strays.sort_unstable_by_key(|stray| stray.uuid);
+    Ok(strays)
+}
+
+/// Refuses to go on where the registry is older than the puddles.
+pub(crate) fn refuse_used(store: &Path, strays: &[Stray]) -> Result<()> {
+    let used = strays
+        .iter()
+        .filter(|stray| stray.state == StrayState::Used);
+    let files: Vec<PathBuf> = used.map(|stray| stray.file.clone()).collect();
+    match files.is_empty() {
+        true => Ok(()),
+        false => Err(Error::RegistryOlder {
+            store: store.to_owned(),
+            files,
+        }),
+    }
+}
+
+/// Moves those that hold something out of the way, for a person to decide. Durable on return. Tells which were moved.
+pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a Stray>> {
+    let used = strays
+        .iter()
+        .filter(|stray| stray.state == StrayState::Used);
+    let used: Vec<&Stray> = used.collect();
+    if used.is_empty() {
+        return Ok(used);
+    }
+    let directory = store.join(DIRECTORY);
+    match file::create_dir(&directory, ASIDE) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(files::grown("making a directory", &directory, 0, error));
+        }
+        _ => {}
+    }
+    // ORDER: the directory is durable before anything is moved into it; else a crash takes it away with what it holds.
+    file::sync_dir(store, ASIDE)
+        .map_err(|error| Error::io("syncing the directory", store, error))?;
+    for stray in &used {
+        tracing::warn!(file = %stray.file.display(), "the registry does not name this puddle; it is moved to {DIRECTORY}");
+        file::rename(&stray.file, &directory.join(stray.uuid.to_string()), ASIDE)
+            .map_err(|error| Error::io("moving a puddle aside", &stray.file, error))?;
+    }
+    // ORDER: the new names are durable before anybody is told of them; else a crash shows the files where they were, and
+    // whoever was told that the store opens is refused.
+    file::sync_dir(&directory, ASIDE)
+        .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+    Ok(used)
+}
+
+/// Whether nobody has written in a puddle: it is handed out after the registry names it, and then its user writes behind the part of the
+/// header that never changes. Before that a crash may leave any part of the header, and zeros.
+fn is_unfinished(store: &Path, uuid: Uuid) -> Result<bool> {
+    let role = Role {
+        structure: "a puddle",
+        cure: "restore a copy of the store",
+    };
+    let file = reading::open(store, files::relative_path(uuid, false), role, false)?;
+    files::is_zero_from(&file, IMMUTABLE_SIZE)
+}
