@@ -78,6 +78,9 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
 
     /// Runs `body` as a failure-atomic transaction on the pool (Corundum §3.3). What it changed is durable when this returns.
     ///
+    /// What `body` returns is looked at by nobody: with an `Err` it is committed, too. For `?` there is [`PoolType::try_transaction`]. Where `?` stands here the compiler says
+    /// that it can only be used in a closure that returns `Result` or `Option`, or that it cannot infer the type of `E`.
+    ///
     /// If `body` panics, everything is rolled back and the panic goes on. Within a transaction on the same pool it becomes part of that one, which alone commits.
     ///
     /// # Errors

@@ -89,7 +89,8 @@ pub trait PClone<P: PoolType>: Sized {
 #[diagnostic::on_unimplemented(
     message = "a transaction cannot capture `{Self}`: it could change volatile memory, which an abort would not bring back",
     label = "not `TxInSafe`",
-    note = "the usual culprits are `&mut`, `Cell`, `RefCell`, `Rc<RefCell<_>>`, a journal or guard of another transaction; return a value from the transaction instead"
+    note = "the usual culprits are `&mut`, `Cell`, `RefCell`, `Rc<RefCell<_>>`, a journal or guard of another transaction; return a value from the transaction instead",
+    note = "the compiler names a variable that the closure changes, if that is written as `let _: &dyn Fn(&_) -> _ = &|j| ...;` without a transaction"
 )]
 pub trait TxInSafe {}
 
