@@ -45,8 +45,25 @@ durum_rounds() {
         tests/power-vm/run.sh
 }
 
+# A kernel that promises no more memory than it has, which no process can ask for itself alone: stores work, and what is too much is refused by
+# the name of the setting. The machine is the harness's own, so the cuts come for nothing.
+strict_rounds() {
+    local binary
+    binary=$(cargo test --no-run -p durum --test addresses --message-format=json 2>/dev/null |
+        grep -o '"executable":"[^"]*/addresses-[^"]*"' | cut -d '"' -f 4) || return 1
+    # shellcheck disable=SC2016 # for the guest
+    env PAYLOAD="$counter $binary" \
+        SETUP_CMD='echo 2 >/proc/sys/vm/overcommit_memory && mkdir /mnt/strict || exit
+            DURUM_TEST_DIRECTORY=/mnt/strict /bin/addresses-* works_where --ignored --nocapture >/tmp/told 2>&1
+            cat /tmp/told
+            grep "1 passed" /tmp/told' \
+        STAT_CMD=mount STAT_EXPECT="$mount_pattern" WRITE_CMD="counter $counter_mode /mnt/counter" \
+        VERIFY_CMD='counter verify /mnt/counter' ROUNDS=1 tests/power-vm/run.sh
+}
+
 step harness counter_rounds "$counter_mode" kept
 step canary counter_rounds "$canary_mode" lost
 step durum durum_rounds
+step strict strict_rounds
 say "test-$MEDIUM: $PASSED passed, $FAILED failed"
 [ "$FAILED" = 0 ]
