@@ -128,8 +128,8 @@ impl PoolInner {
         self.heap.has_empty.store(true, Ordering::Release);
     }
 
-    /// Takes all empty slabs out of use, so that the running commit can give their extents back.
-    pub(super) fn retire_empty_slabs(&self) -> Vec<Arc<Slab>> {
+    /// The slabs that were seen empty, the last one in the pool first. They may have been used again.
+    pub(super) fn take_empty_slabs(&self) -> Vec<Arc<Slab>> {
         if !self.heap.has_empty.load(Ordering::Acquire) {
             return Vec::new();
         }
@@ -139,9 +139,13 @@ impl PoolInner {
             std::mem::take(&mut *empty)
         };
         steps::add(empty.len());
-        // It may have been used again, or retired with its puddle.
-        empty.retain(|slab| !slab.owned.load(Ordering::SeqCst) && slab.retire());
+        empty.sort_unstable_by_key(|slab| std::cmp::Reverse(slab.address));
         empty
+    }
+
+    /// Keeps them for a later commit.
+    pub(super) fn put_empty_slabs(&self, slabs: Vec<Arc<Slab>>) {
+        slabs.into_iter().for_each(|slab| self.note_empty(slab));
     }
 
     /// Puts a slab back into use whose retirement was rolled back.

@@ -25,6 +25,8 @@ const LINE: usize = durum_persist::line::LINE;
 /// No element of a slab is large enough to go home by itself, and neighbours do together only where no committed record can be about their slab
 /// ([`Slab::has_records`]): when an element was freed is not noted, only when its slab was.
 const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
+/// What one commit gives back of slabs that others have left empty, in words of bitmaps: 64 thousand slabs, mostly, and a quarter of a megabyte to be logged.
+const RETIRED_WORDS_MAX: usize = 1 << 14;
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
 
@@ -517,24 +519,32 @@ impl Allocation {
         }
     }
 
-    /// The extents of empty slabs go back with the next commit that writes bits anyway.
+    /// The extents of empty slabs go back with the next commit that writes bits anyway: all, as far as they change few enough words not to make that one a large commit.
     fn retire_empty_slabs(&mut self, pools: &[PoolRef], bits: &mut Vec<BitChange>) {
-        for slab in pools.iter().flat_map(|pool| pool.retire_empty_slabs()) {
-            if let Some(puddle) = crate::space::puddle_at(slab.address) {
-                // SAFETY: as in `Place::puddle`.
-                let owner = unsafe { puddle.as_ref() };
-                let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
-                push(
-                    bits,
-                    BitChange {
+        for pool in pools {
+            let mut empty = pool.take_empty_slabs();
+            while bits.len() < RETIRED_WORDS_MAX
+                && let Some(slab) = empty.pop()
+            {
+                // It may have been used again, or retired with its puddle.
+                if let Some(puddle) = crate::space::puddle_at(slab.address)
+                    && slab.retire_unowned()
+                {
+                    // SAFETY: as in `Place::puddle`.
+                    let owner = unsafe { puddle.as_ref() };
+                    let (word, mask) =
+                        extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
+                    let change = BitChange {
                         puddle,
                         word,
                         mask,
                         set: false,
-                    },
-                );
-                self.retired.push((puddle, slab));
+                    };
+                    push(bits, change);
+                    self.retired.push((puddle, slab));
+                }
             }
+            pool.put_empty_slabs(empty);
         }
     }
 

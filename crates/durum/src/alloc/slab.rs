@@ -285,6 +285,11 @@ impl Slab {
         all_counted.is_ok()
     }
 
+    /// The same for one without an owner.
+    pub(super) fn retire_unowned(&self) -> bool {
+        !self.owned.load(Ordering::SeqCst) && self.retire()
+    }
+
     /// Undoes `retire`.
     pub(super) fn revive(&self) {
         // Before the words are: from then on others reserve, and count what they take from this.

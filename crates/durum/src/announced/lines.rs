@@ -241,6 +241,10 @@ impl Lines {
     ) {
         for number in lines_of(start, start + len) {
             let mask = mask_of(number, start, start + len) & !except(number);
+            if mask == 0 {
+                // In a fresh object: nothing is kept of it.
+                continue;
+            }
             let line = self.line(number);
             let fresh = mask & !line.mask;
             line.mask |= mask;
