@@ -22,8 +22,13 @@ done
 
 ci/deps.sh build compiler
 build=$CARGO_TARGET_DIR/compiler
+mkdir -p "$build"
+# Two that build at once would break each other's files.
+exec 9>"$build/lock"
+flock 9
 cmake -S compiler -B "$build" -DCMAKE_BUILD_TYPE=Release "${strict[@]}"
 cmake --build "$build" -j "$(nproc)"
 # What was built has to work in another place, without the tree it was built in.
 cmake --install "$build" --prefix "$prefix"
+flock -u 9
 PREFIX=$prefix ci/install.sh "${profile[@]}"

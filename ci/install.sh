@@ -31,9 +31,10 @@ case $profile in
 dev | test) built=$CARGO_TARGET_DIR/debug ;;
 *) built=$CARGO_TARGET_DIR/$profile ;;
 esac
-cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi -p durum-kv-bench
-# The tests of the libraries do without the large one.
-[ "$profile" != release ] || cargo build --quiet --release -p durum-cli
+case $profile in
+test) build_for_tests ;;
+*) cargo build --quiet --profile "$profile" -p durum-capi -p durum-kv-capi -p durum-kv-bench -p durum-cli ;;
+esac
 
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
 lib=$DESTDIR$PREFIX/lib

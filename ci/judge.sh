@@ -12,7 +12,7 @@ if ! strace -o /dev/null true 2>/dev/null; then
     say "power cuts: processes cannot be traced here"
     exit 77
 fi
-cargo build --quiet --profile test -p durum-capi -p durum-cli
+build_for_tests
 built=$CARGO_TARGET_DIR/debug
 export PYTHONDONTWRITEBYTECODE=1
 # The program's store lies on a disk, else it would be changed by stores, which nobody sees from outside.

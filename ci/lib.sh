@@ -4,8 +4,9 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 TOP=$PWD
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TOP/target}
-# In CI nobody compiles a second time. For all scripts, as they share what is built.
-[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
+# Where nobody compiles a second time, in CI and in a new clone, nothing is put aside for it. For all scripts, as they share
+# what is built.
+[ -z "${CI:-}" ] && [ -d "$CARGO_TARGET_DIR/debug/incremental" ] || export CARGO_INCREMENTAL=0
 # rustup installs to ~/.cargo/bin, and mkfs.ext4 lies in /usr/sbin: neither is on every user's path.
 PATH=$PATH:${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:/usr/sbin:/sbin
 
@@ -27,6 +28,10 @@ need_cargo() {
     refuse "$found. durum needs a stable Rust toolchain, $(rust_version) or newer: https://rustup.rs"
 }
 
+# Programs and libraries as all tests are built, so that nothing is built twice: with the libraries alone some crates would have other features. A
+# derive that is built for its own sake has other options than one that is built for the others.
+build_for_tests() { cargo build --quiet --profile test --workspace --exclude durum-derive --all-targets; }
+
 # The oldest compiler that Cargo.toml promises.
 rust_version() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$TOP/Cargo.toml"; }
 
@@ -45,14 +50,56 @@ step() { # step NAME COMMAND...
     shift
     say "== $name"
     "$@" || rc=$?
-    case $rc in
-    0) PASSED=$((PASSED + 1)) && say "== $name: ok, $((SECONDS - start)) s" ;;
-    77) SKIPPED=$((SKIPPED + 1)) && say "== $name: skipped" ;;
-    *) FAILED=$((FAILED + 1)) FAILED_NAMES="$FAILED_NAMES $name" &&
-        say "== $name: FAILED (exit $rc), $((SECONDS - start)) s" ;;
+    ended "$name" "$rc" "$((SECONDS - start)) s"
+}
+
+ended() { # ended NAME CODE TIME
+    case $2 in
+    0) PASSED=$((PASSED + 1)) && say "== $1: ok, $3" ;;
+    77) SKIPPED=$((SKIPPED + 1)) && say "== $1: skipped" ;;
+    *) FAILED=$((FAILED + 1)) FAILED_NAMES="$FAILED_NAMES $1" && say "== $1: FAILED (exit $2), $3" ;;
     esac
     # A missing tool or package concerns every later step as well.
-    [ "$rc" != 2 ] || exit 2
+    [ "$2" != 2 ] || { end_all && exit 2; }
+}
+
+# As step, beside others: many wait for a disk, or for a process that is to be killed. As many as there are processors, and no more than four,
+# because some have threads of their own. What one prints is shown when it ends, and stays in $LOGS/NAME.log. The time of processors tells
+# more than that of the clock here.
+declare -A RUNNING=()
+BESIDE_MAX=$(($(nproc) < 4 ? $(nproc) : 4))
+beside() { # beside NAME COMMAND...
+    local name=$1
+    shift
+    [ "${#RUNNING[@]}" -lt "$BESIDE_MAX" ] || one_ends
+    say "== $name: begins"
+    # A process group of its own, which can be ended as a whole.
+    set -m
+    (
+        rc=0
+        "$@" >"$LOGS/$name.log" 2>&1 || rc=$?
+        times | tail -n 1 >"$LOGS/$name.times"
+        exit "$rc"
+    ) &
+    set +m
+    RUNNING[$!]="$name $SECONDS"
+}
+
+one_ends() {
+    local pid rc=0 name start
+    wait -n -p pid "${!RUNNING[@]}" || rc=$?
+    read -r name start <<<"${RUNNING[$pid]}"
+    unset "RUNNING[$pid]"
+    cat "$LOGS/$name.log"
+    ended "$name" "$rc" "$((SECONDS - start)) s; processors: $(cat "$LOGS/$name.times")"
+}
+
+all_end() { while [ "${#RUNNING[@]}" -gt 0 ]; do one_ends; done; }
+
+# Whoever interrupts the script means those beside it, too.
+end_all() {
+    local groups=("${!RUNNING[@]}")
+    [ "${#groups[@]}" = 0 ] || kill -- "${groups[@]/#/-}" 2>/dev/null || true
 }
 
 # Git's list of the repository's files, one a line, without what is deleted in the work tree. New
