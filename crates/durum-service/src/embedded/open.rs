@@ -73,7 +73,7 @@ impl Embedded {
             progress(Stage::Registry, 1, 1);
         }
         clear_up(&path, &contents, &mut recovery)?;
-        let gone = contents.removing.iter().copied().collect();
+        let unlinked = contents.removing.iter().copied().collect();
         let mut space = Space::new(identity.base, identity.size, contents.cursor);
         for record in contents.puddles.values() {
             // Validated: they do not overlap.
@@ -92,8 +92,8 @@ impl Embedded {
                     contents,
                     space,
                     refused,
-                    unlinked: Vec::new(),
-                    gone,
+                    unlinked,
+                    gone: Vec::new(),
                     lock,
                 }),
                 poisoned: None,
@@ -129,8 +129,8 @@ pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Found> {
     registry::read(path, identity)
 }
 
-/// Removes files that a crash left, of puddles that were being made or removed, and moves quarantined ones to their place. Durable on
-/// return: no file is left of the puddles that the registry lists as being removed.
+/// Removes files that a crash left, of puddles that were being made or removed, and moves quarantined ones to their place. The removals are
+/// not synced: should a name come back, the next opener removes it again.
 pub(super) fn clear_up(
     path: &Path,
     contents: &Contents,
@@ -144,12 +144,6 @@ pub(super) fn clear_up(
         }
     }
     let directory = path.join(PUDDLE_DIRECTORY);
-    if !contents.removing.is_empty() {
-        // ORDER: the files of removed puddles are gone durably before the registry may forget them; else a crash brings back one that
-        // nobody can tell from a puddle that is lost.
-        file::sync_dir(&directory, ORPHAN)
-            .map_err(|error| Error::io("syncing the directory", &directory, error))?;
-    }
     let failed = |error| Error::io("listing the puddles", &directory, error);
     let mut moved = false;
     for entry in fs::read_dir(&directory).map_err(failed)? {

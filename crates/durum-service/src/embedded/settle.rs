@@ -137,8 +137,7 @@ impl Embedded {
         }
         open.refused = recovered.refused;
         open::clear_up(&self.path, &open.contents, &mut recovered.report)?;
-        open.unlinked.clear();
-        open.gone = open.contents.removing.iter().copied().collect();
+        open.unlinked = open.contents.removing.iter().copied().collect();
         Ok(recovered.report)
     }
 

@@ -541,7 +541,7 @@ fn every_sync_is_missed_when_it_is_left_out() {
         ("new store's name", life),
         ("recovered data", explore_recovery),
         ("quarantined log", explore_quarantine),
-        ("orphan removal", explore_gone),
+        ("new puddle's name", explore_gone),
         ("cloned puddle", explore_clone),
         ("clone's place", explore_clone),
         ("rebuilt registry", explore_repair),

@@ -2,6 +2,7 @@
 
 mod check;
 mod clone;
+mod costs;
 mod crash;
 mod damage;
 mod disk_full;

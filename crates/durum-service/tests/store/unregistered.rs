@@ -44,6 +44,8 @@ fn a_removed_puddle_is_listed_until_its_file_is_gone_for_good() {
     assert_eq!(removing(&path), 1);
     let store = open(&path);
     store.open_pool("a").unwrap();
+    assert_eq!(removing(&path), 1);
+    store.create_pool("b", &spec()).unwrap();
     assert_eq!(removing(&path), 0);
 }
 
@@ -188,7 +190,7 @@ fn puddles_are_moved_aside_whole_or_not_at_all() {
     );
 }
 
-/// The logs of a program that was killed are removed, and the next commit says that they are gone.
+/// The logs of a program that was killed are removed, and the commit of the next new puddle says that they are gone.
 pub fn explore_gone(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
     let directory = scratch();
     let path = directory.path().join("store");
@@ -201,7 +203,7 @@ pub fn explore_gone(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> 
         },
     );
     let store = open(&path);
-    store.open_pool("words").unwrap();
+    store.create_pool("more", &spec()).unwrap();
     store.close().unwrap();
     drop(store);
     let trace = recorder.stop();
