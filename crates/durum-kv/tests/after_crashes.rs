@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use durum::format::log::{LOG_AREA_OFFSET, RANGE_SLOTS_OFFSET};
 use durum_kv::{Db, Engine, Error, ErrorKind, Options, repair};
 use durum_service::{Embedded, OpenOptions, PuddleKind, ReadOnlyStore, Service};
 use support::{ENGINES, Map, contents};
@@ -92,16 +93,29 @@ impl Killed {
         path
     }
 
-    /// Files of puddles, which hold objects or do not.
+    /// Files of puddles, which hold objects or do not. Logs that are kept in reserve were never used, and nobody misses them.
     fn files(&self, of_objects: bool) -> Vec<PathBuf> {
-        let wanted = |kind: PuddleKind| kind.holds_objects() == of_objects;
-        let found = self.puddles.iter().filter(|(_, kind)| wanted(**kind));
+        let wanted = |name: &str, kind: PuddleKind| {
+            kind.holds_objects() == of_objects
+                && (kind != PuddleKind::Log || is_used(&self.whole.join("puddles").join(name)))
+        };
+        let found = self
+            .puddles
+            .iter()
+            .filter(|(name, kind)| wanted(name, **kind));
         let files: Vec<_> = found
             .map(|(name, _)| Path::new("puddles").join(name))
             .collect();
         assert!(!files.is_empty(), "{:?}", self.engine);
         files
     }
+}
+
+/// Whether a log has a range word.
+fn is_used(log: &Path) -> bool {
+    let heap = durum::format::puddle::heap_offset(durum::format::UNIT) as usize;
+    let slots = heap + RANGE_SLOTS_OFFSET as usize..heap + LOG_AREA_OFFSET as usize;
+    fs::read(log).unwrap()[slots].iter().any(|byte| *byte != 0)
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -497,12 +497,13 @@ fn a_state_that_is_none_or_seals_that_fit_no_copy_are_refused_and_nothing_is_wri
     };
     let assert_refused = |problem: &str| {
         let before = contents();
-        let error = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap_err();
-        let text = error.to_string();
+        let store = Store::open(dir.path().join("store"), StoreOptions::new()).unwrap();
+        let text = store.open_pool("pool", twin()).unwrap_err().to_string();
         assert!(
             text.contains(problem) && text.contains("restore a copy"),
             "{text}"
         );
+        drop(store);
         assert!(before == contents());
     };
     for damaged in [state.to_word() | 3, 3, u64::MAX] {

@@ -99,7 +99,7 @@ pub struct State {
     /// Client and pool: the client may read and write the pool. Of a client that did not end in order: its part on the pool is not recovered yet.
     pub grants: BTreeSet<(Uuid, Uuid)>,
     /// Clients of which a part was recovered, and the rest is kept in their logs or in quarantine.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<Uuid, Kept>,
     /// Puddle and client: the puddle is a log space of the client.
     pub log_spaces: BTreeMap<Uuid, Uuid>,

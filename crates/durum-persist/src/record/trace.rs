@@ -35,6 +35,25 @@ impl Trace {
         &self.notes
     }
 
+    /// The path that a file had when it was first seen, below the recorded directory.
+    pub fn path_of(&self, file: FileId) -> Option<&Path> {
+        let base = self
+            .base
+            .entries
+            .iter()
+            .find_map(|(path, node)| match node {
+                BaseNode::File(found) if *found == file => Some(path.as_path()),
+                _ => None,
+            });
+        let created = || {
+            self.events.iter().find_map(|event| match &event.kind {
+                EventKind::Created { path, file: found } if *found == file => Some(path.as_path()),
+                _ => None,
+            })
+        };
+        base.or_else(created)
+    }
+
     /// Changes of the directory that the trace does not explain: writes that went past this crate. The
     /// simulator refuses such a trace, since its images would be wrong.
     pub fn bypassed(&self) -> &[String] {

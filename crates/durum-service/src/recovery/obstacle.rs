@@ -34,7 +34,10 @@ impl Obstacle {
 /// Whether an error met at a file of a pool is about that pool only. Otherwise it is the system's, and the next file may meet it as well.
 pub(super) fn is_of_pool(error: &Error) -> bool {
     match error {
-        Error::FileMissing { .. } | Error::Damaged { .. } | Error::Format { .. } => true,
+        Error::FileMissing { .. }
+        | Error::NotAFile { .. }
+        | Error::Damaged { .. }
+        | Error::Format { .. } => true,
         Error::Io { source, .. } => !is_of_system(source),
         _ => false,
     }

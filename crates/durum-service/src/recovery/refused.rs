@@ -36,7 +36,7 @@ pub(crate) struct Refusal {
 impl Refusal {
     pub(crate) fn of(error: &Error) -> Refusal {
         let (file, offset) = match error {
-            Error::FileMissing { file, .. } => (file.clone(), None),
+            Error::FileMissing { file, .. } | Error::NotAFile { file, .. } => (file.clone(), None),
             Error::Damaged { file, offset, .. } => (file.clone(), Some(*offset)),
             Error::Format {
                 file, base, source, ..
