@@ -78,7 +78,7 @@ beside() { # beside NAME COMMAND...
     (
         rc=0
         "$@" >"$LOGS/$name.log" 2>&1 || rc=$?
-        times | tail -n 1 >"$LOGS/$name.times"
+        times >"$LOGS/$name.times"
         exit "$rc"
     ) &
     set +m
@@ -91,7 +91,7 @@ one_ends() {
     read -r name start <<<"${RUNNING[$pid]}"
     unset "RUNNING[$pid]"
     cat "$LOGS/$name.log"
-    ended "$name" "$rc" "$((SECONDS - start)) s; processors: $(cat "$LOGS/$name.times")"
+    ended "$name" "$rc" "$((SECONDS - start)) s; processors: $(tail -n 1 "$LOGS/$name.times")"
 }
 
 all_end() { while [ "${#RUNNING[@]}" -gt 0 ]; do one_ends; done; }
