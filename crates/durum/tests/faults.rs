@@ -235,7 +235,8 @@ fn a_pool_that_finds_no_room_takes_that_of_the_logs() {
         }
         let (filled, _) = fill(&pool, root);
         let copies = pool.engine().puddle_kind().copies();
-        assert!(filled as u64 * copies > 100, "{filled}");
+        // What is kept for deletes on a full disk stays: four puddles of logs on Hybrid.
+        assert!(filled as u64 * copies > 80, "{filled}");
     });
 }
 
