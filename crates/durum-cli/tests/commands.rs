@@ -247,6 +247,53 @@ fn a_damaged_log_is_quarantined_until_it_is_accepted() {
 }
 
 #[test]
+fn what_is_kept_for_a_pool_is_given_up_after_a_yes_only() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_dirty_store(&store, "shadow");
+    let root = durum_service::ReadOnlyStore::open(&store).unwrap().pools()[0].root_puddle;
+    let file = store.join("puddles").join(root.to_string());
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let told = fails(&["recover", text(&store), "--json"], 3, "--give-up words").json();
+    assert_eq!(told["refused"][0]["pool"], "words");
+    assert!(
+        told["refused"][0]["transactions"].as_u64().unwrap() > 0,
+        "{told}"
+    );
+    fails(&["gc", text(&store)], 3, "--give-up POOL");
+    fails(&["check", text(&store)], 3, "damage");
+    let before = contents(&store);
+    fails(
+        &["recover", text(&store), "--give-up", "words"],
+        2,
+        "lost in it for ever",
+    );
+    assert_eq!(contents(&store), before);
+    let given_up = [
+        "recover",
+        text(&store),
+        "--give-up",
+        "words",
+        "--yes",
+        "--json",
+    ];
+    assert_eq!(succeeds(&given_up).json()["given_up"], "words");
+    fails(&given_up, 3, "is missing");
+    std::fs::write(&file, whole).unwrap();
+    fails(&given_up, 2, "nothing is kept");
+    assert_eq!(
+        succeeds(&["recover", text(&store), "--json"]).json()["was_clean"],
+        true
+    );
+    fails(
+        &["recover", text(&store), "--retry", "words"],
+        2,
+        "it is not quarantined",
+    );
+}
+
+#[test]
 fn a_clone_opens_beside_its_source() {
     let dir = scratch();
     let [source, copy] = ["source", "copy"].map(|name| dir.path().join(name));
