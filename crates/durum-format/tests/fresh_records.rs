@@ -488,6 +488,7 @@ fn what_depends_on_bytes_that_cannot_be_read_waits_with_all_that_stands_behind_i
     home.slot(5).fill(0);
     let found = home.replay(&rings, &[other]).unwrap();
     assert_eq!(stamps(&found.records), [3]);
+    assert!(found.verdicts.is_empty(), "nobody was asked");
     home.elsewhere.clear();
     let found = home.replay(&rings, &[other]).unwrap();
     assert_eq!(stamps(&found.records), [1, 2, 3]);

@@ -620,6 +620,22 @@ fn what_is_given_up_is_lost_in_that_pool_only() {
     }
 }
 
+/// What was decided is noted once. Otherwise each open would note it again, in a store that nobody can do anything for.
+#[test]
+fn an_open_that_can_do_nothing_writes_nothing() {
+    for engine in [Engine::Shadow, Engine::Hybrid] {
+        each_file(engine, |case, left, file, _| {
+            fs::remove_file(file).unwrap();
+            open(&left.store(), case.domain).close().unwrap();
+            let before = snapshot(&left.store(), &[]);
+            for _ in 0..2 {
+                open(&left.store(), case.domain).close().unwrap();
+                assert!(snapshot(&left.store(), &[]) == before, "{case:?}");
+            }
+        });
+    }
+}
+
 /// A copy of the file from before is not the file of then.
 #[test]
 fn an_older_copy_of_the_file_is_refused() {

@@ -110,7 +110,7 @@ pub struct Replay<'a> {
     /// The records of transactions that may have committed: what would tell cannot be read now. They, and what stands behind them in their
     /// logs without a proof of its own.
     pub undecided: Vec<Record<'a>>,
-    /// What home was asked about, and what it said. Once a part of the records is home it cannot be asked again.
+    /// What home was asked about now, and what it said. Once a part of the records is home it cannot be asked again.
     pub verdicts: Vec<Verdict>,
 }
 
@@ -210,20 +210,16 @@ fn choose<'a, E>(
         if header.more || group.is_empty() {
             continue;
         }
-        let home = match durable.contains(record) {
-            true => Home::Unasked,
-            false => {
-                let is_it = |known: &&Verdict| {
-                    (known.puddle, known.stamp) == (record.ring.uuid, header.stamp)
-                };
-                match known.iter().find(is_it) {
-                    Some(verdict) => Home::Holds(verdict.counts),
-                    None => {
-                        let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
-                        let later = live.range(behind).map(|(_, record)| record);
-                        is_home(&group, later, &mut contents)?
-                    }
-                }
+        let is_it =
+            |known: &&Verdict| (known.puddle, known.stamp) == (record.ring.uuid, header.stamp);
+        let verdict = known.iter().find(is_it);
+        let home = match (durable.contains(record), verdict) {
+            (true, _) => Home::Unasked,
+            (false, Some(verdict)) => Home::Holds(verdict.counts),
+            (false, None) => {
+                let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
+                let later = live.range(behind).map(|(_, record)| record);
+                is_home(&group, later, &mut contents)?
             }
         };
         // Behind one that may not have been acknowledged, nor may this one have been.
@@ -231,6 +227,7 @@ fn choose<'a, E>(
             .iter()
             .any(|part| undecided.contains(&part.header.previous));
         if let Home::Holds(counts) = home
+            && verdict.is_none()
             && !(counts && follows)
         {
             replay.verdicts.push(Verdict {

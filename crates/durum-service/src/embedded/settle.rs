@@ -170,11 +170,9 @@ fn take_back(
         puddles.extend(log.continuations.iter().chain([puddle]));
     }
     changes.push(Change::PutClient(client));
-    for (&(pool, of), _) in contents.marks.iter().map(|mark| (mark, ())) {
-        if of == client {
-            changes.push(Change::RemoveMark(pool, client));
-            changes.push(Change::PutGrant(client, pool));
-        }
+    for (pool, _) in contents.marks.iter().filter(|(_, of)| *of == client) {
+        changes.push(Change::RemoveMark(*pool, client));
+        changes.push(Change::PutGrant(client, *pool));
     }
     for uuid in puddles.iter() {
         let record = contents.puddles.get(uuid);
