@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the `durum` command and runs `durum demo` with the arguments given. Without arguments it then shows durumcc: the matrix
-# multiplication of examples/nvl is killed and goes on, and gives what plain C gives.
+# Builds the `durum` command and runs `durum demo` with the arguments given. Without arguments it then shows durumcc:
+# the matrix multiplication of examples/nvl is killed and goes on, and gives what plain C gives.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -60,6 +60,7 @@ compiler /usr/lib/llvm-19/bin/FileCheck llvm-19-tools
 compiler python3                        python3
 compiler ccache                         ccache
 compiler /usr/lib/llvm-19/bin/ld.lld    lld-19
+compiler clangd-19                      clangd-19
 compiler /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
 aarch64 aarch64-linux-gnu-gcc           gcc-aarch64-linux-gnu
 aarch64 /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross

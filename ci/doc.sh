@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The documentation builds without a warning: broken links, missing items, bad examples.
-# Only libraries, and not those for C: the command, libdurum and libdurum_kv would write the pages of the crates `durum` and `durum-kv`.
+# Only libraries, and not those for C: the command, libdurum and libdurum_kv would write the pages of the crates `durum`
+# and `durum-kv`.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds and installs the libraries, their headers, pkg-config and CMake files, and the commands `durum` and `durum-kv-bench`.
+# Builds and installs the libraries, their headers, pkg-config and CMake files, and the commands `durum` and
+# `durum-kv-bench`.
 #
 #   PREFIX=/usr/local DESTDIR= ci/install.sh [--profile PROFILE]
 #

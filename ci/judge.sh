@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An independent judge of power cuts (tests/judge): a program in C is watched by strace, and what a cut could have left is rebuilt,
-# recovered and checked, by engine.
+# An independent judge of power cuts (tests/judge): a program in C is watched by strace, and what a cut could have left
+# is rebuilt, recovered and checked, by engine.
 #
 #   ci/judge.sh [long]     SEED chooses other images
 set -euo pipefail

@@ -4,8 +4,8 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 TOP=$PWD
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$TOP/target}
-# Where nobody compiles a second time, in CI and in a new clone, nothing is put aside for it. For all scripts, as they share
-# what is built.
+# Where nobody compiles a second time, in CI and in a new clone, nothing is put aside for it. For all scripts, as they
+# share what is built.
 [ -z "${CI:-}" ] && [ -d "$CARGO_TARGET_DIR/debug/incremental" ] || export CARGO_INCREMENTAL=0
 # rustup installs to ~/.cargo/bin, and mkfs.ext4 lies in /usr/sbin: neither is on every user's path.
 PATH=$PATH:${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:/usr/sbin:/sbin
@@ -28,8 +28,9 @@ need_cargo() {
     refuse "$found. durum needs a stable Rust toolchain, $(rust_version) or newer: https://rustup.rs"
 }
 
-# Programs and libraries as all tests are built, so that nothing is built twice: with the libraries alone some crates would have other features. A
-# derive that is built for its own sake has other options than one that is built for the others.
+# Programs and libraries as all tests are built, so that nothing is built twice: with the libraries alone some crates
+# would have other features. A derive that is built for its own sake has other options than one that is built for the
+# others.
 build_for_tests() { cargo build --quiet --profile test --workspace --exclude durum-derive --all-targets; }
 
 # The oldest compiler that Cargo.toml promises.
@@ -63,9 +64,9 @@ ended() { # ended NAME CODE TIME
     [ "$2" != 2 ] || { end_all && exit 2; }
 }
 
-# As step, beside others: many wait for a disk, or for a process that is to be killed. As many as there are processors, and no more than four,
-# because some have threads of their own. What one prints is shown when it ends, and stays in $LOGS/NAME.log. The time of processors tells
-# more than that of the clock here.
+# As step, beside others: many wait for a disk, or for a process that is to be killed. As many as there are processors,
+# and no more than four, because some have threads of their own. What one prints is shown when it ends, and stays in
+# $LOGS/NAME.log. The time of processors tells more than that of the clock here.
 declare -A RUNNING=()
 BESIDE_MAX=$(($(nproc) < 4 ? $(nproc) : 4))
 beside() { # beside NAME COMMAND...
@@ -109,7 +110,8 @@ files() { # files PATTERN...
         while IFS= read -r f; do [ ! -f "$f" ] || printf '%s\n' "$f"; done
 }
 
-# One of many small checks of a script that has a directory $work: counts it, and shows the end of what a failed one printed.
+# One of many small checks of a script that has a directory $work: counts it, and shows the end of what a failed one
+# printed.
 passed=0 failed=0
 check() { # check NAME COMMAND...
     local name=$1

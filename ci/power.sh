@@ -45,8 +45,8 @@ durum_rounds() {
         tests/power-vm/run.sh
 }
 
-# A kernel that promises no more memory than it has, which no process can ask for itself alone: stores work, and what is too much is refused by
-# the name of the setting. The machine is the harness's own, so the cuts come for nothing.
+# A kernel that promises no more memory than it has, which no process can ask for itself alone: stores work, and what is
+# too much is refused by the name of the setting. The machine is the harness's own, so the cuts come for nothing.
 strict_rounds() {
     local binary
     binary=$(cargo test --no-run -p durum --test addresses --message-format=json 2>/dev/null |

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tests of the benchmarks: their structures give the right answers, and the kernels of NVL-C in all their forms. Nothing is timed and no peer is built.
+# The tests of the benchmarks: their structures give the right answers, and the kernels of NVL-C in all their forms.
+# Nothing is timed and no peer is built.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

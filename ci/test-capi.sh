@@ -42,7 +42,8 @@ compile() { # compile COMPILER OUTPUT OPTIONS... SOURCES...
 
 test_in() { # test_in NAME: the tests in C, in an empty directory
     mkdir "$work/$1.dir"
-    # A leak checker would have to stop the process, which it cannot where processes may not be traced; the parent holds no store.
+    # A leak checker would have to stop the process, which it cannot where processes may not be traced; the parent holds
+    # no store.
     ASAN_OPTIONS=detect_leaks=0 "$work/$1" "$work/$1.dir" || return 1
     rm -rf "$work/$1.dir"
 }
@@ -107,8 +108,8 @@ for program in "$work/bin/counter" "$work/bin/counter-static" "$work/cmake/count
     check "counter, run $number" counts_to "$program" "$work/counter.store" $number
 done
 
-# Kills: a list program appends and says each length once it is durable. It is killed at a random moment; another process
-# recovers and checks the list, which must be as long as last said, or one longer.
+# Kills: a list program appends and says each length once it is durable. It is killed at a random moment; another
+# process recovers and checks the list, which must be as long as last said, or one longer.
 killed_and_checked() { # killed_and_checked PROGRAM STORE WAIT_MS_MAX
     local program=$1 store=$2 wait_ms_max=$3 ms said length pid
     : >"$work/said"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# durum.hpp as its users meet it: the tests with GoogleTest, by both compilers and under the sanitizers, on each engine; what must
-# not compile; the structures of examples/cpp, killed again and again. ROUNDS_CPP: kills per structure and engine.
+# durum.hpp as its users meet it: the tests with GoogleTest, by both compilers and under the sanitizers, on each engine;
+# what must not compile; the structures of examples/cpp, killed again and again. ROUNDS_CPP: kills per structure and
+# engine.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -84,18 +85,20 @@ articles_run() { [ "$("$work/articles" "$work/articles.store" | tail -n 1)" = "O
 check "articles" articles_run 1
 check "articles, again" articles_run 2
 
-# A structure steps on and says each step once it is durable. It is killed at a random moment; another process recovers it and looks whether it
-# holds what that many steps put there, which are as many as last said, or one more.
-killed_and_checked() { # killed_and_checked STORE ENGINE STRUCTURE
-    local store=$1 pid said found
+# A structure steps on and says each step once it is durable. It is killed at a random moment; another process recovers
+# it and looks whether it holds what that many steps put there, which are as many as last said, or one more.
+killed_and_checked() { # killed_and_checked PROGRAM STORE ENGINE STRUCTURE
+    local pid said found program=$1
+    shift
     : >"$work/said"
-    "$work/structures" "$@" run 100000000 >"$work/said" 2>"$work/said.errors" &
+    "$work/$program" "$@" run 100000000 >"$work/said" 2>"$work/said.errors" &
     pid=$!
     sleep "0.$(printf %03d $((RANDOM % 150)))"
-    kill -KILL $pid
+    # It goes on until then.
+    kill -KILL $pid || { cat "$work/said.errors" && return 1; }
     wait $pid 2>/dev/null || true
     said=$(last_line "$work/said")
-    found=$("$work/structures" "$@" check) || return 1
+    found=$("$work/$program" "$@" check) || return 1
     said=${said:-$previous}
     if [ "$found" -ne "$said" ] && [ "$found" -ne $((said + 1)) ]; then
         say "said $said, found $found"
@@ -103,8 +106,19 @@ killed_and_checked() { # killed_and_checked STORE ENGINE STRUCTURE
     fi
     previous=$found
 }
-# The rows add up to all updates, and the one in the middle writes back about what it changes. On Twin, which the paper counts (Romulus, §6.2:
-# 10 lines for the list, 50 and 130 for the tree), as few as there.
+# Strings, vectors and maps the same way, beside what the same steps make of those of std.
+check "compile killed" g++ -std=c++17 -O2 "${warnings[@]}" "${cflags[@]}" $capi/tests/programs/killed.cpp -o "$work/killed" \
+    "${run_path[@]}" "${libs[@]}"
+for engine in default hybrid twin twin-basic; do
+    previous=0
+    for round in $(seq $((3 * KILLS))); do
+        check "containers on $engine, kill $round" killed_and_checked killed "$work/containers.$engine" $engine containers
+    done
+    say "containers on $engine: $previous steps after $((3 * KILLS)) kills"
+done
+
+# The rows add up to all updates, and the one in the middle writes back about what it changes. On Twin, which the paper
+# counts (Romulus, §6.2: 10 lines for the list, 50 and 130 for the tree), as few as there.
 counts_of() { # counts_of ENGINE STRUCTURE: of the histogram in $work/histogram
     awk -v engine="$1" -v structure="$2" '
         $2 == "lines" { sum += $3 }
@@ -124,7 +138,7 @@ for engine in default hybrid twin twin-basic twin-lr; do
     for structure in list hash fixed tree swaps; do
         previous=0
         for round in $(seq "$KILLS"); do
-            check "$structure on $engine, kill $round" killed_and_checked "$work/$engine.store" $engine $structure
+            check "$structure on $engine, kill $round" killed_and_checked structures "$work/$engine.store" $engine $structure
         done
         say "$structure on $engine: $previous steps after $KILLS kills"
         check "histogram of $structure on $engine" histogram_is_sane "$work/$engine.store" $engine $structure

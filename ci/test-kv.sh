@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# libdurum_kv as its users meet it: installed, and found by pkg-config and CMake. Programs that know LevelDB's C and C++ interfaces only are
-# compiled and linked with it.
-# Where LevelDB is installed, the same objects are linked with that, too, and have to see the same.
+# libdurum_kv as its users meet it: installed, and found by pkg-config and CMake. Programs that know LevelDB's C and C++
+# interfaces only are compiled and linked with it. Where LevelDB is installed, the same objects are linked with that,
+# too, and have to see the same.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -20,6 +20,7 @@ beside c++-api ci/test-cpp.sh
 beside rust-on-hybrid ci/test-rust.sh hybrid
 beside rust-on-twin ci/test-rust.sh twin
 beside c-api ci/test-capi.sh
+beside rust-docs ci/test-rust.sh docs
 beside kv-c-api ci/test-kv.sh
 beside power-cuts ci/judge.sh
 beside bench-answers ci/test-bench.sh

@@ -9,6 +9,7 @@
 //! | `seam` | product code syncs and flushes through `durum-persist` only |
 //! | `unwrap` | product code outside tests does not `unwrap()` |
 //! | `ignore` | `#[ignore]` says why |
+//! | `comment` | a line that is a comment has 120 characters at most |
 //! | `link` | a relative link in Markdown leads to a file |
 //!
 //! Files of more than 600 lines are listed, as a hint. Exceptions stand with their reasons in

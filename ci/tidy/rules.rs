@@ -6,6 +6,9 @@ use crate::source::{self, Line, is_word};
 /// Source files longer than this are worth a second look.
 pub const LINES_HINT: usize = 600;
 
+/// How long a comment's line may be, in characters.
+const COMMENT_WIDTH: usize = 120;
+
 /// How far above a fence its `ORDER:` comment may begin.
 const ORDER_REACH_LINES: usize = 10;
 
@@ -52,6 +55,9 @@ pub fn check(path: &str, text: &str, exists: &dyn Fn(&str) -> bool, findings: &m
     // The rules name what they forbid.
     if !path.starts_with("ci/tidy/") {
         check_text(text, &mut report);
+    }
+    if is_code(path) {
+        check_comments(text, &mut report);
     }
     if path.ends_with(".md") {
         check_links(path, text, exists, &mut report);
@@ -116,6 +122,24 @@ fn check_text(text: &str, report: &mut Report) {
             text.lines().count() - 1,
             "the last line has no line break",
         );
+    }
+}
+
+/// Lines that are a comment and nothing else. What tests expect of a compiler is one line, however long.
+fn check_comments(text: &str, report: &mut Report) {
+    for (index, line) in text.lines().enumerate() {
+        let comment = line.trim_start();
+        let is_comment = ["// ", "//! ", "/// ", "# ", "* "]
+            .iter()
+            .any(|start| comment.starts_with(start));
+        let is_expected = ["CHECK", "RUN:"].iter().any(|mark| has_word(line, mark));
+        if is_comment && !is_expected && line.chars().count() > COMMENT_WIDTH {
+            report(
+                "comment",
+                index,
+                "break the comment's line at 120 characters",
+            );
+        }
     }
 }
 
@@ -437,6 +461,21 @@ mod tests {
             [("whitespace", 1), ("whitespace", 2)]
         );
         assert_eq!(rules("docs/a.md", ""), []);
+    }
+
+    #[test]
+    fn a_long_comment_shows_and_long_code_does_not() {
+        let words = "word ".repeat(23);
+        assert_eq!(
+            rules("a.sh", &format!("# {words}word-word\n")),
+            [("comment", 1)]
+        );
+        assert_eq!(rules("a.sh", &format!("# {words}end\n")), []);
+        assert_eq!(
+            rules("a.rs", &format!("    call(\"{words}{words}\");\n")),
+            []
+        );
+        assert_eq!(rules("a.c", &format!("// CHECK: {words}{words}end\n")), []);
     }
 
     #[test]

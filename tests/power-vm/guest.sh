@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds what the guest boots from: a Debian kernel with the modules of ext4, of persistent memory and of disks, and an initramfs with
-# busybox, the payload and its shared libraries.
+# Builds what the guest boots from: a Debian kernel with the modules of ext4, of persistent memory and of disks, and an
+# initramfs with busybox, the payload and its shared libraries.
 #
 #   guest.sh kernel CACHE                      -> CACHE/vmlinuz, CACHE/modules/*.ko
 #   guest.sh initramfs CACHE STAGES OUT FILE...   -> OUT; STAGES is a folder of scripts, one a stage

@@ -1,4 +1,5 @@
-//! Safe code that carries handles out of a transaction where no type can see it. The process ends before anything dangles, and the pool is as before.
+//! Safe code that carries handles out of a transaction where no type can see it. The process ends before anything
+//! dangles, and the pool is as before.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -186,7 +187,8 @@ attacks! {
     } because "carried out of a transaction or forgotten"
 
     fn one_too_many_and_one_too_few(root) {
-        // A handle that was forgotten in an earlier transaction cannot make up for one here: that one ended the process.
+        // A handle that was forgotten in an earlier transaction cannot make up for one here: that one ended the
+        // process.
         let _ = &root;
         P::transaction(|j| {
             let kept = Handle::new(1, j);

@@ -1,4 +1,5 @@
-//! Collections against their twins in std: the same operations on both, in transactions that commit or not, in pools that are closed and opened between them.
+//! Collections against their twins in std: the same operations on both, in transactions that commit or not, in pools
+//! that are closed and opened between them.
 
 mod btree_map;
 mod costs;

@@ -261,7 +261,8 @@ macro_rules! garbage {
                     .unwrap();
                     root.close().unwrap();
                     let (report, lost) = leaks(&place.path);
-                    // Two nodes, the vector and the box between them are the cycle; a node, a text and numbers hang from it.
+                    // Two nodes, the vector and the box between them are the cycle; a node, a text and numbers hang
+                    // from it.
                     assert_eq!((lost, report.pools[0].in_cycles), (7, 4));
                     assert!(report.findings.iter().any(|found| found.text.contains("held by a cycle")));
                     let report = clean(&place.path);
@@ -278,7 +279,8 @@ macro_rules! garbage {
                     let place = Place::new();
                     let root = P::open::<Root>(&place.path, options(engine)).unwrap();
                     P::transaction(|j| {
-                        // Rings that lead to each other in one direction, and to what lives; a weak pointer leads to the last.
+                        // Rings that lead to each other in one direction, and to what lives; a weak pointer leads to
+                        // the last.
                         let live = node(9, j);
                         let mut before = ring(3, j);
                         *root.weak.borrow_mut(j) = Some(before.downgrade(j));

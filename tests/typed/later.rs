@@ -1,4 +1,5 @@
-//! Exclusive references that announce late: what they change is rolled back and counted as by `&mut`, and what they pass is not logged.
+//! Exclusive references that announce late: what they change is rolled back and counted as by `&mut`, and what they
+//! pass is not logged.
 
 use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind};
 

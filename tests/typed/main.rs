@@ -43,7 +43,8 @@ pub fn options(engine: Engine) -> OpenOptions {
         .pool(PoolOptions::new().engine(engine))
 }
 
-/// Runs tests on each engine. One after the other, as the pool types in a test are the same for all: compiling it for each would take three times as long.
+/// Runs tests on each engine. One after the other, as the pool types in a test are the same for all: compiling it for
+/// each would take three times as long.
 #[macro_export]
 macro_rules! on_each_engine {
     ($(fn $name:ident($engine:ident) $body:block)*) => { $(
@@ -51,7 +52,8 @@ macro_rules! on_each_engine {
     )* };
 }
 
-/// The same for tests in which a transaction waits for what another one does while both run. On Twin a pool has one at a time, and they would wait for ever.
+/// The same for tests in which a transaction waits for what another one does while both run. On Twin a pool has one at
+/// a time, and they would wait for ever.
 #[macro_export]
 macro_rules! where_transactions_run_side_by_side {
     ($(fn $name:ident($engine:ident) $body:block)*) => { $(

@@ -1,4 +1,5 @@
-//! What every side really executes per operation, found by stepping it: do peers flush as we do, and do our counters tell the truth?
+//! What every side really executes per operation, found by stepping it: do peers flush as we do, and do our counters
+//! tell the truth?
 
 use durum_persist::line;
 
@@ -23,7 +24,8 @@ const HEADERS: [&str; 7] = [
 /// Steps through one small batch of each row on each side. The table, per operation.
 ///
 /// # Errors
-/// `Unfair` where a side uses another write-back instruction than durum, or where durum's counters differ from what was executed.
+/// `Unfair` where a side uses another write-back instruction than durum, or where durum's counters differ from what was
+/// executed.
 pub fn run(
     plan: &Plan<'_>,
     sides: &[Box<dyn Side>],

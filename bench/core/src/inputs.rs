@@ -11,11 +11,12 @@ use zipf::Zipf;
 /// The exponent of YCSB's request distribution.
 pub const ZIPF_THETA: f64 = 0.99;
 
-/// How many times as many operations a row of a shared structure has if all are reads: they are that much faster, and more.
+/// How many times as many operations a row of a shared structure has if all are reads: they are that much faster, and
+/// more.
 pub const READS_MORE: usize = 4;
 
-/// One key-value operation: a read where `value` is 0, else an update (or an entry to insert). The tree stores the value itself,
-/// the map the 100 bytes that [`Value::of`] makes of it.
+/// One key-value operation: a read where `value` is 0, else an update (or an entry to insert). The tree stores the
+/// value itself, the map the 100 bytes that [`Value::of`] makes of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
@@ -76,12 +77,13 @@ pub struct Walk {
 pub struct Scale {
     /// Elements of the list, the tree and the map.
     pub elements: usize,
-    /// Nodes of the chase ring, a line each: few enough for the second-level cache. A ring that has to come from memory measures which
-    /// of its lines the last-level cache happens to keep, not what following a pointer costs.
+    /// Nodes of the chase ring, a line each: few enough for the second-level cache. A ring that has to come from memory
+    /// measures which of its lines the last-level cache happens to keep, not what following a pointer costs.
     pub ring: usize,
     /// Operations of each YCSB workload.
     pub requests: usize,
-    /// Operations of each thread in the rows of structures that threads share; where all are reads, [`READS_MORE`] times as many.
+    /// Operations of each thread in the rows of structures that threads share; where all are reads, [`READS_MORE`]
+    /// times as many.
     pub shared: usize,
     /// Elements of each of the programs.
     pub programs: usize,
@@ -297,7 +299,8 @@ pub struct SharedInputs {
 /// Inputs of one of those rows.
 #[derive(Debug)]
 pub struct SharedRow {
-    /// The operations of each thread, as many of each. Threads have keys of their own, so that there is one right answer.
+    /// The operations of each thread, as many of each. Threads have keys of their own, so that there is one right
+    /// answer.
     pub threads: Vec<ThreadOps>,
     /// What a walk finds after all of them.
     pub walk: Walk,
@@ -312,8 +315,8 @@ pub struct ThreadOps {
     pub read_sum: u64,
 }
 
-/// Makes the inputs of a structure with so many entries, where each thread does so many operations in a row, and `content` is what a
-/// read finds of a value.
+/// Makes the inputs of a structure with so many entries, where each thread does so many operations in a row, and
+/// `content` is what a read finds of a value.
 pub fn shared(ops: usize, entries_count: usize, content: fn(u64) -> u64) -> SharedInputs {
     let entries = entries(entries_count);
     let mut state = entries.clone();

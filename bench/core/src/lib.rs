@@ -1,13 +1,14 @@
 //! Benchmarks of durum, side by side with other libraries and with the physical limit.
 //!
-//! A *row* is one operation, e.g. `add_8`. A *side* is a contestant: a peer library, an engine of durum, a limit (`flush1`: plain stores,
-//! each written line written back once, one fence per transaction, no atomicity; `overwrite`: a bare write and a sync) and `volatile`
-//! (plain stores). Rows and the sides that compete in them make a *suite*. Every side of a suite runs every row of it with the same
-//! inputs and must give the same answers.
+//! A *row* is one operation, e.g. `add_8`. A *side* is a contestant: a peer library, an engine of durum, a limit
+//! (`flush1`: plain stores, each written line written back once, one fence per transaction, no atomicity; `overwrite`:
+//! a bare write and a sync) and `volatile` (plain stores). Rows and the sides that compete in them make a *suite*.
+//! Every side of a suite runs every row of it with the same inputs and must give the same answers.
 //!
 //! Read [`workload`] for the rows, [`side`] for what a side implements, [`run`] for how rounds go, [`report`] for what
-//! comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that all sides flush alike; [`nvlc`] is the suite of NVL-C, whose sides are programs; [`sides`] are the contestants and [`structures`] the data structures that the Rust sides share.
-//! `docs/benchmarks.md` tells how to read the results.
+//! comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that all sides flush alike; [`nvlc`] is
+//! the suite of NVL-C, whose sides are programs; [`sides`] are the contestants and [`structures`] the data structures
+//! that the Rust sides share. `docs/benchmarks.md` tells how to read the results.
 
 pub mod audit;
 pub mod error;

@@ -188,7 +188,8 @@ fn bench() -> Result<()> {
             scale: options.scale(),
             dir: &work_dir.0,
         };
-        // On a disk the thread mostly waits, and shares the work with other threads: the system may choose the processor.
+        // On a disk the thread mostly waits, and shares the work with other threads: the system may choose the
+        // processor.
         let pin = (suite.place == Place::Memory).then(pin).flatten();
         pinned = pinned.or(pin.as_ref().map(|pin| pin.processor));
         if options.audit {

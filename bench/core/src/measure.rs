@@ -15,7 +15,8 @@ use crate::syncs;
 pub enum Clock {
     /// Elapsed time. Needs a quiet machine.
     Wall,
-    /// CPU time of the measuring thread: what others take from the processor does not count, what they take from the caches does.
+    /// CPU time of the measuring thread: what others take from the processor does not count, what they take from the
+    /// caches does.
     Cpu,
 }
 
@@ -102,8 +103,9 @@ impl Meter {
         }
     }
 
-    /// Of so many operations, the first in a new store, how many go before the batch. Where instructions are counted one by one, batches are so small that what a thread
-    /// and a store do once, registering types and making logs and slabs, would be most of them.
+    /// Of so many operations, the first in a new store, how many go before the batch. Where instructions are counted
+    /// one by one, batches are so small that what a thread and a store do once, registering types and making logs and
+    /// slabs, would be most of them.
     pub fn warm_up(&self, ops: usize) -> usize {
         match self.marks {
             Some(_) => ops / 2,
@@ -158,9 +160,9 @@ impl Meter {
         })
     }
 
-    /// Runs `ops` operations in each worker, and times every one. Several workers have a thread each and begin together; a lone one
-    /// runs on this thread. The time is elapsed time whatever the clock, since what such operations do is wait; for the same reason they
-    /// do not count for [`Meter::processor_share`].
+    /// Runs `ops` operations in each worker, and times every one. Several workers have a thread each and begin
+    /// together; a lone one runs on this thread. The time is elapsed time whatever the clock, since what such
+    /// operations do is wait; for the same reason they do not count for [`Meter::processor_share`].
     ///
     /// # Errors
     /// The first that a worker returned; it does no more then, the others finish.
@@ -181,8 +183,8 @@ impl Meter {
         })
     }
 
-    /// Runs workers that do `ops` operations each, at the same time, on a thread each; a lone one runs on this thread. With several the
-    /// time is elapsed time whatever the clock.
+    /// Runs workers that do `ops` operations each, at the same time, on a thread each; a lone one runs on this thread.
+    /// With several the time is elapsed time whatever the clock.
     ///
     /// # Errors
     /// The first that a worker returned; the others finish.
@@ -235,8 +237,8 @@ impl Meter {
         })
     }
 
-    /// The share of the measured time in which this thread had the processor: near 1 on a quiet machine. `None` if all that was
-    /// measured waits for a disk.
+    /// The share of the measured time in which this thread had the processor: near 1 on a quiet machine. `None` if all
+    /// that was measured waits for a disk.
     pub fn processor_share(&self) -> Option<f64> {
         (self.wall_ns > 0.0).then(|| self.cpu_ns / self.wall_ns)
     }
@@ -331,8 +333,8 @@ pub fn pin() -> Option<Pinned> {
     Some(Pinned { processor, before })
 }
 
-/// Keeps this thread, one of several that work at the same time, on a processor of its own as far as there are enough: it has inherited
-/// the place of the measuring thread. Nothing, where that goes where it likes.
+/// Keeps this thread, one of several that work at the same time, on a processor of its own as far as there are enough:
+/// it has inherited the place of the measuring thread. Nothing, where that goes where it likes.
 fn spread_out(index: usize) {
     let processors = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(processor) = processors.iter().rev().cycle().nth(index) {

@@ -1,5 +1,6 @@
-//! The suite of NVL-C: kernels in C (`bench/nvlc`), compiled as plain C by Clang and by durumcc with the options that the symbols of the paper's Table 3
-//! stand for, so that its Figures 5 to 7 can be drawn. A side is a process of its own, which keeps its heap; it is told how much work to do, and tells what that took.
+//! The suite of NVL-C: kernels in C (`bench/nvlc`), compiled as plain C by Clang and by durumcc with the options that
+//! the symbols of the paper's Table 3 stand for, so that its Figures 5 to 7 can be drawn. A side is a process of its
+//! own, which keeps its heap; it is told how much work to do, and tells what that took.
 
 mod compile;
 mod compile_time;

@@ -1,8 +1,8 @@
 //! Rounds: every side runs every row in each round, row by row, in rotated order.
 //!
-//! So two sides that are compared run the same row within moments of each other, and neither always comes first. Where a second is
-//! too long for a moment, because a disk changes its mind, the sides take turns several times within a row. A ratio is taken within a
-//! round; what is reported is the median over the rounds.
+//! So two sides that are compared run the same row within moments of each other, and neither always comes first. Where
+//! a second is too long for a moment, because a disk changes its mind, the sides take turns several times within a row.
+//! A ratio is taken within a round; what is reported is the median over the rounds.
 
 use std::path::Path;
 
@@ -104,8 +104,8 @@ impl Measured {
 pub struct Plan<'p> {
     /// The suite.
     pub suite: &'p Suite,
-    /// Only rows of these names, or whose names begin with one of these and an underscore; all if empty. The other rows of their
-    /// workloads run, too, since rows build on each other, but are not reported.
+    /// Only rows of these names, or whose names begin with one of these and an underscore; all if empty. The other rows
+    /// of their workloads run, too, since rows build on each other, but are not reported.
     pub filter: Vec<String>,
     /// Rounds, at least one.
     pub rounds: usize,

@@ -104,11 +104,13 @@ pub fn area_in(room: *mut u8) -> *mut u8 {
 pub trait Cells {
     /// The area of [`AREA_SIZE`] bytes.
     fn area(&self) -> &[u8];
-    /// `count` stores of 8 bytes, each made durable alone without a transaction; store i puts i at i * stride, modulo the area.
+    /// `count` stores of 8 bytes, each made durable alone without a transaction; store i puts i at i * stride, modulo
+    /// the area.
     fn floor(&mut self, stride: usize, count: usize) -> Result<()>;
     /// `count` empty transactions.
     fn tx_empty(&mut self, count: usize) -> Result<()>;
-    /// Transaction i snapshots and overwrites `image.len()` bytes at i * stride, modulo the area: with `image`, and i as first word.
+    /// Transaction i snapshots and overwrites `image.len()` bytes at i * stride, modulo the area: with `image`, and i
+    /// as first word.
     fn add(&mut self, stride: usize, image: &[u8], count: usize) -> Result<()>;
     /// Transaction i allocates one object: `image` with i as its first word. Lengths are 8, 256 and 4096.
     fn alloc(&mut self, image: &[u8], count: usize) -> Result<()>;
@@ -225,7 +227,8 @@ pub enum SharedShape {
 pub trait Shared: Sync {
     /// Inserts each entry; the keys are not there yet.
     fn load(&mut self, entries: &[Op]) -> Result<()>;
-    /// Replaces the value of a key that is there: in the map in one transaction, elsewhere by one that deletes the key and one that inserts it.
+    /// Replaces the value of a key that is there: in the map in one transaction, elsewhere by one that deletes the key
+    /// and one that inserts it.
     fn update(&self, op: &Op) -> Result<()>;
     /// The value of the key, in the map its digest; 0 if it is not there. Nothing becomes durable.
     fn read(&self, key: u64) -> u64;

@@ -124,8 +124,9 @@ const UNFAIR_VARIABLES: [&str; 4] = [
 
 /// Whether the peer executes the same instructions as we do in this environment.
 ///
-/// libpmemobj takes the best instruction that the processor has, as durum does; but on tmpfs only when told that files there are
-/// persistent memory (else it calls msync), and environment variables can take instructions from it. It reads them while it is loaded.
+/// libpmemobj takes the best instruction that the processor has, as durum does; but on tmpfs only when told that files
+/// there are persistent memory (else it calls msync), and environment variables can take instructions from it. It reads
+/// them while it is loaded.
 pub fn environment_is_fair() -> bool {
     std::env::var("PMEM_IS_PMEM_FORCE").as_deref() == Ok("1")
         && UNFAIR_VARIABLES

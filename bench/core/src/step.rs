@@ -1,8 +1,8 @@
 //! Counts the fences and write-backs that a batch really executes, by single-stepping it.
 //!
-//! durum's counters count what durum asked for. A peer has no counters, and a peer that flushes less than it promises looks fast. So the
-//! processor is asked: a child process runs the batches, and its parent steps it from mark to mark, instruction by
-//! instruction, and decodes those that matter.
+//! durum's counters count what durum asked for. A peer has no counters, and a peer that flushes less than it promises
+//! looks fast. So the processor is asked: a child process runs the batches, and its parent steps it from mark to mark,
+//! instruction by instruction, and decodes those that matter.
 
 use std::collections::HashMap;
 use std::fs::File;

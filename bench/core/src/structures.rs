@@ -1,16 +1,16 @@
 //! The data structures of the rows, written once for all sides in Rust.
 //!
 //! They see memory through two traits. What a side does behind them (nothing, write-backs, a transaction) is the only
-//! difference between sides, so a row compares durability and not data structures. The C sources of the peers follow these
-//! files function by function.
+//! difference between sides, so a row compares durability and not data structures. The C sources of the peers follow
+//! these files function by function.
 
 use durum::Described;
 
 use crate::error::Result;
 use crate::inputs::{Op, Walk};
 
-// Three macros for the structures below whose nodes are edited, and looked at while they are. A node is never referred to from `edit`
-// and `see` at the same time.
+// Three macros for the structures below whose nodes are edited, and looked at while they are. A node is never referred
+// to from `edit` and `see` at the same time.
 
 /// Reads a node as the update sees it.
 macro_rules! see {

@@ -1,16 +1,16 @@
 //! Counts the syncs of everybody who calls the C library for them: peers in C, and the standard library.
 //!
-//! A peer that syncs less often than it promises looks fast. This program's definitions of the functions below take precedence over the
-//! C library's, for shared libraries too, and do the same with one addition. durum makes its system calls itself and has
-//! counters of its own, so nothing is counted twice.
+//! A peer that syncs less often than it promises looks fast. This program's definitions of the functions below take
+//! precedence over the C library's, for shared libraries too, and do the same with one addition. durum makes its system
+//! calls itself and has counters of its own, so nothing is counted twice.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static SYNCS: AtomicU64 = AtomicU64::new(0);
 
-/// Syncs so far: calls of fdatasync, fsync and msync, and writes through a descriptor that syncs each write (`O_DSYNC`, by which LMDB
-/// writes its meta pages).
+/// Syncs so far: calls of fdatasync, fsync and msync, and writes through a descriptor that syncs each write (`O_DSYNC`,
+/// by which LMDB writes its meta pages).
 pub fn count() -> u64 {
     SYNCS.load(Relaxed)
 }

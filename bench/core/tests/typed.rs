@@ -1,4 +1,5 @@
-//! The operations of the typed interface run on every engine, also with a medium that is emulated, and their numbers come with what they were measured on.
+//! The operations of the typed interface run on every engine, also with a medium that is emulated, and their numbers
+//! come with what they were measured on.
 
 use std::process::Command;
 

@@ -95,7 +95,8 @@ fn check(code: c_int) -> Result<(), String> {
     }
 }
 
-/// A read transaction that a thread uses again and again, as LMDB recommends; it goes with the thread, or when another database is read.
+/// A read transaction that a thread uses again and again, as LMDB recommends; it goes with the thread, or when another
+/// database is read.
 struct Reader {
     env: Handle,
     txn: Handle,

@@ -1,6 +1,8 @@
-//! The suite `kv`: durum-kv, LevelDB and LMDB by the benchmarks of `db_bench`, each commit durable, in memory and on a disk.
+//! The suite `kv`: durum-kv, LevelDB and LMDB by the benchmarks of `db_bench`, each commit durable, in memory and on a
+//! disk.
 //!
-//! Microseconds for each operation, the median of the rounds; in the last column how many times the better peer's time durum's is contained in it.
+//! Microseconds for each operation, the median of the rounds; in the last column how many times the better peer's time
+//! durum's is contained in it.
 
 mod leveldb;
 mod lmdb;

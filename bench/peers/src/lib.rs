@@ -1,7 +1,7 @@
 //! The benchmark rows on libpmemobj, and puts on LevelDB and LMDB ([`kv`]), for the harness in `durum-bench-core`.
 //!
-//! The C sources in `c/` do the work: one file per workload, since libpmemobj's interface is made of C macros, and one for each other library.
-//! This crate gives each handle an owner. `c/peer.h` tells what each function does.
+//! The C sources in `c/` do the work: one file per workload, since libpmemobj's interface is made of C macros, and one
+//! for each other library. This crate gives each handle an owner. `c/peer.h` tells what each function does.
 
 use std::ffi::{CStr, CString, NulError, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -149,7 +149,8 @@ pub enum NumbersKind {
 }
 
 impl Cells {
-    /// Creates a pool file with an area of `area_size` bytes (a power of two) and a ring in which node i points to node `next[i]`.
+    /// Creates a pool file with an area of `area_size` bytes (a power of two) and a ring in which node i points to node
+    /// `next[i]`.
     pub fn open(
         path: &Path,
         pool_size: usize,

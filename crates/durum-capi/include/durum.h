@@ -214,7 +214,8 @@
 // An operation of the system failed.
 #define DURUM_E_IO 402
 
-// The process gets no addresses for the store: a limit (`ulimit -v`), which the message names.
+// The process gets no addresses or private memory for the store: a limit (`ulimit -v`, `ulimit -d`, the number of
+// mappings), which the message names with the cure.
 #define DURUM_E_ADDRESS_SPACE 403
 
 // durum itself is wrong; please report it with the message.
@@ -304,22 +305,28 @@
 // Private pages and one redo record for each commit.
 #define DURUM_ENGINE_SHADOW 3
 
-// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns DURUM_E_POISONED.
+// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns
+// DURUM_E_POISONED.
 #define DURUM_POOL_SURVIVE_MEDIA_ERRORS 1
 
-// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED), and for pointers that lead out of the store (DURUM_E_POINTER_OUTSIDE). Slow, for tests.
+// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED), and for pointers that lead out of the
+// store (DURUM_E_POINTER_OUTSIDE). Slow, for tests.
 #define DURUM_POOL_CHECK_STORES 2
 
-// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the system has.
+// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the
+// system has.
 #define DURUM_POOL_TRACK_USERFAULTFD 4
 
-// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then fail (EFAULT) in a section.
+// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then
+// fail (EFAULT) in a section.
 #define DURUM_POOL_TRACK_MPROTECT 8
 
-// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses the pool.
+// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses
+// the pool.
 #define DURUM_POOL_SINGLE_THREADED 16
 
-// A pool of DURUM_ENGINE_TWIN: a commit copies all that is in use, where it differs, and not what was announced. For comparisons, and for pools of some pages.
+// A pool of DURUM_ENGINE_TWIN: a commit copies all that is in use, where it differs, and not what was announced. For
+// comparisons, and for pools of some pages.
 #define DURUM_POOL_BASIC_COPIES 32
 
 // A pool of DURUM_ENGINE_TWIN: threads may read it beside a transaction, without waiting (durum_pool_read_copy).
@@ -328,8 +335,9 @@
 // The transaction is durable when its commit returns.
 #define DURUM_DURABLE 0
 
-// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the store's `buffered_window_us` before it. The
-// order stays: once a later durable transaction has committed, it cannot be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
+// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the
+// store's `buffered_window_us` before it. The order stays: once a later durable transaction has committed, it cannot
+// be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
 #define DURUM_BUFFERED 1
 
 // The block's body runs.
@@ -341,7 +349,8 @@
 // The block has not begun, or was aborted.
 #define DURUM_BLOCK_ABORTED 3
 
-// For DURUM_TX_BEGIN_WITH, beside DURUM_DURABLE or DURUM_BUFFERED: the block may commit after an allocation in it has failed. The program looks itself at what it gets.
+// For DURUM_TX_BEGIN_WITH, beside DURUM_DURABLE or DURUM_BUFFERED: the block may commit after an allocation in it has
+// failed. The program looks itself at what it gets.
 #define DURUM_ALLOC_MAY_FAIL 2
 
 // Applied before all entries without this flag, the last one first. For undo.
@@ -412,18 +421,19 @@ typedef struct durum_store_options {
     // What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000
     // (DURUM_STORE_NO_BUFFERING: none).
     uint32_t buffered_window_us;
-    // Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads about
-    // that much. 0: durum's choice, 64 MiB.
+    // Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery
+    // reads about that much. 0: durum's choice, 64 MiB.
     uint64_t log_max;
-    // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
-    // (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; 1: as
-    // little as can be; UINT64_MAX: no limit.
+    // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be
+    // larger than memory (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of
+    // the memory that the process may use; 1: as little as can be; UINT64_MAX: no limit.
     uint64_t private_max;
-    // Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's choice, 1 TiB. A
-    // process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what it needs where not.
+    // Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's
+    // choice, 1 TiB. A process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what
+    // it needs where not.
     uint64_t space;
-    // Bytes by which pools may grow while the store is open for which addresses are reserved when it is opened, where the process cannot
-    // reserve all of the space. 0: none; pools grow until the limit is met.
+    // Bytes by which pools may grow while the store is open for which addresses are reserved when it is opened, where
+    // the process cannot reserve all of the space. 0: none; pools grow until the limit is met.
     uint64_t growth;
     // DURUM_STORE_* in any combination.
     uint32_t flags;
@@ -505,7 +515,8 @@ extern "C" {
 // In DURUM_TX_ONABORT it tells why the block did not commit.
 int durum_errorcode(void);
 
-// The message of this thread's latest failure, for people; "" if there was none. It names files and offsets, and says what to do.
+// The message of this thread's latest failure, for people; "" if there was none. It names files and offsets, and says
+// what to do.
 //
 // The string belongs to durum and is valid until the thread's next failure.
 const char *durum_errormsg(void);
@@ -517,14 +528,16 @@ const char *durum_version(void);
 // DURUM_E_TYPE a declaration that contradicts itself, or two of one name; DURUM_E_ARGUMENT.
 uint64_t durum_type_id(struct durum_type *type);
 
-// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's code.
+// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's
+// code.
 //
 // `options` may be NULL: the defaults. Close the store with durum_store_close.
 //
 // Returns NULL on failure; the store is as before then:
 // DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
-// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none; DURUM_E_FORMAT it is of another version;
-// DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none;
+// DURUM_E_FORMAT it is of another version; DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the
+// message says; DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_store *durum_store_open(const char *path,
                                      const struct durum_store_options *options);
@@ -532,8 +545,9 @@ struct durum_store *durum_store_open(const char *path,
 // Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
 //
 // Returns NULL on failure, and leaves nothing behind:
-// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
-// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
+// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO,
+// DURUM_E_ARGUMENT; DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this
+// process.
 DURUM_MUST_CHECK
 struct durum_store *durum_store_create(const char *path,
                                        const struct durum_store_options *options);
@@ -544,19 +558,22 @@ DURUM_MUST_CHECK
 struct durum_store *durum_store_open_or_create(const char *path,
                                                const struct durum_store_options *options);
 
-// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store` is NULL.
+// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store`
+// is NULL.
 uint32_t durum_store_domain(const struct durum_store *store);
 
-// Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was committed is
-// durable whether it is closed or not.
+// Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was
+// committed is durable whether it is closed or not.
 int durum_store_close(struct durum_store *store);
 
-// Opens a pool of the store. A pool that is open in this process already gives another handle to it. `options` may be NULL: the
-// defaults. Close each handle with durum_pool_close.
+// Opens a pool of the store. A pool that is open in this process already gives another handle to it. `options` may be
+// NULL: the defaults. Close each handle with durum_pool_close.
 //
 // Returns NULL on failure:
-// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
-// DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of
+// it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not DURUM_ENGINE_TWIN;
+// DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_open(struct durum_store *store,
                                    const char *name,
@@ -565,72 +582,76 @@ struct durum_pool *durum_pool_open(struct durum_store *store,
 // Makes a pool in the store and opens it. It exists durably on return.
 //
 // Returns NULL on failure, and leaves nothing behind:
-// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of 2 MiB;
-// DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of
+// 2 MiB; DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_create(struct durum_store *store,
                                      const char *name,
                                      const struct durum_pool_options *options);
 
-// Opens a pool, or makes it if the store has none of this name. Returns NULL on failure, with the codes of durum_pool_open and
-// durum_pool_create.
+// Opens a pool, or makes it if the store has none of this name. Returns NULL on failure, with the codes of
+// durum_pool_open and durum_pool_create.
 DURUM_MUST_CHECK
 struct durum_pool *durum_pool_open_or_create(struct durum_store *store,
                                              const char *name,
                                              const struct durum_pool_options *options);
 
-// Makes every DURUM_BUFFERED transaction of the pool durable that has committed before, in any thread. They are durable on return.
+// Makes every DURUM_BUFFERED transaction of the pool durable that has committed before, in any thread. They are
+// durable on return.
 //
-// DURUM_E_POISONED which of them are durable is unknown; DURUM_E_STORAGE_FULL, DURUM_E_IO they are not durable, and are tried again later;
-// DURUM_E_FORKED, DURUM_E_ARGUMENT.
+// DURUM_E_POISONED which of them are durable is unknown; DURUM_E_STORAGE_FULL, DURUM_E_IO they are not durable, and
+// are tried again later; DURUM_E_FORKED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_pool_sync(struct durum_pool *pool);
 
-// Makes room: afterwards at least `bytes` of the pool are free, so that transactions that allocate as much need not wait while it grows. The
-// room stays as long as the pool is open; what is not used by then goes when it is closed.
+// Makes room: afterwards at least `bytes` of the pool are free, so that transactions that allocate as much need not
+// wait while it grows. The room stays as long as the pool is open; what is not used by then goes when it is closed.
 //
-// DURUM_E_STORAGE_FULL the file system has no such room, and the pool is as large as before; DURUM_E_IO, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
-// DURUM_E_ARGUMENT.
+// DURUM_E_STORAGE_FULL the file system has no such room, and the pool is as large as before; DURUM_E_IO,
+// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_pool_reserve(struct durum_pool *pool,
                        uint64_t bytes);
 
-// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
-// thread may be in a transaction on the pool.
+// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more
+// then. No thread may be in a transaction on the pool.
 //
 // DURUM_E_IN_TRANSACTION if this thread's transaction, update or read began on this handle; the handle stays valid.
 int durum_pool_close(struct durum_pool *pool);
 
 // Removes a pool and everything in it. It is durably gone on return.
 //
-// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED,
+// DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_pool_remove(struct durum_store *store,
                       const char *name);
 
-// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL: bytes without
-// pointers. Inside a transaction the making is part of it.
+// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL:
+// bytes without pointers. Inside a transaction the making is part of it.
 //
 // Returns NULL on failure:
-// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
-// DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is
+// making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle; DURUM_E_TYPE a type declared in two ways;
+// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 void *durum_root(struct durum_pool *pool,
                  struct durum_type *type,
                  size_t size);
 
-// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes without
-// pointers, aligned to 16. The bytes are whatever was there before.
+// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
+// without pointers, aligned to 16. The bytes are whatever was there before.
 //
-// In a transaction the object exists durably, with what the program stored in it, once the transaction has committed; it needs no
-// DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is a transaction of its own:
-// the object exists on return, and is lost room if the program dies before something durable points to it.
+// In a transaction the object exists durably, with what the program stored in it, once the transaction has committed;
+// it needs no DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is
+// a transaction of its own: the object exists on return, and is lost room if the program dies before something durable
+// points to it.
 //
-// Returns NULL on failure. A transaction goes on, but a DURUM_TX_BEGIN block that forgets to look does not commit: it aborts at its end, unless it was begun with
-// DURUM_ALLOC_MAY_FAIL.
-// DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool had to grow and cannot; DURUM_E_TYPE a type declared in two ways;
-// DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED,
-// DURUM_E_ARGUMENT, DURUM_E_IO.
+// Returns NULL on failure. A transaction goes on, but a DURUM_TX_BEGIN block that forgets to look does not commit: it
+// aborts at its end, unless it was begun with DURUM_ALLOC_MAY_FAIL. DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool
+// had to grow and cannot; DURUM_E_TYPE a type declared in two ways; DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the
+// pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 DURUM_MUST_CHECK
 void *durum_malloc(struct durum_pool *pool,
                    struct durum_type *type,
@@ -642,73 +663,78 @@ void *durum_malloc_zeroed(struct durum_pool *pool,
                           struct durum_type *type,
                           size_t size);
 
-// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of a transaction the copy is durable on return.
+// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of
+// a transaction the copy is durable on return.
 //
 // The codes of durum_malloc.
 DURUM_MUST_CHECK
 char *durum_strdup(struct durum_pool *pool,
                    const char *string);
 
-// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
-// until then; outside of one this is a transaction of its own.
+// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and
+// keeps its contents until then; outside of one this is a transaction of its own.
 //
-// DURUM_E_ROOT_FREED it is the pool's root; DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
-// puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
+// DURUM_E_ROOT_FREED it is the pool's root; DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free;
+// DURUM_E_NOT_IN_POOL, also after a first free that left its puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED,
+// DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
 int durum_free(void *ptr);
 
-// Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after a crash before it
-// returns, any part of the range may be old. No other thread may change the range meanwhile.
+// Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after
+// a crash before it returns, any part of the range may be old. No other thread may change the range meanwhile.
 //
 // DURUM_E_NOT_IN_POOL, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_persist(const void *ptr,
                   size_t len);
 
-// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody may store: 1 or 0. Takes its time: for what
-// fails, not for what works.
+// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody
+// may store: 1 or 0. Takes its time: for what fails, not for what works.
 int durum_in_pool(const void *ptr);
 
 // Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 // durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
 //
-// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_READS_COPY the pool is of DURUM_ENGINE_TWIN, and the thread reads a copy; DURUM_E_POISONED,
-// DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
+// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_READS_COPY the pool is of DURUM_ENGINE_TWIN, and
+// the thread reads a copy; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
 DURUM_MUST_CHECK
 int durum_tx_begin(struct durum_pool *pool);
 
-// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If several levels of a transaction say different
-// things, it is durable when its outermost level has committed.
+// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If
+// several levels of a transaction say different things, it is durable when its outermost level has committed.
 //
 // The codes of durum_tx_begin; DURUM_E_ARGUMENT also for any other number.
 DURUM_MUST_CHECK
 int durum_tx_begin_with(struct durum_pool *pool,
                         uint32_t durability);
 
-// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores, without
-// durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a level of a transaction;
-// inside a section of the same pool it is one more level of that one. The handle must stay open until then.
+// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores,
+// without durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a
+// level of a transaction; inside a section of the same pool it is one more level of that one. The handle must stay
+// open until then.
 //
-// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were before. It waits until no
-// other transaction of the store is open, and keeps new ones out until it has ended. No other thread may change the pool meanwhile in any
-// other way. The thread holds nothing that another one waits for inside a transaction, and does not wait itself for one that does.
+// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were
+// before. It waits until no other transaction of the store is open, and keeps new ones out until it has ended. No
+// other thread may change the pool meanwhile in any other way. The thread holds nothing that another one waits for
+// inside a transaction, and does not wait itself for one that does.
 //
-// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no section of this pool
-// runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT; DURUM_E_IO the system cannot
-// tell which pages change. None begins then.
+// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no
+// section of this pool runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT;
+// DURUM_E_IO the system cannot tell which pages change. None begins then.
 DURUM_MUST_CHECK
 int durum_section_begin(struct durum_pool *pool);
 
-// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
-// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
+// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated
+// and freed is durable on return (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 //
-// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update;
-// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED, DURUM_E_POINTER_OUTSIDE the checker found something; DURUM_E_POISONED the outcome is unknown;
-// DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
+// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a
+// DURUM_TX_BEGIN block or an update; DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED, DURUM_E_POINTER_OUTSIDE the checker
+// found something; DURUM_E_POISONED the outcome is unknown; DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
 DURUM_MUST_CHECK
 int durum_tx_commit(void);
 
-// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
-// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
+// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations
+// and registered volatile memory are as before. Inside an outer level the outer one can only roll back, too, and does
+// it at its end.
 //
 // DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
 int durum_tx_rollback(void);
@@ -718,22 +744,25 @@ uint32_t durum_tx_level(void);
 
 // Announces that the program is about to change `len` bytes at `ptr`, in any open pool of the store.
 //
-// On return the old contents are safe: whatever is stored there, an abort or a crash before the commit brings them back, exactly
-// these bytes. Ranges may overlap and repeat. The new contents are durable once the transaction has committed.
+// On return the old contents are safe: whatever is stored there, an abort or a crash before the commit brings them
+// back, exactly these bytes. Ranges may overlap and repeat. The new contents are durable once the transaction has
+// committed.
 //
-// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED;
-// DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not store.
+// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED,
+// DURUM_E_FORKED; DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not
+// store.
 DURUM_MUST_CHECK
 int durum_tx_add(const void *ptr,
                  size_t len);
 
-// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log entry.
+// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log
+// entry.
 DURUM_MUST_CHECK
 int durum_tx_clobber(const void *ptr,
                      size_t len);
 
-// Defers a store: `len` bytes at `ptr` become those at `source` when the transaction commits, and not before. Until then reading `ptr`
-// gives the old contents. `source` is copied now. Costs no fence of its own.
+// Defers a store: `len` bytes at `ptr` become those at `source` when the transaction commits, and not before. Until
+// then reading `ptr` gives the old contents. `source` is copied now. Costs no fence of its own.
 //
 // The codes of durum_tx_add. Nothing is deferred then.
 DURUM_MUST_CHECK
@@ -741,72 +770,82 @@ int durum_tx_redo_set(void *ptr,
                       const void *source,
                       size_t len);
 
-// Remembers `len` bytes of volatile memory at `ptr`: if the transaction does not commit, they get back what they hold now. They must stay
-// valid until it has ended. Recovery ignores them.
+// Remembers `len` bytes of volatile memory at `ptr`: if the transaction does not commit, they get back what they hold
+// now. They must stay valid until it has ended. Recovery ignores them.
 //
 // DURUM_E_NO_TRANSACTION, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_tx_volatile(void *ptr,
                       size_t len);
 
-// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What it announced, deferred, allocated and
-// freed is durable on return.
+// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What
+// it announced, deferred, allocated and freed is durable on return.
 //
-// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the fences of one. So `body` may run on
-// another thread while this one waits; thread-locals are those of the thread that runs it. It must not wait for another thread that uses the pool, nor be left by
-// longjmp, an exception or pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in it.
-// durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
+// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the
+// fences of one. So `body` may run on another thread while this one waits; thread-locals are those of the thread that
+// runs it. It must not wait for another thread that uses the pool, nor be left by longjmp, an exception or
+// pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in
+// it. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a
+// part of that one.
 //
-// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done, and only that. If `body` says why by
-// a code of durum (DURUM_E_*), the message goes along.
+// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done,
+// and only that. If `body` says why by a code of durum (DURUM_E_*), the message goes along.
 //
-// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread reads this pool;
-// DURUM_E_READS_COPY it reads a copy; DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and
-// durum_tx_commit.
+// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread
+// reads this pool; DURUM_E_READS_COPY it reads a copy; DURUM_E_IN_TRANSACTION a transaction that is no update of this
+// pool runs on this thread; the codes of durum_tx_begin and durum_tx_commit.
 DURUM_MUST_CHECK
 int durum_pool_update(struct durum_pool *pool,
                       durum_body body,
                       void *arg);
 
-// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
-// an update of this pool it is a call. It is left as that of an update is.
+// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and
+// readers write to no common cache line. Within a read or an update of this pool it is a call. It is left as that of
+// an update is.
 //
-// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_READS_COPY it reads a copy;
-// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool
+// runs on this thread; DURUM_E_READS_COPY it reads a copy; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_pool_read(struct durum_pool *pool,
                     durum_body body,
                     void *arg);
 
-// Runs `body(copy, arg)` on what is committed, beside an update that changes the pool and without waiting for it, for pools that are open with DURUM_POOL_LEFT_RIGHT. `body` sees one
-// copy of the pool, all of it as of one commit; it adds `copy->distance` to the address of each object before it reads there, also to those that it reads from pointers in objects. Nobody
-// changes the copy meanwhile, nor may `body`. A commit waits until it has returned, so it must not wait for other threads' updates, nor be left by longjmp, an exception or pthread_exit.
+// Runs `body(copy, arg)` on what is committed, beside an update that changes the pool and without waiting for it, for
+// pools that are open with DURUM_POOL_LEFT_RIGHT. `body` sees one copy of the pool, all of it as of one commit; it
+// adds `copy->distance` to the address of each object before it reads there, also to those that it reads from pointers
+// in objects. Nobody changes the copy meanwhile, nor may `body`. A commit waits until it has returned, so it must not
+// wait for other threads' updates, nor be left by longjmp, an exception or pthread_exit.
 //
-// Within another one on this pool it is a call and sees the same copy; within an update of this pool it is a call and sees what that has changed. Inside of it, updates and transactions
-// of pools of DURUM_ENGINE_TWIN are refused, and durum_pool_read of them, with DURUM_E_READS_COPY.
+// Within another one on this pool it is a call and sees the same copy; within an update of this pool it is a call and
+// sees what that has changed. Inside of it, updates and transactions of pools of DURUM_ENGINE_TWIN are refused, and
+// durum_pool_read of them, with DURUM_E_READS_COPY.
 //
-// What `body` returned; or, if it was not called, DURUM_E_NO_COPIES the pool is not open so; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+// What `body` returned; or, if it was not called, DURUM_E_NO_COPIES the pool is not open so; DURUM_E_POISONED,
+// DURUM_E_FORKED, DURUM_E_ARGUMENT.
 DURUM_MUST_CHECK
 int durum_pool_read_copy(struct durum_pool *pool,
                          durum_copy_body body,
                          void *arg);
 
-// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates and reads of the pool wait, in all
-// threads. The handle must stay open until then. It is never combined with others: durum_pool_update costs fewer fences.
+// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates
+// and reads of the pool wait, in all threads. The handle must stay open until then. It is never combined with others:
+// durum_pool_update costs fewer fences.
 //
 // The codes of durum_pool_update. None begins then.
 DURUM_MUST_CHECK
 int durum_update_begin(struct durum_pool *pool);
 
-// Ends what durum_update_begin began on this pool: with `commit` not 0 it is durable on return, with 0 it is taken back. Then others go on.
+// Ends what durum_update_begin began on this pool: with `commit` not 0 it is durable on return, with 0 it is taken
+// back. Then others go on.
 //
-// DURUM_E_UNBALANCED the latest that this thread began is no update of this pool, or a transaction inside of it has not ended; nothing is ended then. The codes of durum_tx_commit: it
-// has ended, and nothing was kept.
+// DURUM_E_UNBALANCED the latest that this thread began is no update of this pool, or a transaction inside of it has
+// not ended; nothing is ended then. The codes of durum_tx_commit: it has ended, and nothing was kept.
 DURUM_MUST_CHECK
 int durum_update_end(struct durum_pool *pool,
                      int commit);
 
-// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a function.
+// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a
+// function.
 //
 // The codes of durum_pool_read. It does not begin then.
 DURUM_MUST_CHECK
@@ -818,50 +857,54 @@ int durum_read_begin(struct durum_pool *pool);
 DURUM_MUST_CHECK
 int durum_read_end(struct durum_pool *pool);
 
-// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH: `how` is DURUM_DURABLE or DURUM_BUFFERED, and DURUM_ALLOC_MAY_FAIL. Whether the body may run is in its state.
+// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH: `how` is DURUM_DURABLE or DURUM_BUFFERED, and
+// DURUM_ALLOC_MAY_FAIL. Whether the body may run is in its state.
 void durum_block_enter(struct durum_block *block,
                        struct durum_pool *pool,
                        uint32_t how,
                        const char *file,
                        int line);
 
-// Commits a block whose body has come to its end; does nothing for one that was aborted. For DURUM_TX_ONABORT and DURUM_TX_END.
+// Commits a block whose body has come to its end; does nothing for one that was aborted. For DURUM_TX_ONABORT and
+// DURUM_TX_END.
 void durum_block_commit(struct durum_block *block);
 
-// Aborts the innermost block and returns it: the caller goes on at its DURUM_TX_ONABORT. Without a block, the transaction that
-// durum_tx_begin began can only roll back from now on, and NULL is returned.
+// Aborts the innermost block and returns it: the caller goes on at its DURUM_TX_ONABORT. Without a block, the
+// transaction that durum_tx_begin began can only roll back from now on, and NULL is returned.
 //
 // `code` is why: DURUM_E_ABORTED if the program wants it so, otherwise the code of the call that has just failed.
 struct durum_block *durum_block_abort(int code);
 
-// Ends a block. For DURUM_TX_END. If it did not commit, neither can the block around it, which is aborted, too: the caller
-// goes on there. Returns NULL if there is none, or if the block has committed.
+// Ends a block. For DURUM_TX_END. If it did not commit, neither can the block around it, which is aborted, too: the
+// caller goes on there. Returns NULL if there is none, or if the block has committed.
 struct durum_block *durum_block_end(struct durum_block *block);
 
-// Looks after a block whose frame ends. For the cleanup attribute. A body that was left by return, break, continue, goto or an exception has
-// not come to its end: it is aborted, and reported (durum_on_misuse).
+// Looks after a block whose frame ends. For the cleanup attribute. A body that was left by return, break, continue,
+// goto or an exception has not come to its end: it is aborted, and reported (durum_on_misuse).
 void durum_block_leave(struct durum_block *block);
 
-// Who is told, on the thread that does it, when a program leaves a DURUM_TX_BEGIN block in a way that aborts it. NULL, the default: standard
-// error. The message is valid during the call. The handler must return.
+// Who is told, on the thread that does it, when a program leaves a DURUM_TX_BEGIN block in a way that aborts it. NULL,
+// the default: standard error. The message is valid during the call. The handler must return.
 void durum_on_misuse(void (*handler)(const char *message));
 
-// Takes an empty log with the range (0, 2). If the process dies, the service replays the entries that the durable range admits
-// before any pool is handed out again. Close it with durum_log_close, before the pools that its entries name.
+// Takes an empty log with the range (0, 2). If the process dies, the service replays the entries that the durable
+// range admits before any pool is handed out again. Close it with durum_log_close, before the pools that its entries
+// name.
 //
-// Returns NULL on failure: DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_ARGUMENT, DURUM_E_IO.
+// Returns NULL on failure: DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_ARGUMENT,
+// DURUM_E_IO.
 DURUM_MUST_CHECK
 struct durum_log *durum_log_open(struct durum_store *store);
 
 // Empties the log and gives it back. NULL is allowed. Its entries count no more, durably, on return.
 int durum_log_close(struct durum_log *log);
 
-// Appends an entry: when it is applied, `len` bytes at `target` become those that `source` holds now. Pass the target itself as source to
-// log its present contents (undo). `sequence` is compared with the log's range: the entry counts if lo < sequence < hi. `flags`:
-// DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
+// Appends an entry: when it is applied, `len` bytes at `target` become those that `source` holds now. Pass the target
+// itself as source to log its present contents (undo). `sequence` is compared with the log's range: the entry counts
+// if lo < sequence < hi. `flags`: DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
 //
-// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the pool's engine is not
-// DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
+// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the
+// pool's engine is not DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
 // log had to grow and cannot; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO. Nothing is appended then.
 DURUM_MUST_CHECK
 int durum_log_append(struct durum_log *log,
@@ -871,7 +914,8 @@ int durum_log_append(struct durum_log *log,
                      uint8_t sequence,
                      uint32_t flags);
 
-// Makes the entries appended so far durable: one fence. Before this returns, do not store to what an undo entry protects.
+// Makes the entries appended so far durable: one fence. Before this returns, do not store to what an undo entry
+// protects.
 //
 // DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
 DURUM_MUST_CHECK
@@ -885,8 +929,8 @@ int durum_log_set_range(struct durum_log *log,
                         uint8_t lo,
                         uint8_t hi);
 
-// Applies the entries that count now, in their order, as recovery would, and volatile ones as well; their targets are durable on return: one
-// fence. No other thread may use the targets.
+// Applies the entries that count now, in their order, as recovery would, and volatile ones as well; their targets are
+// durable on return: one fence. No other thread may use the targets.
 //
 // DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
 DURUM_MUST_CHECK
@@ -898,7 +942,8 @@ int durum_log_apply(struct durum_log *log);
 DURUM_MUST_CHECK
 int durum_log_reset(struct durum_log *log);
 
-// Tells what this thread has done so far, in all stores. A leader's counts have the updates that it ran for other threads.
+// Tells what this thread has done so far, in all stores. A leader's counts have the updates that it ran for other
+// threads.
 //
 // DURUM_E_ARGUMENT.
 int durum_thread_stats(struct durum_stats *stats);
@@ -939,8 +984,8 @@ int durum_thread_stats(struct durum_stats *stats);
  * Aborting. durum_tx_abort(), and a DURUM_TX_ macro that fails, jump to DURUM_TX_ONABORT. When
  * it runs, memory, allocations and registered volatile memory are as before the block, and
  * durum_errorcode() tells why: DURUM_E_ABORTED, or the code of what failed. It also runs if the
- * transaction could not begin or could not commit, as after a durum_malloc in it has failed. Without DURUM_TX_ONABORT, durum_errorcode()
- * behind DURUM_TX_END tells: DURUM_OK if the block has committed.
+ * transaction could not begin or could not commit, as after a durum_malloc in it has failed. Without DURUM_TX_ONABORT,
+ * durum_errorcode() behind DURUM_TX_END tells: DURUM_OK if the block has committed.
  *
  * Blocks in blocks, also in functions that are called from a block, are one transaction:
  * nothing is durable before the outermost DURUM_TX_END. An inner block that aborts runs its own
@@ -1181,7 +1226,9 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
      (target_name),                                                                                \
      (target)}
 
-/* What the compiler says where the macro is not that of the field. */
+/* What the compiler says where the macro is not that of the field. C99 has no messages: there the
+ * words are the name of a member. */
+#if defined(__cplusplus) || __STDC_VERSION__ >= 201112L
 #define DURUM_SAYS_FIELD_                                                                          \
     "durum: DURUM_FIELD is for a number; a pointer is DURUM_PTR or DURUM_PTR_TO, a struct "        \
     "DURUM_STRUCT, an array DURUM_ARRAY, anything else without pointers DURUM_BYTES"
@@ -1204,6 +1251,26 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
     "DURUM_PTR_TO, an array of it DURUM_STRUCT_ARRAY"
 #define DURUM_SAYS_STRUCT_ARRAY_                                                                   \
     "durum: DURUM_STRUCT_ARRAY is for an array of structs of the type that it names"
+#else
+#define DURUM_SAYS_FIELD_                                                                          \
+    durum__DURUM_FIELD_is_for_a_number__a_pointer_is_DURUM_PTR_or_DURUM_PTR_TO
+#define DURUM_SAYS_ARRAY_                                                                          \
+    durum__DURUM_ARRAY_is_for_an_array_of_numbers__of_pointers_it_is_DURUM_PTR_ARRAY_TO
+#define DURUM_SAYS_TAIL_                                                                           \
+    durum__DURUM_TAIL_is_for_a_flexible_array_member_of_numbers
+#define DURUM_SAYS_PTR_                                                                            \
+    durum__DURUM_PTR_is_for_a_pointer__a_number_is_DURUM_FIELD__a_struct_DURUM_STRUCT
+#define DURUM_SAYS_PTR_TO_                                                                         \
+    durum__DURUM_PTR_TO_is_for_a_pointer_to_the_type_that_it_names
+#define DURUM_SAYS_PTR_ARRAY_TO_                                                                   \
+    durum__DURUM_PTR_ARRAY_TO_is_for_an_array_of_pointers_to_the_type_that_it_names
+#define DURUM_SAYS_PTR_TAIL_TO_                                                                    \
+    durum__DURUM_PTR_TAIL_TO_is_for_a_flexible_array_member_of_pointers_to_the_type_that_it_names
+#define DURUM_SAYS_STRUCT_                                                                         \
+    durum__DURUM_STRUCT_is_for_a_struct_of_the_type_that_it_names
+#define DURUM_SAYS_STRUCT_ARRAY_                                                                   \
+    durum__DURUM_STRUCT_ARRAY_is_for_an_array_of_structs_of_the_type_that_it_names
+#endif
 
 #define DURUM_COUNT_(f) (sizeof(DURUM_WHOLE_(f)) / sizeof(DURUM_ELEMENT_(DURUM_WHOLE_(f))))
 #define DURUM_ALIGN_(type) __extension__ __alignof__(type)
@@ -1225,7 +1292,7 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
 #else
 #define DURUM_KIND_IF_(condition, kind, says)                                                      \
     ((kind) + 0 * sizeof(struct {                                                                  \
-        int durum_wants_another_macro_for_this_field : (condition) ? 1 : -1;                       \
+        int says : (condition) ? 1 : -1;                                                           \
     }))
 #endif
 

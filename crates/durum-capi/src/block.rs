@@ -1,7 +1,8 @@
-//! Blocks: what DURUM_TX_BEGIN and its companions keep. A block is one level of a transaction plus a place to go on at when it fails.
+//! Blocks: what DURUM_TX_BEGIN and its companions keep. A block is one level of a transaction plus a place to go on at
+//! when it fails.
 //!
-//! The place (a `jmp_buf`) is C's: it lies behind the [`Block`] in a struct of the header, and only C jumps to it. These functions say
-//! which block is the place to go on at; they always return.
+//! The place (a `jmp_buf`) is C's: it lies behind the [`Block`] in a struct of the header, and only C jumps to it.
+//! These functions say which block is the place to go on at; they always return.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -23,7 +24,8 @@ pub const DURUM_BLOCK_COMMITTED: c_int = 2;
 /// The block has not begun, or was aborted.
 pub const DURUM_BLOCK_ABORTED: c_int = 3;
 
-/// For DURUM_TX_BEGIN_WITH, beside DURUM_DURABLE or DURUM_BUFFERED: the block may commit after an allocation in it has failed. The program looks itself at what it gets.
+/// For DURUM_TX_BEGIN_WITH, beside DURUM_DURABLE or DURUM_BUFFERED: the block may commit after an allocation in it has
+/// failed. The program looks itself at what it gets.
 pub const DURUM_ALLOC_MAY_FAIL: u32 = 2;
 
 /// The state of one DURUM_TX_BEGIN block. The macros make and use it.
@@ -118,7 +120,8 @@ unsafe fn take_out(block: *mut Block) {
     block.state = DURUM_BLOCK_ABORTED;
 }
 
-/// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH: `how` is DURUM_DURABLE or DURUM_BUFFERED, and DURUM_ALLOC_MAY_FAIL. Whether the body may run is in its state.
+/// Begins a block. For DURUM_TX_BEGIN and DURUM_TX_BEGIN_WITH: `how` is DURUM_DURABLE or DURUM_BUFFERED, and
+/// DURUM_ALLOC_MAY_FAIL. Whether the body may run is in its state.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_block_enter(
     block: *mut Block,
@@ -148,7 +151,8 @@ pub unsafe extern "C" fn durum_block_enter(
     unsafe { block.write(entered) };
 }
 
-/// Commits a block whose body has come to its end; does nothing for one that was aborted. For DURUM_TX_ONABORT and DURUM_TX_END.
+/// Commits a block whose body has come to its end; does nothing for one that was aborted. For DURUM_TX_ONABORT and
+/// DURUM_TX_END.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_block_commit(block: *mut Block) {
     // SAFETY: the macro passes the block of its own frame.
@@ -180,8 +184,8 @@ pub unsafe extern "C" fn durum_block_commit(block: *mut Block) {
     };
 }
 
-/// Aborts the innermost block and returns it: the caller goes on at its DURUM_TX_ONABORT. Without a block, the transaction that
-/// durum_tx_begin began can only roll back from now on, and NULL is returned.
+/// Aborts the innermost block and returns it: the caller goes on at its DURUM_TX_ONABORT. Without a block, the
+/// transaction that durum_tx_begin began can only roll back from now on, and NULL is returned.
 ///
 /// `code` is why: DURUM_E_ABORTED if the program wants it so, otherwise the code of the call that has just failed.
 #[unsafe(no_mangle)]
@@ -206,8 +210,8 @@ pub extern "C" fn durum_block_abort(code: c_int) -> *mut Block {
     block
 }
 
-/// Ends a block. For DURUM_TX_END. If it did not commit, neither can the block around it, which is aborted, too: the caller
-/// goes on there. Returns NULL if there is none, or if the block has committed.
+/// Ends a block. For DURUM_TX_END. If it did not commit, neither can the block around it, which is aborted, too: the
+/// caller goes on there. Returns NULL if there is none, or if the block has committed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_block_end(block: *mut Block) -> *mut Block {
     // SAFETY: the macro passes the block of its own frame.
@@ -222,8 +226,8 @@ pub unsafe extern "C" fn durum_block_end(block: *mut Block) -> *mut Block {
     }
 }
 
-/// Looks after a block whose frame ends. For the cleanup attribute. A body that was left by return, break, continue, goto or an exception has
-/// not come to its end: it is aborted, and reported (durum_on_misuse).
+/// Looks after a block whose frame ends. For the cleanup attribute. A body that was left by return, break, continue,
+/// goto or an exception has not come to its end: it is aborted, and reported (durum_on_misuse).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_block_leave(block: *mut Block) {
     // SAFETY: the macro passes the block of its own frame.
@@ -243,8 +247,8 @@ type Handler = unsafe extern "C" fn(message: *const c_char);
 
 static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Who is told, on the thread that does it, when a program leaves a DURUM_TX_BEGIN block in a way that aborts it. NULL, the default: standard
-/// error. The message is valid during the call. The handler must return.
+/// Who is told, on the thread that does it, when a program leaves a DURUM_TX_BEGIN block in a way that aborts it. NULL,
+/// the default: standard error. The message is valid during the call. The handler must return.
 #[unsafe(no_mangle)]
 pub extern "C" fn durum_on_misuse(handler: Option<unsafe extern "C" fn(message: *const c_char)>) {
     let handler = handler.map_or(ptr::null_mut(), |handler| handler as *mut c_void);

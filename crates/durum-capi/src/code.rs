@@ -111,7 +111,8 @@ pub const DURUM_E_SYSTEM: c_int = 400;
 pub const DURUM_E_STORAGE_FULL: c_int = 401;
 /// An operation of the system failed.
 pub const DURUM_E_IO: c_int = 402;
-/// The process gets no addresses for the store: a limit (`ulimit -v`), which the message names.
+/// The process gets no addresses or private memory for the store: a limit (`ulimit -v`, `ulimit -d`, the number of
+/// mappings), which the message names with the cure.
 pub const DURUM_E_ADDRESS_SPACE: c_int = 403;
 
 /// durum itself is wrong; please report it with the message.

@@ -164,7 +164,8 @@ pub extern "C" fn durum_errorcode() -> c_int {
     latest()
 }
 
-/// The message of this thread's latest failure, for people; "" if there was none. It names files and offsets, and says what to do.
+/// The message of this thread's latest failure, for people; "" if there was none. It names files and offsets, and says
+/// what to do.
 ///
 /// The string belongs to durum and is valid until the thread's next failure.
 #[unsafe(no_mangle)]

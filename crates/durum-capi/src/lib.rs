@@ -1,13 +1,14 @@
 //! The C interface of durum, for C, C++ and every language that can call C.
 //!
-//! `include/durum.h` is what its users read. It is made of `header/conventions.h.in`, the declarations in this crate (by cbindgen)
-//! and `header/macros.h.in`; the test `header` keeps it current. The functions are thin: each checks its pointers, calls the client
-//! crate inside [`guard`], and leaves code and message of a failure in the thread's record.
+//! `include/durum.h` is what its users read. It is made of `header/conventions.h.in`, the declarations in this crate
+//! (by cbindgen) and `header/macros.h.in`; the test `header` keeps it current. The functions are thin: each checks its
+//! pointers, calls the client crate inside [`guard`], and leaves code and message of a failure in the thread's record.
 //!
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
-//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`tx`] and [`block`]
-//! (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types), [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
+//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`tx`] and
+//! [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types),
+//! [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
 
 #![allow(
     clippy::missing_safety_doc,

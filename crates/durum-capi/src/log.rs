@@ -32,10 +32,12 @@ unsafe fn log<'a>(log: *mut LogHandle) -> Result<&'a mut RawLog> {
     }
 }
 
-/// Takes an empty log with the range (0, 2). If the process dies, the service replays the entries that the durable range admits
-/// before any pool is handed out again. Close it with durum_log_close, before the pools that its entries name.
+/// Takes an empty log with the range (0, 2). If the process dies, the service replays the entries that the durable
+/// range admits before any pool is handed out again. Close it with durum_log_close, before the pools that its entries
+/// name.
 ///
-/// Returns NULL on failure: DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// Returns NULL on failure: DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_ARGUMENT,
+/// DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_log_open(store: *mut StoreHandle) -> *mut LogHandle {
@@ -58,12 +60,12 @@ pub unsafe extern "C" fn durum_log_close(log: *mut LogHandle) -> c_int {
     })
 }
 
-/// Appends an entry: when it is applied, `len` bytes at `target` become those that `source` holds now. Pass the target itself as source to
-/// log its present contents (undo). `sequence` is compared with the log's range: the entry counts if lo < sequence < hi. `flags`:
-/// DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
+/// Appends an entry: when it is applied, `len` bytes at `target` become those that `source` holds now. Pass the target
+/// itself as source to log its present contents (undo). `sequence` is compared with the log's range: the entry counts
+/// if lo < sequence < hi. `flags`: DURUM_LOG_REVERSE, DURUM_LOG_VOLATILE. Durable after the next durum_log_flush.
 ///
-/// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the pool's engine is not
-/// DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
+/// DURUM_E_NOT_IN_POOL a persistent target outside the open pools of the store; DURUM_E_LOG_MISUSE sequence 0, or the
+/// pool's engine is not DURUM_ENGINE_HYBRID: on others the program does not work in the media; DURUM_E_STORAGE_FULL the
 /// log had to grow and cannot; DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO. Nothing is appended then.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -99,7 +101,8 @@ pub unsafe extern "C" fn durum_log_append(
     })
 }
 
-/// Makes the entries appended so far durable: one fence. Before this returns, do not store to what an undo entry protects.
+/// Makes the entries appended so far durable: one fence. Before this returns, do not store to what an undo entry
+/// protects.
 ///
 /// DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
 #[unsafe(no_mangle)]
@@ -119,8 +122,8 @@ pub unsafe extern "C" fn durum_log_set_range(log: *mut LogHandle, lo: u8, hi: u8
     status(|| Ok(unsafe { self::log(log)? }.set_range(lo, hi)?))
 }
 
-/// Applies the entries that count now, in their order, as recovery would, and volatile ones as well; their targets are durable on return: one
-/// fence. No other thread may use the targets.
+/// Applies the entries that count now, in their order, as recovery would, and volatile ones as well; their targets are
+/// durable on return: one fence. No other thread may use the targets.
 ///
 /// DURUM_E_ARGUMENT, DURUM_E_POISONED, DURUM_E_IO.
 #[unsafe(no_mangle)]

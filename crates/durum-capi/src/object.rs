@@ -52,18 +52,18 @@ fn allocation<T>(body: impl FnOnce() -> Result<*mut T>) -> *mut T {
     object
 }
 
-/// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes without
-/// pointers, aligned to 16. The bytes are whatever was there before.
+/// Allocates `size` bytes in the pool for an object of the type, or for several in a row. `type` may be NULL: bytes
+/// without pointers, aligned to 16. The bytes are whatever was there before.
 ///
-/// In a transaction the object exists durably, with what the program stored in it, once the transaction has committed; it needs no
-/// DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is a transaction of its own:
-/// the object exists on return, and is lost room if the program dies before something durable points to it.
+/// In a transaction the object exists durably, with what the program stored in it, once the transaction has committed;
+/// it needs no DURUM_TX_ADD. After an abort or a crash before, it was never allocated. Outside of a transaction this is
+/// a transaction of its own: the object exists on return, and is lost room if the program dies before something durable
+/// points to it.
 ///
-/// Returns NULL on failure. A transaction goes on, but a DURUM_TX_BEGIN block that forgets to look does not commit: it aborts at its end, unless it was begun with
-/// DURUM_ALLOC_MAY_FAIL.
-/// DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool had to grow and cannot; DURUM_E_TYPE a type declared in two ways;
-/// DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED,
-/// DURUM_E_ARGUMENT, DURUM_E_IO.
+/// Returns NULL on failure. A transaction goes on, but a DURUM_TX_BEGIN block that forgets to look does not commit: it
+/// aborts at its end, unless it was begun with DURUM_ALLOC_MAY_FAIL. DURUM_E_OBJECT_SIZE; DURUM_E_STORAGE_FULL the pool
+/// had to grow and cannot; DURUM_E_TYPE a type declared in two ways; DURUM_E_MIXED_ENGINES, DURUM_E_NOT_IN_POOL the
+/// pool is of another store than the transaction; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_malloc(
@@ -87,7 +87,8 @@ pub unsafe extern "C" fn durum_malloc_zeroed(
     allocation(|| unsafe { allocate(pool, r#type, size, true) })
 }
 
-/// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of a transaction the copy is durable on return.
+/// Allocates a copy of the string, its NUL included, in the pool; durum_free frees it. Else as durum_malloc. Outside of
+/// a transaction the copy is durable on return.
 ///
 /// The codes of durum_malloc.
 #[unsafe(no_mangle)]
@@ -108,11 +109,12 @@ pub unsafe extern "C" fn durum_strdup(pool: *mut PoolHandle, string: *const c_ch
     })
 }
 
-/// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and keeps its contents
-/// until then; outside of one this is a transaction of its own.
+/// Frees an object that durum_malloc gave; NULL is allowed. In a transaction it is free once that has committed, and
+/// keeps its contents until then; outside of one this is a transaction of its own.
 ///
-/// DURUM_E_ROOT_FREED it is the pool's root; DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free; DURUM_E_NOT_IN_POOL, also after a first free that left its
-/// puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
+/// DURUM_E_ROOT_FREED it is the pool's root; DURUM_E_NOT_ALLOCATED no live object starts there, as after a first free;
+/// DURUM_E_NOT_IN_POOL, also after a first free that left its puddle empty; DURUM_E_MIXED_ENGINES, DURUM_E_POISONED,
+/// DURUM_E_FORKED, DURUM_E_IO. Nothing is freed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_free(ptr: *mut c_void) -> c_int {
     status(|| {
@@ -128,8 +130,8 @@ pub unsafe extern "C" fn durum_free(ptr: *mut c_void) -> c_int {
     })
 }
 
-/// Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after a crash before it
-/// returns, any part of the range may be old. No other thread may change the range meanwhile.
+/// Makes `len` bytes at `ptr`, in any open pool, durable as they are now, outside of any transaction. Not atomic: after
+/// a crash before it returns, any part of the range may be old. No other thread may change the range meanwhile.
 ///
 /// DURUM_E_NOT_IN_POOL, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_IO.
 #[unsafe(no_mangle)]
@@ -148,8 +150,8 @@ pub unsafe extern "C" fn durum_persist(ptr: *const c_void, len: usize) -> c_int 
     })
 }
 
-/// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody may store: 1 or 0. Takes its time: for what
-/// fails, not for what works.
+/// Whether the address lies in an open pool of this process, or in a copy of one (durum_pool_read_copy), where nobody
+/// may store: 1 or 0. Takes its time: for what fails, not for what works.
 #[unsafe(no_mangle)]
 pub extern "C" fn durum_in_pool(ptr: *const c_void) -> c_int {
     c_int::from(Pool::lies_in_any(ptr.expose_provenance()))

@@ -19,17 +19,23 @@ pub const DURUM_ENGINE_TWIN: u32 = 2;
 /// Private pages and one redo record for each commit.
 pub const DURUM_ENGINE_SHADOW: u32 = 3;
 
-/// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns DURUM_E_POISONED.
+/// A page that cannot be read does not end the process: it is replaced by a private one, and the next call returns
+/// DURUM_E_POISONED.
 pub const DURUM_POOL_SURVIVE_MEDIA_ERRORS: u32 = 1;
-/// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED), and for pointers that lead out of the store (DURUM_E_POINTER_OUTSIDE). Slow, for tests.
+/// Each commit looks for stores that were not announced (DURUM_E_UNANNOUNCED), and for pointers that lead out of the
+/// store (DURUM_E_POINTER_OUTSIDE). Slow, for tests.
 pub const DURUM_POOL_CHECK_STORES: u32 = 2;
-/// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the system has.
+/// Sections find what has changed by userfaultfd (Linux 6.7), or fail. Without this and the next one: the best that the
+/// system has.
 pub const DURUM_POOL_TRACK_USERFAULTFD: u32 = 4;
-/// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then fail (EFAULT) in a section.
+/// Sections find what has changed by mprotect and a SIGSEGV handler. System calls that write to a page of the pool then
+/// fail (EFAULT) in a section.
 pub const DURUM_POOL_TRACK_MPROTECT: u32 = 8;
-/// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses the pool.
+/// Nobody keeps threads apart in durum_pool_update and durum_pool_read: for programs in which one thread at a time uses
+/// the pool.
 pub const DURUM_POOL_SINGLE_THREADED: u32 = 16;
-/// A pool of DURUM_ENGINE_TWIN: a commit copies all that is in use, where it differs, and not what was announced. For comparisons, and for pools of some pages.
+/// A pool of DURUM_ENGINE_TWIN: a commit copies all that is in use, where it differs, and not what was announced. For
+/// comparisons, and for pools of some pages.
 pub const DURUM_POOL_BASIC_COPIES: u32 = 32;
 /// A pool of DURUM_ENGINE_TWIN: threads may read it beside a transaction, without waiting (durum_pool_read_copy).
 pub const DURUM_POOL_LEFT_RIGHT: u32 = 64;
@@ -153,12 +159,14 @@ unsafe fn open(
     })
 }
 
-/// Opens a pool of the store. A pool that is open in this process already gives another handle to it. `options` may be NULL: the
-/// defaults. Close each handle with durum_pool_close.
+/// Opens a pool of the store. A pool that is open in this process already gives another handle to it. `options` may be
+/// NULL: the defaults. Close each handle with durum_pool_close.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not
-/// DURUM_ENGINE_TWIN; DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_MISSING; DURUM_E_QUARANTINED a log that concerns it failed validation; DURUM_E_POOL_REFUSED a file of
+/// it is missing or damaged; DURUM_E_NO_COPIES the flags are about copies, and its engine is not DURUM_ENGINE_TWIN;
+/// DURUM_E_ENGINE_MISSING, DURUM_E_ADDRESS_CONFLICT, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_open(
@@ -173,8 +181,9 @@ pub unsafe extern "C" fn durum_pool_open(
 /// Makes a pool in the store and opens it. It exists durably on return.
 ///
 /// Returns NULL on failure, and leaves nothing behind:
-/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of 2 MiB;
-/// DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_EXISTS; DURUM_E_POOL_NAME a name that a pool cannot have; DURUM_E_OPTIONS a size that is no multiple of
+/// 2 MiB; DURUM_E_ENGINE_MISSING, DURUM_E_STORAGE_FULL, DURUM_E_ADDRESSES_EXHAUSTED, DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_create(
@@ -186,8 +195,8 @@ pub unsafe extern "C" fn durum_pool_create(
     unsafe { open(store, name, options, client::Store::create_pool) }
 }
 
-/// Opens a pool, or makes it if the store has none of this name. Returns NULL on failure, with the codes of durum_pool_open and
-/// durum_pool_create.
+/// Opens a pool, or makes it if the store has none of this name. Returns NULL on failure, with the codes of
+/// durum_pool_open and durum_pool_create.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_open_or_create(
@@ -199,10 +208,11 @@ pub unsafe extern "C" fn durum_pool_open_or_create(
     unsafe { open(store, name, options, client::Store::open_or_create_pool) }
 }
 
-/// Makes every DURUM_BUFFERED transaction of the pool durable that has committed before, in any thread. They are durable on return.
+/// Makes every DURUM_BUFFERED transaction of the pool durable that has committed before, in any thread. They are
+/// durable on return.
 ///
-/// DURUM_E_POISONED which of them are durable is unknown; DURUM_E_STORAGE_FULL, DURUM_E_IO they are not durable, and are tried again later;
-/// DURUM_E_FORKED, DURUM_E_ARGUMENT.
+/// DURUM_E_POISONED which of them are durable is unknown; DURUM_E_STORAGE_FULL, DURUM_E_IO they are not durable, and
+/// are tried again later; DURUM_E_FORKED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_sync(pool: *mut PoolHandle) -> c_int {
@@ -214,11 +224,11 @@ pub unsafe extern "C" fn durum_pool_sync(pool: *mut PoolHandle) -> c_int {
     })
 }
 
-/// Makes room: afterwards at least `bytes` of the pool are free, so that transactions that allocate as much need not wait while it grows. The
-/// room stays as long as the pool is open; what is not used by then goes when it is closed.
+/// Makes room: afterwards at least `bytes` of the pool are free, so that transactions that allocate as much need not
+/// wait while it grows. The room stays as long as the pool is open; what is not used by then goes when it is closed.
 ///
-/// DURUM_E_STORAGE_FULL the file system has no such room, and the pool is as large as before; DURUM_E_IO, DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED,
-/// DURUM_E_ARGUMENT.
+/// DURUM_E_STORAGE_FULL the file system has no such room, and the pool is as large as before; DURUM_E_IO,
+/// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_reserve(pool: *mut PoolHandle, bytes: u64) -> c_int {
@@ -229,8 +239,8 @@ pub unsafe extern "C" fn durum_pool_reserve(pool: *mut PoolHandle, bytes: u64) -
     })
 }
 
-/// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more then. No
-/// thread may be in a transaction on the pool.
+/// Gives the handle back. NULL is allowed. The pool closes with its last handle: its objects are not mapped any more
+/// then. No thread may be in a transaction on the pool.
 ///
 /// DURUM_E_IN_TRANSACTION if this thread's transaction, update or read began on this handle; the handle stays valid.
 #[unsafe(no_mangle)]
@@ -254,7 +264,8 @@ pub unsafe extern "C" fn durum_pool_close(pool: *mut PoolHandle) -> c_int {
 
 /// Removes a pool and everything in it. It is durably gone on return.
 ///
-/// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_POOL_MISSING; DURUM_E_POOL_OPEN close all its handles first; DURUM_E_POISONED, DURUM_E_FORKED,
+/// DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const c_char) -> c_int {
@@ -270,12 +281,13 @@ pub unsafe extern "C" fn durum_pool_remove(store: *mut StoreHandle, name: *const
     })
 }
 
-/// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL: bytes without
-/// pointers. Inside a transaction the making is part of it.
+/// The root object of the pool: made now, all bytes zero and durable, if the pool has none yet. `type` may be NULL:
+/// bytes without pointers. Inside a transaction the making is part of it.
 ///
 /// Returns NULL on failure:
-/// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle;
-/// DURUM_E_TYPE a type declared in two ways; DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_ROOT_TYPE the pool's root is of another type or size; DURUM_E_ROOT_PENDING another thread's transaction is
+/// making it; DURUM_E_OBJECT_SIZE it does not fit into the root puddle; DURUM_E_TYPE a type declared in two ways;
+/// DURUM_E_DAMAGED, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_root(

@@ -65,20 +65,22 @@ impl Drop for Uncancelled {
     }
 }
 
-/// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What it announced, deferred, allocated and
-/// freed is durable on return.
+/// Runs `body(arg)` as a transaction, alone with the pool: no other update runs meanwhile, and no durum_pool_read. What
+/// it announced, deferred, allocated and freed is durable on return.
 ///
-/// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the fences of one. So `body` may run on
-/// another thread while this one waits; thread-locals are those of the thread that runs it. It must not wait for another thread that uses the pool, nor be left by
-/// longjmp, an exception or pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in it.
-/// durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a part of that one.
+/// Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the
+/// fences of one. So `body` may run on another thread while this one waits; thread-locals are those of the thread that
+/// runs it. It must not wait for another thread that uses the pool, nor be left by longjmp, an exception or
+/// pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in
+/// it. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a
+/// part of that one.
 ///
-/// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done, and only that. If `body` says why by
-/// a code of durum (DURUM_E_*), the message goes along.
+/// A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done,
+/// and only that. If `body` says why by a code of durum (DURUM_E_*), the message goes along.
 ///
-/// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread reads this pool;
-/// DURUM_E_READS_COPY it reads a copy; DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; the codes of durum_tx_begin and
-/// durum_tx_commit.
+/// DURUM_OK; otherwise nothing was kept: what `body` returned; DURUM_E_ABORTED; DURUM_E_UPDATE_IN_READ this thread
+/// reads this pool; DURUM_E_READS_COPY it reads a copy; DURUM_E_IN_TRANSACTION a transaction that is no update of this
+/// pool runs on this thread; the codes of durum_tx_begin and durum_tx_commit.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_update(
@@ -107,11 +109,12 @@ pub unsafe extern "C" fn durum_pool_update(
     })
 }
 
-/// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and readers write to no common cache line. Within a read or
-/// an update of this pool it is a call. It is left as that of an update is.
+/// Runs `body(arg)` while no update of the pool runs; other reads may. It sees what is durable. Costs no fence, and
+/// readers write to no common cache line. Within a read or an update of this pool it is a call. It is left as that of
+/// an update is.
 ///
-/// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool runs on this thread; DURUM_E_READS_COPY it reads a copy;
-/// DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+/// What `body` returned; or, if it was not called, DURUM_E_IN_TRANSACTION a transaction that is no update of this pool
+/// runs on this thread; DURUM_E_READS_COPY it reads a copy; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_read(
@@ -143,14 +146,18 @@ pub struct CopySeen {
 /// What durum_pool_read_copy runs. `copy` is valid until it returns.
 pub type CopyBody = Option<unsafe extern "C" fn(copy: *const CopySeen, arg: *mut c_void) -> c_int>;
 
-/// Runs `body(copy, arg)` on what is committed, beside an update that changes the pool and without waiting for it, for pools that are open with DURUM_POOL_LEFT_RIGHT. `body` sees one
-/// copy of the pool, all of it as of one commit; it adds `copy->distance` to the address of each object before it reads there, also to those that it reads from pointers in objects. Nobody
-/// changes the copy meanwhile, nor may `body`. A commit waits until it has returned, so it must not wait for other threads' updates, nor be left by longjmp, an exception or pthread_exit.
+/// Runs `body(copy, arg)` on what is committed, beside an update that changes the pool and without waiting for it, for
+/// pools that are open with DURUM_POOL_LEFT_RIGHT. `body` sees one copy of the pool, all of it as of one commit; it
+/// adds `copy->distance` to the address of each object before it reads there, also to those that it reads from pointers
+/// in objects. Nobody changes the copy meanwhile, nor may `body`. A commit waits until it has returned, so it must not
+/// wait for other threads' updates, nor be left by longjmp, an exception or pthread_exit.
 ///
-/// Within another one on this pool it is a call and sees the same copy; within an update of this pool it is a call and sees what that has changed. Inside of it, updates and transactions
-/// of pools of DURUM_ENGINE_TWIN are refused, and durum_pool_read of them, with DURUM_E_READS_COPY.
+/// Within another one on this pool it is a call and sees the same copy; within an update of this pool it is a call and
+/// sees what that has changed. Inside of it, updates and transactions of pools of DURUM_ENGINE_TWIN are refused, and
+/// durum_pool_read of them, with DURUM_E_READS_COPY.
 ///
-/// What `body` returned; or, if it was not called, DURUM_E_NO_COPIES the pool is not open so; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT.
+/// What `body` returned; or, if it was not called, DURUM_E_NO_COPIES the pool is not open so; DURUM_E_POISONED,
+/// DURUM_E_FORKED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_pool_read_copy(
@@ -228,25 +235,28 @@ fn keep(pool: *mut PoolHandle, open: Open) {
     let _ = OPEN.try_with(|list| list.borrow_mut().push(Begun { pool, open, around }));
 }
 
-/// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates and reads of the pool wait, in all
-/// threads. The handle must stay open until then. It is never combined with others: durum_pool_update costs fewer fences.
+/// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates
+/// and reads of the pool wait, in all threads. The handle must stay open until then. It is never combined with others:
+/// durum_pool_update costs fewer fences.
 ///
 /// The codes of durum_pool_update. None begins then.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_update_begin(pool: *mut PoolHandle) -> c_int {
     status(|| {
-        // SAFETY: the handle stays open until the update has ended, and levels end in reverse order: `durum_update_end` takes the latest.
+        // SAFETY: the handle stays open until the update has ended, and levels end in reverse order: `durum_update_end`
+        // takes the latest.
         let update = unsafe { lasting(pool)?.begin_update()? };
         keep(pool, Open::Update(update));
         Ok(())
     })
 }
 
-/// Ends what durum_update_begin began on this pool: with `commit` not 0 it is durable on return, with 0 it is taken back. Then others go on.
+/// Ends what durum_update_begin began on this pool: with `commit` not 0 it is durable on return, with 0 it is taken
+/// back. Then others go on.
 ///
-/// DURUM_E_UNBALANCED the latest that this thread began is no update of this pool, or a transaction inside of it has not ended; nothing is ended then. The codes of durum_tx_commit: it
-/// has ended, and nothing was kept.
+/// DURUM_E_UNBALANCED the latest that this thread began is no update of this pool, or a transaction inside of it has
+/// not ended; nothing is ended then. The codes of durum_tx_commit: it has ended, and nothing was kept.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_update_end(pool: *mut PoolHandle, commit: c_int) -> c_int {
@@ -267,7 +277,8 @@ pub unsafe extern "C" fn durum_update_end(pool: *mut PoolHandle, commit: c_int) 
     })
 }
 
-/// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a function.
+/// Begins to read: until durum_read_end, updates of the pool wait, in all threads. As durum_pool_read, without a
+/// function.
 ///
 /// The codes of durum_pool_read. It does not begin then.
 #[unsafe(no_mangle)]

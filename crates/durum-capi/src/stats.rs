@@ -28,7 +28,8 @@ pub struct Stats {
     pub aborts: u64,
 }
 
-/// Tells what this thread has done so far, in all stores. A leader's counts have the updates that it ran for other threads.
+/// Tells what this thread has done so far, in all stores. A leader's counts have the updates that it ran for other
+/// threads.
 ///
 /// DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]

@@ -45,18 +45,19 @@ pub struct StoreOptions {
     /// What a crash may lose of DURUM_BUFFERED transactions, in microseconds before it. 0: durum's choice, 10,000
     /// (DURUM_STORE_NO_BUFFERING: none).
     pub buffered_window_us: u32,
-    /// Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery reads about
-    /// that much. 0: durum's choice, 64 MiB.
+    /// Bytes that the logs of SHADOW pools may grow to before a commit waits until home places are up to date: recovery
+    /// reads about that much. 0: durum's choice, 64 MiB.
     pub log_max: u64,
-    /// Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be larger than memory
-    /// (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of the memory that the process may use; 1: as
-    /// little as can be; UINT64_MAX: no limit.
+    /// Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be
+    /// larger than memory (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of
+    /// the memory that the process may use; 1: as little as can be; UINT64_MAX: no limit.
     pub private_max: u64,
-    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's choice, 1 TiB. A
-    /// process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what it needs where not.
+    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's
+    /// choice, 1 TiB. A process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what
+    /// it needs where not.
     pub space: u64,
-    /// Bytes by which pools may grow while the store is open for which addresses are reserved when it is opened, where the process cannot
-    /// reserve all of the space. 0: none; pools grow until the limit is met.
+    /// Bytes by which pools may grow while the store is open for which addresses are reserved when it is opened, where
+    /// the process cannot reserve all of the space. 0: none; pools grow until the limit is met.
     pub growth: u64,
     /// DURUM_STORE_* in any combination.
     pub flags: u32,
@@ -132,14 +133,16 @@ fn handed_out(store: Store) -> *mut StoreHandle {
     Box::into_raw(Box::new(StoreHandle(store)))
 }
 
-/// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's code.
+/// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's
+/// code.
 ///
 /// `options` may be NULL: the defaults. Close the store with durum_store_close.
 ///
 /// Returns NULL on failure; the store is as before then:
 /// DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
-/// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none; DURUM_E_FORMAT it is of another version;
-/// DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the message says; DURUM_E_ARGUMENT, DURUM_E_IO.
+/// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none;
+/// DURUM_E_FORMAT it is of another version; DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the
+/// message says; DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_store_open(
@@ -156,8 +159,9 @@ pub unsafe extern "C" fn durum_store_open(
 /// Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
 ///
 /// Returns NULL on failure, and leaves nothing behind:
-/// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
-/// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
+/// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO,
+/// DURUM_E_ARGUMENT; DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this
+/// process.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_store_create(
@@ -186,7 +190,8 @@ pub unsafe extern "C" fn durum_store_open_or_create(
     })
 }
 
-/// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store` is NULL.
+/// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store`
+/// is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_store_domain(store: *const StoreHandle) -> u32 {
     // SAFETY: a live handle, as the conventions say.
@@ -203,8 +208,8 @@ pub unsafe extern "C" fn durum_store_domain(store: *const StoreHandle) -> u32 {
     }
 }
 
-/// Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was committed is
-/// durable whether it is closed or not.
+/// Gives the handle back. NULL is allowed. The store itself closes when its last pool and log are closed, too; what was
+/// committed is durable whether it is closed or not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_store_close(store: *mut StoreHandle) -> c_int {
     status(|| {

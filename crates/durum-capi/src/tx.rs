@@ -12,15 +12,16 @@ use crate::shared;
 
 /// The transaction is durable when its commit returns.
 pub const DURUM_DURABLE: u32 = 0;
-/// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the store's `buffered_window_us` before it. The
-/// order stays: once a later durable transaction has committed, it cannot be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
+/// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the
+/// store's `buffered_window_us` before it. The order stays: once a later durable transaction has committed, it cannot
+/// be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
 pub const DURUM_BUFFERED: u32 = 1;
 
 /// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 /// durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
 ///
-/// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_READS_COPY the pool is of DURUM_ENGINE_TWIN, and the thread reads a copy; DURUM_E_POISONED,
-/// DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
+/// DURUM_E_OTHER_STORE a transaction on another store runs; DURUM_E_READS_COPY the pool is of DURUM_ENGINE_TWIN, and
+/// the thread reads a copy; DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT. None begins then.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
@@ -28,8 +29,8 @@ pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
     status(|| unsafe { begin(pool, DURUM_DURABLE) })
 }
 
-/// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If several levels of a transaction say different
-/// things, it is durable when its outermost level has committed.
+/// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If
+/// several levels of a transaction say different things, it is durable when its outermost level has committed.
 ///
 /// The codes of durum_tx_begin; DURUM_E_ARGUMENT also for any other number.
 #[unsafe(no_mangle)]
@@ -56,17 +57,19 @@ pub(crate) unsafe fn begin(pool: *mut PoolHandle, durability: u32) -> Result<()>
     Ok(())
 }
 
-/// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores, without
-/// durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a level of a transaction;
-/// inside a section of the same pool it is one more level of that one. The handle must stay open until then.
+/// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores,
+/// without durum_tx_add, by code that knows nothing of durum. End it with durum_tx_commit or durum_tx_rollback, as a
+/// level of a transaction; inside a section of the same pool it is one more level of that one. The handle must stay
+/// open until then.
 ///
-/// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were before. It waits until no
-/// other transaction of the store is open, and keeps new ones out until it has ended. No other thread may change the pool meanwhile in any
-/// other way. The thread holds nothing that another one waits for inside a transaction, and does not wait itself for one that does.
+/// On commit every word of the pool's objects that has changed is durable, or none is; on rollback all are as they were
+/// before. It waits until no other transaction of the store is open, and keeps new ones out until it has ended. No
+/// other thread may change the pool meanwhile in any other way. The thread holds nothing that another one waits for
+/// inside a transaction, and does not wait itself for one that does.
 ///
-/// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no section of this pool
-/// runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT; DURUM_E_IO the system cannot
-/// tell which pages change. None begins then.
+/// DURUM_E_SECTION_ENGINE the pool's engine is not DURUM_ENGINE_SHADOW; DURUM_E_IN_TRANSACTION a transaction that is no
+/// section of this pool runs on this thread; DURUM_E_OTHER_STORE, DURUM_E_POISONED, DURUM_E_FORKED, DURUM_E_ARGUMENT;
+/// DURUM_E_IO the system cannot tell which pages change. None begins then.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
@@ -81,12 +84,12 @@ pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
     })
 }
 
-/// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated and freed is durable on return
-/// (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
+/// Ends a level that durum_tx_begin or durum_section_begin began. On the outermost one, everything announced, allocated
+/// and freed is durable on return (soon after, if every level is DURUM_BUFFERED), all of it or, on failure, nothing.
 ///
-/// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update;
-/// DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED, DURUM_E_POINTER_OUTSIDE the checker found something; DURUM_E_POISONED the outcome is unknown;
-/// DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
+/// DURUM_E_ABORTED an inner level or durum_tx_abort has aborted it; DURUM_E_UNBALANCED the level belongs to a
+/// DURUM_TX_BEGIN block or an update; DURUM_E_NO_TRANSACTION; DURUM_E_UNANNOUNCED, DURUM_E_POINTER_OUTSIDE the checker
+/// found something; DURUM_E_POISONED the outcome is unknown; DURUM_E_FORKED, DURUM_E_STORAGE_FULL, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn durum_tx_commit() -> c_int {
@@ -107,8 +110,9 @@ pub(crate) fn commit() -> Result<()> {
     Ok(())
 }
 
-/// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations and registered volatile memory are as
-/// before. Inside an outer level the outer one can only roll back, too, and does it at its end.
+/// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations
+/// and registered volatile memory are as before. Inside an outer level the outer one can only roll back, too, and does
+/// it at its end.
 ///
 /// DURUM_E_UNBALANCED the level belongs to a DURUM_TX_BEGIN block or an update; DURUM_E_NO_TRANSACTION; DURUM_E_FORKED.
 #[unsafe(no_mangle)]
@@ -143,11 +147,13 @@ pub extern "C" fn durum_tx_level() -> u32 {
 
 /// Announces that the program is about to change `len` bytes at `ptr`, in any open pool of the store.
 ///
-/// On return the old contents are safe: whatever is stored there, an abort or a crash before the commit brings them back, exactly
-/// these bytes. Ranges may overlap and repeat. The new contents are durable once the transaction has committed.
+/// On return the old contents are safe: whatever is stored there, an abort or a crash before the commit brings them
+/// back, exactly these bytes. Ranges may overlap and repeat. The new contents are durable once the transaction has
+/// committed.
 ///
-/// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED, DURUM_E_FORKED;
-/// DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not store.
+/// DURUM_E_NO_TRANSACTION, DURUM_E_NOT_IN_POOL, DURUM_E_PENDING_SET, DURUM_E_MIXED_ENGINES, DURUM_E_POISONED,
+/// DURUM_E_FORKED; DURUM_E_STORAGE_FULL, DURUM_E_IO the log had to grow and cannot. Nothing is announced then: do not
+/// store.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
@@ -155,7 +161,8 @@ pub unsafe extern "C" fn durum_tx_add(ptr: *const c_void, len: usize) -> c_int {
     status(|| unsafe { announce(ptr, len, Announce::Backup) })
 }
 
-/// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log entry.
+/// As durum_tx_add, without keeping the old contents: after an abort or a crash the range holds anything. Saves the log
+/// entry.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_tx_clobber(ptr: *const c_void, len: usize) -> c_int {
@@ -173,8 +180,8 @@ unsafe fn announce(ptr: *const c_void, len: usize, announce: Announce) -> Result
     })?)
 }
 
-/// Defers a store: `len` bytes at `ptr` become those at `source` when the transaction commits, and not before. Until then reading `ptr`
-/// gives the old contents. `source` is copied now. Costs no fence of its own.
+/// Defers a store: `len` bytes at `ptr` become those at `source` when the transaction commits, and not before. Until
+/// then reading `ptr` gives the old contents. `source` is copied now. Costs no fence of its own.
 ///
 /// The codes of durum_tx_add. Nothing is deferred then.
 #[unsafe(no_mangle)]
@@ -195,8 +202,8 @@ pub unsafe extern "C" fn durum_tx_redo_set(
     })
 }
 
-/// Remembers `len` bytes of volatile memory at `ptr`: if the transaction does not commit, they get back what they hold now. They must stay
-/// valid until it has ended. Recovery ignores them.
+/// Remembers `len` bytes of volatile memory at `ptr`: if the transaction does not commit, they get back what they hold
+/// now. They must stay valid until it has ended. Recovery ignores them.
 ///
 /// DURUM_E_NO_TRANSACTION, DURUM_E_FORKED, DURUM_E_ARGUMENT.
 #[unsafe(no_mangle)]

@@ -1,4 +1,5 @@
-//! Types that DURUM_TYPE declares, turned into descriptors: the same ones, with the same ids, that Rust derives from the same names.
+//! Types that DURUM_TYPE declares, turned into descriptors: the same ones, with the same ids, that Rust derives from
+//! the same names.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -139,7 +140,8 @@ impl TypeDeclaration {
     }
 }
 
-/// The id and alignment of a type, registered with the pool's store; checks that `size` is that of one or more objects of it.
+/// The id and alignment of a type, registered with the pool's store; checks that `size` is that of one or more objects
+/// of it.
 ///
 /// # Safety
 /// NULL, or a declaration that lasts as long as the program.

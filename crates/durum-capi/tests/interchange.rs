@@ -1,5 +1,5 @@
-//! C and Rust share a pool: they declare the same names, get the same types, and read what the other wrote; and a program that
-//! knows neither reads it through the descriptors in the store.
+//! C and Rust share a pool: they declare the same names, get the same types, and read what the other wrote; and a
+//! program that knows neither reads it through the descriptors in the store.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,15 +48,12 @@ fn program(directory: &Path) -> PathBuf {
     // CARGO_TARGET_TMPDIR lies in the target directory.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    // Chosen as ci/lib.sh builds for tests: with this crate alone others would have other features, and be compiled
+    // again.
     let built = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--profile",
-            "test",
-            "--lib",
-            "--manifest-path",
-        ])
+        .args(["build", "--quiet", "--profile", "test", "--workspace"])
+        .args(["--exclude", "durum-derive", "--all-targets"])
+        .arg("--manifest-path")
         .arg(top.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target)

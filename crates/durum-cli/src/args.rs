@@ -97,7 +97,8 @@ pub struct Init {
     /// The first address of its puddles, a multiple of 2 MiB [default: 0x200000000000]
     #[arg(long, value_parser = number, value_name = "ADDRESS")]
     pub base: Option<u64>,
-    /// Bytes of addresses for its puddles, a multiple of 2 MiB; a program reserves twice as much if it may [default: 0x10000000000]
+    /// Bytes of addresses for its puddles, a multiple of 2 MiB; a program reserves twice as much if it may [default:
+    /// 0x10000000000]
     #[arg(long, value_parser = number, value_name = "BYTES")]
     pub space: Option<u64>,
     /// Refuse unless the place is in this domain: dax, dram or file

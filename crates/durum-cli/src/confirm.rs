@@ -4,7 +4,8 @@ use std::io::{BufRead, IsTerminal};
 
 use crate::failure::Failure;
 
-/// Asks, unless the answer was given. Where nobody can answer, or the answer is no, that is a refusal, which `refusal` tells.
+/// Asks, unless the answer was given. Where nobody can answer, or the answer is no, that is a refusal, which `refusal`
+/// tells.
 pub(crate) fn confirm(is_sure: bool, question: &str, refusal: &str) -> Result<(), Failure> {
     if is_sure {
         return Ok(());

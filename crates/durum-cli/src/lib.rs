@@ -1,8 +1,10 @@
-//! The `durum` command: makes, lists, inspects, checks, cleans, recovers and clones stores, and shows that they survive.
+//! The `durum` command: makes, lists, inspects, checks, cleans, recovers and clones stores, and shows that they
+//! survive.
 //!
-//! `docs/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`] (how it can
-//! go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects through their
-//! type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and again; `demo/map.rs` is an example of the untyped API).
+//! `docs/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`] (how
+//! it can go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects through
+//! their type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and again;
+//! `demo/map.rs` is an example of the untyped API).
 
 pub mod args;
 mod commands;
@@ -26,7 +28,8 @@ use failure::Failure;
 
 /// Runs the command with these arguments, the first of which is its own name.
 ///
-/// The exit code is 0 for success, 2 for refused input, 3 for damaged data, 1 when the system failed, and 130 after an interrupt.
+/// The exit code is 0 for success, 2 for refused input, 3 for damaged data, 1 when the system failed, and 130 after an
+/// interrupt.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,

@@ -8,7 +8,8 @@ use clap_mangen::Man;
 use crate::args::{self, Manual};
 use crate::failure::Failure;
 
-/// The pages: file names and contents. One for the command and one for each subcommand that is not hidden, and for each of theirs.
+/// The pages: file names and contents. One for the command and one for each subcommand that is not hidden, and for each
+/// of theirs.
 ///
 /// # Errors
 /// None that is known: pages are made in memory.

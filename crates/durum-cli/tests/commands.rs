@@ -200,8 +200,11 @@ fn recover_reports_what_a_killed_program_left() {
         2,
         "no pool \"nobody\"",
     );
-    let accepted = succeeds(&["recover", text(&store), "--accept-quarantined", "words"]);
-    assert!(accepted.out.contains("was not in quarantine"));
+    fails(
+        &["recover", text(&store), "--accept-quarantined", "words"],
+        2,
+        "it is not quarantined",
+    );
 }
 
 #[test]
@@ -262,7 +265,25 @@ fn what_is_kept_for_a_pool_is_given_up_after_a_yes_only() {
         "{told}"
     );
     fails(&["gc", text(&store)], 3, "--give-up POOL");
-    fails(&["check", text(&store)], 3, "damage");
+    let checked = fails(
+        &["check", text(&store)],
+        3,
+        "pools that are not recovered: words: run `durum recover",
+    );
+    assert!(!checked.err.contains("--repair"), "{}", checked.err);
+    let listed = succeeds(&["ls", text(&store)]).out;
+    assert!(
+        listed.contains("refused: ") && listed.contains("is missing"),
+        "{listed}"
+    );
+    let listed = succeeds(&["ls", text(&store), "--json"]).json();
+    assert_eq!(listed["pools"][0]["refused"], told["refused"][0]);
+    let stat = succeeds(&["stat", text(&store)]).out;
+    let line = stat
+        .lines()
+        .find(|line| line.starts_with("refused"))
+        .unwrap();
+    assert!(line.contains("words; `durum recover"), "{stat}");
     let before = contents(&store);
     fails(
         &["recover", text(&store), "--give-up", "words"],
@@ -278,8 +299,13 @@ fn what_is_kept_for_a_pool_is_given_up_after_a_yes_only() {
         "--yes",
         "--json",
     ];
-    assert_eq!(succeeds(&given_up).json()["given_up"], "words");
-    fails(&given_up, 3, "is missing");
+    let lost = succeeds(&given_up).json();
+    assert_eq!(lost["given_up"], "words");
+    for what in ["transactions", "undecided", "bytes"] {
+        assert_eq!(lost["lost"][what], told["refused"][0][what], "{what}");
+    }
+    fails(&given_up, 2, "nothing is kept");
+    fails(&["recover", text(&store)], 3, "is missing");
     std::fs::write(&file, whole).unwrap();
     fails(&given_up, 2, "nothing is kept");
     assert_eq!(
@@ -291,6 +317,148 @@ fn what_is_kept_for_a_pool_is_given_up_after_a_yes_only() {
         2,
         "it is not quarantined",
     );
+}
+
+#[test]
+fn nobody_is_told_to_give_up_a_twin_pool() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_dirty_store(&store, "twin");
+    let root = durum_service::ReadOnlyStore::open(&store).unwrap().pools()[0].root_puddle;
+    let file = store.join("puddles").join(root.to_string());
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let cure = format!("durum rm {} words`", text(&store));
+    let told = fails(&["recover", text(&store)], 3, &cure);
+    assert!(!told.err.contains("--give-up"), "{}", told.err);
+    let told = fails(&["gc", text(&store)], 3, &cure);
+    assert!(!told.err.contains("--give-up"), "{}", told.err);
+    // Back, and nobody has opened the store since.
+    std::fs::write(&file, whole).unwrap();
+    let told = fails(&["check", text(&store)], 3, "not recovered: words").out;
+    assert!(told.contains("lies in its own files; open"), "{told}");
+    std::fs::remove_file(&file).unwrap();
+    succeeds(&["rm", text(&store), "words", "--yes"]);
+    succeeds(&["check", text(&store)]);
+}
+
+/// What is missing of one pool does not keep others from what was decided about them.
+#[test]
+fn a_quarantine_is_decided_beside_a_missing_file_of_another_pool() {
+    for decision in ["--retry", "--accept-quarantined"] {
+        let dir = scratch();
+        let store = dir.path().join("store");
+        make_dirty_store(&store, "hybrid");
+        let is_log = |bytes: &Vec<u8>| bytes.get(4096..4104) == Some(b"DURUMLOG");
+        for (file, _) in contents(&store)
+            .into_iter()
+            .filter(|(_, bytes)| is_log(bytes))
+        {
+            overwrite(&file, 4096, b"DAMAGED!");
+        }
+        fails(&["recover", text(&store)], 3, "in quarantine");
+        let opened = Store::open(&store, StoreOptions::new()).unwrap();
+        opened.create_pool("b", PoolOptions::new()).unwrap();
+        drop(opened);
+        let pools = durum_service::ReadOnlyStore::open(&store).unwrap().pools();
+        let other = pools.iter().find(|pool| pool.name == "b").unwrap();
+        let file = store.join("puddles").join(other.root_puddle.to_string());
+        std::fs::remove_file(file).unwrap();
+        for (file, bytes) in contents(&store.join("quarantine")) {
+            if bytes.get(4096..4104) == Some(b"DAMAGED!") {
+                overwrite(&file, 4096, b"DURUMLOG");
+            }
+        }
+        fails(
+            &["recover", text(&store), decision, "words"],
+            3,
+            "is missing",
+        );
+        let listed = succeeds(&["ls", text(&store)]).out;
+        assert!(!listed.contains("quarantined"), "{decision}: {listed}");
+    }
+}
+
+/// A store of two pools: the file of `b`, which is returned, is gone, and whether their last transaction committed only
+/// this file can tell.
+fn make_waiting_store(store: &std::path::Path) -> (std::path::PathBuf, Vec<u8>) {
+    let open = store.with_extension("open");
+    let running = Store::create(&open, StoreOptions::new()).unwrap();
+    for name in ["a", "b"] {
+        running.create_pool(name, PoolOptions::new()).unwrap();
+    }
+    running.close().unwrap();
+    let running = Store::open(&open, StoreOptions::new()).unwrap();
+    let pools = ["a", "b"].map(|name| running.open_pool(name, PoolOptions::new()).unwrap());
+    // Large objects lie in their places only: whether it committed, these tell.
+    pools[0]
+        .transaction(|tx| {
+            for pool in &pools {
+                let object = tx.alloc_bytes(pool, 0, 3 << 20, 8)?;
+                // SAFETY: fresh.
+                unsafe { object.write_bytes(7, 3 << 20) };
+            }
+            Ok::<_, durum::Error>(())
+        })
+        .unwrap();
+    // As a kill leaves it.
+    let copied = std::process::Command::new("cp")
+        .args(["-r", text(&open), text(store)])
+        .status();
+    assert!(copied.unwrap().success());
+    let reader = durum_service::ReadOnlyStore::open(store).unwrap();
+    let b = &reader.pools()[1];
+    let puddles = reader.puddles();
+    let mut puddles = puddles.iter().filter(|puddle| puddle.owner == b.uuid);
+    let grown = puddles.find(|puddle| !puddle.is_root).unwrap();
+    let file = store.join("puddles").join(grown.uuid.to_string());
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    (file, bytes)
+}
+
+#[test]
+fn a_pool_that_only_waits_is_neither_blamed_nor_given_up() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let (file, bytes) = make_waiting_store(&store);
+    let recover = ["recover", text(&store)];
+    let told = fails(&recover, 3, "1 pool could not be recovered: b;");
+    assert!(told.err.contains("--give-up b`"), "{}", told.err);
+    assert!(
+        told.err.contains("1 pool wait, which loses nothing: a"),
+        "{}",
+        told.err
+    );
+    assert!(told.out.contains("waits for b"), "{}", told.out);
+    let told = durum(&["recover", text(&store), "--json"]).json();
+    assert_eq!(told["refused"][0]["waits_for"], serde_json::json!(["b"]));
+    assert_eq!(told["refused"][1]["waits_for"], serde_json::json!([]));
+    let told = fails(&["check", text(&store)], 3, "damage").out;
+    assert!(
+        told.contains("it loses nothing while it waits for \"b\""),
+        "{told}"
+    );
+    let before = contents(&store);
+    fails(
+        &["recover", text(&store), "--give-up", "a", "--yes"],
+        2,
+        "--give-up b`",
+    );
+    assert_eq!(contents(&store), before);
+    let copy = dir.path().join("copy");
+    let copied = std::process::Command::new("cp")
+        .args(["-r", text(&store), text(&copy)])
+        .status();
+    assert!(copied.unwrap().success());
+    let lost = succeeds(&["recover", text(&copy), "--give-up", "b", "--yes"]).out;
+    assert!(
+        lost.contains("lost in it for ever: ") && lost.contains("1 of which nobody can say"),
+        "{lost}"
+    );
+    std::fs::write(file, bytes).unwrap();
+    succeeds(&recover);
+    succeeds(&["check", text(&store)]);
 }
 
 #[test]
@@ -355,6 +523,17 @@ fn a_clone_goes_to_another_base_and_not_over_what_is_there() {
         2,
         "durum recover",
     );
+}
+
+/// A directory may have a file of that name, and be no store.
+#[test]
+fn rm_leaves_a_directory_without_an_identity() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    std::fs::create_dir(&store).unwrap();
+    std::fs::write(store.join("registry"), "of somebody else").unwrap();
+    fails(&["rm", text(&store), "--yes"], 3, "durum.store");
+    assert!(store.join("registry").exists());
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A pool's objects are printed through their descriptors, by a program that knows none of them, and nothing is written.
+//! A pool's objects are printed through their descriptors, by a program that knows none of them, and nothing is
+//! written.
 
 mod support;
 
@@ -64,7 +65,8 @@ root #1 root at 0x*, 88 B
     assert_eq!(contents(&store), before, "inspect changes nothing");
 }
 
-/// A small object's place in a slab may be larger than its type says; an array whose length a field tells is no such rounding.
+/// A small object's place in a slab may be larger than its type says; an array whose length a field tells is no such
+/// rounding.
 #[test]
 fn an_array_behind_a_small_struct_is_shown() {
     use durum::format::types::Descriptor;

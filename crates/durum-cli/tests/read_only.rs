@@ -1,5 +1,5 @@
-//! `ls`, `stat`, `inspect` and `check` write nothing at all: they work on a store that their user may not write, and on a file system that
-//! nobody may write.
+//! `ls`, `stat`, `inspect` and `check` write nothing at all: they work on a store that their user may not write, and on
+//! a file system that nobody may write.
 
 mod support;
 
@@ -170,6 +170,22 @@ fn what_only_reads_needs_no_right_to_write_and_changes_nothing() {
             }
             allow_writing(&store);
         }
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_named_with_what_to_do() {
+    let dir = open_to_all(true);
+    let command = command_for_all(dir.path());
+    let store = dir.path().join("store");
+    make_store(&store);
+    for name in ["registry", "durum.store"] {
+        permit(&store.join(name), 0o000);
+        let run = run_as_nobody(&command, &["ls", text(&store)]);
+        assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+        assert!(run.err.contains(name), "{}", run.err);
+        assert!(run.err.contains("let this user read it"), "{}", run.err);
+        permit(&store.join(name), 0o644);
     }
 }
 

@@ -1,5 +1,6 @@
-//! Something else lies in the place of a file of a store: a pipe, a link, a directory, a socket, a file of 1 TiB. No command waits for it,
-//! follows it, dies of it or takes memory for it; `check` names it, and what cannot be read is refused.
+//! Something else lies in the place of a file of a store: a pipe, a link, a directory, a socket, a file of 1 TiB. No
+//! command waits for it, follows it, dies of it or takes memory for it; `check` names it, and what cannot be read is
+//! refused.
 
 mod support;
 
@@ -156,5 +157,46 @@ fn a_stand_in_for_a_file_of_a_dirty_store_is_named_and_not_waited_for() {
         let store = dir.path().join("store");
         make_dirty_store(&store, engine);
         try_all(&store, "words", engine, &[StandIn::Pipe, StandIn::Huge]);
+    }
+}
+
+/// A first line that speaks of 268 MB, in a file that is as long as that asks for and has none of it.
+#[test]
+fn a_first_line_that_promises_much_takes_no_memory() {
+    const PROMISED: u64 = 268_000_000;
+    let dir = scratch();
+    let original = dir.path().join("store");
+    make_store(&original);
+    for name in ["registry", "registry.copy"] {
+        let store = dir.path().join("tried");
+        copy(&original, &store);
+        let file = store.join(name);
+        let bytes = std::fs::read(&file).unwrap();
+        let line_end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+        let line = std::str::from_utf8(&bytes[..line_end]).unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        let line = line.replace(&format!(" {} ", words[3]), &format!(" {PROMISED} "));
+        std::fs::write(&file, [line.as_bytes(), &bytes[line_end..]].concat()).unwrap();
+        let length = (3 * (PROMISED + line.len() as u64 + 1)).next_multiple_of(4096);
+        let opened = std::fs::File::options().write(true).open(&file).unwrap();
+        opened.set_len(length).unwrap();
+        let is_copy = name == "registry.copy";
+        for arguments in [&["ls"][..], &["stat"], &["check"], &["check", "--repair"]] {
+            let run = bounded(&[arguments, &[text(&store)]].concat());
+            let shown = format!(
+                "{name}: {arguments:?}: {}\n{}{}",
+                run.code, run.out, run.err
+            );
+            let expected = match arguments {
+                ["check"] => 3,
+                ["check", _] => 0,
+                _ if is_copy => 0,
+                _ => 3,
+            };
+            assert_eq!(run.code, expected, "{shown}");
+        }
+        let run = bounded(&["check", text(&store)]);
+        assert_eq!(run.code, 0, "{name}: {}{}", run.out, run.err);
+        std::fs::remove_dir_all(&store).unwrap();
     }
 }

@@ -10,7 +10,8 @@ use syn::{
 
 use crate::attributes::{self, Attributes};
 
-/// A struct or enum. `Self` in its field types, bounds and discriminants is replaced by the type, so that they mean the same in items of their own.
+/// A struct or enum. `Self` in its field types, bounds and discriminants is replaced by the type, so that they mean the
+/// same in items of their own.
 pub struct Item {
     /// Its identifier.
     pub ident: Ident,
@@ -203,7 +204,8 @@ impl Field {
             .collect()
     }
 
-    /// `<F as PSafe>`, all of it in the place of the type, so that the compiler points there when it has something against it.
+    /// `<F as PSafe>`, all of it in the place of the type, so that the compiler points there when it has something
+    /// against it.
     pub fn as_psafe(&self) -> TokenStream {
         let ty = &self.ty;
         quote_spanned!(ty.span()=> <#ty as ::durum::typed::__private::PSafe>)
@@ -259,12 +261,14 @@ fn generated_member(mut member: Member) -> Member {
     member
 }
 
-/// The name of what field number `index` is bound to. A plain name might be that of a constant of the program, which a pattern would then compare with.
+/// The name of what field number `index` is bound to. A plain name might be that of a constant of the program, which a
+/// pattern would then compare with.
 pub fn binding(index: usize) -> Ident {
     format_ident!("__field_{index}")
 }
 
-/// A pattern behind the name of a struct or variant that binds every field: one that is added later cannot be forgotten.
+/// A pattern behind the name of a struct or variant that binds every field: one that is added later cannot be
+/// forgotten.
 pub fn pattern(fields: &[Field]) -> TokenStream {
     let members = fields.iter().map(|field| &field.member);
     let bindings = (0..fields.len()).map(binding);

@@ -57,8 +57,8 @@ pub fn fields<'a>(fields: impl Iterator<Item = (&'a Field, TokenStream)>) -> Tok
         let name = field.name();
         let ty = &field.ty;
         let psafe = field.as_psafe();
-        // The constant comes first because errors about it are the same as elsewhere, and the compiler tells the same only once. That about the call
-        // would have more to say.
+        // The constant comes first because errors about it are the same as elsewhere, and the compiler tells the same
+        // only once. That about the call would have more to say.
         quote! {
             ::durum::typed::__private::Field::new(#name, (#offset) as ::core::primitive::u64, {
                 let _ = #psafe::OWNERS;

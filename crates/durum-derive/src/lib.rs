@@ -1,11 +1,13 @@
-//! The derives of durum's typed layer. Programs get them as `durum::typed::{PSafe, Root, PClone, Parts}`; this crate is no use alone.
+//! The derives of durum's typed layer. Programs get them as `durum::typed::{PSafe, Root, PClone, Parts}`; this crate is
+//! no use alone.
 //!
-//! Reading order: `item` is what a derive stands on, after its `attributes`; `repr` says whether its layout is fixed. `psafe` puts the
-//! first derive together from `layout` (the description; `tagged` for enums), `owners` and `threads`. `pool` finds
-//! the pool that `root` and `pclone` work for. `parts` takes references apart.
+//! Reading order: `item` is what a derive stands on, after its `attributes`; `repr` says whether its layout is fixed.
+//! `psafe` puts the first derive together from `layout` (the description; `tagged` for enums), `owners` and `threads`.
+//! `pool` finds the pool that `root` and `pclone` work for. `parts` takes references apart.
 //!
-//! Generated code names everything by absolute paths through `::durum::typed::__private`, in a `const _` of its own; what it has to
-//! name itself begins with two underscores. Its `unsafe impl`s stand in code of a macro, so programs may forbid unsafe code.
+//! Generated code names everything by absolute paths through `::durum::typed::__private`, in a `const _` of its own;
+//! what it has to name itself begins with two underscores. Its `unsafe impl`s stand in code of a macro, so programs may
+//! forbid unsafe code.
 
 mod attributes;
 mod item;
@@ -24,9 +26,9 @@ use proc_macro::TokenStream;
 
 /// Lets a struct or enum live in a pool.
 ///
-/// Every field must be `PSafe`. The layout must be fixed, because objects outlive the program that made them, and the next build of it
-/// might order fields otherwise: `#[repr(C)]` or `#[repr(transparent)]` for a struct, `#[repr(C, u8)]` or `#[repr(u8)]` (any integer
-/// of at most 64 bits; the latter, if it has no fields) for an enum.
+/// Every field must be `PSafe`. The layout must be fixed, because objects outlive the program that made them, and the
+/// next build of it might order fields otherwise: `#[repr(C)]` or `#[repr(transparent)]` for a struct, `#[repr(C, u8)]`
+/// or `#[repr(u8)]` (any integer of at most 64 bits; the latter, if it has no fields) for an enum.
 ///
 /// ```
 /// use durum::typed::*;
@@ -40,12 +42,12 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// Type parameters must be `PSafe`, too, except for pools (those with a bound `PoolType`). Where a field is of an associated type,
-/// its bound has to be written: `where T::Key: PSafe`.
+/// Type parameters must be `PSafe`, too, except for pools (those with a bound `PoolType`). Where a field is of an
+/// associated type, its bound has to be written: `where T::Key: PSafe`.
 ///
 /// # Names
-/// In the store the type goes by its identifier, with its arguments if it is generic: `Pair<u64,Node>`; pools are left out. A program
-/// with two types of one name, or one that renames a type, says the name itself:
+/// In the store the type goes by its identifier, with its arguments if it is generic: `Pair<u64,Node>`; pools are left
+/// out. A program with two types of one name, or one that renames a type, says the name itself:
 ///
 /// ```
 /// # use durum::typed::*;
@@ -71,15 +73,17 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// - Fields that are not `PSafe`: what they point to is gone when the program ends.
-/// - `impl Drop`, by conflicting implementations of `Node_must_not_implement_Drop`: a destructor could change persistent memory behind the
-///   log's back. Handles in fields are dropped as usual.
-/// - `packed`: fields need references, and these need alignment. Unions: nobody knows which field counts. Lifetimes: nothing in a pool can borrow.
+/// - `impl Drop`, by conflicting implementations of `Node_must_not_implement_Drop`: a destructor could change
+///   persistent memory behind the log's back. Handles in fields are dropped as usual.
+/// - `packed`: fields need references, and these need alignment. Unions: nobody knows which field counts. Lifetimes:
+///   nothing in a pool can borrow.
 #[proc_macro_derive(PSafe, attributes(durum))]
 pub fn psafe(input: TokenStream) -> TokenStream {
     expand(input, psafe::expand)
 }
 
-/// Makes a type a root of which each field begins as a root of its type does; for an enum, with the unit variant that is marked `#[default]`.
+/// Makes a type a root of which each field begins as a root of its type does; for an enum, with the unit variant that
+/// is marked `#[default]`.
 ///
 /// ```
 /// # use durum::typed::*;
@@ -95,9 +99,9 @@ pub fn psafe(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The type can be the root of pools of one type: the one that `#[durum(pool = P)]` says, else its parameter with the bound `PoolType`, else the one
-/// that its first pointer or cell names. If none of them names a pool, it can be the root of any in which its fields can.
-/// Type parameters must be `Root`.
+/// The type can be the root of pools of one type: the one that `#[durum(pool = P)]` says, else its parameter with the
+/// bound `PoolType`, else the one that its first pointer or cell names. If none of them names a pool, it can be the
+/// root of any in which its fields can. Type parameters must be `Root`.
 #[proc_macro_derive(Root, attributes(durum, default))]
 pub fn root(input: TokenStream) -> TokenStream {
     expand(input, root::expand)
@@ -120,9 +124,10 @@ pub fn root(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The journal belongs to the pool that `#[durum(pool = P)]` says, else to the parameter with the bound `PoolType`, else to the one that the first
-/// pointer, cell or collection among the fields names. If there is none of these, any journal does. Aliases such as `p::Pbox<Node>` name
-/// no pool, so a type with those needs the attribute. Type parameters must be `PClone`.
+/// The journal belongs to the pool that `#[durum(pool = P)]` says, else to the parameter with the bound `PoolType`,
+/// else to the one that the first pointer, cell or collection among the fields names. If there is none of these, any
+/// journal does. Aliases such as `p::Pbox<Node>` name no pool, so a type with those needs the attribute. Type
+/// parameters must be `PClone`.
 #[proc_macro_derive(PClone, attributes(durum))]
 pub fn pclone(input: TokenStream) -> TokenStream {
     expand(input, pclone::expand)
@@ -130,7 +135,8 @@ pub fn pclone(input: TokenStream) -> TokenStream {
 
 /// Lets a `Later` of a struct or enum be exchanged for those of its fields.
 ///
-/// Makes a type that is named as this one with `Parts` behind: a struct with a `Later` for each field, as visible as the field, or an enum of such cases.
+/// Makes a type that is named as this one with `Parts` behind: a struct with a `Later` for each field, as visible as
+/// the field, or an enum of such cases.
 ///
 /// ```
 /// # use durum::typed::*;

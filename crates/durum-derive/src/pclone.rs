@@ -9,7 +9,8 @@ use crate::pool::Pool;
 
 /// The implementation of `PClone`.
 ///
-/// Field types are in no condition of it: one that leads back to the type itself would make the compiler go round in circles.
+/// Field types are in no condition of it: one that leads back to the type itself would make the compiler go round in
+/// circles.
 ///
 /// # Errors
 /// A pool that nobody names, or several.

@@ -46,8 +46,8 @@ impl Pool {
         Ok(unsaid.map_or(Self::Every, Self::Unsaid))
     }
 
-    /// The pool as a type, and the generics of an implementation for it: each parameter that stands for values is bound, and if it is for
-    /// every pool there is one more parameter.
+    /// The pool as a type, and the generics of an implementation for it: each parameter that stands for values is
+    /// bound, and if it is for every pool there is one more parameter.
     pub fn implementation(
         &self,
         item: &Item,

@@ -8,7 +8,8 @@ use crate::item::{self, Field, Item, generated_at, unraw};
 use crate::repr::{Refusal, Repr};
 use crate::{attributes, layout, owners, threads};
 
-/// All that makes a type `PSafe`. A layout that is not fixed is told beside that: what else uses the type is right, and the compiler has nothing to say about it.
+/// All that makes a type `PSafe`. A layout that is not fixed is told beside that: what else uses the type is right, and
+/// the compiler has nothing to say about it.
 ///
 /// # Errors
 /// Everything else that is wrong with the type, at once. What is wrong with its fields' types the compiler will tell.
@@ -101,8 +102,8 @@ fn psafe(item: &Item, repr: Option<&Repr>) -> TokenStream {
 
 /// What the type is to an `Option`.
 ///
-/// It must not name types of fields, which may be less visible than the type itself. So it is computed by constants, and, as these cannot depend on parameters, in a
-/// generic type by the types of fields that are parameters or numbers.
+/// It must not name types of fields, which may be less visible than the type itself. So it is computed by constants,
+/// and, as these cannot depend on parameters, in a generic type by the types of fields that are parameters or numbers.
 fn kind(item: &Item, repr: Option<&Repr>) -> TokenStream {
     // The one field with bytes is a handle, or none is.
     let is_transparent = matches!(repr, Some(Repr::Struct { transparent: true }));
@@ -150,7 +151,8 @@ fn is_parameter_or_number(item: &Item, ty: &Type) -> bool {
     }
 }
 
-/// A type without parameters is refused where it is written, and not where it is used, if its fields lead into several pools.
+/// A type without parameters is refused where it is written, and not where it is used, if its fields lead into several
+/// pools.
 fn one_pool(item: &Item) -> Option<TokenStream> {
     let ty = item.ty();
     let place = generated_at(item.ident.span());

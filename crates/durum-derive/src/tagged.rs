@@ -1,7 +1,7 @@
 //! The description of an enum: its tag, and where the fields of each variant lie.
 //!
-//! `offset_of!` for fields of variants is unstable. So each variant is mirrored by a struct, from which the Rust Reference defines the layout of
-//! these enums ("Primitive representation of enums with fields"):
+//! `offset_of!` for fields of variants is unstable. So each variant is mirrored by a struct, from which the Rust
+//! Reference defines the layout of these enums ("Primitive representation of enums with fields"):
 //!
 //! - `repr(u8)`: a union of `repr(C)` structs, each of which begins with the tag;
 //! - `repr(C, u8)`: the tag, then a union of `repr(C)` structs, in a `repr(C)` struct.

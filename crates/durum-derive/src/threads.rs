@@ -10,8 +10,8 @@ pub fn name(item: &Item) -> Ident {
     format_ident!("__{}Threads", unraw(&item.ident))
 }
 
-/// A type that is `Send` or `Sync` if the shadows of all fields are. They stand behind `PhantomData`: only auto traits look through it,
-/// and these may go in circles, where a layout may not. So types may be recursive.
+/// A type that is `Send` or `Sync` if the shadows of all fields are. They stand behind `PhantomData`: only auto traits
+/// look through it, and these may go in circles, where a layout may not. So types may be recursive.
 pub fn shadow(item: &Item) -> TokenStream {
     let name = name(item);
     let generics = item.generics_with(&quote!(::durum::typed::__private::PSafe));

@@ -1,7 +1,8 @@
 //! What is fuzzed: one function for each parser, used by `fuzz/` (coverage guided, nightly) and by `tests/corpus.rs`
 //! (committed corpora and mutations of them, stable). A function fails by panicking.
 //!
-//! Inputs are tried as they are and, where a checksum would stop them at the door, once more with the checksum put right.
+//! Inputs are tried as they are and, where a checksum would stop them at the door, once more with the checksum put
+//! right.
 
 use crate::catalog::Catalog;
 use crate::consts::{GRANULE, UNIT};
@@ -485,8 +486,8 @@ pub fn catalog(data: &[u8]) {
     }
 }
 
-/// The registry. An input is a file without the zeros at its end; and once more a snapshot's text and the texts of changes,
-/// with a zero byte before each, whose lines and checksums are put right.
+/// The registry. An input is a file without the zeros at its end; and once more a snapshot's text and the texts of
+/// changes, with a zero byte before each, whose lines and checksums are put right.
 pub fn registry(data: &[u8]) {
     const LENGTH_MAX: u64 = 1 << 20;
     let whole = |mut bytes: Vec<u8>| {

@@ -16,8 +16,8 @@ pub enum Answer {
     GivenUp,
 }
 
-/// Whether a transaction committed that only home could tell of. Once a part of it was recovered, home cannot be asked again: what it said
-/// is kept with the other parts.
+/// Whether a transaction committed that only home could tell of. Once a part of it was recovered, home cannot be asked
+/// again: what it said is kept with the other parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {

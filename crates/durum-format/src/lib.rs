@@ -5,8 +5,8 @@
 //! that they match, and turn bytes into types that only validation makes.
 //!
 //! A reading order: [`consts`], [`puddle`], [`extent`] (the heap), [`log`] (what commits and what recovery does),
-//! [`log_space`], [`record`] (the same for engines that write redo records), [`types`] (descriptors), [`registry`] and [`store`] (the text files of a
-//! store), [`catalog`] (what came before the registry).
+//! [`log_space`], [`record`] (the same for engines that write redo records), [`types`] (descriptors), [`registry`] and
+//! [`store`] (the text files of a store), [`catalog`] (what came before the registry).
 //!
 //! ```
 //! use durum_format::puddle::{self, PuddleHeader, PuddleKind};

@@ -1,5 +1,6 @@
 //! What the text files of a store share: the first line, with version, length and checksum, and numbers in hex.
 
+use crate::crc::crc32c;
 use crate::error::FormatError;
 use crate::store::parse_hex;
 
@@ -14,8 +15,10 @@ pub(crate) struct FirstLine {
     /// Bytes that it speaks of.
     pub(crate) length: u64,
     /// Their checksum, and where it stands.
-    pub(crate) checksum: u32,
-    pub(crate) checksum_offset: u64,
+    checksum: u32,
+    checksum_offset: u64,
+    /// What the file is.
+    structure: &'static str,
 }
 
 impl FirstLine {
@@ -79,10 +82,28 @@ impl FirstLine {
             return Err(damaged());
         }
         Ok(FirstLine {
+            structure,
             body: words.len() + line_len + 1,
             length,
             checksum,
             checksum_offset: (words.len() + line_len - CHECKSUM_LEN) as u64,
+        })
+    }
+
+    /// Checks that `body` is what the line speaks of.
+    ///
+    /// # Errors
+    /// `Checksum`.
+    pub(crate) fn check(&self, body: &[u8]) -> Result<(), FormatError> {
+        let expected = crc32c(body);
+        if expected == self.checksum {
+            return Ok(());
+        }
+        Err(FormatError::Checksum {
+            structure: self.structure,
+            offset: self.checksum_offset,
+            expected,
+            found: self.checksum,
         })
     }
 }

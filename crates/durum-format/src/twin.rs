@@ -44,7 +44,8 @@ pub struct State {
     pub generation: u64,
     /// How far that has come.
     pub stage: Stage,
-    /// The back copy was whole when this was written. Otherwise that has to be found out from the seal of the transaction before.
+    /// The back copy was whole when this was written. Otherwise that has to be found out from the seal of the
+    /// transaction before.
     pub is_settled: bool,
 }
 
@@ -129,7 +130,8 @@ fn begin(generation: u64, ranges: &[SealRange]) -> Crc {
 }
 
 impl Seal {
-    /// The first bytes of a seal's place, of a transaction whose ranges hold what `contents` appends to the checksum, in their order.
+    /// The first bytes of a seal's place, of a transaction whose ranges hold what `contents` appends to the checksum,
+    /// in their order.
     pub fn encode(
         generation: u64,
         ranges: &[SealRange],

@@ -1,6 +1,7 @@
 //! Records that are there only if bytes are home that went there with them, before the one fence of both.
 //!
-//! The crash before that fence may leave the record whole and these bytes torn. The one long after it finds bytes that others have changed.
+//! The crash before that fence may leave the record whole and these bytes torn. The one long after it finds bytes that
+//! others have changed.
 
 mod common;
 

@@ -199,8 +199,8 @@ fn slabs_are_divided_as_documented_and_elements_are_aligned() {
 }
 
 /// A changed slab word is refused: all of it follows from the element size. A changed extent header is refused or reads
-/// as another size, alignment or type; nothing in the header can tell those from true ones, so the walk's checks against
-/// bitmap and puddle, and the type registry, are what is left. No change makes a walk read beyond the puddle.
+/// as another size, alignment or type; nothing in the header can tell those from true ones, so the walk's checks
+/// against bitmap and puddle, and the type registry, are what is left. No change makes a walk read beyond the puddle.
 #[test]
 fn every_changed_byte_of_a_slab_header_is_refused_and_no_changed_extent_leaves_the_puddle() {
     let word = SlabHeader::new(24).unwrap().encode();

@@ -114,8 +114,8 @@ fn xorshift(state: &mut u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever a crash leaves of the writes since the last fence: reading stops cleanly, gives at least what was fenced
-    /// and nothing that was not written in this generation, in order.
+    /// Whatever a crash leaves of the writes since the last fence: reading stops cleanly, gives at least what was
+    /// fenced and nothing that was not written in this generation, in order.
     #[test]
     fn a_torn_tail_is_no_damage_and_costs_no_fenced_entry(
         earlier in prop::collection::vec(transaction(), 0..4), last in transaction(), at: prop::sample::Index, seed in 1..u64::MAX,

@@ -161,10 +161,10 @@ fn every_changed_byte_of_the_header_is_refused() {
     assert!(LogHeader::parse(&[], 0).is_err());
 }
 
-/// Between header and entries lie the range slots. A word can carry no checksum, as it must be written by one store. What
-/// the slots together do not show are three changes: of the range in the current word, of the current word's generation to
-/// the one that its slot held before, and of the oldest word's generation to the one that its slot holds next. See
-/// docs/format/log.md.
+/// Between header and entries lie the range slots. A word can carry no checksum, as it must be written by one store.
+/// What the slots together do not show are three changes: of the range in the current word, of the current word's
+/// generation to the one that its slot held before, and of the oldest word's generation to the one that its slot holds
+/// next. See docs/format/log.md.
 #[test]
 fn every_changed_byte_before_the_entries_is_refused_but_for_three_changes_of_range_words() {
     let mut writer = LogWriter::at_generation(256, 21);

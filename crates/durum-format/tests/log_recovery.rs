@@ -605,7 +605,8 @@ fn chains_that_loop_lead_nowhere_or_to_other_logs_are_refused() {
     ));
 }
 
-/// The chain entry itself was durable and is damaged: nothing behind it in its puddle says so, the unreached puddle does.
+/// The chain entry itself was durable and is damaged: nothing behind it in its puddle says so, the unreached puddle
+/// does.
 #[test]
 fn a_damaged_chain_entry_is_found_by_the_puddle_that_it_led_to() {
     let mut head = LogWriter::new(256);

@@ -83,7 +83,8 @@ fn the_last_record_of_each_log_may_be_torn() {
     assert_eq!(read(&puddles).unwrap(), [1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// Four records in two logs, each there or not, fenced or not, below the watermark or above, in every combination: 20,480.
+/// Four records in two logs, each there or not, fenced or not, below the watermark or above, in every combination:
+/// 20,480.
 #[test]
 fn every_small_set_of_records_is_read_as_the_rule_says() {
     const RECORDS: usize = 4;
@@ -126,7 +127,8 @@ fn every_small_set_of_records_is_read_as_the_rule_says() {
                 }
                 puddles[0].put(slot, &watermark_words(watermark as u64, &salt, slot));
 
-                // Durable without being home: all of the log up to it is there. Who was fenced saw that of the one before.
+                // Durable without being home: all of the log up to it is there. Who was fenced saw that of the one
+                // before.
                 let is_home = |stamp: usize| stamp <= watermark;
                 let chain = |stamp: usize| {
                     let all = std::iter::successors(Some(stamp), |stamp| {

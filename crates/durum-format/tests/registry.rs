@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{flips, uuid};
 use durum_format::puddle::PuddleKind;
 use durum_format::registry::{
@@ -300,6 +302,34 @@ fn one_lost_sector_or_file_costs_nothing() {
     }
     assert_eq!(salvage(Some(uuid(0x11)), &[&bytes]), None);
     assert_eq!(salvage(None, &[b"durum registry", b""]), None);
+}
+
+/// Whoever writes beginnings of records over each other makes a reader sum up each of them: time in the square of the
+/// file's length, which was hours. A reader gives up after a few lengths.
+#[test]
+fn beginnings_of_records_over_each_other_are_damage_and_not_looked_at_for_ever() {
+    let steps = steps();
+    let (whole, ends) = file(&steps, 3);
+    let beginnings =
+        |length: usize, count: usize| format!("change 1 {length} 0x00000000\n").repeat(count);
+    let mut hostile = whole.clone();
+    let text = beginnings(20_000, 1000);
+    hostile[ends[0]..ends[0] + text.len()].copy_from_slice(text.as_bytes());
+    let error = parse(&hostile).unwrap_err();
+    assert_eq!(error.fault(), Fault::Damaged);
+    assert!(error.to_string().contains("over each other"), "{error}");
+    // One such beginning may be what a crash left.
+    hostile[ends[0]..].fill(0);
+    let text = beginnings(20_000, 1);
+    hostile[ends[0]..ends[0] + text.len()].copy_from_slice(text.as_bytes());
+    assert!(parse(&hostile).unwrap().is_torn);
+
+    let text = beginnings(4_000_000, 300_000);
+    let began = Instant::now();
+    for files in [[text.as_bytes(), &whole], [&whole, text.as_bytes()]] {
+        assert_eq!(salvage(None, &files), Some(state()));
+    }
+    assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

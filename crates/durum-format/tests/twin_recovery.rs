@@ -1,4 +1,5 @@
-//! Which copy of a Twin pool recovery takes: the decision as a table, tried with every input, and against a model of what crashes leave.
+//! Which copy of a Twin pool recovery takes: the decision as a table, tried with every input, and against a model of
+//! what crashes leave.
 
 use std::collections::HashSet;
 use std::convert::Infallible;

@@ -117,7 +117,8 @@ pub struct Flags {
     pub buffered: bool,
     /// Each write asks for durability.
     pub sync: bool,
-    /// Writes of `fillsync`, where they are not a thousandth of the entries. No flag of LevelDB's, so none on the command line.
+    /// Writes of `fillsync`, where they are not a thousandth of the entries. No flag of LevelDB's, so none on the
+    /// command line.
     pub sync_writes: Option<u64>,
     /// Writes of `fill100K`, likewise.
     pub large_writes: Option<u64>,

@@ -168,7 +168,8 @@ fn plan(name: &str, flags: &Flags) -> Option<Plan> {
     Some(plan)
 }
 
-/// Runs the benchmarks that the flags name, and prints. What each took. A name that is no benchmark is told, and the others run.
+/// Runs the benchmarks that the flags name, and prints. What each took. A name that is no benchmark is told, and the
+/// others run.
 ///
 /// # Errors
 /// What went wrong in the store or in printing.

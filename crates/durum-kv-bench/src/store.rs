@@ -33,7 +33,8 @@ pub trait Store: Sync {
     /// Copies the value of a key to the end of `value`. Whether there is one.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
 
-    /// Goes over up to `count` entries, from the first on, or from the last on. `seen` gets the bytes of each one's key and value.
+    /// Goes over up to `count` entries, from the first on, or from the last on. `seen` gets the bytes of each one's key
+    /// and value.
     fn scan(&self, reverse: bool, count: u64, seen: &mut impl FnMut(usize)) -> Result<(), String>;
 
     /// Looks for the first key that is not smaller, with an iterator of its own. Whether it is equal.

@@ -209,7 +209,8 @@ fn fewer_writes_draw_keys_of_as_many_entries() {
         assert!(max > 900_000, "{name}: {max}");
         assert_eq!(message, "(1000 ops)");
     }
-    // The first numbers of LevelDB's generator from the seed of its first thread: 1001 * 16807, and on, modulo 2^31 - 1.
+    // The first numbers of LevelDB's generator from the seed of its first thread: 1001 * 16807, and on, modulo
+    // 2^31 - 1.
     let (asked_for, message) = asked("fillrandom", 2000);
     let keys: Vec<u64> = asked_for.puts[..3].iter().map(|key| number(key)).collect();
     let mut state = 1001;

@@ -1,7 +1,7 @@
 //! Snapshots and iterators that a program has not given back when it closes their database.
 //!
-//! Programs for LevelDB may forget them: the database is closed all the same, and can be opened again. So they end with it, and what
-//! is left of them is given back later, or never.
+//! Programs for LevelDB may forget them: the database is closed all the same, and can be opened again. So they end with
+//! it, and what is left of them is given back later, or never.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! What LevelDB needs and this store does not: caches, filters, environments. They are accepted, kept until they are destroyed, and have no effect.
+//! What LevelDB needs and this store does not: caches, filters, environments. They are accepted, kept until they are
+//! destroyed, and have no effect.
 
 use std::ffi::{c_char, c_int, c_void};
 

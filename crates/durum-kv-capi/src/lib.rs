@@ -1,9 +1,12 @@
-//! The key-value store for C: LevelDB's functions by their own names, so that a program changes stores by linking with another library.
+//! The key-value store for C: LevelDB's functions by their own names, so that a program changes stores by linking with
+//! another library.
 //!
-//! `include/durum_kv.h` is what users read; it says what each function does and where it differs from LevelDB. The functions are thin: each takes what C gave apart, calls
-//! `durum-kv` inside [`guard`], and gives a failure as a string. [`extension`] has what LevelDB does not.
+//! `include/durum_kv.h` is what users read; it says what each function does and where it differs from LevelDB. The
+//! functions are thin: each takes what C gave apart, calls `durum-kv` inside [`guard`], and gives a failure as a
+//! string. [`extension`] has what LevelDB does not.
 //!
-//! Reading order: `status` (failures), [`guard`] (bytes from and to C), [`options`], [`db`], `dependents`, [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
+//! Reading order: `status` (failures), [`guard`] (bytes from and to C), [`options`], [`db`], `dependents`,
+//! [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
 
 #![allow(
     clippy::missing_safety_doc,

@@ -49,7 +49,8 @@ macro_rules! counters {
         const ZERO: Counters = Counters { $($name: 0,)+ };
 
         /// One thread's counters. Only the owning thread writes, so an increment is a load and a store; they are
-        /// atomics because [`all_counters`] reads them from other threads. Aligned, so that no two threads write one line.
+        /// atomics because [`all_counters`] reads them from other threads. Aligned, so that no two threads write one
+        /// line.
         #[repr(align(64))]
         struct Slot {
             background: AtomicBool,
@@ -121,7 +122,8 @@ pub fn mark_background_thread() {
     SLOT.with(|current| {
         let fresh = registry(|registry| registry.take(true));
         let former = current.replace(fresh);
-        // SAFETY: `with_slot` above registered the thread, so the pointer is one that `take` or `LATE` gave; slots are never freed.
+        // SAFETY: `with_slot` above registered the thread, so the pointer is one that `take` or `LATE` gave; slots are
+        // never freed.
         let former = unsafe { &*former };
         if !ptr::eq(former, &LATE) {
             registry(|registry| registry.retire(former));

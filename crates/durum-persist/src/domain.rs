@@ -30,7 +30,8 @@ pub enum Domain {
 /// Finds the domain of a directory by mapping a temporary file there with MAP_SYNC, and by the kind of file system.
 /// Never gives [`Domain::Emulated`]: that is a choice.
 ///
-/// Where the caller may not create files, MAP_SYNC cannot be tried; the answer is then [`Domain::Dram`] or [`Domain::File`].
+/// Where the caller may not create files, MAP_SYNC cannot be tried; the answer is then [`Domain::Dram`] or
+/// [`Domain::File`].
 ///
 /// # Errors
 /// `NotFound` if the directory does not exist; otherwise as the system says.

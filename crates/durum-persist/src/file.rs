@@ -47,7 +47,8 @@ impl FileKey {
 }
 
 impl MediaFile {
-    /// Creates an empty file and opens it for reading and writing. Its name is durable after [`sync_dir`] of its directory.
+    /// Creates an empty file and opens it for reading and writing. Its name is durable after [`sync_dir`] of its
+    /// directory.
     ///
     /// # Errors
     /// `AlreadyExists` if there is anything of that name; otherwise as the system says.
@@ -67,12 +68,12 @@ impl MediaFile {
         )
     }
 
-    /// Opens the existing file `name` beneath `directory` for reading, or for reading and writing. No part of the name may be a
-    /// link, and nothing is waited for.
+    /// Opens the existing file `name` beneath `directory` for reading, or for reading and writing. No part of the name
+    /// may be a link, and nothing is waited for.
     ///
     /// # Errors
-    /// `NotFound`, `PermissionDenied`; [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or as the
-    /// system says.
+    /// `NotFound`, `PermissionDenied`; [`NotRegular`](crate::beneath::NotRegular) for anything but a regular file; or
+    /// as the system says.
     pub fn open(directory: &Path, name: impl AsRef<Path>, writable: bool) -> io::Result<MediaFile> {
         let file = beneath::open(directory, name.as_ref(), writable)?;
         let metadata = file.metadata()?;
@@ -124,8 +125,9 @@ impl MediaFile {
         self.allocate_by(len, site, || self.reserve(len))
     }
 
-    /// As [`allocate`](Self::allocate), for bytes that are about to be used, most of them. A file that is kept in memory gets large pages for them where the system
-    /// has some: they are made in less time, and so are their page tables. All of them then count as written: to look for what was
+    /// As [`allocate`](Self::allocate), for bytes that are about to be used, most of them. A file that is kept in
+    /// memory gets large pages for them where the system has some: they are made in less time, and so are their page
+    /// tables. All of them then count as written: to look for what was
     /// ([`lseek`](https://man7.org/linux/man-pages/man2/lseek.2.html) with `SEEK_DATA`) finds everything.
     ///
     /// # Errors
@@ -136,7 +138,8 @@ impl MediaFile {
             large::make(&self.inner.file, old_len..len);
             // Whoever maps the file stores to what it finds there: only now is it known that the space is.
             self.reserve(len).inspect_err(|_| {
-                // The promise of the error; it gives pages back, too. Should this fail, a longer file of zeros is harmless.
+                // The promise of the error; it gives pages back, too. Should this fail, a longer file of zeros is
+                // harmless.
                 let _ = self.inner.file.set_len(old_len);
             })
         })
@@ -178,7 +181,8 @@ impl MediaFile {
         Ok(())
     }
 
-    /// Cuts or lengthens the file to `len` bytes, without reserving space. New bytes are zero. Durable after [`sync`](Self::sync).
+    /// Cuts or lengthens the file to `len` bytes, without reserving space. New bytes are zero. Durable after
+    /// [`sync`](Self::sync).
     ///
     /// # Errors
     /// As the system says; the length is then as before.
@@ -239,8 +243,8 @@ impl AsFd for MediaFile {
     }
 }
 
-/// Gives a file or directory another name, replacing a file that has it. After a crash before [`sync_dir`] the name `to`
-/// stands for the old or for the new file, never for neither.
+/// Gives a file or directory another name, replacing a file that has it. After a crash before [`sync_dir`] the name
+/// `to` stands for the old or for the new file, never for neither.
 ///
 /// # Errors
 /// As the system says; nothing has changed then.

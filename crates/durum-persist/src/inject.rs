@@ -1,5 +1,5 @@
-//! Makes file operations fail, so that tests can see what a full or failing disk does to a store; and holds a thread up at a fence, so
-//! that they can see what others do meanwhile.
+//! Makes file operations fail, so that tests can see what a full or failing disk does to a store; and holds a thread up
+//! at a fence, so that they can see what others do meanwhile.
 //!
 //! ```
 //! use durum_persist::{Site, file::MediaFile, inject};
@@ -23,7 +23,8 @@ use crate::{Site, state};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Syncs of files and directories: fail with EIO. As on Linux, what was dirty at a failed sync may never reach the media.
+    /// Syncs of files and directories: fail with EIO. As on Linux, what was dirty at a failed sync may never reach the
+    /// media.
     Sync,
     /// Growth of files, by [`allocate`](crate::file::MediaFile::allocate), by lengthening or by a write past the
     /// end: fails with ENOSPC. Creation of files, too.
@@ -118,8 +119,8 @@ pub struct Held {
     _only_one: MutexGuard<'static, ()>,
 }
 
-/// Holds up the next volunteer that comes to a fence or a sync of this site, before it, until the returned guard is dropped. There is one such
-/// place in a process; asking for another one waits until the first is given up.
+/// Holds up the next volunteer that comes to a fence or a sync of this site, before it, until the returned guard is
+/// dropped. There is one such place in a process; asking for another one waits until the first is given up.
 ///
 /// ```
 /// use durum_persist::{Site, inject, line};

@@ -1,9 +1,9 @@
 //! Large pages for files that are kept in memory.
 //!
-//! A file on tmpfs has small pages, each of which is allocated, cleared, charged and mapped by itself: 0.8 to 1.3 us for 4 KiB, where
-//! large ones take 0.3 to 0.5 us. The mount option `huge=` that would give them is mostly off. What the system does on request, whatever that
-//! option says, is to put one large page in the place of small ones (MADV_COLLAPSE, Linux 6.1), and it does so for ranges that have hardly
-//! any page yet: holes become zeros.
+//! A file on tmpfs has small pages, each of which is allocated, cleared, charged and mapped by itself: 0.8 to 1.3 us
+//! for 4 KiB, where large ones take 0.3 to 0.5 us. The mount option `huge=` that would give them is mostly off. What
+//! the system does on request, whatever that option says, is to put one large page in the place of small ones
+//! (MADV_COLLAPSE, Linux 6.1), and it does so for ranges that have hardly any page yet: holes become zeros.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,22 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::domain;
 
-/// The size of a large page, on x86-64 and on AArch64 with pages of 4 KiB. Where it is another one the request fails, and nothing is lost.
+/// The size of a large page, on x86-64 and on AArch64 with pages of 4 KiB. Where it is another one the request fails,
+/// and nothing is lost.
 const LARGE_PAGE: u64 = 2 << 20;
 
-/// A large page that took longer than this was dearer than 512 small ones: a virtual machine has given the memory back to its host, which happens to what was free in large pieces for
-/// some seconds, and gets it again by small pages, 5 us each. Then the rest is left to small pages: they come from the pieces that are left over, which the host does not take.
+/// A large page that took longer than this was dearer than 512 small ones: a virtual machine has given the memory back
+/// to its host, which happens to what was free in large pieces for some seconds, and gets it again by small pages, 5 us
+/// each. Then the rest is left to small pages: they come from the pieces that are left over, which the host does not
+/// take.
 const TIME_MAX: Duration = Duration::from_micros(800);
 
 /// From linux/mman.h.
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// Has the part of the file that it is about to grow by lie in large pages, as far as the system gives them, and lengthens the file for that. What has no page when
-/// this returns is still to be allocated; so are errors still to be met: here none counts.
+/// Has the part of the file that it is about to grow by lie in large pages, as far as the system gives them, and
+/// lengthens the file for that. What has no page when this returns is still to be allocated; so are errors still to be
+/// met: here none counts.
 pub(crate) fn make(file: &File, growth: Range<u64>) {
     let pages = growth.start.next_multiple_of(LARGE_PAGE)..growth.end / LARGE_PAGE * LARGE_PAGE;
     if pages.is_empty() || !domain::is_tmpfs(file) || !has_room(file, growth.end - growth.start) {
@@ -38,7 +42,8 @@ pub(crate) fn make(file: &File, growth: Range<u64>) {
     let _ = collapse(file, growth.end, pages);
 }
 
-/// Whether the file system says that it has as much room: if not, nothing should be taken of it before that is an error.
+/// Whether the file system says that it has as much room: if not, nothing should be taken of it before that is an
+/// error.
 fn has_room(file: &File, bytes: u64) -> bool {
     rustix::fs::fstatvfs(file).is_ok_and(|system| {
         // A file system without blocks is one without a limit.

@@ -4,9 +4,10 @@
 //! write to a file once the file was *synced*. This crate is the one place that does any of these. So it can
 //! count them, slow them down to emulate other media, record them, and try every crash in between.
 //!
-//! Reading order: [`line`](mod@line) (mapped memory) and [`file`](mod@file) are what durum's other crates call; [`domain`] tells
-//! which of the two a directory needs; [`count`] tells what it cost. [`record`] and [`simulate`] are for crash tests, also for
-//! those of your own structures; [`inject`] lets file operations fail. docs/crash-testing.md is the guide to them.
+//! Reading order: [`line`](mod@line) (mapped memory) and [`file`](mod@file) are what durum's other crates call;
+//! [`domain`] tells which of the two a directory needs; [`count`] tells what it cost. [`record`] and [`simulate`] are
+//! for crash tests, also for those of your own structures; [`inject`] lets file operations fail. docs/crash-testing.md
+//! is the guide to them.
 //!
 //! # Example: crash-testing a structure of one's own
 //!
@@ -46,7 +47,8 @@
 //!         let copy = 1 - unsafe { self.0.read() };
 //!         self.write(8 + 8 * copy as usize, value, WORDS);
 //!         self.write(9 + 8 * copy as usize, value, WORDS);
-//!         // ORDER: the copy is durable before the word that makes it count; else a crash between the two shows half of it.
+//!         // ORDER: the copy is durable before the word that makes it count; else a crash between the two
+//!         // shows half of it.
 //!         line::fence(WORDS);
 //!         self.write(0, copy, WHICH);
 //!         // ORDER: the switch is durable before the caller is told; else an acknowledged value is lost.

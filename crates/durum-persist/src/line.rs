@@ -116,8 +116,8 @@ pub fn is_recorded() -> bool {
     state::load() & state::RECORDING != 0
 }
 
-/// Stores the words that `mask` selects of the line at `line`, each at once as [`store_u64`] does; the first of `words` go there, one for each bit of the mask,
-/// the lowest first.
+/// Stores the words that `mask` selects of the line at `line`, each at once as [`store_u64`] does; the first of `words`
+/// go there, one for each bit of the mask, the lowest first.
 ///
 /// # Safety
 /// As for [`store_u64`], for each of these words.
@@ -161,8 +161,8 @@ pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
 /// From more words than this on a copy in large pieces is faster, whatever was stored before.
 const COPY_WORDS_MAX: usize = 20;
 
-/// Copies `len` words, of few each by a store of its own: for words that were just stored one by one, of which the processor has several at hand only when all
-/// of them have left for the cache.
+/// Copies `len` words, of few each by a store of its own: for words that were just stored one by one, of which the
+/// processor has several at hand only when all of them have left for the cache.
 ///
 /// # Safety
 /// As for [`copy`], with words of 8 bytes; both are aligned.
@@ -177,7 +177,8 @@ pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
         return unsafe { target.copy_from_nonoverlapping(source, len) };
     }
     for index in 0..len {
-        // SAFETY: valid and disjoint by contract. Volatile, lest the compiler makes it a call that copies in larger pieces.
+        // SAFETY: valid and disjoint by contract. Volatile, lest the compiler makes it a call that copies in larger
+        // pieces.
         unsafe { target.add(index).write_volatile(source.add(index).read()) };
     }
 }
@@ -280,7 +281,8 @@ pub unsafe fn write_back_lines(numbers: &[usize], offset: usize, site: Site) {
     count::add_write_backs(numbers.len() as u64, (numbers.len() * LINE) as u64);
 }
 
-/// Waits until what this thread wrote back or streamed before is durable. Other threads' write-backs are not waited for.
+/// Waits until what this thread wrote back or streamed before is durable. Other threads' write-backs are not waited
+/// for.
 #[inline(always)]
 pub fn fence(site: Site) {
     if state::load() >= state::HOOKED {
@@ -295,7 +297,8 @@ pub fn prefetch(address: usize) {
     arch::prefetch(address);
 }
 
-/// Gets the line at `address` ready to be written soon. A hint only: nothing is read or written, and the address may be any.
+/// Gets the line at `address` ready to be written soon. A hint only: nothing is read or written, and the address may be
+/// any.
 #[inline]
 pub fn prefetch_to_write(address: usize) {
     arch::prefetch_to_write(address);

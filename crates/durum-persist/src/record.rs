@@ -1,7 +1,8 @@
 //! Recording of media operations, for crash tests.
 //!
 //! While a [`Recorder`] is attached, every operation of [`crate::line`] and [`crate::file`] on files below its
-//! root becomes an [`Event`] of a [`Trace`], in one total order over all threads. [`crate::simulate`] then tries crashes at each event.
+//! root becomes an [`Event`] of a [`Trace`], in one total order over all threads. [`crate::simulate`] then tries
+//! crashes at each event.
 //!
 //! A program's own stores to mapped memory go through no function of ours. In regions that were announced with
 //! `watch` they are found by comparing memory with what the trace says: all of it at each [`api`] mark, the lines
@@ -51,8 +52,9 @@ pub fn note(name: &'static str, value: u64) {
     }
 }
 
-/// Whether the recorder that is attached wants this step to be forgotten ([`RecorderOptions::skip`]). For steps of a program that keep
-/// an order by other means than write-backs and fences, by waiting for another thread above all: the program asks here before it takes one.
+/// Whether the recorder that is attached wants this step to be forgotten ([`RecorderOptions::skip`]). For steps of a
+/// program that keep an order by other means than write-backs and fences, by waiting for another thread above all: the
+/// program asks here before it takes one.
 #[inline]
 pub fn leaves_out(step: Site) -> bool {
     active() && hook::leaves_out(step)
@@ -65,13 +67,13 @@ pub fn join_thread() {
     }
 }
 
-/// Announces that `len` bytes at `addr` are a shared mapping of `file` from `file_offset` on. With `watch`, the program's
-/// own stores there are recorded. To be called for every shared mapping of media, whether or not a
-/// recorder is attached: one may be attached later. Private mappings are not media and are not announced.
+/// Announces that `len` bytes at `addr` are a shared mapping of `file` from `file_offset` on. With `watch`, the
+/// program's own stores there are recorded. To be called for every shared mapping of media, whether or not a recorder
+/// is attached: one may be attached later. Private mappings are not media and are not announced.
 ///
 /// # Safety
-/// The range stays mapped and readable until [`unmapped`] is called for it. With `watch`, the program changes it by stores to
-/// aligned words that may be read atomically at the same time.
+/// The range stays mapped and readable until [`unmapped`] is called for it. With `watch`, the program changes it by
+/// stores to aligned words that may be read atomically at the same time.
 pub unsafe fn mapped(addr: *const u8, len: usize, file: &MediaFile, file_offset: u64, watch: bool) {
     hook::mapped(region::Region {
         addr: addr as usize,
@@ -90,8 +92,8 @@ pub fn unmapped(addr: *const u8, len: usize) {
 /// How to record.
 #[derive(Clone, Default, Debug)]
 pub struct RecorderOptions {
-    /// Leaves the write-backs, fences and syncs of this site out of the trace, as if the program had forgotten them; or has the program
-    /// forget a step ([`leaves_out`]).
+    /// Leaves the write-backs, fences and syncs of this site out of the trace, as if the program had forgotten them; or
+    /// has the program forget a step ([`leaves_out`]).
     pub skip: Option<Site>,
     /// Files and directories that are none of the test's business, relative to the root: not in the images, not
     /// in the trace.

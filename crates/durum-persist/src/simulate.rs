@@ -1,7 +1,7 @@
 //! Simulation of crashes: the states in which a recorded directory may be found after a crash at any event.
 //!
-//! Record a run ([`crate::record`]), then [`explore`] it: at each event *images* of the directory are made and given to a check.
-//! The fault model is told in docs/crash-testing.md; in short, what is not durable yet shows its old or any
+//! Record a run ([`crate::record`]), then [`explore`] it: at each event *images* of the directory are made and given to
+//! a check. The fault model is told in docs/crash-testing.md; in short, what is not durable yet shows its old or any
 //! newer version, each word ([`Rules::Lines`]) or sector ([`Rules::Sectors`]), each length and each name on its own.
 //!
 //! ```
@@ -79,7 +79,8 @@ pub struct Plan {
     pub nested_depth: u32,
     /// At most this many crash points in each recovery, sampled if there are more.
     pub nested_points_max: Option<usize>,
-    /// Images are made in a directory below this one: by default /dev/shm, or the temporary directory where there is none.
+    /// Images are made in a directory below this one: by default /dev/shm, or the temporary directory where there is
+    /// none.
     pub scratch: Option<PathBuf>,
     /// Keeps the image of a failure, in a directory that the failure names.
     pub keep_failed: bool,

@@ -1,4 +1,5 @@
-//! Whole cache lines in one register, where the processor has AVX-512: lines are copied by a mask of their bytes or words, without a branch on it.
+//! Whole cache lines in one register, where the processor has AVX-512: lines are copied by a mask of their bytes or
+//! words, without a branch on it.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::arch::x86_64::{
@@ -87,7 +88,8 @@ pub unsafe fn copy_bytes(_: *mut u8, _: *const u8, _: u64) {}
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub unsafe fn spread_words(_: *mut u64, _: &[u64; 8], _: u8) {}
 
-/// Stores are made by these only where nobody records them, so no simulated crash sees them: this shows that they are the ones that are recorded.
+/// Stores are made by these only where nobody records them, so no simulated crash sees them: this shows that they are
+/// the ones that are recorded.
 #[cfg(test)]
 mod tests {
     use super::*;

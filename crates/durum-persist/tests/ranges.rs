@@ -135,7 +135,8 @@ fn a_streamed_copy_is_recorded_like_a_copy_that_was_written_back() {
     }
 }
 
-/// One test, since the instruction and the delays belong to the whole process; counts in other tests do not depend on them.
+/// One test, since the instruction and the delays belong to the whole process; counts in other tests do not depend on
+/// them.
 #[test]
 fn every_instruction_of_this_machine_works_and_delays_are_at_least_as_long_as_asked() {
     let best = line::instruction();

@@ -83,8 +83,9 @@ pub struct CloneReport {
 /// Copies a closed, drained store to new addresses and new names. The clone is durable on return.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`, `StoreDirty`, `PartsKept` for the source; `StoreExists` for the target; `PoolQuarantined`; damage of the
-/// source; `Options`, `StorageFull`, `Io`. The source is never changed, and the target is not there then.
+/// `StoreMissing`, `StoreBusy`, `StoreDirty`, `PartsKept` for the source; `StoreExists` for the target;
+/// `PoolQuarantined`; damage of the source; `Options`, `StorageFull`, `Io`. The source is never changed, and the target
+/// is not there then.
 pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Result<CloneReport> {
     let source = absolute(source)?;
     let identity = identity::read(&source)?;
@@ -145,8 +146,8 @@ fn move_into_place(place: &Path, target: &Path) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // ORDER: every file and name of the clone is durable before its own name is (`make`); else a crash leaves a clone that
-    // is not whole.
+    // ORDER: every file and name of the clone is durable before its own name is (`make`); else a crash leaves a clone
+    // that is not whole.
     file::rename(place, target, PLACE)
         .map_err(|error| Error::io("moving the clone into its place", target, error))?;
     file::sync_dir(parent, PLACE).map_err(|error| Error::io("syncing the directory", parent, error))

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use durum_format::error::{Fault, FormatError};
 
+use crate::model::quoted;
+
 /// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -171,9 +173,8 @@ pub enum Error {
     /// The store's address range is taken in this process. Raised by the client, declared here.
     #[error(
         "{path}: its puddles lie at addresses that {other} already uses in this process \
-         ({address:#x}, {size} bytes); close that one first, or give one of them new addresses: \
-         `durum clone {path} NEW`",
-        path = .path.display(), other = Other(.other.as_deref())
+         ({address:#x}, {size} bytes); {cure}",
+        path = .path.display(), other = Other(.other.as_deref()), cure = cure_of_conflict(path, other.as_deref())
     )]
     AddressConflict {
         /// The store that was to be opened.
@@ -205,6 +206,20 @@ pub enum Error {
         pool: String,
         /// Why, as a clause.
         reason: &'static str,
+    },
+    /// A pool that only waits for others is not given up: they can still decide what it waits for. Nothing changed.
+    #[error(
+        "pool \"{pool}\" is not given up: its own files are whole, and it only waits for {others}; bring back the file that is \
+         missing there, or give up what is kept there: `durum recover {store} --give-up {first}`",
+        store = .store.display(), others = quoted(.others), first = .others.first().map_or("POOL", String::as_str)
+    )]
+    PoolWaits {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool's name.
+        pool: String,
+        /// The names of the pools that it waits for; at least one.
+        others: Vec<String>,
     },
     /// What is garbage cannot be told.
     #[error("{store}: which objects are garbage cannot be told: in pool \"{pool}\" {reason}", store = .store.display())]
@@ -278,7 +293,8 @@ pub enum Error {
         /// What to do.
         cure: &'static str,
     },
-    /// There are puddles with objects or logs in them that the registry does not name: it is older than they are. Nothing was changed.
+    /// There are puddles with objects or logs in them that the registry does not name: it is older than they are.
+    /// Nothing was changed.
     #[error(
         "{store}: the registry is older than the puddles: it does not name {files}; restore the whole store, or registry and \
          registry.copy as they were when these puddles were written, or move the puddles aside, into {store}/unregistered: \
@@ -309,12 +325,9 @@ pub enum Error {
         reason: String,
     },
 
-    /// A file is in the way of the pool's recovery. Nothing of the pool was written, and what recovery has for it is kept.
-    #[error(
-        "pool \"{pool}\" cannot be recovered: {reason}; what recovery would write to it is kept: bring the file back and open \
-         the store again, or give it up: `durum recover {store} --give-up {pool}`",
-        store = .store.display()
-    )]
+    /// A file is in the way of the pool's recovery. Nothing of the pool was written, and what recovery has for it is
+    /// kept.
+    #[error("pool \"{pool}\" cannot be recovered: {reason}; {cure}")]
     PoolRefused {
         /// The store directory.
         store: PathBuf,
@@ -322,11 +335,14 @@ pub enum Error {
         pool: String,
         /// Which file is in the way and what is wrong with it, with the offset.
         reason: String,
+        /// What to do, as a clause.
+        cure: String,
     },
-    /// The operation follows pointers through the whole store, and parts of pools are not recovered yet. Nothing was changed.
+    /// The operation follows pointers through the whole store, and parts of pools are not recovered yet. Nothing was
+    /// changed.
     #[error(
-        "{store}: it cannot be {operation} while what recovery has for these pools is kept: {pools}; `durum recover {store}` \
-         tells which files are missing, and `--give-up POOL` gives up what is kept", store = .store.display(), pools = .pools.join(", ")
+        "{store}: it cannot be {operation} while what recovery has for these pools is kept: {pools}; `durum recover {store}` {cure}",
+        store = .store.display(), pools = .pools.join(", ")
     )]
     PartsKept {
         /// The store directory.
@@ -335,6 +351,8 @@ pub enum Error {
         operation: &'static str,
         /// The names of the pools.
         pools: Vec<String>,
+        /// What `durum recover` does about it, and what else can be done, as a clause.
+        cure: String,
     },
 
     // ---- the system -------------------------------------------------------------------------
@@ -407,6 +425,7 @@ impl Error {
             | Error::AddressConflict { .. }
             | Error::AddressesExhausted { .. }
             | Error::NothingKept { .. }
+            | Error::PoolWaits { .. }
             | Error::GarbageUnjudged { .. } => ErrorKind::User,
             Error::Format { file, source, .. } => match source.fault() {
                 // A store of ours whose other files are foreign was damaged.
@@ -454,6 +473,21 @@ impl fmt::Display for Holder {
 
 /// Prints who uses an address range.
 struct Other<'a>(Option<&'a Path>);
+
+/// What lies there and is no open store stays: a mapping of the program's own, or the addresses of a store of another
+/// size, which are reserved until the process ends.
+fn cure_of_conflict(store: &Path, other: Option<&Path>) -> String {
+    let store = store.display();
+    match other {
+        Some(_) => format!(
+            "close that one first, or give one of them new addresses: `durum clone {store} NEW`"
+        ),
+        None => format!(
+            "give it addresses that nothing uses: `durum clone {store} NEW --base ADDRESS` (those of a store of another \
+             size stay in use until the process ends)"
+        ),
+    }
+}
 
 impl fmt::Display for Other<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

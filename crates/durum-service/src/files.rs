@@ -28,7 +28,10 @@ const CREATION: Site = Site("new puddle");
 const CREATION_NAME: Site = Site("new puddle's name");
 const REMOVAL: Site = Site("puddle removal");
 
+const QUARANTINE: Site = Site("directory of quarantined logs");
+
 const RESTORE: &str = "restore a copy of the store";
+const MAKE_ANEW: &str = "make it anew: `durum check --repair`, or restore a copy of the store";
 
 /// The file of a puddle.
 pub(crate) fn puddle_path(store: &Path, uuid: Uuid) -> PathBuf {
@@ -50,7 +53,8 @@ pub(crate) fn relative_path(uuid: Uuid, is_quarantined: bool) -> String {
     format!("{directory}/{uuid}")
 }
 
-/// Where the file of a puddle is at the moment, relative to the store: the step into quarantine may still be ahead of it.
+/// Where the file of a puddle is at the moment, relative to the store: the step into quarantine may still be ahead of
+/// it.
 pub(crate) fn current_path(store: &Path, uuid: Uuid, is_quarantined: bool) -> String {
     let is_there = || fs::symlink_metadata(quarantine_path(store, uuid)).is_ok();
     relative_path(uuid, is_quarantined && is_there())
@@ -58,14 +62,30 @@ pub(crate) fn current_path(store: &Path, uuid: Uuid, is_quarantined: bool) -> St
 
 /// Checks that the directories of the store are there, in the store itself.
 pub(crate) fn check_directories(store: &Path) -> Result<()> {
-    let role = Role {
-        structure: "a directory of the store",
-        cure: RESTORE,
-    };
-    for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
-        reading::check_directory(store, name, role)?;
+    check_directory(store, PUDDLE_DIRECTORY, RESTORE)?;
+    check_directory(store, QUARANTINE_DIRECTORY, MAKE_ANEW)
+}
+
+fn check_directory(store: &Path, name: &str, cure: &'static str) -> Result<()> {
+    let structure = "a directory of the store";
+    reading::check_directory(store, name, Role { structure, cure })
+}
+
+/// As [`check_directories`], but makes the directory of quarantined logs where it is missing, as it is where a backup
+/// leaves empty directories out. Durable on return. Tells whether it was made.
+pub(crate) fn repair_directories(store: &Path) -> Result<bool> {
+    check_directory(store, PUDDLE_DIRECTORY, RESTORE)?;
+    let found = check_directory(store, QUARANTINE_DIRECTORY, MAKE_ANEW);
+    if !matches!(found, Err(Error::FileMissing { .. })) {
+        return found.map(|()| false);
     }
-    Ok(())
+    let directory = store.join(QUARANTINE_DIRECTORY);
+    file::create_dir(&directory, QUARANTINE)
+        .map_err(|error| grown("making a directory", &directory, 0, error))?;
+    // ORDER: the directory is durable before anybody is told of it and opens the store, who moves logs into it.
+    file::sync_dir(store, QUARANTINE)
+        .map_err(|error| Error::io("syncing the directory", store, error))?;
+    Ok(true)
 }
 
 /// What the header of a registered puddle has to say.
@@ -161,12 +181,7 @@ pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
         .map_err(|error| Error::io("stat of a puddle", path, error))?;
     let mut buffer = [0; IMMUTABLE_SIZE as usize];
     let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
-    file.read_exact_at(head, 0).map_err(|error| Error::Io {
-        operation: "reading a puddle header",
-        path: path.to_owned(),
-        offset: Some(0),
-        source: error,
-    })?;
+    reading::exact(file, 0, head, "reading a puddle header")?;
     puddle::parse(head, length).map_err(|source| Error::Format {
         file: path.to_owned(),
         base: 0,
@@ -188,8 +203,8 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
         }
     };
     let end = offset.saturating_add(length);
-    // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros, which
-    // takes longer than all the rest.
+    // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros,
+    // which takes longer than all the rest.
     let mut bytes =
         MmapMut::map_anon(usize::try_from(length).unwrap_or(usize::MAX)).map_err(failed(offset))?;
     let mut at = offset;
@@ -244,7 +259,8 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
 
 /// Removes a puddle's file after its registration is durably gone.
 ///
-/// Not synced: should the name come back after a crash, the registry lists it as being removed, and it goes at the next open.
+/// Not synced: should the name come back after a crash, the registry lists it as being removed, and it goes at the next
+/// open.
 pub(crate) fn remove(store: &Path, uuid: Uuid) -> Result<()> {
     let path = puddle_path(store, uuid);
     match file::remove(&path, REMOVAL) {

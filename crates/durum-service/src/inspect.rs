@@ -20,7 +20,7 @@ use crate::identity;
 use crate::lock::{self, Holder};
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
 use crate::reading;
-use crate::recovery::{Access, HomeWrite, RefusedPools, ensure_nothing_kept, plan_client};
+use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept, plan_client};
 use crate::registry;
 use crate::registry::contents::{self, Contents};
 
@@ -48,6 +48,8 @@ pub struct ReadOnlyStore {
     pending: RecoveryReport,
     /// Pools that recovery could not write.
     refused: RefusedPools,
+    /// What is kept for pools that nothing stands in the way of any more, by client and pool.
+    ready: BTreeMap<(Uuid, Uuid), Part>,
     writes: BTreeMap<Uuid, Vec<HomeWrite>>,
 }
 
@@ -78,12 +80,21 @@ impl ReadOnlyStore {
             ..RecoveryReport::default()
         };
         let mut refused = RefusedPools::default();
+        let mut ready = BTreeMap::new();
         let mut writes: BTreeMap<Uuid, Vec<HomeWrite>> = BTreeMap::new();
         if !is_live {
             for &client in &contents.clients {
                 let plan = plan_client(&path, &contents, client, Access::Read, &mut |_, _| {})?;
                 pending.count(&plan);
                 refused.add(&plan.refused);
+                if contents.kept.contains_key(&client) {
+                    let kept = contents.granted_pools(client);
+                    let pools: Vec<Uuid> = kept
+                        .filter(|pool| !plan.refused.contains_key(pool))
+                        .collect();
+                    let parts = plan.parts(&contents, &pools).into_iter();
+                    ready.extend(parts.map(|(pool, part)| ((client, pool), part)));
+                }
                 for write in plan.writes {
                     writes.entry(write.puddle).or_default().push(write);
                 }
@@ -96,6 +107,7 @@ impl ReadOnlyStore {
             contents,
             pending,
             refused,
+            ready,
             writes,
         })
     }
@@ -123,6 +135,15 @@ impl ReadOnlyStore {
     /// The persistence domain that the store was made in, in a word.
     pub fn domain_name(&self) -> &str {
         &self.identity.domain
+    }
+
+    /// What is kept for pools that nothing stands in the way of any more, with the pools' names.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = (&str, &Part)> {
+        let ready = self.ready.iter();
+        ready.filter_map(|((_, pool), part)| {
+            let record = self.contents.pools.get(pool)?;
+            Some((record.name.as_str(), part))
+        })
     }
 
     /// Whether every client has ended in order.
@@ -170,7 +191,8 @@ impl ReadOnlyStore {
         &self.pending
     }
 
-    /// What was decided about transactions of a client when recovery brought home a part of them: home cannot be asked again.
+    /// What was decided about transactions of a client when recovery brought home a part of them: home cannot be asked
+    /// again.
     pub fn verdicts(&self, client: Uuid) -> &[Verdict] {
         let kept = self.contents.kept.get(&client);
         kept.map_or(&[], |kept| kept.verdicts.as_slice())
@@ -183,7 +205,8 @@ impl ReadOnlyStore {
     /// A puddle as recovery would leave it.
     ///
     /// # Errors
-    /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool; `Format`, `Damaged`, `FileMissing`, `Io` for its file.
+    /// `PuddleUnknown`; `StoreBusy` beside a live writer; `PoolRefused` where recovery could not write its pool;
+    /// `Format`, `Damaged`, `FileMissing`, `Io` for its file.
     pub fn puddle(&self, uuid: Uuid) -> Result<PuddleView> {
         if let Holder::Process(pid) = lock::current_writer(&self.path)? {
             return Err(Error::StoreBusy {
@@ -262,14 +285,7 @@ impl HeapBytes for PuddleView {
     type Error = Error;
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.file
-            .read_exact_at(buffer, offset)
-            .map_err(|source| Error::Io {
-                operation: "reading a puddle",
-                path: self.file.path().to_owned(),
-                offset: Some(offset),
-                source,
-            })?;
+        reading::exact(&self.file, offset, buffer, "reading a puddle")?;
         for write in &self.writes {
             write.apply_to(offset, buffer);
         }

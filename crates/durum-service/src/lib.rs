@@ -4,8 +4,8 @@
 //! will offer too), its readers and its tools. It hands out puddles and is never on the path of a
 //! transaction. `docs/store.md` tells what lies in the directory and what is promised.
 //!
-//! Reading order: `service` (what a client may ask for), `embedded` (how it is answered; `embedded/commit.rs` is the way of
-//! every change), `registry` and `catalog` (where it is recorded), `files` (puddles), `recovery`.
+//! Reading order: `service` (what a client may ask for), `embedded` (how it is answered; `embedded/commit.rs` is the
+//! way of every change), `registry` and `catalog` (where it is recorded), `files` (puddles), `recovery`.
 //!
 //! ```
 //! use durum_service::{CreateOptions, Embedded, EngineKind, OpenOptions, PoolSpec, Service};

@@ -104,8 +104,8 @@ impl StoreLock {
             .map_err(|errno| Error::io("stat of the lock file", &path, errno.into()))?;
         let identity = (stat.st_dev, stat.st_ino);
         if held.contains_key(&identity) {
-            // The name was given to a lock that we hold already: closing this descriptor would drop that lock. It stays open
-            // for the life of the process instead.
+            // The name was given to a lock that we hold already: closing this descriptor would drop that lock. It stays
+            // open for the life of the process instead.
             std::mem::forget(file);
             return Err(busy(store, Some(owner)));
         }
@@ -164,8 +164,8 @@ pub(crate) enum Holder {
     Process(Option<u32>),
 }
 
-/// Who has the store open for writing at the moment, for tools that only read. Never opens the lock file of a store that
-/// this process holds.
+/// Who has the store open for writing at the moment, for tools that only read. Never opens the lock file of a store
+/// that this process holds.
 pub(crate) fn current_writer(store: &Path) -> Result<Holder> {
     let path = store.join(LOCK_FILE);
     let held = held();

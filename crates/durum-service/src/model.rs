@@ -1,6 +1,6 @@
 //! What passes between a client and the service: grants, specifications, reports.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use durum_format::EngineKind;
@@ -135,7 +135,8 @@ pub struct QuarantineNote {
     pub reason: String,
 }
 
-/// A pool that recovery could not write: it must not be opened before the cause is cured. What it would have written is kept.
+/// A pool that recovery could not write: it must not be opened before the cause is cured. What it would have written is
+/// kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedPool {
@@ -147,6 +148,9 @@ pub struct RefusedPool {
     pub offset: Option<u64>,
     /// What is wrong with it, and the cure.
     pub reason: String,
+    /// The names of the pools whose files are in the way, where its own are whole: it loses nothing while it waits for
+    /// them. Empty where one of its own files is in the way.
+    pub waits_for: Vec<String>,
     /// Transactions that are to be undone or completed in the pool.
     pub transactions: u64,
     /// Transactions of which nobody can say yet whether they committed.
@@ -155,6 +159,37 @@ pub struct RefusedPool {
     pub bytes: u64,
     /// Whether its part is kept in logs. That of a Twin pool lies in its own files.
     pub is_kept: bool,
+}
+
+impl RefusedPool {
+    /// What to do, as a clause.
+    pub fn cure(&self, store: &Path) -> String {
+        let store = store.display();
+        let name = &self.name;
+        if let Some(first) = self.waits_for.first() {
+            return format!(
+                "its own files are whole, and it loses nothing while it waits: bring back the file of {}, or give up what is \
+                 kept there: `durum recover {store} --give-up {first}`",
+                quoted(&self.waits_for)
+            );
+        }
+        match self.is_kept {
+            true => format!(
+                "what recovery would write to it is kept: bring the file back and open the store again, or give it up: \
+                 `durum recover {store} --give-up {name}`"
+            ),
+            false => format!(
+                "it is recovered from its own files: bring them back and open the store again, or remove the pool: \
+                 `durum rm {store} {name}`"
+            ),
+        }
+    }
+}
+
+/// Names of pools: `"a", "b"`.
+pub(crate) fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
 }
 
 /// What recovery did when the store was opened.

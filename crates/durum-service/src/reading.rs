@@ -1,5 +1,5 @@
-//! Opening and reading the files of a store: whatever lies in the place of one, nobody waits for it, and nobody takes more
-//! memory for it than a checked header says.
+//! Opening and reading the files of a store: whatever lies in the place of one, nobody waits for it, and nobody takes
+//! more memory for it than a checked header says.
 
 use std::io;
 use std::path::Path;
@@ -57,14 +57,19 @@ fn failed(path: &Path, role: Role, error: io::Error) -> Error {
             structure,
             cure,
         },
+        io::ErrorKind::PermissionDenied => {
+            let cure = "let this user read it, and write it to open the store (`chmod`, `chown`), or be its owner";
+            let told = io::Error::new(error.kind(), format!("{error}; {cure}"));
+            Error::io("opening it", path, told)
+        }
         _ => Error::io("opening it", path, error),
     }
 }
 
 /// Reads a small file whose beginning tells how long it is.
 ///
-/// `length_of` gets the first `head_max` bytes at most and the file's length; it tells how many bytes to read, and is where a
-/// length that the file does not have is refused.
+/// `length_of` gets the first `head_max` bytes at most and the file's length; it tells how many bytes to read, and is
+/// where a length that the file does not have is refused.
 pub(crate) fn whole(
     file: &MediaFile,
     head_max: u64,
@@ -84,27 +89,55 @@ pub(crate) fn whole(
 /// Reads `length` bytes from `offset` on.
 pub(crate) fn bytes(file: &MediaFile, offset: u64, length: u64) -> Result<Vec<u8>> {
     let mut bytes = room(file.path(), length)?;
-    file.read_exact_at(&mut bytes, offset)
+    exact(file, offset, &mut bytes, "reading it")?;
+    Ok(bytes)
+}
+
+/// Fills `buffer` with what is at `offset`. An error says that this happened while `operation`.
+pub(crate) fn exact(
+    file: &MediaFile,
+    offset: u64,
+    buffer: &mut [u8],
+    operation: &'static str,
+) -> Result<()> {
+    file.read_exact_at(buffer, offset)
         .map_err(|source| Error::Io {
-            operation: "reading it",
+            operation,
             path: file.path().to_owned(),
             offset: Some(offset),
             source,
-        })?;
-    Ok(bytes)
+        })
 }
 
 /// Zeros to read a part of a file into; an error where there is no memory for them.
 pub(crate) fn room(path: &Path, length: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
-    if bytes.try_reserve_exact(length).is_err() {
-        let error = io::Error::new(
-            io::ErrorKind::OutOfMemory,
-            format!("there is no memory for {length} bytes of it; raise the limit, or free some"),
-        );
-        return Err(Error::io("reading it", path, error));
-    }
-    bytes.resize(length, 0);
+    lengthen(&mut bytes, path, length)?;
     Ok(bytes)
+}
+
+/// Adds so many zeros to what was read of a file; an error where there is no memory for them.
+pub(crate) fn lengthen(bytes: &mut Vec<u8>, path: &Path, more: u64) -> Result<()> {
+    let more = usize::try_from(more).unwrap_or(usize::MAX);
+    reserve(bytes, path, more)?;
+    bytes.resize(bytes.len().saturating_add(more), 0);
+    Ok(())
+}
+
+/// Adds a part to what was read of a file; an error where there is no memory for it.
+pub(crate) fn append(bytes: &mut Vec<u8>, path: &Path, part: &[u8]) -> Result<()> {
+    reserve(bytes, path, part.len())?;
+    bytes.extend_from_slice(part);
+    Ok(())
+}
+
+fn reserve(bytes: &mut Vec<u8>, path: &Path, more: usize) -> Result<()> {
+    if bytes.try_reserve(more).is_ok() {
+        return Ok(());
+    }
+    let error = io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        format!("there is no memory for {more} bytes of it; raise the limit, or free some"),
+    );
+    Err(Error::io("reading it", path, error))
 }

@@ -31,7 +31,7 @@ pub trait Service: Send + Sync {
     /// The grant is durable on return: only then may recovery write to the pool for this client.
     ///
     /// # Errors
-    /// `PoolMissing`; `PoolOpen` when this handle has it open; `PoolQuarantined` with the cure;
+    /// `PoolMissing`; `PoolOpen` when this handle has it open; `PoolQuarantined` and `PoolRefused` with the cure;
     /// `Damaged`, `FileMissing` for a puddle file that is not what the registry says.
     fn open_pool(&self, name: &str) -> Result<PoolGrant>;
 
@@ -51,7 +51,8 @@ pub trait Service: Send + Sync {
     /// `PoolMissing`; `PoolOpen` when this handle has it open.
     fn remove_pool(&self, name: &str) -> Result<()>;
 
-    /// Adds a puddle to an open pool, of its [engine's kind](crate::EngineKind::puddle_kind), or makes a log or log space puddle of this client.
+    /// Adds a puddle to an open pool, of its [engine's kind](crate::EngineKind::puddle_kind), or makes a log or log
+    /// space puddle of this client.
     ///
     /// `size` is a multiple of the unit (2 MiB). The file is allocated, zero behind its header, and durable
     /// on return, as is its registration.

@@ -1,8 +1,8 @@
 //! Which addresses of the puddle space are taken, and where the next puddle goes.
 //!
-//! A new store draws a random start, so that two stores rarely meet in one process, and never where one process made both. From there puddles are
-//! placed upward: the first free run after the last placement, wrapping around at the end of the space,
-//! so that an address is reused as late as possible. A puddle never straddles the end.
+//! A new store draws a random start, so that two stores rarely meet in one process, and never where one process made
+//! both. From there puddles are placed upward: the first free run after the last placement, wrapping around at the end
+//! of the space, so that an address is reused as late as possible. A puddle never straddles the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -107,7 +107,8 @@ impl Space {
     }
 }
 
-/// Draws the start of a new store from 64 random bits: one that this process has given to no other store, while there are any.
+/// Draws the start of a new store from 64 random bits: one that this process has given to no other store, while there
+/// are any.
 ///
 /// A program that makes several stores can so have them open all at once.
 pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {

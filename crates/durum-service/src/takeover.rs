@@ -1,11 +1,11 @@
-//! Stores of the form before: a database `registry.redb`, and a file `catalog` that repeated it after each of its commits
-//! (`docs/format/catalog.md`).
+//! Stores of the form before: a database `registry.redb`, and a file `catalog` that repeated it after each of its
+//! commits (`docs/format/catalog.md`).
 //!
-//! Such a store is taken over by its next opener, out of the catalog alone. That was written after the database and before anybody was told of
-//! a commit, and before any file went; so what the database may have had more was never acknowledged: a puddle that nobody got, a
-//! grant that nobody used, a removal whose files are still there, a recovery that is done again with the same result. One case is
-//! left, a removal on a full disk: there files went before the catalog was written. So a client is taken for ended
-//! if none of its files is there.
+//! Such a store is taken over by its next opener, out of the catalog alone. That was written after the database and
+//! before anybody was told of a commit, and before any file went; so what the database may have had more was never
+//! acknowledged: a puddle that nobody got, a grant that nobody used, a removal whose files are still there, a recovery
+//! that is done again with the same result. One case is left, a removal on a full disk: there files went before the
+//! catalog was written. So a client is taken for ended if none of its files is there.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,8 +1,8 @@
 //! Puddle files that the registry does not name.
 //!
-//! A crash leaves two kinds: a puddle that was being made, in which nobody has written yet, and one that was being removed, which
-//! the registry lists. Both go at the next open. Any other one was handed out once, so the registry is older than it:
-//! nothing with objects or logs in it is removed because of that.
+//! A crash leaves two kinds: a puddle that was being made, in which nobody has written yet, and one that was being
+//! removed, which the registry lists. Both go at the next open. Any other one was handed out once, so the registry is
+//! older than it: nothing with objects or logs in it is removed because of that.
 
 use std::fs;
 use std::io;
@@ -23,6 +23,11 @@ pub(crate) const DIRECTORY: &str = "unregistered";
 
 const ASIDE: Site = Site("puddles moved aside");
 
+const PLACE: Role = Role {
+    structure: "the directory of puddles that were moved aside",
+    cure: "try again",
+};
+
 /// A puddle file that the registry does not name.
 #[derive(Clone, Debug)]
 pub(crate) struct Stray {
@@ -36,9 +41,10 @@ pub(crate) struct Stray {
 pub(crate) enum StrayState {
     /// The registry lists it as being removed.
     Removing,
-    /// Nobody has written in it.
+    /// Nobody has written in it, nor does a log.
     Unfinished,
-    /// Nobody has written in it; but logs are kept, or in quarantine, that may be about it.
+    /// Nobody has written in it; but what was to be in it may stand in a log: one that is not replayed, or kept, or in
+    /// quarantine, or that the registry does not name either.
     Waiting,
     /// It holds, or held, something.
     Used,
@@ -71,7 +77,8 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
             StrayState::Removing
         } else if !is_unfinished(store, uuid)? {
             StrayState::Used
-        } else if contents.quarantine.is_empty() && contents.kept.is_empty() {
+        } else if contents.is_clean() && contents.quarantine.is_empty() && contents.kept.is_empty()
+        {
             StrayState::Unfinished
         } else {
             StrayState::Waiting
@@ -81,6 +88,14 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
             file: entry.path(),
             state,
         });
+    }
+    // One that is used may be a log, and so may be what was moved.
+    if strays.iter().any(|stray| stray.state == StrayState::Used) || was_moved(store) {
+        for stray in &mut strays {
+            if stray.state == StrayState::Unfinished {
+                stray.state = StrayState::Waiting;
+            }
+        }
     }
     strays.sort_unstable_by_key(|stray| stray.uuid);
     Ok(strays)
@@ -101,14 +116,19 @@ pub(crate) fn refuse_used(store: &Path, strays: &[Stray]) -> Result<()> {
     }
 }
 
-/// Moves those that hold something out of the way, for a person to decide. Durable on return. Tells which were moved.
+/// Where any holds something, moves them out of the way, for a person to decide, and with them those that they may be
+/// about. Durable on return. Tells which were moved.
 pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a Stray>> {
-    let used = strays
+    let is_used = strays.iter().any(|stray| stray.state == StrayState::Used);
+    if !is_used && !was_moved(store) {
+        return Ok(Vec::new());
+    }
+    let moved = strays
         .iter()
-        .filter(|stray| stray.state == StrayState::Used);
-    let used: Vec<&Stray> = used.collect();
-    if used.is_empty() {
-        return Ok(used);
+        .filter(|stray| matches!(stray.state, StrayState::Used | StrayState::Waiting));
+    let moved: Vec<&Stray> = moved.collect();
+    if moved.is_empty() {
+        return Ok(moved);
     }
     let directory = store.join(DIRECTORY);
     match file::create_dir(&directory, ASIDE) {
@@ -117,23 +137,42 @@ pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a
         }
         _ => {}
     }
+    reading::check_directory(store, DIRECTORY, PLACE)?;
     // ORDER: the directory is durable before anything is moved into it; else a crash takes it away with what it holds.
     file::sync_dir(store, ASIDE)
         .map_err(|error| Error::io("syncing the directory", store, error))?;
-    for stray in &used {
+    for stray in &moved {
         tracing::warn!(file = %stray.file.display(), "the registry does not name this puddle; it is moved to {DIRECTORY}");
         file::rename(&stray.file, &directory.join(stray.uuid.to_string()), ASIDE)
             .map_err(|error| Error::io("moving a puddle aside", &stray.file, error))?;
     }
-    // ORDER: the new names are durable before anybody is told of them; else a crash shows the files where they were, and
-    // whoever was told that the store opens is refused.
+    // ORDER: the new names are durable before anybody is told of them; else a crash shows the files where they were,
+    // and whoever was told that the store opens is refused.
     file::sync_dir(&directory, ASIDE)
         .map_err(|error| Error::io("syncing the directory", &directory, error))?;
-    Ok(used)
+    Ok(moved)
 }
 
-/// Whether nobody has written in a puddle: it is handed out after the registry names it, and then its user writes behind the part of the
-/// header that never changes. Before that a crash may leave any part of the header, and zeros.
+/// Whether there is a place of theirs in the store itself.
+///
+/// # Errors
+/// `NotAFile` where something else lies there: a link leads out of the store.
+pub(crate) fn has_place(store: &Path) -> Result<bool> {
+    match reading::check_directory(store, DIRECTORY, PLACE) {
+        Ok(()) => Ok(true),
+        Err(Error::FileMissing { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether puddles lie where they are moved.
+fn was_moved(store: &Path) -> bool {
+    let mut entries = fs::read_dir(store.join(DIRECTORY)).into_iter().flatten();
+    entries.next().is_some()
+}
+
+/// Whether nobody has written in a puddle: it is handed out after the registry names it, and then its user writes
+/// behind the part of the header that never changes. Before that a crash may leave any part of the header, and zeros.
 fn is_unfinished(store: &Path, uuid: Uuid) -> Result<bool> {
     let role = Role {
         structure: "a puddle",

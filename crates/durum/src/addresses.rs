@@ -1,8 +1,9 @@
-//! Ranges of addresses that nobody else in this process gets: reserved whole where the process may have so many, and where it may
-//! not, as far as they are needed.
+//! Ranges of addresses that nobody else in this process gets: reserved whole where the process may have so many, and
+//! where it may not, as far as they are needed.
 //!
 //! A reservation takes no memory: nothing in it can be read or written, and the kernel commits none for it, whatever
-//! `vm.overcommit_memory` says. It counts for the limit of address space (`RLIMIT_AS`), which is what makes the second way necessary.
+//! `vm.overcommit_memory` says. It counts for the limit of address space (`RLIMIT_AS`), which is what makes the second
+//! way necessary.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,6 +36,16 @@ pub(crate) struct Refused {
     errno: Errno,
     start: usize,
     size: usize,
+    what: Mapping,
+}
+
+/// What a mapping counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mapping {
+    /// For address space only.
+    Addresses,
+    /// For data, too: private pages that can be written.
+    Data,
 }
 
 impl Addresses {
@@ -151,7 +162,8 @@ impl Drop for Addresses {
     }
 }
 
-/// Memory beside a pool: a byte for each byte of its puddles, at the same distance from all of them, zero when the pool is opened.
+/// Memory beside a pool: a byte for each byte of its puddles, at the same distance from all of them, zero when the pool
+/// is opened.
 #[derive(Debug)]
 pub(crate) struct Beside {
     memory: Addresses,
@@ -191,7 +203,16 @@ fn reserve(start: usize, size: usize, how: MapFlags) -> Result<usize, Refused> {
 }
 
 fn map(start: usize, size: usize, access: ProtFlags, how: MapFlags) -> Result<usize, Refused> {
-    let refused = |errno| Refused { errno, start, size };
+    let what = match access.contains(ProtFlags::WRITE) {
+        true => Mapping::Data,
+        false => Mapping::Addresses,
+    };
+    let refused = |errno| Refused {
+        errno,
+        start,
+        size,
+        what,
+    };
     // SAFETY: a mapping where nothing is, or over a reservation of ours in which nothing is mapped.
     let mapped = unsafe {
         rustix::mm::mmap_anonymous(
@@ -214,8 +235,12 @@ fn map(start: usize, size: usize, access: ProtFlags, how: MapFlags) -> Result<us
 impl Refused {
     /// The range belongs to somebody else already.
     pub(crate) fn taken(start: usize, size: usize) -> Self {
-        let errno = Errno::EXIST;
-        Self { errno, start, size }
+        Self {
+            errno: Errno::EXIST,
+            start,
+            size,
+            what: Mapping::Addresses,
+        }
     }
 
     /// The error for who opens `store`.
@@ -232,7 +257,7 @@ impl Refused {
             Errno::NOMEM | Errno::AGAIN => AddressSpace {
                 path,
                 size: self.size as u64,
-                reason: reason(self.errno),
+                reason: reason(self.errno, self.size as u64, self.what),
             },
             errno => Io {
                 operation: "reserving addresses",
@@ -249,6 +274,7 @@ pub(crate) fn mapping_failed(
     operation: &'static str,
     errno: Errno,
     size: usize,
+    what: Mapping,
     path: &Path,
 ) -> Error {
     match errno {
@@ -256,6 +282,7 @@ pub(crate) fn mapping_failed(
             errno,
             start: 0,
             size,
+            what,
         }
         .error(path),
         errno => Error::system(operation, errno),
@@ -263,24 +290,79 @@ pub(crate) fn mapping_failed(
 }
 
 /// Which limit it is that a process has met, and what to do.
-fn reason(errno: Errno) -> String {
-    if let Some(limit) = getrlimit(Resource::As).current {
+fn reason(errno: Errno, size: u64, what: Mapping) -> String {
+    let used = Used::of_process();
+    let passes = |limit: Resource, used: u64| {
+        let limit = getrlimit(limit).current?;
+        (used.saturating_add(size) > limit).then_some(limit)
+    };
+    if let Some(limit) = passes(Resource::As, used.addresses) {
         return format!(
-            "this process may have {limit} bytes of address space (RLIMIT_AS: `ulimit -v`, LimitAS= of systemd); raise that, or use \
-             smaller pools"
+            "this process may have {limit} bytes of address space (RLIMIT_AS: `ulimit -v`, LimitAS= of systemd) and has {}; raise that, \
+             or use smaller pools",
+            used.addresses
         );
     }
-    let setting = std::fs::read_to_string("/proc/sys/vm/overcommit_memory");
-    if setting.is_ok_and(|text| text.trim() == "2") {
+    if what == Mapping::Data
+        && let Some(limit) = passes(Resource::Data, used.data)
+    {
+        return format!(
+            "this process may have {limit} bytes of private memory (RLIMIT_DATA: `ulimit -d`, LimitDATA= of systemd) and has {}; raise \
+             that, or use smaller pools",
+            used.data
+        );
+    }
+    let setting = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/vm/{name}")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    // The last ones cannot be had where one mapping would become three.
+    if let Some(max) = setting("max_map_count")
+        && used.mappings + 2 >= max
+    {
+        return format!(
+            "this process has {} mappings, and the kernel allows {max} (vm.max_map_count); raise that, or open fewer pools",
+            used.mappings
+        );
+    }
+    if setting("overcommit_memory") == Some(2) {
         return "the kernel promises no more memory than it has (vm.overcommit_memory=2); raise vm.overcommit_ratio, or set \
                 vm.overcommit_memory to 0 or 1"
             .into();
     }
     format!(
-        "{}; the process has too many mappings (vm.max_map_count), or the machine has too few addresses for the store's base: see \
-         `durum init --base --space`",
+        "{}; the machine has too few addresses for the store's base: see `durum init --base --space`",
         io::Error::from(errno)
     )
+}
+
+/// What a process has of what limits count.
+#[derive(Default)]
+struct Used {
+    /// Bytes.
+    addresses: u64,
+    /// Bytes of private pages that can be written, without stacks.
+    data: u64,
+    mappings: u64,
+}
+
+impl Used {
+    /// Zeros where /proc does not tell.
+    fn of_process() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number =
+                line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+            number.unwrap_or(0) << 10
+        };
+        let mappings = std::fs::read("/proc/self/maps").unwrap_or_default();
+        Self {
+            addresses: bytes("VmSize:"),
+            data: bytes("VmData:"),
+            mappings: mappings.iter().filter(|byte| **byte == b'\n').count() as u64,
+        }
+    }
 }
 
 #[cfg(test)]

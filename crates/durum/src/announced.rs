@@ -26,11 +26,14 @@ pub(crate) const FRESH_LARGE: usize = 1024;
 pub(crate) struct Announced {
     lines: Lines,
     large: Ranges,
-    /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in `lines`.
+    /// Small fresh ranges, as long as there are few: nothing is kept of them, and whatever they hold is logged. Not in
+    /// `lines`.
     objects: Vec<Range<usize>>,
     /// Fresh ranges that may be worth a way of their own, sorted; they lie in `large` too.
     fresh: Ranges,
     bytes: usize,
+    /// One of `large`, or what it was before it became longer: the one that was asked about last.
+    recent: Range<usize>,
     /// The ranges as they were inserted, while they are few and small.
     few: Vec<(usize, usize)>,
 }
@@ -38,8 +41,8 @@ pub(crate) struct Announced {
 /// `few` is kept up to this many bytes and ranges.
 const FEW_BYTES: usize = 256;
 const FEW_RANGES: usize = 16;
-/// From so many lines on small ranges that are allocated are kept among the large ones, where neighbours become one: a table of lines that has left the processor's cache takes
-/// several times as long.
+/// From so many lines on small ranges that are allocated are kept among the large ones, where neighbours become one: a
+/// table of lines that has left the processor's cache takes several times as long.
 const LINES_MANY: usize = 4096;
 /// Small fresh ranges that are kept apart from lines: as many as are looked through in the time that a line takes.
 const OBJECTS_MAX: usize = 6;
@@ -51,6 +54,7 @@ impl Default for Announced {
             large: Ranges::default(),
             objects: Vec::with_capacity(OBJECTS_MAX),
             fresh: Ranges::default(),
+            recent: 0..0,
             bytes: 0,
             few: Vec::with_capacity(FEW_RANGES),
         }
@@ -160,7 +164,8 @@ impl Announced {
         self.objects.len() == OBJECTS_MAX
     }
 
-    /// Adds a range that was just allocated, where others of this transaction lie on both sides: with those it becomes a large one.
+    /// Adds a range that was just allocated, where others of this transaction lie on both sides: with those it becomes
+    /// a large one.
     pub(crate) fn insert_neighbour(&mut self, start: usize, len: usize) {
         self.insert_beside(start, len);
         self.fresh.append(start..start + len);
@@ -178,7 +183,8 @@ impl Announced {
         self.large.merge(start..start + len);
     }
 
-    /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them they take.
+    /// The lines of small ranges that were allocated and are not among [`Announced::lines`], and which bytes of them
+    /// they take.
     #[inline(always)]
     pub(crate) fn object_lines(&self) -> impl Iterator<Item = (usize, u64)> {
         self.objects.iter().flat_map(|range| {
@@ -210,13 +216,14 @@ impl Announced {
         }
     }
 
-    /// Ranges that were allocated, in order of address: large ones, and neighbours ([`Announced::insert_neighbour`]), which are large together or not.
+    /// Ranges that were allocated, in order of address: large ones, and neighbours ([`Announced::insert_neighbour`]),
+    /// which are large together or not.
     pub(crate) fn fresh(&self) -> &Ranges {
         &self.fresh
     }
 
-    /// Adds `[start, start + len)`, which is shorter than [`LARGE`], and keeps what its bytes hold now, except for bytes that were
-    /// announced before. [`Announced::bytes`] and [`Announced::few`] do not know of it.
+    /// Adds `[start, start + len)`, which is shorter than [`LARGE`], and keeps what its bytes hold now, except for
+    /// bytes that were announced before. [`Announced::bytes`] and [`Announced::few`] do not know of it.
     ///
     /// # Safety
     /// The range is readable, and nobody changes it meanwhile.
@@ -227,7 +234,7 @@ impl Announced {
         unsafe {
             if self.large.is_empty() {
                 self.lines.insert_saving(start, len);
-            } else {
+            } else if !self.is_in_large(start, len) {
                 let large = &self.large;
                 self.lines
                     .insert_saving_except(start, len, |number| mask_in(large, number));
@@ -235,10 +242,31 @@ impl Announced {
         }
     }
 
-    /// The same for the word at `start`, a multiple of 8, which holds `old`; where that takes few steps and no call. Whether it was done.
+    /// The same for the word at `start`, a multiple of 8, which holds `old`; where that takes few steps and no call.
+    /// Whether it was done.
     #[inline(always)]
     pub(crate) fn insert_word(&mut self, start: usize, old: u64) -> bool {
-        self.large.is_empty() && self.lines.insert_word(start, old)
+        match self.large.is_empty() {
+            true => self.lines.insert_word(start, old),
+            false => self.is_in_recent(start, 8),
+        }
+    }
+
+    /// Whether a range lies in the large one that was asked about last.
+    #[inline(always)]
+    fn is_in_recent(&self, start: usize, len: usize) -> bool {
+        self.recent.start <= start && start + len <= self.recent.end
+    }
+
+    /// Whether a range lies in a large one, which is remembered: mostly the next question is about that again.
+    fn is_in_large(&mut self, start: usize, len: usize) -> bool {
+        if self.is_in_recent(start, len) {
+            return true;
+        }
+        let found = self.large.ending_behind(start).next();
+        let found = found.filter(|range| range.start <= start && start + len <= range.end);
+        self.recent = found.cloned().unwrap_or_default();
+        !self.recent.is_empty()
     }
 
     /// Visits the runs of `[start, start + len)` in which no byte is announced.
@@ -269,8 +297,8 @@ impl Announced {
         small | apart
     }
 
-    /// As [`Announced::insert_saving`]; where that takes few steps and no call. Whether it was done. `save` copies the bytes of a line that a mask selects: it gets
-    /// the target, the line, and the mask.
+    /// As [`Announced::insert_saving`]; where that takes few steps and no call. Whether it was done. `save` copies the
+    /// bytes of a line that a mask selects: it gets the target, the line, and the mask.
     #[inline(always)]
     pub(crate) fn insert_few(
         &mut self,
@@ -278,7 +306,10 @@ impl Announced {
         len: usize,
         save: impl Fn(*mut u8, *const u8, u64),
     ) -> bool {
-        self.large.is_empty() && self.lines.insert_few(start, len, save)
+        match self.large.is_empty() {
+            true => self.lines.insert_few(start, len, save),
+            false => self.is_in_recent(start, len),
+        }
     }
 
     /// Visits the lines of small ranges, in the order in which they came.
@@ -292,8 +323,9 @@ impl Announced {
         &self.large
     }
 
-    /// For engines without [`Announced::insert_object`]: visits ranges that hold together every announced byte and no byte twice. With `whole_lines` a range may reach to the
-    /// ends of its lines, so that no line is visited twice either.
+    /// For engines without [`Announced::insert_object`]: visits ranges that hold together every announced byte and no
+    /// byte twice. With `whole_lines` a range may reach to the ends of its lines, so that no line is visited twice
+    /// either.
     pub(crate) fn for_each(&self, whole_lines: bool, mut visit: impl FnMut(usize, usize)) {
         debug_assert!(self.objects.is_empty());
         for range in self.large.iter() {
@@ -330,6 +362,7 @@ impl Announced {
             self.large.clear();
             self.objects.clear();
             self.fresh.clear();
+            self.recent = 0..0;
             self.few.clear();
         }
     }
@@ -455,6 +488,34 @@ mod tests {
         assert!(!announced.covers(0x100c, 2));
         announced.insert(0x100d, 100);
         assert!(announced.covers(0x1003, 110));
+    }
+
+    #[test]
+    fn words_of_a_large_range_are_known_without_a_search_once_one_of_them_was_looked_for() {
+        let memory = [7u64; 256];
+        let start = memory.as_ptr().expose_provenance();
+        let mut announced = Announced::default();
+        announced.insert_beside(start, 1024);
+        announced.insert_beside(start + 1040, 1000);
+        assert!(!announced.insert_word(start + 16, 7), "nobody has looked");
+        // SAFETY: words of `memory`.
+        unsafe { announced.insert_saving(start + 8, 8) };
+        assert!(announced.insert_word(start + 16, 7) && announced.insert_word(start + 1016, 7));
+        assert!(!announced.insert_word(start + 1024, 7) && !announced.insert_word(start + 1040, 7));
+        assert_eq!(
+            announced.lines().len(),
+            0,
+            "nothing is kept of a large range"
+        );
+        // SAFETY: as above.
+        unsafe { announced.insert_saving(start + 1020, 8) };
+        assert!(
+            !announced.insert_word(start + 16, 7),
+            "that was another range"
+        );
+        announced.clear();
+        assert!(announced.insert_word(start + 16, 7));
+        assert_eq!(announced.lines().len(), 1, "another transaction's");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Private pages of the Shadow engine: how many a store has, and when there are too many.
 //!
-//! A page counts from when a change of it goes home, or is rolled back, until it is given back. Where memory comes in large pages, a whole one counts
-//! from the first change. What a program stores without any transaction is not seen here.
+//! A page counts from when a change of it goes home, or is rolled back, until it is given back. Where memory comes in
+//! large pages, a whole one counts from the first change. What a program stores without any transaction is not seen
+//! here.
 
 use std::fs;
 use std::ops::Range;
@@ -149,7 +150,8 @@ pub(crate) struct Copies {
     budget: Arc<Budget>,
     /// A bit for each page. All of a large page have the same.
     pages: Box<[AtomicU64]>,
-    /// A bit for each 2 MiB: these are memory of their own, from which no page can be taken, and not pages copied from the file.
+    /// A bit for each 2 MiB: these are memory of their own, from which no page can be taken, and not pages copied from
+    /// the file.
     large: Box<[AtomicU64]>,
 }
 

@@ -1,4 +1,5 @@
-//! Finds stores that no `add` announced, and pointers that lead out of the store, by comparing the pool with what it was after the last transaction.
+//! Finds stores that no `add` announced, and pointers that lead out of the store, by comparing the pool with what it
+//! was after the last transaction.
 //!
 //! For tests of programs with one thread: a store of another thread's transaction looks like one that nobody announced.
 
@@ -29,7 +30,8 @@ pub(crate) struct Checker {
 /// The heap of a puddle as words.
 fn words(puddle: &Puddle) -> (usize, &[u64]) {
     let offset = heap_offset(puddle.size as u64) as usize;
-    // SAFETY: the heap lies inside the mapped puddle and is 8-byte aligned. The checker is for programs with one thread.
+    // SAFETY: the heap lies inside the mapped puddle and is 8-byte aligned. The checker is for programs with one
+    // thread.
     let words = unsafe {
         std::slice::from_raw_parts(
             puddle.at(offset).cast().as_ptr(),
@@ -68,8 +70,8 @@ impl Checker {
         }
     }
 
-    /// Compares the pool with what was remembered: changes that `pending` has not announced, unless nobody announces (in a section), and pointers that it
-    /// leaves out of the store.
+    /// Compares the pool with what was remembered: changes that `pending` has not announced, unless nobody announces
+    /// (in a section), and pointers that it leaves out of the store.
     ///
     /// # Errors
     /// `Unannounced`, with type and field of the first change that nobody announced; `PointerOutside`.

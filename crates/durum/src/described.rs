@@ -15,12 +15,12 @@ use durum_format::types::{
 
 /// A type that a pool can hold: its layout is fixed, and the store knows where its pointers are.
 ///
-/// Implemented by [`describe!`](crate::describe) for structs. Primitives, raw pointers to described types, and arrays of them are
-/// described already.
+/// Implemented by [`describe!`](crate::describe) for structs. Primitives, raw pointers to described types, and arrays
+/// of them are described already.
 ///
 /// # Safety
-/// [`Described::layout`] tells the truth: size, alignment, and each pointer. Recovery, relocation and checks rely on it. Any
-/// bytes that were once stored as this type may be read as this type by another build of the program, so its
+/// [`Described::layout`] tells the truth: size, alignment, and each pointer. Recovery, relocation and checks rely on
+/// it. Any bytes that were once stored as this type may be read as this type by another build of the program, so its
 /// representation is fixed (`repr(C)`, `repr(transparent)`, or a primitive).
 pub unsafe trait Described: Sized + 'static {
     /// The name that pointers to this type go by; `None` where it has none, and pointers to it point to anything.
@@ -328,8 +328,8 @@ unsafe impl<T: 'static> Described for PhantomData<T> {
 
 /// Describes a `repr(C)` struct, so that it can live in a pool.
 ///
-/// The name in quotes is language-neutral: C and C++ programs that declare the same name and fields read the same pools. Every
-/// field has to be listed, and each one's type must be described, too.
+/// The name in quotes is language-neutral: C and C++ programs that declare the same name and fields read the same
+/// pools. Every field has to be listed, and each one's type must be described, too.
 ///
 /// ```
 /// #[repr(C)]

@@ -8,7 +8,8 @@ pub use durum_service::ErrorKind;
 /// The result of an operation on a store, a pool or a transaction.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The result of a step of a commit: in a register, where a [`Result`] goes through memory. `?` makes either into the other.
+/// The result of a step of a commit: in a register, where a [`Result`] goes through memory. `?` makes either into the
+/// other.
 pub(crate) type Step<T = ()> = std::result::Result<T, Box<Error>>;
 
 impl From<Box<Error>> for Error {
@@ -289,7 +290,8 @@ pub enum Error {
     },
 
     // ---- the data ---------------------------------------------------------------------------
-    /// Media could not be read or a sync failed: what is on the media is unknown until the store is closed and opened again.
+    /// Media could not be read or a sync failed: what is on the media is unknown until the store is closed and opened
+    /// again.
     #[error("{file}: {reason} at offset {offset}; nothing of the store can be used until it is closed and opened again", file = .file.display())]
     Poisoned {
         /// The file.
@@ -309,7 +311,8 @@ pub enum Error {
     },
 
     // ---- the system -------------------------------------------------------------------------
-    /// The disk is full, and a transaction has more to log than the logs hold that are kept for that case. It was rolled back.
+    /// The disk is full, and a transaction has more to log than the logs hold that are kept for that case. It was
+    /// rolled back.
     #[error("{path}: the disk is full, and the transaction has more to log than fits into the {bytes} bytes of logs that are there; make it smaller (100,000 deletes fit), or free some space", path = .path.display())]
     LogFull {
         /// The store.

@@ -2,9 +2,9 @@
 //!
 //! When a page of a mapped file cannot be read (a truncated file, a bad block), the kernel sends SIGBUS. The handler
 //! replaces the page by a private one and poisons the puddle's pool with file and offset, so that the program
-//! goes on to the next operation, which returns the error. It does so for durum's own accesses, made inside [`guarded`],
-//! and for the program's where the pool was opened with `PoolOptions::survive_media_errors`. Any other SIGBUS goes to whoever
-//! handled it before.
+//! goes on to the next operation, which returns the error. It does so for durum's own accesses, made inside
+//! [`guarded`], and for the program's where the pool was opened with `PoolOptions::survive_media_errors`. Any other
+//! SIGBUS goes to whoever handled it before.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -27,7 +27,8 @@ impl Guard {
     #[inline(always)]
     pub(crate) fn new() -> Self {
         GUARDED.with(|depth| depth.set(depth.get() + 1));
-        // ORDER (of a signal handler): the compiler moves no access out of the section, and does not take the count for unchanged.
+        // ORDER (of a signal handler): the compiler moves no access out of the section, and does not take the count for
+        // unchanged.
         compiler_fence(Ordering::SeqCst);
         Self(PhantomData)
     }
@@ -69,8 +70,8 @@ pub(crate) fn media_failed() -> bool {
     RARE.load(Ordering::Relaxed) & FAILED != 0
 }
 
-/// Whether this process was forked while stores were open: their puddles are not mapped here. A child that was forked when all were closed is a process like
-/// any other.
+/// Whether this process was forked while stores were open: their puddles are not mapped here. A child that was forked
+/// when all were closed is a process like any other.
 #[inline(always)]
 pub(crate) fn forked() -> bool {
     RARE.load(Ordering::Relaxed) & FORKED != 0
@@ -210,7 +211,8 @@ pub(crate) fn forward(
                 handler(signal);
             }
         }
-        // SAFETY: back to the default; the access faults again when the handler returns, and the process ends as it would have.
+        // SAFETY: back to the default; the access faults again when the handler returns, and the process ends as it
+        // would have.
         _ => unsafe {
             libc::signal(signal, libc::SIG_DFL);
         },

@@ -9,13 +9,15 @@
 //! 3  read word; CLOSED: step back    3  wait until every flag is 0
 //! ```
 //!
-//! A processor may do step 3 of entering before step 1. The membarrier falls somewhere between a thread's instructions: behind step 1, then step 3
-//! of closing sees the flag; or before, then step 3 of entering comes later still and sees the word. So never both go on. A thread that is not running has
-//! passed a full fence when it was put aside. Where the system has no membarrier, entering makes a fence of its own.
+//! A processor may do step 3 of entering before step 1. The membarrier falls somewhere between a thread's instructions:
+//! behind step 1, then step 3 of closing sees the flag; or before, then step 3 of entering comes later still and sees
+//! the word. So never both go on. A thread that is not running has passed a full fence when it was put aside. Where the
+//! system has no membarrier, entering makes a fence of its own.
 //!
-//! One gate for all pools of a store: a transaction may go on to any of them, and would have to wait in the middle for a
-//! second gate while others wait for it. A transaction on a second store inside one on a first, which the typed interface allows, does wait at a second
-//! gate: sections on two stores are like two locks, and the program takes them in one order.
+//! One gate for all pools of a store: a transaction may go on to any of them, and would have to wait in the middle for
+//! a second gate while others wait for it. A transaction on a second store inside one on a first, which the typed
+//! interface allows, does wait at a second gate: sections on two stores are like two locks, and the program takes them
+//! in one order.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -120,8 +122,8 @@ impl Gate {
         }
     }
 
-    /// As [`Gate::close`], for those who can do without: if a transaction is still open after `timeout`, the gate is opened again. That
-    /// one may be waiting for a lock that a thread at the gate holds.
+    /// As [`Gate::close`], for those who can do without: if a transaction is still open after `timeout`, the gate is
+    /// opened again. That one may be waiting for a lock that a thread at the gate holds.
     ///
     /// # Errors
     /// `System`: the gate is open.
@@ -192,7 +194,8 @@ pub fn can_fence_all() -> bool {
 pub fn fence_all() {
     fence(Ordering::SeqCst);
     if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
-        // A program that forbids itself system calls (seccomp) has to allow this one. To go on would be to share what another thread believes to be its own.
+        // A program that forbids itself system calls (seccomp) has to allow this one. To go on would be to share what
+        // another thread believes to be its own.
         tracing::error!(%error, "membarrier is refused, which this process was allowed to use when it began");
         std::process::abort();
     }

@@ -1,9 +1,10 @@
 //! Garbage: cycles of counted pointers, and whatever else no root leads to, is freed while nobody uses the store.
 //!
-//! The service finds it through type descriptors, so that the programs that made it are not needed. It goes in one transaction for all pools whose garbage
-//! has to do with each other: a crash leaves all of it or none. Where that is more than a log holds, it goes in several, one strongly connected
-//! component after the other, those first to which no other garbage leads: after each of them what is left of the garbage points to objects that
-//! are there, counts are right, and the next collection finds the rest.
+//! The service finds it through type descriptors, so that the programs that made it are not needed. It goes in one
+//! transaction for all pools whose garbage has to do with each other: a crash leaves all of it or none. Where that is
+//! more than a log holds, it goes in several, one strongly connected component after the other, those first to which no
+//! other garbage leads: after each of them what is left of the garbage points to objects that are there, counts are
+//! right, and the next collection finds the rest.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,7 +27,8 @@ use crate::typed::Tally;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GcOptions {
-    /// Only in the pool of this name; what objects of other pools lead to stays, whatever leads to those. Default: in all pools.
+    /// Only in the pool of this name; what objects of other pools lead to stays, whatever leads to those. Default: in
+    /// all pools.
     pub pool: Option<String>,
     /// Only tell what would be freed, and write nothing. Default: no.
     pub dry_run: bool,
@@ -125,15 +127,17 @@ impl GcReport {
     }
 }
 
-/// Frees what no root leads to in the store at `path`, which nobody has open: cycles of [`Prc`](crate::typed::Prc) and [`Parc`](crate::typed::Parc) above all.
+/// Frees what no root leads to in the store at `path`, which nobody has open: cycles of [`Prc`](crate::typed::Prc) and
+/// [`Parc`](crate::typed::Parc) above all.
 ///
-/// A garbage object that live weak pointers lead to loses its value and stays for them, as any object whose last strong pointer is gone. It is all durable
-/// when this returns.
+/// A garbage object that live weak pointers lead to loses its value and stays for them, as any object whose last strong
+/// pointer is gone. It is all durable when this returns.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`, `PoolMissing`; `GarbageUnjudged` where live objects may hold pointers that no descriptor shows; `GarbageDamaged` and
-/// `PoolQuarantined` where data is damaged; `MixedEngines` where garbage of pools of different engines points to each other. The objects are then as
-/// they were, but the store was recovered if it had not been closed in order. `TransactionTooLarge` for a cycle that no log holds: other garbage is gone.
+/// `StoreMissing`, `StoreBusy`, `PoolMissing`; `GarbageUnjudged` where live objects may hold pointers that no
+/// descriptor shows; `GarbageDamaged` and `PoolQuarantined` where data is damaged; `MixedEngines` where garbage of
+/// pools of different engines points to each other. The objects are then as they were, but the store was recovered if
+/// it had not been closed in order. `TransactionTooLarge` for a cycle that no log holds: other garbage is gone.
 pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> {
     let path = path.as_ref();
     let search = GarbageOptions {
@@ -213,7 +217,8 @@ impl<'g> Sweep<'g> {
         };
         match (result, cut) {
             (Err(Error::TransactionTooLarge { .. }), Some(cut)) => {
-                // ORDER: the second part may be pointed to by the first one, and never the other way round; so the first one has to go before.
+                // ORDER: the second part may be pointed to by the first one, and never the other way round; so the
+                // first one has to go before.
                 let (first, second) = objects.split_at(cut);
                 Ok(self.free(first)? + self.free(second)?)
             }
@@ -248,7 +253,8 @@ fn free_at_once(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> 
         gone.remove(&object.address);
         let address = std::ptr::with_exposed_provenance_mut::<u8>(object.address as usize);
         if object.weak == 0 {
-            // SAFETY: no pointer to it is left in a live object, nor in garbage that stays, and nobody else uses the store.
+            // SAFETY: no pointer to it is left in a live object, nor in garbage that stays, and nobody else uses the
+            // store.
             unsafe { tx.free(address)? };
             continue;
         }
@@ -280,7 +286,8 @@ fn free_at_once(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> 
     Ok(())
 }
 
-/// Has limbos begin with the first reference that is not freed with these objects, nor was before: a reference leads to the next one, which is freed later or at once.
+/// Has limbos begin with the first reference that is not freed with these objects, nor was before: a reference leads to
+/// the next one, which is freed later or at once.
 fn lead_past(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> Result<()> {
     if limbos.is_empty() {
         return Ok(());

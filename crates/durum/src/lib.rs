@@ -1,8 +1,9 @@
 //! Durable data structures: pools of persistent memory, plain pointers, failure-atomic transactions.
 //!
-//! A [`Store`] is a directory. A [`Pool`] in it holds objects, which lie at the same addresses in every run, so that they point to
-//! each other with plain pointers. A transaction announces what it is about to change ([`Tx::add`]), changes it in place, and is either
-//! durable as a whole when it returns or was never there, whatever kills the program in between.
+//! A [`Store`] is a directory. A [`Pool`] in it holds objects, which lie at the same addresses in every run, so that
+//! they point to each other with plain pointers. A transaction announces what it is about to change ([`Tx::add`]),
+//! changes it in place, and is either durable as a whole when it returns or was never there, whatever kills the program
+//! in between.
 //!
 //! ```
 //! use durum::{Pool, PoolOptions, Store, StoreOptions};
@@ -29,9 +30,10 @@
 //! # Ok::<(), durum::Error>(())
 //! ```
 //!
-//! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in which order it
-//! becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `addresses`, `space`, `puddle`, `fault` (addresses and mappings);
-//! `combine` (how threads share a pool); `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
+//! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in
+//! which order it becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `addresses`, `space`,
+//! `puddle`, `fault` (addresses and mappings); `combine` (how threads share a pool); `gate`, `pages` (how transactions
+//! are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
 
 mod addresses;
 mod alloc;

@@ -1,7 +1,7 @@
 //! A thread's log, as its owner writes it. The format is told in `docs/format/log.md`.
 //!
-//! At rest a log is armed: its range word admits undo entries of the current generation, and none exists. `retire` moves
-//! to the next generation with one 8-byte store, which takes every entry of this one out of effect.
+//! At rest a log is armed: its range word admits undo entries of the current generation, and none exists. `retire`
+//! moves to the next generation with one 8-byte store, which takes every entry of this one out of effect.
 
 use std::sync::Arc;
 
@@ -156,7 +156,8 @@ impl LogWriter {
         !self.undo.is_empty()
     }
 
-    /// Appends undo entries with what `[target, target + len)` holds now. The caller makes them durable before it appends anything else.
+    /// Appends undo entries with what `[target, target + len)` holds now. The caller makes them durable before it
+    /// appends anything else.
     ///
     /// # Safety
     /// The range is readable, and nobody changes it meanwhile.
@@ -189,8 +190,8 @@ impl LogWriter {
         self.append_copy(kind, target as u64, data, more, barrier, |_| ())
     }
 
-    /// Appends entries that copy `data` to `target`, as many as it takes, and tells where each is; or none of them, if there is no
-    /// room. Fenced is only an entry that is alone.
+    /// Appends entries that copy `data` to `target`, as many as it takes, and tells where each is; or none of them, if
+    /// there is no room. Fenced is only an entry that is alone.
     #[inline]
     pub(crate) fn append_copy(
         &mut self,
@@ -375,7 +376,8 @@ impl LogWriter {
         let body = at + log::ENTRY_HEADER_SIZE;
         let padded = log::padded(data.len());
         let mut streamed = false;
-        // SAFETY: header, data and padding fit between `cursor` and `end`, inside the mapped puddle that this thread owns.
+        // SAFETY: header, data and padding fit between `cursor` and `end`, inside the mapped puddle that this thread
+        // owns.
         unsafe {
             line::copy(at as *mut u8, words.as_ptr().cast(), log::ENTRY_HEADER_SIZE);
             if padded > data.len() {
@@ -412,7 +414,8 @@ impl LogWriter {
             self.segments.push(puddle);
         }
         let next = self.segments[self.current + 1].address;
-        // Not fenced: the fence that makes the entries behind it durable takes it along. They do not claim that it was durable before.
+        // Not fenced: the fence that makes the entries behind it durable takes it along. They do not claim that it was
+        // durable before.
         self.put(
             EntryKind::Chain,
             Order::Forward,
@@ -421,7 +424,8 @@ impl LogWriter {
             next as u64,
             &[],
         );
-        // ORDER: durable with the next fence, before anything relies on the entries of this puddle or of those behind it.
+        // ORDER: durable with the next fence, before anything relies on the entries of this puddle or of those behind
+        // it.
         self.write_back(barrier, CHAIN_WRITE)?;
         self.current += 1;
         self.move_to(self.current);

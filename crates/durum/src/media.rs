@@ -99,7 +99,8 @@ impl Barrier {
     /// Completes all write-backs made through this barrier.
     ///
     /// # Errors
-    /// A sync failed: the pool of that file (the store, for a log) is poisoned, because nobody can tell what reached the media.
+    /// A sync failed: the pool of that file (the store, for a log) is poisoned, because nobody can tell what reached
+    /// the media.
     #[inline(always)]
     pub(crate) fn fence(&mut self, private: bool, site: Site) -> Result<()> {
         if private {
@@ -112,7 +113,8 @@ impl Barrier {
     #[cold]
     fn sync(&mut self, site: Site) -> Result<()> {
         for (file, poison, syncing) in std::mem::take(&mut self.written) {
-            // The kernel tells a lost write to one of those who sync. Under the lock, whoever syncs next finds the poison.
+            // The kernel tells a lost write to one of those who sync. Under the lock, whoever syncs next finds the
+            // poison.
             let _one_at_a_time = syncing.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(source) = file.sync(site) {
                 tracing::error!(file = %file.path().display(), %source, "a sync failed");

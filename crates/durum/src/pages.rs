@@ -2,9 +2,10 @@
 //!
 //! Two ways, chosen for each puddle when tracking starts:
 //!
-//! - [`userfault`]: the kernel write-protects pages and notes by itself which ones were written since (Linux 6.7). A first write to a page costs
-//!   half a microsecond; asking takes 0.2 µs for each MiB, whatever has changed.
-//! - [`trap`]: the puddle is read-only, and a SIGSEGV handler notes a page and makes it writable. Ten times as much for each page.
+//! - [`userfault`]: the kernel write-protects pages and notes by itself which ones were written since (Linux 6.7). A
+//!   first write to a page costs half a microsecond; asking takes 0.2 µs for each MiB, whatever has changed.
+//! - [`trap`]: the puddle is read-only, and a SIGSEGV handler notes a page and makes it writable. Ten times as much for
+//!   each page.
 //!
 //! Both may name pages that nobody has changed. Neither leaves one out: that would be a change that is never durable.
 
@@ -67,8 +68,8 @@ fn heap(puddle: &Puddle) -> Range<usize> {
     start..puddle.address + puddle.size
 }
 
-/// From here on, every change of the puddle's heap is noticed. With `is_quiet`, little has changed since the last time, and to find that
-/// again is cheaper than to forget it.
+/// From here on, every change of the puddle's heap is noticed. With `is_quiet`, little has changed since the last time,
+/// and to find that again is cheaper than to forget it.
 ///
 /// # Errors
 /// `System`: nothing is tracked.
@@ -115,8 +116,8 @@ impl Held {
             return None;
         }
         let mut before = std::mem::MaybeUninit::zeroed();
-        // A handler of the program's that stores to the pool would wait for the thread that it has interrupted. Signals that an access itself brings have to come.
-        // SAFETY: zeroed memory is a valid `sigset_t`, which the calls fill.
+        // A handler of the program's that stores to the pool would wait for the thread that it has interrupted. Signals
+        // that an access itself brings have to come. SAFETY: zeroed memory is a valid `sigset_t`, which the calls fill.
         let signals = unsafe {
             let mut blocked = std::mem::MaybeUninit::zeroed().assume_init();
             libc::sigfillset(&mut blocked);
@@ -138,7 +139,8 @@ impl Held {
         })
     }
 
-    /// Runs `look` while no thread can store to these pages of the puddle; one that tries waits. `None` where the system did not allow it.
+    /// Runs `look` while no thread can store to these pages of the puddle; one that tries waits. `None` where the
+    /// system did not allow it.
     ///
     /// `look` must take no lock, nor allocate, nor store to these pages: a thread that waits may hold any lock.
     pub(crate) fn hold<R>(

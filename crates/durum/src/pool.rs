@@ -30,15 +30,17 @@ use crate::tx::{Durability, Transaction, Tx};
 pub struct PoolOptions {
     /// The engine that runs its transactions. Fixed when the pool is made. Default: Shadow.
     pub engine: EngineKind,
-    /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made. Default: 2 MiB.
+    /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made.
+    /// Default: 2 MiB.
     pub root_puddle_size: u64,
     /// A pool doubles when it grows, but by at most this many bytes, unless one object needs more. Default: 256 MiB.
     pub growth_max: u64,
-    /// So many bytes of unused puddles are kept for when the pool grows again, or as many as the puddles in use have, if that is more;
-    /// the rest is given back to the file system at once, and all of it when the pool closes. 0 keeps none. Default: 64 MiB.
+    /// So many bytes of unused puddles are kept for when the pool grows again, or as many as the puddles in use have,
+    /// if that is more; the rest is given back to the file system at once, and all of it when the pool closes. 0 keeps
+    /// none. Default: 64 MiB.
     pub spare_max: u64,
-    /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and the next operation
-    /// returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
+    /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and
+    /// the next operation returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
     pub survive_media_errors: bool,
     /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
     pub page_tracking: PageTracking,
@@ -46,7 +48,8 @@ pub struct PoolOptions {
     pub twin_mode: TwinMode,
     /// Who keeps threads apart in [`Pool::update`] and [`Pool::read`]. Default: durum does.
     pub concurrency: Concurrency,
-    /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort. Slow, for tests: keeps a copy of the pool. Default: off.
+    /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort.
+    /// Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
     /// Memory beside its puddles that the opener keeps something in.
     pub(crate) beside: Option<Arc<Beside>>,
@@ -150,7 +153,8 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     /// What [`Engine::keeps_lines`] says, without a call.
     pub(crate) keeps_lines: bool,
-    /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the checker looks.
+    /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the
+    /// checker looks.
     pub(crate) ends_empty: bool,
     /// Where its puddles have two copies.
     pub(crate) copies: Option<Copies>,
@@ -184,7 +188,8 @@ impl PoolInner {
                 engine: grant.engine.name(),
             });
         };
-        // One for the whole store: a transaction may span its pools, and what one failed write means for the others nobody knows.
+        // One for the whole store: a transaction may span its pools, and what one failed write means for the others
+        // nobody knows.
         let poison = store.poison.clone();
         let pool = Arc::new_cyclic(|this| Self {
             key: crate::store::next_key(),
@@ -256,7 +261,8 @@ impl PoolInner {
         }
     }
 
-    /// A thread that reads a copy must not wait for its turn to change a pool with copies: whoever has it may wait for the thread to leave the copy.
+    /// A thread that reads a copy must not wait for its turn to change a pool with copies: whoever has it may wait for
+    /// the thread to leave the copy.
     #[inline(always)]
     pub(crate) fn check_turn_may_come(&self) -> Result<()> {
         match self.copies.is_some() && engine::reads_copy() {
@@ -278,7 +284,8 @@ impl PoolInner {
         self.store.check_logs()
     }
 
-    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of them. After an error they may not be unmapped.
+    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of
+    /// them. After an error they may not be unmapped.
     pub(crate) fn drain(&self) -> Result<()> {
         if crate::fault::forked() {
             return Ok(());
@@ -326,7 +333,8 @@ impl PoolInner {
         self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and size.
+    /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and
+    /// size.
     fn existing_root(&self) -> Result<Option<(usize, u64, u64)>> {
         let puddle = self.root_puddle()?;
         // Without a heap in memory nobody has reserved anything.
@@ -365,8 +373,9 @@ impl PoolInner {
         }
     }
 
-    /// Whether this thread is the only one that changes what the pool's transactions share, until what this returns is dropped; others wait for that, so it is to be
-    /// soon. For threads that have a [`Writer`](crate::engine::Writer), if the pool is one of Shadow.
+    /// Whether this thread is the only one that changes what the pool's transactions share, until what this returns is
+    /// dropped; others wait for that, so it is to be soon. For threads that have a [`Writer`](crate::engine::Writer),
+    /// if the pool is one of Shadow.
     #[inline]
     pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
         match self.kind {
@@ -480,8 +489,8 @@ impl Pool {
         self.inner.kind
     }
 
-    /// The root object: made now, zeroed, if the pool has none yet. It is durable when this returns, or, inside a transaction, when that
-    /// one has committed.
+    /// The root object: made now, zeroed, if the pool has none yet. It is durable when this returns, or, inside a
+    /// transaction, when that one has committed.
     ///
     /// # Errors
     /// `RootType` if the pool's root is of another type; `ObjectSize` if it does not fit into the root puddle
@@ -581,8 +590,8 @@ impl Pool {
 
     /// Makes `[address, address + len)` durable as it is now, outside of any transaction.
     ///
-    /// Not atomic: after a crash before it returns, any part of the range may be old. Bytes that the running transaction has announced stay
-    /// with it: they are durable once it has committed.
+    /// Not atomic: after a crash before it returns, any part of the range may be old. Bytes that the running
+    /// transaction has announced stay with it: they are durable once it has committed.
     ///
     /// # Safety
     /// No other thread changes the range meanwhile.
@@ -640,13 +649,16 @@ impl Pool {
         }
     }
 
-    /// Makes every transaction of the pool durable that has committed as [`Durability::Buffered`](crate::Durability::Buffered) before, in any thread; those of
-    /// the store's other Shadow pools, too. They are durable when this returns.
+    /// Makes every transaction of the pool durable that has committed as
+    /// [`Durability::Buffered`](crate::Durability::Buffered) before, in any thread; those of the store's other Shadow
+    /// pools, too. They are durable when this returns.
     ///
-    /// Costs one fence, or one sync on a file system, and nothing if there are none. The transaction that runs on this thread, if any, is not concerned.
+    /// Costs one fence, or one sync on a file system, and nothing if there are none. The transaction that runs on this
+    /// thread, if any, is not concerned.
     ///
     /// # Errors
-    /// `Poisoned`: which of them are durable is unknown. `StorageFull` and others where the log had to grow: they are not durable, and will be tried again.
+    /// `Poisoned`: which of them are durable is unknown. `StorageFull` and others where the log had to grow: they are
+    /// not durable, and will be tried again.
     pub fn sync(&self) -> Result<()> {
         durum_persist::record::api("sync");
         if crate::fault::forked() {
@@ -659,8 +671,8 @@ impl Pool {
         }
     }
 
-    /// Does once what the thread does that writes buffered transactions: writes them if the oldest has waited for half of the window at `now`. How long it may wait
-    /// before the next time; `None`: nothing waits. For tests.
+    /// Does once what the thread does that writes buffered transactions: writes them if the oldest has waited for half
+    /// of the window at `now`. How long it may wait before the next time; `None`: nothing waits. For tests.
     ///
     /// # Errors
     /// As for [`Pool::sync`].
@@ -686,14 +698,32 @@ impl Pool {
         pool.map(|inner| Pool { inner }).ok_or(refused)
     }
 
-    /// Whether an address lies in an open pool: among its objects, or in what a pool has behind them, its back copies above all. Nobody but the pool may store there.
+    /// A number that no other opening of a pool in this process has.
+    #[doc(hidden)]
+    pub fn key(&self) -> u64 {
+        self.inner.key
+    }
+
+    /// The [key](Pool::key) of the pool that has an address among its objects. The caller knows that the pool's store
+    /// is not closed meanwhile, if there is one.
+    #[doc(hidden)]
+    #[inline]
+    pub fn key_at(address: usize) -> Option<u64> {
+        // SAFETY: puddles live while their store is open, as the caller knows.
+        let puddle = unsafe { puddle_at(address)?.as_ref() };
+        let is_of_pool = puddle.pool_key != 0 && puddle.holds(address, 1);
+        is_of_pool.then_some(puddle.pool_key)
+    }
+
+    /// Whether an address lies in an open pool: among its objects, or in what a pool has behind them, its back copies
+    /// above all. Nobody but the pool may store there.
     #[doc(hidden)]
     pub fn lies_in_any(address: usize) -> bool {
         Self::holding(address).is_ok() || crate::space::is_behind_a_puddle(address)
     }
 
-    /// Whether `[address, address + len)` lies in the part of one of the pool's puddles that objects lie in. For programs that read pointers and lengths from a pool
-    /// whose contents may be damaged, before they follow them.
+    /// Whether `[address, address + len)` lies in the part of one of the pool's puddles that objects lie in. For
+    /// programs that read pointers and lengths from a pool whose contents may be damaged, before they follow them.
     #[inline]
     pub fn holds(&self, address: *const u8, len: usize) -> bool {
         let address = address.addr();
@@ -705,8 +735,8 @@ impl Pool {
         puddle.pool_key == self.inner.key && puddle.holds(address, len)
     }
 
-    /// The object of this pool whose bytes hold the address, which may point into its middle: allocated, or allocated by a transaction that runs. `None` where
-    /// there is none.
+    /// The object of this pool whose bytes hold the address, which may point into its middle: allocated, or allocated
+    /// by a transaction that runs. `None` where there is none.
     ///
     /// Takes some nanoseconds for objects of up to 256 bytes; for larger ones a lock of their puddle, for a moment.
     ///
@@ -733,8 +763,8 @@ impl Pool {
         }))
     }
 
-    /// Fetches to the caches what [`Tx::free`](crate::Tx::free) of this object will look at. For a program that knows early what it is going to free: it waits
-    /// for each of these places otherwise, for one after the other.
+    /// Fetches to the caches what [`Tx::free`](crate::Tx::free) of this object will look at. For a program that knows
+    /// early what it is going to free: it waits for each of these places otherwise, for one after the other.
     ///
     /// # Safety
     /// The object is allocated.
@@ -761,14 +791,17 @@ impl Pool {
         self.inner.store.ensure_described(description)
     }
 
-    /// Makes room: afterwards at least `bytes` of the pool are free ([`Usage::free_bytes`]), so that transactions that allocate as much need not wait while it
-    /// grows. Pages of the puddles that this adds are there already, within [`StoreOptions::private_max`](crate::StoreOptions::private_max).
+    /// Makes room: afterwards at least `bytes` of the pool are free ([`Usage::free_bytes`]), so that transactions that
+    /// allocate as much need not wait while it grows. Pages of the puddles that this adds are there already, within
+    /// [`StoreOptions::private_max`](crate::StoreOptions::private_max).
     ///
-    /// The room stays as long as the pool is open, also where objects are freed. Nothing is allocated: what is not used by then goes when the pool is closed. The room
-    /// comes in pieces of up to [`PoolOptions::growth_max`]; an object that fits none of them makes the pool grow all the same.
+    /// The room stays as long as the pool is open, also where objects are freed. Nothing is allocated: what is not used
+    /// by then goes when the pool is closed. The room comes in pieces of up to [`PoolOptions::growth_max`]; an object
+    /// that fits none of them makes the pool grow all the same.
     ///
     /// # Errors
-    /// `StorageFull` and others where puddles cannot be made; `DamagedHeap`, `Poisoned`. The pool is as large as before then.
+    /// `StorageFull` and others where puddles cannot be made; `DamagedHeap`, `Poisoned`. The pool is as large as before
+    /// then.
     pub fn reserve(&self, bytes: u64) -> Result<()> {
         if crate::fault::forked() {
             return Err(Error::Forked);

@@ -13,7 +13,7 @@ use durum_persist::file::MediaFile;
 use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use crate::addresses::{Beside, mapping_failed};
+use crate::addresses::{Beside, Mapping, mapping_failed};
 use crate::alloc::PuddleHeap;
 use crate::budget::{Budget, Copies, LARGE_PAGE};
 use crate::engine::FreedAt;
@@ -103,7 +103,8 @@ pub(crate) struct Puddle {
     mapped: AtomicBool,
 }
 
-/// Stores stay in this process. Without `NORESERVE` a private mapping takes as much of the machine's memory as it is long.
+/// Stores stay in this process. Without `NORESERVE` a private mapping takes as much of the machine's memory as it is
+/// long.
 pub(crate) const PRIVATE: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
 
 /// Maps a puddle's file over reserved addresses.
@@ -139,7 +140,14 @@ fn map_file(
         }
         other => other,
     }
-    .map_err(|errno| mapping_failed("mapping a puddle", errno, size, store))?;
+    .map_err(|errno| {
+        // Three kinds share two bits.
+        let what = match flags.contains(MapFlags::PRIVATE) && !flags.contains(MapFlags::SHARED) {
+            true => Mapping::Data,
+            false => Mapping::Addresses,
+        };
+        mapping_failed("mapping a puddle", errno, size, what, store)
+    })?;
     // SAFETY: the range was just mapped; a child must not share it.
     unsafe { rustix::mm::madvise(address as *mut _, size, Advice::LinuxDontFork) }
         .map_err(|error| Error::system("keeping a puddle out of forked children", error))
@@ -289,7 +297,8 @@ impl Puddle {
         .flatten()
     }
 
-    /// What to add to an address to get the mapping of the media; 0 where programs work in the media or there is no such mapping.
+    /// What to add to an address to get the mapping of the media; 0 where programs work in the media or there is no
+    /// such mapping.
     #[inline]
     pub(crate) fn home_offset(&self) -> usize {
         self.home.unwrap_or(0)
@@ -309,14 +318,16 @@ impl Puddle {
 
     /// Makes a fresh puddle fast to fill: the pool grew because it is about to be.
     ///
-    /// Page tables of the media are made in one go; page by page this takes three times as long. Where programs work in private pages,
-    /// these have nothing to be copied from but zeros, so they can be large ones; on a file system they are, lest each page is in the page cache, too.
+    /// Page tables of the media are made in one go; page by page this takes three times as long. Where programs work in
+    /// private pages, these have nothing to be copied from but zeros, so they can be large ones; on a file system they
+    /// are, lest each page is in the page cache, too.
     pub(crate) fn prepare_fresh(&self, has_large_pages: bool) {
         if !self.private {
             let media = self.address + self.home_offset();
             for start in [Some(media), self.back.map(|back| self.address + back)] {
                 let Some(start) = start else { continue };
-                // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
+                // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is
+                // lost.
                 let _ = unsafe {
                     rustix::mm::madvise(start as *mut _, self.size, Advice::LinuxPopulateWrite)
                 };
@@ -329,7 +340,8 @@ impl Puddle {
         }
     }
 
-    /// Has the private pages of a fresh puddle made now instead of at the first stores; all of them, or none where the store's limit leaves too little room.
+    /// Has the private pages of a fresh puddle made now instead of at the first stores; all of them, or none where the
+    /// store's limit leaves too little room.
     pub(crate) fn populate(&self) {
         let room = self
             .copies
@@ -356,7 +368,8 @@ impl Puddle {
         let flags = PRIVATE | MapFlags::FIXED;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let header = heap_offset(self.size as u64) as usize;
-        // SAFETY: the program does not know the puddle yet. What lies before the heap is kept; the file holds zeros behind.
+        // SAFETY: the program does not know the puddle yet. What lies before the heap is kept; the file holds zeros
+        // behind.
         unsafe {
             let kept = std::slice::from_raw_parts(self.address as *const u8, header).to_vec();
             rustix::mm::mmap_anonymous(self.address as *mut _, self.size, protection, flags)?;
@@ -464,7 +477,8 @@ impl Puddle {
         address >= self.address && len <= self.size && address - self.address <= self.size - len
     }
 
-    /// Records that the page at `address`, in any of its mappings, cannot be read. Called from a signal handler: atomics only.
+    /// Records that the page at `address`, in any of its mappings, cannot be read. Called from a signal handler:
+    /// atomics only.
     pub(crate) fn poison_at(&self, address: usize) {
         let offset = match self.contains(address, 1) {
             true => address - self.address,

@@ -1,7 +1,7 @@
 //! The low-level log: entries with the caller's own sequence numbers, order and ranges (Puddles §4.1).
 //!
-//! For those who build their own kind of transaction and want recovery by the service for it. Transactions of a pool use
-//! the same logs and the same format (`docs/format/log.md`).
+//! For those who build their own kind of transaction and want recovery by the service for it. Transactions of a pool
+//! use the same logs and the same format (`docs/format/log.md`).
 
 use std::sync::Arc;
 
@@ -66,8 +66,9 @@ impl RawEntry {
 
 /// A log of the caller's own. It begins empty, with range (0,2).
 ///
-/// One thread at a time uses it. It keeps the pools open that its entries lie in, until it is reset. If the process dies, the service replays the entries that the durable range admits, before
-/// any pool is handed out again. Dropping it resets it.
+/// One thread at a time uses it. It keeps the pools open that its entries lie in, until it is reset. If the process
+/// dies, the service replays the entries that the durable range admits, before any pool is handed out again. Dropping
+/// it resets it.
 #[derive(Debug)]
 pub struct RawLog {
     store: Arc<StoreInner>,
@@ -100,8 +101,8 @@ impl Store {
 }
 
 impl RawLog {
-    /// Appends an entry that holds `len` bytes at `source`, to be copied to `target` when it is applied. Pass the target
-    /// itself as the source to log its present contents (undo).
+    /// Appends an entry that holds `len` bytes at `source`, to be copied to `target` when it is applied. Pass the
+    /// target itself as the source to log its present contents (undo).
     ///
     /// Durable after the next [`RawLog::flush`].
     ///
@@ -110,7 +111,8 @@ impl RawLog {
     ///
     /// # Errors
     /// `NotInPool` for a persistent target outside the open pools of this store: recovery would refuse it.
-    /// `LogMisuse` for sequence 0, and for targets in pools of another engine than Hybrid. Store errors when the log has to grow. Nothing is appended then.
+    /// `LogMisuse` for sequence 0, and for targets in pools of another engine than Hybrid. Store errors when the log
+    /// has to grow. Nothing is appended then.
     pub unsafe fn append(
         &mut self,
         target: *mut u8,

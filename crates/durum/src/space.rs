@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use durum_format::UNIT;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::addresses::{Addresses, Refused, mapping_failed};
+use crate::addresses::{Addresses, Mapping, Refused, mapping_failed};
 use crate::error::Result;
 use crate::puddle::Puddle;
 
@@ -34,7 +34,8 @@ unsafe impl Send for Space {}
 // SAFETY: as above; all access to the table is atomic.
 unsafe impl Sync for Space {}
 
-/// The spaces of this process. Few programs have more than one; they are never given back, because pointers into them may live on.
+/// The spaces of this process. Few programs have more than one; they are never given back, because pointers into them
+/// may live on.
 const SPACES_MAX: usize = 8;
 static SPACES: [AtomicPtr<Space>; SPACES_MAX] =
     [const { AtomicPtr::new(ptr::null_mut()) }; SPACES_MAX];
@@ -43,7 +44,8 @@ static RESERVE: Mutex<()> = Mutex::new(());
 static SPACE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 impl Space {
-    /// The space of `space_size` bytes at `base` and the second range behind it, reserved now if this process has not done so before.
+    /// The space of `space_size` bytes at `base` and the second range behind it, reserved now if this process has not
+    /// done so before.
     pub(crate) fn reserve(base: u64, space_size: u64, store: &Path) -> Result<&'static Space> {
         let (base, size) = (base as usize, 2 * space_size as usize);
         let _guard = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +69,15 @@ impl Space {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }
-        .map_err(|errno| mapping_failed("reserving the address table", errno, bytes, store))?;
+        .map_err(|errno| {
+            mapping_failed(
+                "reserving the address table",
+                errno,
+                bytes,
+                Mapping::Data,
+                store,
+            )
+        })?;
         let Some(table) = NonNull::new(table.cast()) else {
             return Err(Refused::taken(base, size).error(store));
         };
@@ -95,8 +105,8 @@ impl Space {
         self.addresses.give_back(address..address + size);
     }
 
-    /// Where the process may not have the whole space: makes sure of the next `bytes` from `next` on, where new puddles are placed, in
-    /// both ranges.
+    /// Where the process may not have the whole space: makes sure of the next `bytes` from `next` on, where new puddles
+    /// are placed, in both ranges.
     pub(crate) fn prepare_growth(&self, next: u64, bytes: u64, store: &Path) -> Result<()> {
         if self.addresses.is_whole() || bytes == 0 {
             return Ok(());
@@ -164,7 +174,8 @@ fn spaces() -> impl Iterator<Item = &'static Space> {
 
 static REMOVED: AtomicU64 = AtomicU64::new(0);
 
-/// How many puddles were removed in this process. As long as that stays the same, so does what lies at an address where a puddle is.
+/// How many puddles were removed in this process. As long as that stays the same, so does what lies at an address where
+/// a puddle is.
 #[inline(always)]
 pub(crate) fn removed() -> u64 {
     REMOVED.load(Ordering::Acquire)

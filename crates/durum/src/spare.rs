@@ -7,8 +7,9 @@ const MOST: usize = 64 << 20;
 /// After so many transactions that need a quarter at most, what large ones have needed goes back.
 const SMALL_ONES: u32 = 64;
 
-/// Tells a buffer of a thread whether to keep its memory. Making it again for each large transaction costs more than the rest of the transaction, as each page
-/// of it is a page fault; one that is large for once should leave nothing behind.
+/// Tells a buffer of a thread whether to keep its memory. Making it again for each large transaction costs more than
+/// the rest of the transaction, as each page of it is a page fault; one that is large for once should leave nothing
+/// behind.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     /// Transactions to come before the memory goes back; 0 if the last large one was long ago.

@@ -1,4 +1,5 @@
-//! Steps of work that have to stay proportional to what a transaction contains. Tests count them; else there is nothing here.
+//! Steps of work that have to stay proportional to what a transaction contains. Tests count them; else there is nothing
+//! here.
 
 #[cfg(test)]
 thread_local!(static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });

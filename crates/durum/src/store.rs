@@ -285,41 +285,50 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// The persistence domain, where it should not be detected. Claiming `dax` for a file system that is not loses data.
+    /// The persistence domain, where it should not be detected. Claiming `dax` for a file system that is not loses
+    /// data.
     pub domain: Option<Domain>,
-    /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default: 0x2000_0000_0000.
+    /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default:
+    /// 0x2000_0000_0000.
     pub base: Option<u64>,
-    /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default 64 MiB. It bounds what a
-    /// recovery has to read and write, and so how long that takes: 1.5 ms for each MiB, 0.1 s for the default.
+    /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default
+    /// 64 MiB. It bounds what a recovery has to read and write, and so how long that takes: 1.5 ms for each MiB, 0.1 s
+    /// for the default.
     ///
-    /// On mapped memory each place that a large transaction changes counts as 768 bytes more, because it may be a page of its own: a commit that leaves more than
-    /// so much to recover brings it home before it returns. On the `file` domain, where a page takes up to 10 us, its bytes count alone. Transactions that are larger take longer if they are cut
-    /// off at their very end, and so do many threads: each that has committed holds 256 KiB until it ends.
+    /// On mapped memory each place that a large transaction changes counts as 768 bytes more, because it may be a page
+    /// of its own: a commit that leaves more than so much to recover brings it home before it returns. On the `file`
+    /// domain, where a page takes up to 10 us, its bytes count alone. Transactions that are larger take longer if they
+    /// are cut off at their very end, and so do many threads: each that has committed holds 256 KiB until it ends.
     pub log_max: u64,
-    /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time before it; default 10 ms. A thread of the
-    /// store's writes them after half of it; the other half is for the write, and for a machine too busy to run that thread at once. Zero makes
-    /// them durable when their commits return.
+    /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time
+    /// before it; default 10 ms. A thread of the store's writes them after half of it; the other half is for the write,
+    /// and for a machine too busy to run that thread at once. Zero makes them durable when their commits return.
     pub buffered_window: Duration,
-    /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the memory that the process may use. Above it, threads that commit
-    /// give pages back which hold nothing but what is at home, until half of it is left: up to a millisecond in a commit, on the `file` domain a
-    /// few syncs, while other transactions wait.
+    /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the memory
+    /// that the process may use. Above it, threads that commit give pages back which hold nothing but what is at home,
+    /// until half of it is left: up to a millisecond in a commit, on the `file` domain a few syncs, while other
+    /// transactions wait.
     ///
-    /// A page counts when changes of it go home, so that up to [`StoreOptions::log_max`] may come on top. Zero gives pages back
-    /// after every commit, which is for tests; `u64::MAX` never does.
+    /// A page counts when changes of it go home, so that up to [`StoreOptions::log_max`] may come on top. Zero gives
+    /// pages back after every commit, which is for tests; `u64::MAX` never does.
     ///
-    /// What a program stores in a pool without a transaction is kept, in its page. A thread that stores there in the very moment waits for it, in a handler
-    /// for SIGSEGV: it must not block that signal, nor may a system call store there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
+    /// What a program stores in a pool without a transaction is kept, in its page. A thread that stores there in the
+    /// very moment waits for it, in a handler for SIGSEGV: it must not block that signal, nor may a system call store
+    /// there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
     pub private_max: u64,
-    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. Default: 1 TiB.
+    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. Default: 1
+    /// TiB.
     ///
-    /// An opener reserves twice as much, which takes no memory. Where its limit of address space (`ulimit -v`, systemd's `LimitAS`) is lower, it reserves what the
-    /// puddles need that it maps, and [`StoreOptions::growth`].
+    /// An opener reserves twice as much, which takes no memory. Where its limit of address space (`ulimit -v`,
+    /// systemd's `LimitAS`) is lower, it reserves what the puddles need that it maps, and [`StoreOptions::growth`].
     pub space: Option<u64>,
-    /// Bytes by which pools may grow while the store is open, for which addresses are reserved when it is opened, where the process cannot reserve all of the space.
-    /// Default: 0: pools grow until the limit is met, and an allocation fails with `AddressSpace`.
+    /// Bytes by which pools may grow while the store is open, for which addresses are reserved when it is opened, where
+    /// the process cannot reserve all of the space. Default: 0: pools grow until the limit is met, and an allocation
+    /// fails with `AddressSpace`.
     pub growth: u64,
-    /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged (default), so that no commit waits for
-    /// it. Without, commits do it. It starts with the first commits that need it, and ends when a pool is closed; the next commits start another one.
+    /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged
+    /// (default), so that no commit waits for it. Without, commits do it. It starts with the first commits that need
+    /// it, and ends when a pool is closed; the next commits start another one.
     pub checkpoint_thread: bool,
 }
 
@@ -414,8 +423,9 @@ impl Store {
     /// Makes a store at `path`, which must not exist yet, and opens it. It exists durably when this returns.
     ///
     /// # Errors
-    /// `StoreExists`, I/O errors; nothing is left behind. `AddressConflict` where something else of this process lies at its addresses: the
-    /// store was made, and opens in another process, or here with another [`StoreOptions::base`] for a new one.
+    /// `StoreExists`, I/O errors; nothing is left behind. `AddressConflict` where something else of this process lies
+    /// at its addresses: the store was made, and opens in another process, or here with another [`StoreOptions::base`]
+    /// for a new one.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self> {
         let defaults = CreateOptions::default();
         let create = CreateOptions {
@@ -478,11 +488,12 @@ impl Store {
 
     /// Closes the store, and tells whether that went well. When it returns, the store can be opened again.
     ///
-    /// Dropping the last handle closes the store too, but a thread that ends at the same moment may hold it a little longer.
+    /// Dropping the last handle closes the store too, but a thread that ends at the same moment may hold it a little
+    /// longer.
     ///
     /// # Errors
-    /// `StillOpen` when other handles to the store or to its pools remain: it closes with the last of them. Store errors
-    /// when the end could not be recorded: nothing is lost, the next opener recovers.
+    /// `StillOpen` when other handles to the store or to its pools remain: it closes with the last of them. Store
+    /// errors when the end could not be recorded: nothing is lost, the next opener recovers.
     pub fn close(self) -> Result<()> {
         let (closed, path) = (self.inner.closed.clone(), self.inner.info.path.clone());
         drop(self);
@@ -518,8 +529,8 @@ impl Store {
         Ok(self.inner.service.pools()?)
     }
 
-    /// Gives back every private page that holds nothing but what is at home, now and whatever the limit is. How many those were; `None` if a transaction
-    /// was open. For tests.
+    /// Gives back every private page that holds nothing but what is at home, now and whatever the limit is. How many
+    /// those were; `None` if a transaction was open. For tests.
     ///
     /// # Errors
     /// `Poisoned`, `System`.
@@ -529,7 +540,8 @@ impl Store {
         self.inner.journal().give_all_pages_back(&self.inner)
     }
 
-    /// One step of what the checkpointer does: brings home what is durable, or the part of it that makes a batch. For tests.
+    /// One step of what the checkpointer does: brings home what is durable, or the part of it that makes a batch. For
+    /// tests.
     ///
     /// # Errors
     /// `Poisoned`, `StorageFull`, `System`.
@@ -539,8 +551,8 @@ impl Store {
         self.inner.journal().bring_batch_home()
     }
 
-    /// From now on commits of Shadow pools bring nothing home, and go on as if they did: what they have changed is lost in the end. For a benchmark of what
-    /// home updates take.
+    /// From now on commits of Shadow pools bring nothing home, and go on as if they did: what they have changed is lost
+    /// in the end. For a benchmark of what home updates take.
     #[cfg(feature = "skip-home-updates")]
     #[doc(hidden)]
     pub fn skip_home_updates(&self) {
@@ -579,7 +591,7 @@ impl Store {
     /// Opens a pool; a pool that is open in this process gives another handle to it.
     ///
     /// # Errors
-    /// `PoolMissing`, `PoolQuarantined`, `AddressConflict`, `EngineMissing` and others, with what to do.
+    /// `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`, `EngineMissing` and others, with what to do.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
         let _one_at_a_time = self.opening();
@@ -603,8 +615,9 @@ impl Store {
         }
     }
 
-    /// Gives back what this thread keeps for its transactions: a log, and slabs that it allocates in; as when it ends. For a thread that opens a store and leaves
-    /// the work to others: a thread that commits alone is faster. Nothing changes for one with a transaction open, or that has had none.
+    /// Gives back what this thread keeps for its transactions: a log, and slabs that it allocates in; as when it ends.
+    /// For a thread that opens a store and leaves the work to others: a thread that commits alone is faster. Nothing
+    /// changes for one with a transaction open, or that has had none.
     pub fn leave(&self) {
         if !crate::fault::forked() {
             Tx::leave_store(&self.inner);

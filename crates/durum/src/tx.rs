@@ -57,9 +57,10 @@ pub enum Durability {
     /// Soon after its commit has returned: a crash loses at most what was committed within
     /// [`StoreOptions::buffered_window`](crate::StoreOptions::buffered_window) before it.
     ///
-    /// The commit returns without a fence or a sync. The order stays: after a crash the buffered transactions of the store that are there are those up to some
-    /// moment, and everything that a durable one came after is there with it. [`Pool::sync`], and any durable transaction of a Shadow pool of the store, makes all of them
-    /// durable that have returned before. On other engines than Shadow it is durable when its commit returns.
+    /// The commit returns without a fence or a sync. The order stays: after a crash the buffered transactions of the
+    /// store that are there are those up to some moment, and everything that a durable one came after is there with it.
+    /// [`Pool::sync`], and any durable transaction of a Shadow pool of the store, makes all of them durable that have
+    /// returned before. On other engines than Shadow it is durable when its commit returns.
     Buffered,
 }
 
@@ -77,7 +78,8 @@ pub struct Tx {
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
-    /// Of which pool `state` remembers what transactions on it begin with, and how many puddles had been removed then ([`Tx::forget_pool`]).
+    /// Of which pool `state` remembers what transactions on it begin with, and how many puddles had been removed then
+    /// ([`Tx::forget_pool`]).
     remembered: Cell<(u64, u64)>,
     /// An inner transaction was aborted: the outermost one can only roll back.
     doomed: Cell<bool>,
@@ -119,7 +121,8 @@ impl Tx {
         }
     }
 
-    /// The same, also where a transaction on another store is running. That one stays the current one, for interfaces that have no closure.
+    /// The same, also where a transaction on another store is running. That one stays the current one, for interfaces
+    /// that have no closure.
     #[inline]
     pub(crate) fn beside(pool: &PoolInner) -> Result<NonNull<Tx>> {
         let current = CURRENT.with(Cell::get);
@@ -217,8 +220,8 @@ impl Tx {
         result
     }
 
-    /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces that have no closure;
-    /// the pool handle that the outermost level began on has to live until that level ends.
+    /// Ends one level of the running transaction, whose [`Transaction`] was forgotten after `begin`. For interfaces
+    /// that have no closure; the pool handle that the outermost level began on has to live until that level ends.
     ///
     /// # Safety
     /// The level is not one of a closure's, which ends by itself.
@@ -277,7 +280,8 @@ impl Tx {
             return;
         };
         if self.depth.get() > 0 {
-            // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets it.
+            // The thread ends inside a transaction: it never commits. Its log must be empty before another thread gets
+            // it.
             let _ = self.finish(false);
         }
         if forked() {
@@ -314,14 +318,16 @@ impl Tx {
     /// Announces that the program is about to change `[target, target + len)`.
     ///
     /// When it returns, the old contents are safe (`Backup`): whatever the program stores there, an abort or a crash
-    /// before the commit brings them back, exactly these bytes. Ranges may overlap and repeat; bytes that were announced before, and
-    /// objects allocated in this transaction, cost nothing. The new contents are durable when the commit returns.
+    /// before the commit brings them back, exactly these bytes. Ranges may overlap and repeat; bytes that were
+    /// announced before, and objects allocated in this transaction, cost nothing. The new contents are durable when the
+    /// commit returns.
     ///
     /// # Safety
     /// No other thread changes the range until the transaction has ended.
     ///
     /// # Errors
-    /// `NotInPool`, `PendingSet`, `MixedEngines`, `Poisoned`; store errors when the log has to grow. Nothing is announced then.
+    /// `NotInPool`, `PendingSet`, `MixedEngines`, `Poisoned`; store errors when the log has to grow. Nothing is
+    /// announced then.
     #[inline]
     pub unsafe fn add_bytes(
         &self,
@@ -350,7 +356,8 @@ impl Tx {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[target_feature(enable = "avx512f,avx512bw,popcnt")]
     unsafe fn add_lines(&self, address: usize, len: usize) -> bool {
-        // SAFETY: bytes of the range, which is in a mapped puddle where it comes to that; 64 bytes of the target. The rest as the caller promises.
+        // SAFETY: bytes of the range, which is in a mapped puddle where it comes to that; 64 bytes of the target. The
+        // rest as the caller promises.
         let save = |target, source, mask| unsafe {
             durum_persist::wide::copy_bytes(target, source, mask);
         };
@@ -361,8 +368,9 @@ impl Tx {
         is_done
     }
 
-    /// The short way for a word. Whether it was possible: mostly it is. It calls nothing, so that it has to put few registers aside: stores are what the next
-    /// transaction can make few of while the fence of the last one is under way.
+    /// The short way for a word. Whether it was possible: mostly it is. It calls nothing, so that it has to put few
+    /// registers aside: stores are what the next transaction can make few of while the fence of the last one is under
+    /// way.
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`], where `address` is a multiple of 8.
@@ -439,11 +447,13 @@ impl Tx {
         Ok(())
     }
 
-    /// Announces that `[target, target + len)` shall be durable with the transaction as it is when that commits, whatever of it is durable by now: for memory to
-    /// which the program has stored without any transaction, because nothing durable led there.
+    /// Announces that `[target, target + len)` shall be durable with the transaction as it is when that commits,
+    /// whatever of it is durable by now: for memory to which the program has stored without any transaction, because
+    /// nothing durable led there.
     ///
-    /// After a crash before that it holds what it held durably, or what it holds now. An abort leaves it as it is, or brings back what it holds now: whoever needs that
-    /// names it to [`Tx::volatile_bytes`], too. Bytes that this transaction has announced before stay as they were announced. Costs no fence on a Shadow pool, and that of a
+    /// After a crash before that it holds what it held durably, or what it holds now. An abort leaves it as it is, or
+    /// brings back what it holds now: whoever needs that names it to [`Tx::volatile_bytes`], too. Bytes that this
+    /// transaction has announced before stay as they were announced. Costs no fence on a Shadow pool, and that of a
     /// [`Pool::persist`] on others.
     ///
     /// # Safety
@@ -483,14 +493,16 @@ impl Tx {
 
     /// Defers a store: `*target` becomes `value` when the transaction commits, and not before.
     ///
-    /// Durable when the commit returns. Costs no fence of its own. Reading `*target` in the transaction gives the old value.
+    /// Durable when the commit returns. Costs no fence of its own. Reading `*target` in the transaction gives the old
+    /// value.
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`].
     #[inline]
     pub unsafe fn set<T: Copy>(&self, target: *mut T, value: T) -> Result<()> {
         let value = MaybeUninit::new(value);
-        // SAFETY: reads the value's own bytes; padding is copied as it is and never interpreted. The rest as the caller promises.
+        // SAFETY: reads the value's own bytes; padding is copied as it is and never interpreted. The rest as the caller
+        // promises.
         unsafe { self.set_bytes(target.cast(), value.as_ptr().cast(), size_of::<T>()) }
     }
 
@@ -568,8 +580,8 @@ impl Tx {
         Ok(object)
     }
 
-    /// Allocates `size` bytes, aligned to `align`, for objects of type `type_id` (0: bytes without a type; others must have been
-    /// registered with the store). See [`Tx::alloc`].
+    /// Allocates `size` bytes, aligned to `align`, for objects of type `type_id` (0: bytes without a type; others must
+    /// have been registered with the store). See [`Tx::alloc`].
     ///
     /// # Errors
     /// As for [`Tx::alloc`].
@@ -585,7 +597,8 @@ impl Tx {
 
     /// Allocates an object that holds `parts`, one behind the other. See [`Tx::alloc_bytes`].
     ///
-    /// Where they are large this is faster than to allocate and then to store: on the Shadow engine whole pages go where they will stay, and no private ones are made for them.
+    /// Where they are large this is faster than to allocate and then to store: on the Shadow engine whole pages go
+    /// where they will stay, and no private ones are made for them.
     ///
     /// # Safety
     /// Nobody stores to the object before the transaction has ended, by [`Tx::set`] neither.
@@ -611,7 +624,8 @@ impl Tx {
         Ok(object)
     }
 
-    /// Allocates one object of a type that takes `size` bytes. As [`Tx::alloc_bytes`], whose objects may be rows of several.
+    /// Allocates one object of a type that takes `size` bytes. As [`Tx::alloc_bytes`], whose objects may be rows of
+    /// several.
     #[inline]
     pub(crate) fn alloc_lone(
         &self,
@@ -756,7 +770,8 @@ impl Tx {
         unsafe { state.volatile.save(target as usize, len) };
     }
 
-    /// Has somebody told of the outcome before places that became free can be allocated again. Not told of a transaction that announced nothing.
+    /// Has somebody told of the outcome before places that became free can be allocated again. Not told of a
+    /// transaction that announced nothing.
     pub(crate) fn tell_before_reuse(&self, wanted: BeforeReuse) {
         self.state.borrow_mut().before_reuse = Some(wanted);
     }
@@ -766,7 +781,8 @@ impl Tx {
         self.state.borrow_mut().before_reuse = None;
     }
 
-    /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls back.
+    /// Ends the transaction's hope of committing. Return the error from the closure; the outermost transaction rolls
+    /// back.
     pub fn abort<R>(&self) -> Result<R> {
         self.doomed.set(true);
         Err(Error::Aborted)
@@ -849,16 +865,16 @@ impl Tx {
         }
     }
 
-    /// Forgets what stayed of the last transaction that does not hold for one on `pool`: it was on another pool, or a puddle has gone since. Its
-    /// pool may be gone, too.
+    /// Forgets what stayed of the last transaction that does not hold for one on `pool`: it was on another pool, or a
+    /// puddle has gone since. Its pool may be gone, too.
     #[inline(never)]
     fn forget_pool(&self, pool: &PoolInner) {
         self.remembered.set((pool.key, removed()));
         self.state.borrow_mut().forget_pools();
     }
 
-    /// The beginning of a transaction that has something to do at its end, whether it announces anything or not: on a pool with two copies it waits
-    /// until it may change them, which one at a time may.
+    /// The beginning of a transaction that has something to do at its end, whether it announces anything or not: on a
+    /// pool with two copies it waits until it may change them, which one at a time may.
     #[inline(never)]
     fn begin_to_end(&self, pool: &Arc<PoolInner>) {
         if pool.copies.is_some() {

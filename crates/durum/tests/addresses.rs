@@ -1,5 +1,5 @@
-//! Address space: a process that may have little of it (`ulimit -v`) opens stores all the same, and is told which limit it met; a
-//! store's space can be chosen; a pool of the typed interface takes no more than its puddles need.
+//! Address space: a process that may have little of it (`ulimit -v`) opens stores all the same, and is told which limit
+//! it met; a store's space can be chosen; a pool of the typed interface takes no more than its puddles need.
 
 mod support;
 
@@ -27,11 +27,23 @@ fn used() -> u64 {
 
 /// Lets this process have so many bytes more of addresses, and no more.
 fn limit(more: u64) {
+    set_limit(Resource::As, used() + more);
+}
+
+fn set_limit(resource: Resource, bytes: u64) {
     let limit = Rlimit {
-        current: Some(used() + more),
-        maximum: getrlimit(Resource::As).maximum,
+        current: Some(bytes),
+        maximum: getrlimit(resource).maximum,
     };
-    setrlimit(Resource::As, limit).unwrap();
+    setrlimit(resource, limit).unwrap();
+}
+
+/// What the process has of private memory that it can write.
+fn data() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let number = line.unwrap().trim().trim_end_matches(" kB");
+    number.parse::<u64>().unwrap() << 10
 }
 
 /// Allocates and fills `count` objects of a MiB, and leads to them from the root.
@@ -70,12 +82,16 @@ fn run(name: &str, dir: &Path) {
 }
 
 fn assert_names_the_limit(error: &Error) {
+    assert_names(error, "RLIMIT_AS: `ulimit -v`");
+}
+
+fn assert_names(error: &Error, limit: &str) {
     assert!(
         matches!(error, Error::Store(service::Error::AddressSpace { .. })),
         "{error}"
     );
     let text = error.to_string();
-    assert!(text.contains("RLIMIT_AS: `ulimit -v`"), "{text}");
+    assert!(text.contains(limit), "{text}");
     assert!(!text.contains("clone"), "{text}");
     assert_eq!(error.kind(), durum::ErrorKind::System);
 }
@@ -166,6 +182,70 @@ fn a_pool_that_does_not_fit_is_refused_by_the_name_of_the_limit() {
 }
 
 #[test]
+#[ignore = "the other process of the test below"]
+fn uses_a_store_with_little_private_memory() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    let path = dir.join("store");
+    // Not the limit that is met: it is named only where it is.
+    limit(1 << 44);
+    set_limit(Resource::Data, data() + 64 * MIB);
+    let store = Store::create(&path, options()).unwrap();
+    let pool = store.create_pool("pool", pool_options()).unwrap();
+    fill(&pool, 16, 1).unwrap();
+    let more = fill(&pool, 160, 2);
+    // The other engines store to the files' own pages.
+    match pool.engine() {
+        Engine::Shadow => assert_names(&more.unwrap_err(), "RLIMIT_DATA: `ulimit -d`"),
+        _ => more.unwrap(),
+    }
+    drop(pool);
+    store.close().unwrap();
+    // A pool that is too large now is refused by the same name.
+    set_limit(Resource::Data, data() + 8 * MIB);
+    let opened =
+        Store::open(&path, options()).and_then(|store| store.open_pool("pool", pool_options()));
+    match opened {
+        Err(refused) => assert_names(&refused, "RLIMIT_DATA: `ulimit -d`"),
+        Ok(pool) => assert_ne!(pool.engine(), Engine::Shadow),
+    }
+}
+
+#[test]
+fn little_private_memory_is_named_as_the_limit_that_was_met() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    run("uses_a_store_with_little_private_memory", dir.path());
+}
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn opens_a_store_with_as_many_mappings_as_there_may_be() {
+    let Some(dir) = support::directory() else {
+        return;
+    };
+    // Neighbours differ, so that each page is a mapping.
+    let page = |access| {
+        // SAFETY: a new mapping, which nobody uses.
+        unsafe { mmap_anonymous(std::ptr::null_mut(), 4096, access, MapFlags::PRIVATE) }
+    };
+    while page(ProtFlags::READ).is_ok() && page(ProtFlags::empty()).is_ok() {}
+    let refused = Store::open(dir.join("store"), options()).unwrap_err();
+    assert_names(&refused, "mappings, and the kernel allows");
+}
+
+#[test]
+fn too_many_mappings_are_named_as_the_limit_that_was_met() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = Store::create(dir.path().join("store"), options()).unwrap();
+    store.close().unwrap();
+    run(
+        "opens_a_store_with_as_many_mappings_as_there_may_be",
+        dir.path(),
+    );
+}
+
+#[test]
 fn the_space_of_a_store_can_be_chosen() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     // Apart from the stores of the other tests.
@@ -222,8 +302,8 @@ fn a_typed_pool_needs_little_address_space() {
     run("uses_a_typed_pool_with_little_address_space", dir.path());
 }
 
-/// For a machine whose kernel promises no more memory than it has (`vm.overcommit_memory` is 2), such as the virtual one of ci/power.sh: that cannot be set for one
-/// process alone. The directory is where stores are to be made.
+/// For a machine whose kernel promises no more memory than it has (`vm.overcommit_memory` is 2), such as the virtual
+/// one of ci/power.sh: that cannot be set for one process alone. The directory is where stores are to be made.
 #[test]
 #[ignore = "needs a machine with vm.overcommit_memory=2"]
 fn works_where_no_more_memory_is_promised_than_there_is() {
@@ -251,7 +331,8 @@ fn works_where_no_more_memory_is_promised_than_there_is() {
         assert_eq!(shelf.count.get(), round + 1);
         shelf.close().unwrap();
     }
-    // Others have taken nearly all: a private mapping, which counts with all of its length, is refused by the name of the setting.
+    // Others have taken nearly all: a private mapping, which counts with all of its length, is refused by the name of
+    // the setting.
     let store = Store::create(dir.join("large"), options()).unwrap();
     let pool = store.create_pool("pool", PoolOptions::new()).unwrap();
     let access = ProtFlags::READ | ProtFlags::WRITE;

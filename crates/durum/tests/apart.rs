@@ -1,4 +1,5 @@
-//! Threads that use different objects of one pool wait for nobody. Alone in its process, because what is counted is counted for the whole of it.
+//! Threads that use different objects of one pool wait for nobody. Alone in its process, because what is counted is
+//! counted for the whole of it.
 #![forbid(unsafe_code)]
 
 use durum::Engine;

@@ -1,8 +1,8 @@
 //! Whatever a program does, every engine leaves the same: a table of objects against a model in plain memory.
 //!
-//! Random histories of transactions run on each engine, on memory and on an ordinary file system, with logs that are always too small, with home updates by
-//! commits and by a thread: every way in which changes are announced, all ends of a transaction, all durabilities, sections, closing and opening again.
-//! Crashes are the simulator's (tests/crash).
+//! Random histories of transactions run on each engine, on memory and on an ordinary file system, with logs that are
+//! always too small, with home updates by commits and by a thread: every way in which changes are announced, all ends
+//! of a transaction, all durabilities, sections, closing and opening again. Crashes are the simulator's (tests/crash).
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -65,7 +65,8 @@ fn free_all(pool: &Pool, root: &mut Root, objects: &[usize]) -> Result<(), Error
     })
 }
 
-/// What 100,000 deletes need is kept for them; what is more fails as a whole, and says why. Afterwards there is as much again.
+/// What 100,000 deletes need is kept for them; what is more fails as a whole, and says why. Afterwards there is as much
+/// again.
 #[test]
 fn a_hundred_thousand_deletes_fit_on_a_full_disk() {
     const DELETES: usize = 100_000;
@@ -623,7 +624,8 @@ struct Wide {
 }
 durum::describe!(Wide as "wide" { words });
 
-/// The crash: home blocks were written and not synced, so they may be lost, and only the records have them. Nothing may say that these are home.
+/// The crash: home blocks were written and not synced, so they may be lost, and only the records have them. Nothing may
+/// say that these are home.
 #[test]
 fn what_a_failed_sync_left_unknown_is_replayed() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -1,5 +1,5 @@
-//! Servers that fork: a child that was forked when all stores of its parent were closed opens stores as any process does, whatever
-//! the parent has done with its own before.
+//! Servers that fork: a child that was forked when all stores of its parent were closed opens stores as any process
+//! does, whatever the parent has done with its own before.
 
 mod support;
 
@@ -28,8 +28,8 @@ fn open(dir: &Path, name: &str, (engine, mode, domain): Way) -> (Store, Pool) {
     (store, pool)
 }
 
-/// Changes the pool in every way that asks the kernel for something: by announced stores, by a section where there are any, alone with it, and in several threads.
-/// Gives back what is there in the end.
+/// Changes the pool in every way that asks the kernel for something: by announced stores, by a section where there are
+/// any, alone with it, and in several threads. Gives back what is there in the end.
 fn work(pool: &Pool) -> u64 {
     let root = pool.root_bytes(0, 4096, 8).unwrap().cast::<u64>();
     let add_one = |place: *mut u64| {

@@ -1,4 +1,5 @@
-//! A process ends right after it has made a large object on the Shadow engine, and recovery has to look at home to know whether it did.
+//! A process ends right after it has made a large object on the Shadow engine, and recovery has to look at home to know
+//! whether it did.
 //!
 //! The record of that transaction is the last of its log: nobody says that its fence was passed.
 
@@ -223,7 +224,8 @@ fn what_fills_objects_or_slabs_is_not_logged() {
     assert_eq!(unsafe { target.read() }, !bytes[60_000]);
 }
 
-/// The places of objects that a committed transaction gave up are in its record; what is made there later must not be older than that.
+/// The places of objects that a committed transaction gave up are in its record; what is made there later must not be
+/// older than that.
 #[test]
 fn a_record_of_objects_that_are_gone_does_not_come_home_over_their_successors() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -1,7 +1,7 @@
 //! A collection of garbage, crashed at every store, write-back and fence: all of the garbage is gone, or none.
 //!
-//! Each image is recovered and checked: no damage, every count is the number of pointers, and as much garbage as before or nothing. What lives has not
-//! changed, and another collection completes.
+//! Each image is recovered and checked: no damage, every count is the number of pointers, and as much garbage as before
+//! or nothing. What lives has not changed, and another collection completes.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;

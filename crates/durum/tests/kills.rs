@@ -1,7 +1,7 @@
 //! Processes with many threads are killed at random moments; what they committed is there, what they did not is not.
 //!
-//! The crash: SIGKILL at any instruction, with up to 16 transactions in flight. The page cache survives it, so this tests rollback, roll-forward
-//! and the allocator under real concurrency, not missing flushes (`tests/crash` does).
+//! The crash: SIGKILL at any instruction, with up to 16 transactions in flight. The page cache survives it, so this
+//! tests rollback, roll-forward and the allocator under real concurrency, not missing flushes (`tests/crash` does).
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

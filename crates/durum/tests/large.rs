@@ -1,6 +1,8 @@
-//! Large transactions cost what they contain: processor time of each object, in transactions of a thousand and in one of two million.
+//! Large transactions cost what they contain: processor time of each object, in transactions of a thousand and in one
+//! of two million.
 //!
-//! `cargo test --release -p durum --test large -- --ignored --nocapture` prints a table. Memory was used before, so that no figure is about pages that the kernel makes.
+//! `cargo test --release -p durum --test large -- --ignored --nocapture` prints a table. Memory was used before, so
+//! that no figure is about pages that the kernel makes.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -76,7 +78,26 @@ impl Objects<'_> {
     }
 }
 
+/// What the memory alone takes: as many objects of the C library, a word written to each, and all freed.
+fn plain(count: usize, each: usize, size: usize) -> f64 {
+    let mut all = Vec::with_capacity(each);
+    timed(count, each, |range| {
+        for _ in range {
+            let object = unsafe { libc::malloc(size) };
+            assert!(!object.is_null());
+            unsafe { object.cast::<u64>().write(1) };
+            all.push(object);
+        }
+        all.drain(..)
+            .for_each(|object| unsafe { libc::free(object) });
+    })
+}
+
 fn each_object_takes_as_long(count: usize) {
+    for size in [48, 700] {
+        let [few, many] = [FEW, count].map(|each| plain(count, each, size));
+        println!("malloc and free, {size} bytes, {FEW} at once: {few:.0?}, {count}: {many:.0?}");
+    }
     println!("ns for an object: allocated, free aborted, freed, allocation aborted");
     for engine in [Engine::Shadow, Engine::Hybrid, Engine::Twin] {
         for size in [48, 700] {

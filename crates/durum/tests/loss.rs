@@ -1,8 +1,8 @@
 //! What a crash takes of buffered transactions: the last ones, none that is older than the window.
 //!
-//! The crash: SIGKILL at any instruction. The process tells on a pipe what has committed and when; after its end the store is recovered and
-//! compared. What it did not write to the store is gone with it, the flusher's queue above all, so the loss is that of a power cut; that
-//! what it did write is durable, `tests/crash` shows.
+//! The crash: SIGKILL at any instruction. The process tells on a pipe what has committed and when; after its end the
+//! store is recovered and compared. What it did not write to the store is gone with it, the flusher's queue above all,
+//! so the loss is that of a power cut; that what it did write is durable, `tests/crash` shows.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use durum::{Domain, Durability, Engine, Error, Pool, PoolOptions, Store, StoreOptions};
 
 const WINDOW: Duration = Duration::from_millis(20);
-/// The window is kept by a thread that the system has to run; a machine that is busy with other tests may now and then let it wait so much longer than
-/// the half of the window that is meant for that.
+/// The window is kept by a thread that the system has to run; a machine that is busy with other tests may now and then
+/// let it wait so much longer than the half of the window that is meant for that.
 const TOLERANCE: Duration = Duration::from_millis(150);
 /// Of so many kills that many may meet such a moment.
 const KILLS: usize = 12;
@@ -201,7 +201,8 @@ fn verify(root: *const Root) -> u64 {
     root.last
 }
 
-/// Kills the worker so often, after `time` and a little. By kill, how long before it what is missing was committed; the longest first.
+/// Kills the worker so often, after `time` and a little. By kill, how long before it what is missing was committed; the
+/// longest first.
 fn losses(worker: &str, domain: Domain, kills: usize, time: Duration) -> Vec<Duration> {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     drop(open(dir.path(), domain, WINDOW));

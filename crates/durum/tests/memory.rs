@@ -1,7 +1,8 @@
 //! Private pages are given back, and nobody notices: memory stays bounded, and no value ever goes back.
 //!
-//! What could go wrong: a page goes although home is older, or will be changed by a record that waits; a store without a transaction is lost in between; a
-//! section does not find what was written to a page that was given back; a crash in the middle.
+//! What could go wrong: a page goes although home is older, or will be changed by a record that waits; a store without
+//! a transaction is lost in between; a section does not find what was written to a page that was given back; a crash in
+//! the middle.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -271,7 +272,8 @@ fn a_pool_many_times_the_limit_is_filled_and_changed() {
     }
 }
 
-/// Every kind of change between two times that all pages are given back, against a model. Fresh puddles, and those of a pool that was opened.
+/// Every kind of change between two times that all pages are given back, against a model. Fresh puddles, and those of a
+/// pool that was opened.
 #[test]
 fn nothing_changes_when_pages_are_given_back() {
     let Some(_alone) = alone() else { return };
@@ -453,7 +455,8 @@ fn pages_that_differ_stay_in_memory_that_came_in_large_pages() {
     }
 }
 
-/// Threads with and without transactions, while others give pages back without end. Each word has one writer, who knows what it holds.
+/// Threads with and without transactions, while others give pages back without end. Each word has one writer, who knows
+/// what it holds.
 fn stress(fixture: &Fixture, time: Duration, buffered: bool) -> u64 {
     const THREADS: usize = 3;
     let pool = fixture.pool();
@@ -573,8 +576,9 @@ fn values_never_go_back_under_threads() {
     }
 }
 
-/// Threads that only load, without any transaction, from pages that are exchanged for others at that moment: from memory in large pages, which is filled, given
-/// back and changed again. A counter never goes back, and what does not change is always there.
+/// Threads that only load, without any transaction, from pages that are exchanged for others at that moment: from
+/// memory in large pages, which is filled, given back and changed again. A counter never goes back, and what does not
+/// change is always there.
 #[test]
 fn loads_notice_nothing() {
     let Some(_alone) = alone() else { return };

@@ -1,4 +1,5 @@
-//! A registry that is older than the store's puddles, as a backup that was restored in part leaves it: nothing is deleted because of it.
+//! A registry that is older than the store's puddles, as a backup that was restored in part leaves it: nothing is
+//! deleted because of it.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

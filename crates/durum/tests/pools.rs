@@ -375,7 +375,8 @@ fn opening_a_pool_of_1000_puddles_is_soon_over() {
         drop(store);
     }
     println!("store and pool of 1,000 puddles opened in {best:?}");
-    // The figure is 50 ms on a quiet machine. Tests run beside others: this notices if something is done that grows faster.
+    // The figure is 50 ms on a quiet machine. Tests run beside others: this notices if something is done that grows
+    // faster.
     assert!(best < Duration::from_millis(500), "{best:?}");
 }
 
@@ -493,8 +494,11 @@ fn dies_with_a_full_log() {
 #[test]
 fn recovery_of_a_log_that_is_full_is_soon_over() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut best = Duration::MAX;
+    let (mut best, mut copied) = (Duration::MAX, Duration::MAX);
     for _ in 0..3 {
+        let began = Instant::now();
+        std::fs::write(dir.path().join("copy"), vec![0x5a; 60 << 20]).unwrap();
+        copied = copied.min(began.elapsed());
         let status = support::start("dies_with_a_full_log", dir.path())
             .wait()
             .unwrap();
@@ -514,8 +518,12 @@ fn recovery_of_a_log_that_is_full_is_soon_over() {
         drop((pool, store));
         std::fs::remove_dir_all(dir.path().join("store")).unwrap();
     }
-    // The figure is 100 ms on a quiet machine. Tests run beside others: this notices if something is done that grows faster.
-    assert!(best < Duration::from_secs(1), "{best:?}");
+    // The figure is 100 ms on a quiet machine. Tests run beside others, which a plain copy of as many bytes feels, too:
+    // this notices if something is done that grows faster.
+    assert!(
+        best < Duration::from_secs(1).max(20 * copied),
+        "{best:?}, and a copy {copied:?}"
+    );
 }
 
 /// One word of each page, all in one transaction.
@@ -562,7 +570,8 @@ fn die_with_scattered_words(dir: std::path::PathBuf, number: u64, pages: usize) 
     std::process::abort();
 }
 
-/// The log has room for 30 times as many words: it is not its bytes that bound the time, but the pages that recovery would write.
+/// The log has room for 30 times as many words: it is not its bytes that bound the time, but the pages that recovery
+/// would write.
 #[test]
 fn what_recovery_would_take_long_for_is_home_when_its_commit_returns() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();

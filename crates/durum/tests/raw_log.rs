@@ -1,7 +1,7 @@
 //! The low-level log: a hybrid transaction built by hand on it survives a crash at every point.
 //!
-//! The transaction moves 10 from one account to another: the first by undo, the second by redo. Whatever recovery finds, the sum
-//! is 100.
+//! The transaction moves 10 from one account to another: the first by undo, the second by redo. Whatever recovery
+//! finds, the sum is 100.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

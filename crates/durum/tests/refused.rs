@@ -1,8 +1,9 @@
 //! Programs that must not compile, and what the compiler must say about each.
 //!
-//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about it; `//~ 1 error`, how many there are;
-//! `//~ in the build`, that `cargo check` lets it pass; `//~ panic = "abort"`, that it is compiled with that. Messages of the compiler itself change with its
-//! version, so it is not the whole output that is compared: what names the cause and the cure is durum's.
+//! Every file in `refused/` is a program. Its comments `//~ text` say what has to be in the compiler's messages about
+//! it; `//~ 1 error`, how many there are; `//~ in the build`, that `cargo check` lets it pass; `//~ panic = "abort"`,
+//! that it is compiled with that. Messages of the compiler itself change with its version, so it is not the whole
+//! output that is compared: what names the cause and the cure is durum's.
 
 use std::collections::BTreeMap;
 use std::fs;

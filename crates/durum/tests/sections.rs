@@ -1,6 +1,7 @@
 //! Sections: what plain stores change is durable all at once, or not at all.
 //!
-//! A page that is not found is noticed here: private pages go away when a pool closes, and what was not logged with them.
+//! A page that is not found is noticed here: private pages go away when a pool closes, and what was not logged with
+//! them.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -1004,7 +1004,8 @@ fn the_first_persist_says_that_main_is_being_changed() {
     assert_eq!(stage(), CHANGING);
 }
 
-/// What one mode's transactions leave for the seal to be about: a line that was stored to before without an announcement, and an object that is gone.
+/// What one mode's transactions leave for the seal to be about: a line that was stored to before without an
+/// announcement, and an object that is gone.
 fn leaves_what_is_not_in_use(pool: &Pool, root: *mut Root) {
     // SAFETY: the root is live, and nobody else is there.
     unsafe {

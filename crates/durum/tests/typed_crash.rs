@@ -1,7 +1,8 @@
 //! Structures of the typed interface, crashed at every store, write-back and fence of their transactions.
 //!
-//! A program makes, shares, moves and drops objects, commits and aborts; beside it goes a model. Each image is recovered, checked (every pointer leads to an
-//! object, no object is lost), opened, and has to be what the model was after the last transaction that returned, or after the next one.
+//! A program makes, shares, moves and drops objects, commits and aborts; beside it goes a model. Each image is
+//! recovered, checked (every pointer leads to an object, no object is lost), opened, and has to be what the model was
+//! after the last transaction that returned, or after the next one.
 #![deny(unsafe_code)]
 
 use std::collections::BTreeMap;

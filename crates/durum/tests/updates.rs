@@ -578,7 +578,8 @@ fn updates_run_in_the_order_of_their_coming_whoever_leads() {
 fn who_leads_returns_though_others_never_stop() {
     let place = pool();
     let (pool, words) = (&place.pool, Shared(place.pool.root().unwrap()));
-    // Two threads, each of which has announced its next update before the other one's has run. If leading had no end they would stop first.
+    // Two threads, each of which has announced its next update before the other one's has run. If leading had no end
+    // they would stop first.
     const ROUNDS_MAX: usize = 150;
     let (is_announced, rounds) = (
         [(); 2].map(|()| AtomicBool::new(false)),

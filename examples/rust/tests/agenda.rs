@@ -1,4 +1,5 @@
-//! Every crash of the agenda: after each store, write-back and fence of a run, in the states that memory may then be in.
+//! Every crash of the agenda: after each store, write-back and fence of a run, in the states that memory may then be
+//! in.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! How many lines make a program durable, beside what the Corundum paper counts for the same structures (ASPLOS'21, Table 3).
+//! How many lines make a program durable, beside what the Corundum paper counts for the same structures (ASPLOS'21,
+//! Table 3).
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The code in docs/rust.md is compiled and run, and this is where: here, in `src/agenda.rs`, `src/bin/counter.rs` and `tests/agenda.rs`; what must not
-//! compile is in the tests of the crate `durum`.
+//! The code in docs/rust.md is compiled and run, and this is where: here, in `src/agenda.rs`, `src/bin/counter.rs` and
+//! `tests/agenda.rs`; what must not compile is in the tests of the crate `durum`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

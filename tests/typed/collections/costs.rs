@@ -1,4 +1,5 @@
-//! What operations on collections make durable: lines written back and fences. The numbers are printed (`--nocapture`); their bounds are asserted.
+//! What operations on collections make durable: lines written back and fences. The numbers are printed (`--nocapture`);
+//! their bounds are asserted.
 
 use durum::typed::*;
 use durum::{Engine, thread_counters};

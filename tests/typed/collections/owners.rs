@@ -1,4 +1,5 @@
-//! Owners in collections: each object has one always, also where the code of the user panics, and none when the collection is gone. A wrong count ends the process.
+//! Owners in collections: each object has one always, also where the code of the user panics, and none when the
+//! collection is gone. A wrong count ends the process.
 
 use std::cell::Cell;
 use std::cmp::Ordering;

@@ -164,7 +164,8 @@ fn bench() -> Result<()> {
     )
 }
 
-/// Where heaps on a disk are made: a sync elsewhere writes nothing, so there they are left out, unless the place was named.
+/// Where heaps on a disk are made: a sync elsewhere writes nothing, so there they are left out, unless the place was
+/// named.
 fn disk(options: &Options) -> Result<Option<WorkDir>> {
     let dir = options.disk_dir.as_ref().unwrap_or(&options.out);
     if options.disk_dir.as_deref() == Some(Path::new("none")) {

@@ -1,7 +1,8 @@
 //! How long recovery takes after a kill in the middle of updates, by engine and size (Romulus, SPAA'18, §6.5).
 //!
-//! `durum-bench-recovery [--rounds N] [--dir DIR] [--only TEXT]`: medians over the rounds, of the rows that have the text in their name. What was recovered is compared with what the killed process had
-//! said that it did, before the time counts. The time is that of the service's recovery of the pool; opening the store's files is not in it.
+//! `durum-bench-recovery [--rounds N] [--dir DIR] [--only TEXT]`: medians over the rounds, of the rows that have the
+//! text in their name. What was recovered is compared with what the killed process had said that it did, before the
+//! time counts. The time is that of the service's recovery of the pool; opening the store's files is not in it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ enum Content {
     Entries(u64),
     /// So many blocks of bytes.
     Blocks(u64),
-    /// The same, and in the end a transaction that changes so many bytes of each so many, which is where the process stops.
+    /// The same, and in the end a transaction that changes so many bytes of each so many, which is where the process
+    /// stops.
     Logged {
         blocks: u64,
         bytes: usize,
@@ -176,7 +178,8 @@ fn change(pool: &Pool, root: *mut Root, bytes: usize, stride: usize) -> Result<(
     })
 }
 
-/// The process that is killed: fills a pool, then changes words of the root until it dies. Says so after the first ones.
+/// The process that is killed: fills a pool, then changes words of the root until it dies. Says so after the first
+/// ones.
 fn work(dir: &Path, engine: Engine, content: Content) -> Result<(), Error> {
     let store = Store::create(dir.join("store"), StoreOptions::new())?;
     let pool = store.create_pool("bench", PoolOptions::new().engine(engine))?;

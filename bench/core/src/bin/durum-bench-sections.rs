@@ -1,7 +1,8 @@
 //! What sections cost beside transactions that announce what they change, on Shadow.
 //!
-//! `durum-bench-sections [--rounds N] [--dir DIR] [--file]`: medians over the rounds, in which the sides take turns. `--file`: the
-//! `file` domain, where DIR should be on a disk. Each answer is checked after the pool was closed and opened again.
+//! `durum-bench-sections [--rounds N] [--dir DIR] [--file]`: medians over the rounds, in which the sides take turns.
+//! `--file`: the `file` domain, where DIR should be on a disk. Each answer is checked after the pool was closed and
+//! opened again.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -190,7 +191,8 @@ impl Contestant {
         })
     }
 
-    /// What the pool holds: the sum of the area's words, the list's length and sum, the number of keys and the sum of their values.
+    /// What the pool holds: the sum of the area's words, the list's length and sum, the number of keys and the sum of
+    /// their values.
     fn contents(&self) -> [u64; 5] {
         // SAFETY: root, area and nodes are live.
         unsafe {

@@ -1,8 +1,10 @@
 //! The operations of the typed interface: Table 5 of the Corundum paper, beside the figures that it gives for DRAM.
 //!
-//! `durum-bench-typed [--rounds N] [--dir DIR] [--out DIR] [--rows NAMES]`: medians over the rounds, in which the engines take turns. Each operation is timed in transactions of a thousand of
-//! them, or fewer if they are large. The first figure is the operation alone, as in the paper, and the last column the paper's divided by it on Shadow; the second has its share of the commit in it,
-//! because Shadow does there what others do at once. With `--out`, `operations.csv` and `operations.txt` there have the same numbers, and what they come from.
+//! `durum-bench-typed [--rounds N] [--dir DIR] [--out DIR] [--rows NAMES]`: medians over the rounds, in which the
+//! engines take turns. Each operation is timed in transactions of a thousand of them, or fewer if they are large. The
+//! first figure is the operation alone, as in the paper, and the last column the paper's divided by it on Shadow; the
+//! second has its share of the commit in it, because Shadow does there what others do at once. With `--out`,
+//! `operations.csv` and `operations.txt` there have the same numbers, and what they come from.
 
 use std::hint::black_box;
 use std::io::Write;

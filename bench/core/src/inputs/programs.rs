@@ -3,7 +3,8 @@
 use super::random::{Random, mix};
 use super::{Scale, Walk};
 
-/// Pairs of texts, one behind the other: the key and the value of each. All keys have one length, and all values, multiples of 8.
+/// Pairs of texts, one behind the other: the key and the value of each. All keys have one length, and all values,
+/// multiples of 8.
 #[derive(Debug)]
 pub struct Texts {
     /// All of them.

@@ -4,7 +4,8 @@ use super::random::{Random, mix};
 
 /// Draws ranks 0..items; rank r is drawn in proportion to 1 / (r + 1)^theta.
 ///
-/// The method is that of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), which YCSB uses.
+/// The method is that of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), which YCSB
+/// uses.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     items: usize,

@@ -1,5 +1,5 @@
-//! The plot of programs that are normalized to their plain form: a bar for each side, as long as its time as a multiple of the plain program's, on a
-//! logarithmic axis, and behind it what it consists of.
+//! The plot of programs that are normalized to their plain form: a bar for each side, as long as its time as a multiple
+//! of the plain program's, on a logarithmic axis, and behind it what it consists of.
 
 use super::short;
 use super::svg::Svg;

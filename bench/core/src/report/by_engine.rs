@@ -19,8 +19,9 @@ const HEADERS: [&str; 12] = [
     "amplification",
 ];
 
-/// One line for each row and side of ours. `fences`, `lines` (written back or stored past the cache) and `bytes` are per operation; `amplification` is how many
-/// lines more than the limit the side has written, in percent of the limit's.
+/// One line for each row and side of ours. `fences`, `lines` (written back or stored past the cache) and `bytes` are
+/// per operation; `amplification` is how many lines more than the limit the side has written, in percent of the
+/// limit's.
 pub fn format(all: &[Measured]) -> String {
     let mut lines: Vec<[String; HEADERS.len()]> = vec![HEADERS.map(str::to_owned)];
     for measured in all {

@@ -1,4 +1,5 @@
-//! The table of a suite with several peers: a line for each row and side, with the times within which most operations were done.
+//! The table of a suite with several peers: a line for each row and side, with the times within which most operations
+//! were done.
 
 use super::{align, short};
 use crate::measure::Spread;
@@ -8,8 +9,8 @@ use crate::side::Role;
 const BEFORE: [&str; 5] = ["row", "side", "per second", "\u{b5}s", "min-max"];
 const BEHIND: [&str; 7] = ["syncs", "p50", "p99", "p99.9", "p99.99", "max", "scaling"];
 
-/// One line for each row and side. Columns such as `/overwrite` are this side's time as a multiple of that side's; the last ones
-/// are syncs per operation, microseconds, and the rate as a multiple of the rate with one thread.
+/// One line for each row and side. Columns such as `/overwrite` are this side's time as a multiple of that side's; the
+/// last ones are syncs per operation, microseconds, and the rate as a multiple of the rate with one thread.
 pub fn format(all: &[Measured]) -> String {
     let Some(first) = all.first() else {
         return String::new();

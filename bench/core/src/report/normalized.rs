@@ -8,7 +8,8 @@ const HEADERS: [&str; 10] = [
     "row", "side", "domain", "ns", "/plain", "of plain", "/flush1", "fences", "lines", "syncs",
 ];
 
-/// A line for each row and side: nanoseconds, time as a multiple of the plain program's, rate in percent of it, and counts, each for one piece of work.
+/// A line for each row and side: nanoseconds, time as a multiple of the plain program's, rate in percent of it, and
+/// counts, each for one piece of work.
 pub fn format(all: &[Measured]) -> String {
     let mut lines = vec![HEADERS.map(str::to_owned).to_vec()];
     for measured in all {

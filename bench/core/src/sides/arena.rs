@@ -1,6 +1,7 @@
 //! A file mapped whole, with the simplest allocator there is: the memory of the flush1, redo1 and volatile sides.
 //!
-//! The allocator's state is volatile. So what these sides measure is the data alone, the least that any allocator can reach.
+//! The allocator's state is volatile. So what these sides measure is the data alone, the least that any allocator can
+//! reach.
 
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -72,8 +73,8 @@ impl Arena {
         self.bump(size)
     }
 
-    /// Memory for an object of a multiple of 8 bytes, at most 4096. One of a line or more begins on a line boundary, so that it
-    /// touches as few lines as it can.
+    /// Memory for an object of a multiple of 8 bytes, at most 4096. One of a line or more begins on a line boundary, so
+    /// that it touches as few lines as it can.
     #[inline]
     pub fn alloc(&mut self, size: usize) -> Result<*mut u8> {
         debug_assert!(size.is_multiple_of(WORD) && size <= CLASS_SIZE_MAX);

@@ -17,7 +17,8 @@ const DATA: Site = Site("flush1 data");
 #[derive(Debug)]
 pub struct Lines {
     numbers: Vec<usize>,
-    /// Open addressing, used from the line after `FEW` on; slots of older epochs count as empty. More than twice as many as lines.
+    /// Open addressing, used from the line after `FEW` on; slots of older epochs count as empty. More than twice as
+    /// many as lines.
     slots: Vec<u64>,
     epoch: u64,
 }

@@ -1,4 +1,5 @@
-//! A side on another medium: other write-back instructions, or the delays of one that is emulated (Romulus, SPAA'18, Figure 9).
+//! A side on another medium: other write-back instructions, or the delays of one that is emulated (Romulus, SPAA'18,
+//! Figure 9).
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
-//! The limit on a disk: a file that was filled with zeros before is overwritten from front to back, a record of key and value
-//! for each put, with one sync each.
+//! The limit on a disk: a file that was filled with zeros before is overwritten from front to back, a record of key and
+//! value for each put, with one sync each.
 //!
-//! Blocks that were written before cost the file system no journal. What is left is the disk's own time; nothing is atomic, nothing is
-//! ever found again but by reading the whole file. It writes and syncs through the same thin layer as durum, so that the same is counted.
+//! Blocks that were written before cost the file system no journal. What is left is the disk's own time; nothing is
+//! atomic, nothing is ever found again but by reading the whole file. It writes and syncs through the same thin layer
+//! as durum, so that the same is counted.
 
 use std::collections::HashMap;
 use std::fs;
@@ -65,7 +66,8 @@ impl Records {
             let missing = (len - offset) as usize;
             file.write_all_at(&zeros[..missing.min(zeros.len())], offset)?;
         }
-        // ORDER: the zeros are written before the first record; else its sync would write them, and the journal with them.
+        // ORDER: the zeros are written before the first record; else its sync would write them, and the journal with
+        // them.
         file.sync(ZEROS)?;
         Ok(Records {
             file,

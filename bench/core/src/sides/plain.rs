@@ -1,8 +1,8 @@
 //! flush1, redo1 and volatile: plain stores to a mapped file, and what makes them durable.
 //!
-//! flush1 writes each line that a transaction wrote back once and fences once. It has no log, so a crash in the middle leaves half a
-//! transaction: it is not a way to do it, but the physical limit for a row. redo1 is the least that an engine with a log of new contents and one fence
-//! has to do ([`redo`]).
+//! flush1 writes each line that a transaction wrote back once and fences once. It has no log, so a crash in the middle
+//! leaves half a transaction: it is not a way to do it, but the physical limit for a row. redo1 is the least that an
+//! engine with a log of new contents and one fence has to do ([`redo`]).
 
 use std::marker::PhantomData;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The programs of examples/rust, as they are there.
 //!
-//! A pool type has one open pool at a time, and all sides have theirs open together: so each engine has pool types of its own, of the same text.
+//! A pool type has one open pool at a time, and all sides have theirs open together: so each engine has pool types of
+//! its own, of the same text.
 
 use durum::Engine;
 

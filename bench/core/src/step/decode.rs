@@ -1,4 +1,5 @@
-//! Just enough of the x86-64 instruction format (Intel SDM volume 2) to recognise fences, write-backs and non-temporal stores.
+//! Just enough of the x86-64 instruction format (Intel SDM volume 2) to recognise fences, write-backs and non-temporal
+//! stores.
 
 /// What an instruction does to durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! A chained hash map that grows: twice as many chains when there are as many entries. It counts them in its root object, as the
-//! map of the Romulus paper (SPAA'18, §6.2) does. The peers' `programs/hash.c` is the same algorithm.
+//! A chained hash map that grows: twice as many chains when there are as many entries. It counts them in its root
+//! object, as the map of the Romulus paper (SPAA'18, §6.2) does. The peers' `programs/hash.c` is the same algorithm.
 
 use super::numbers::Numbers;
 use super::{Memory, Update, copy_of};
@@ -60,7 +60,8 @@ impl Top {
 /// A map in some memory.
 pub struct Hash<M> {
     memory: M,
-    // INVARIANT: the root object of `memory`: as many chains as it says; their pointers and those of the nodes are null or name nodes of the map.
+    // INVARIANT: the root object of `memory`: as many chains as it says; their pointers and those of the nodes are null
+    // or name nodes of the map.
     top: *mut Top,
 }
 

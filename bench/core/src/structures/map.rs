@@ -1,5 +1,5 @@
-//! A chained hash map with a fixed number of buckets, 8-byte keys and values of one size. The peers' `map.c` and, with deletions,
-//! `fixed.c` are the same algorithm.
+//! A chained hash map with a fixed number of buckets, 8-byte keys and values of one size. The peers' `map.c` and, with
+//! deletions, `fixed.c` are the same algorithm.
 
 use super::numbers::Numbers;
 use super::{InCopies, InTurns, Memory, Stored, Update, copy_of};

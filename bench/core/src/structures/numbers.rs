@@ -57,7 +57,8 @@ impl<T: Numbers> side::Tree for T {
     }
 }
 
-/// A map from numbers to numbers whose users replace a value by deleting the key in one transaction and inserting it in another.
+/// A map from numbers to numbers whose users replace a value by deleting the key in one transaction and inserting it in
+/// another.
 ///
 /// # Safety
 /// As for [`InTurns`].

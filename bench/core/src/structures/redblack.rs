@@ -1,7 +1,9 @@
-//! A red-black tree: a red node has no red child, and each way down from the top meets as many black nodes (Romulus, SPAA'18, §6.2).
+//! A red-black tree: a red node has no red child, and each way down from the top meets as many black nodes (Romulus,
+//! SPAA'18, §6.2).
 //!
-//! Nodes know their children only. An update notes the way that it takes down, changes the tree at its end, and comes back along it as far
-//! as colours must change. The peers' `redblack.c` is the same algorithm; a change belongs in both.
+//! Nodes know their children only. An update notes the way that it takes down, changes the tree at its end, and comes
+//! back along it as far as colours must change. The peers' `redblack.c` is the same algorithm; a change belongs in
+//! both.
 
 use std::ptr::null_mut;
 
@@ -127,7 +129,8 @@ unsafe impl<M: Memory> Numbers for Tree<M> {
     }
 }
 
-/// Shows each entry. How many black nodes each way down meets, if it is the same number, and no red node has a red child.
+/// Shows each entry. How many black nodes each way down meets, if it is the same number, and no red node has a red
+/// child.
 ///
 /// # Safety
 /// `node` is null or a node of a tree that nobody writes meanwhile.
@@ -171,8 +174,8 @@ struct Change<'c, U> {
     way: &'c mut Vec<Step>,
 }
 
-// The functions below share a contract: nodes that they are given, `top` and those of the way are nodes of the tree as the
-// running update sees it.
+// The functions below share a contract: nodes that they are given, `top` and those of the way are nodes of the tree as
+// the running update sees it.
 impl<U: Update> Change<'_, U> {
     /// Goes down to the node with a key, or, if there is none, to where it would be: null.
     ///
@@ -235,7 +238,8 @@ impl<U: Update> Change<'_, U> {
         unsafe { self.set_child(above.node, above.side, node) }
     }
 
-    /// Turns a node down to one side: its child on the other side gets its colour, and is to get its place. The node itself becomes red or black.
+    /// Turns a node down to one side: its child on the other side gets its colour, and is to get its place. The node
+    /// itself becomes red or black.
     ///
     /// # Safety
     /// The shared contract; there is such a child.

@@ -1,8 +1,8 @@
 //! A B-tree of order 8: at most 8 children and 7 keys in a node, at least 3 keys except in the root.
 //!
-//! One pass from the root: a full node is split before an insertion enters it, and a node with 3 keys gets a fourth before a
-//! deletion enters it, so nothing is ever repaired upwards. The peers' `tree.c` is the same algorithm; a change
-//! belongs in both.
+//! One pass from the root: a full node is split before an insertion enters it, and a node with 3 keys gets a fourth
+//! before a deletion enters it, so nothing is ever repaired upwards. The peers' `tree.c` is the same algorithm; a
+//! change belongs in both.
 
 use std::ptr::null_mut;
 

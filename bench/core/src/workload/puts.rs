@@ -52,11 +52,13 @@ const THREAD_ROWS: [Row; 4] = [
     },
 ];
 
-/// Within a tenth of a second a disk behaves alike for all sides; within seconds it may be ten times slower for one of them.
+/// Within a tenth of a second a disk behaves alike for all sides; within seconds it may be ten times slower for one of
+/// them.
 const PARTS: usize = 8;
 /// Bytes of values that are loaded in one commit.
 const LOAD_BYTES: usize = 64 << 10;
-/// The bits of a key that number a thread's keys; the thread's number stands above, so that each has a range of its own.
+/// The bits of a key that number a thread's keys; the thread's number stands above, so that each has a range of its
+/// own.
 const INDEX_BITS: u32 = 48;
 
 fn key(thread: usize, index: usize) -> u64 {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 #include <typeinfo>
+#include <utility>
 
 namespace durum {
 
@@ -117,7 +118,42 @@ struct extent {
     std::size_t offset;
     std::size_t size;
     std::size_t align;
+    /// How many it takes of an aggregate's initializers.
+    std::size_t initializers;
 };
+
+/// Each element of an array takes one.
+template <class M> constexpr std::size_t initializers_of() {
+    return sizeof(M) / sizeof(std::remove_all_extents_t<M>);
+}
+
+template <std::size_t N> constexpr std::size_t initializers_of(const extent (&members)[N]) {
+    std::size_t all = 0;
+    for (const extent &member : members) {
+        all += member.initializers;
+    }
+    return all;
+}
+
+/// Initializes any member, but no empty base class, which takes no room. Never called.
+struct any_member {
+    template <class M, class = std::enable_if_t<!std::is_empty_v<M>>> operator M() const noexcept;
+};
+
+template <class T, class Numbers, class = void> struct takes_initializers : std::false_type {};
+template <class T, std::size_t... N>
+struct takes_initializers<T, std::index_sequence<N...>,
+                          std::void_t<decltype(T{(static_cast<void>(N), any_member{})...})>>
+    : std::true_type {};
+
+/// Whether T has no more members than take so many initializers. Of types that are no aggregates
+/// nobody knows, and arrays of hundreds take the compiler too long.
+template <class T, std::size_t Initializers> constexpr bool has_no_more_members() {
+    if constexpr (std::is_aggregate_v<T> && Initializers < 100) {
+        return !takes_initializers<T, std::make_index_sequence<Initializers + 1>>::value;
+    }
+    return true;
+}
 
 /// Whether what lies between two members, or behind the last one, is no more than their alignment
 /// asks for, and no pointer.
@@ -327,7 +363,8 @@ template <class T> durum_type *type_of() {
 #define DURUM_MEMBER_FIELD_(s, f) ::durum::detail::field_of<decltype(s::f)>(#f, offsetof(s, f))
 #define DURUM_MEMBER_EXTENT_(s, f)                                                                 \
     ::durum::detail::extent {                                                                      \
-        offsetof(s, f), sizeof(s::f), alignof(decltype(s::f))                                      \
+        offsetof(s, f), sizeof(s::f), alignof(decltype(s::f)),                                     \
+            ::durum::detail::initializers_of<decltype(s::f)>()                                     \
     }
 
 // offsetof of a type with public and private members works wherever pools do.
@@ -339,6 +376,10 @@ template <class T> durum_type *type_of() {
                   "durum: the description has to list all members of the type, in their order; a " \
                   "base class or a virtual function is no member, and padding that an alignas "    \
                   "makes is one: give it a name, as a durum::volatile_member<char[N]>");           \
+    static_assert(                                                                                 \
+        ::durum::detail::has_no_more_members<s, ::durum::detail::initializers_of(members)>(),      \
+        "durum: the type has a member that its description does not list, in room that looks "     \
+        "like padding: list all members of the type, in their order");                             \
     return std::array<durum_field, sizeof(members) / sizeof(members[0])>{                          \
         {DURUM_EACH_(DURUM_MEMBER_FIELD_, s, __VA_ARGS__)}};                                       \
     _Pragma("GCC diagnostic pop")

@@ -2,6 +2,7 @@
 // compiles.
 #include <durum.hpp>
 
+#include <array>
 #include <durum.h>
 #include <durum.hpp>
 #include <mutex>
@@ -80,6 +81,37 @@ struct half_listed {
     int lost;
 };
 DURUM_DESCRIBE(half_listed, number)
+// Where the compiler would pad, in front of a member and behind the last one.
+struct hidden_between {
+    durum::persist<std::uint8_t> first;
+    durum::persist<std::uint8_t> lost;
+    durum::persist<std::uint32_t[2]> rest;
+};
+DURUM_DESCRIBE(hidden_between, first, rest)
+struct hidden_behind {
+    durum::persist<std::uint64_t> number;
+    durum::persist<std::uint8_t> few[2];
+    char lost;
+};
+DURUM_DESCRIBE(hidden_behind, number, few)
+// All are listed, and others are padding.
+struct none {};
+struct padded : none {
+    durum::persist<std::uint8_t> first;
+    durum::persist<std::uint32_t> few[2][2];
+    const char letter = 'a';
+    durum::volatile_member<std::array<char, 3>> more;
+    durum::persist<double> last;
+    durum::persist<std::uint8_t> behind;
+};
+DURUM_DESCRIBE(padded, first, few, letter, more, last, behind)
+struct around_padded {
+    padded inner;
+    std::array<durum::persist<std::uint16_t>, 3> three;
+    durum::volatile_member<std::mutex> lock;
+    durum::persist<std::uint8_t> last;
+};
+DURUM_DESCRIBE(around_padded, inner, three, lock, last)
 struct with_string {
     durum::persist<int> number;
     std::string name;
@@ -146,6 +178,8 @@ void use(durum::pool &pool) {
 #if CASE == 0
     pool.alloc<before_a_line>();
     pool.alloc<sound>();
+    pool.alloc<padded>();
+    pool.alloc<around_padded>();
 #endif
 #if CASE == 1 // describe it by DURUM_DESCRIBE
     pool.alloc<undescribed>();
@@ -171,6 +205,10 @@ void use(durum::pool &pool) {
     pool.get_object<around_plain>(3);
 #elif CASE == 24 // has to list all members
     pool.alloc<half_listed>();
+#elif CASE == 27 // the type has a member that its description does not list
+    pool.alloc<hidden_between>();
+#elif CASE == 28 // the type has a member that its description does not list
+    pool.alloc<hidden_behind>();
 #elif CASE == 25 // durum::string, durum::vector<T> and durum::map<K, V>
     pool.alloc<with_string>();
 #elif CASE == 26 // durum::string, durum::vector<T> and durum::map<K, V>

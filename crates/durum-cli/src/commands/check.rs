@@ -30,9 +30,18 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     let damages = of(&report, Severity::Damage);
+    let store = options.store.display();
+    if !report.kept.is_empty() {
+        let names: Vec<&str> = report.kept.iter().map(String::as_str).collect();
+        return Err(Failure::Damaged(format!(
+            "{store}: {} found; pools that are not recovered: {}: run `durum recover {store}`, which says what stands in the way; \
+             before that nothing is repaired",
+            count(damages, "damage"),
+            names.join(", ")
+        )));
+    }
     Err(Failure::Damaged(format!(
-        "{}: {} found; {}",
-        options.store.display(),
+        "{store}: {} found; {}",
         count(damages, "damage"),
         if options.repair {
             "what is left cannot be repaired: restore a copy of the store"
@@ -160,6 +169,7 @@ fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
         "findings": findings.collect::<Vec<_>>(),
         "pools": pools.collect::<Vec<_>>(),
         "pending": recover::to_json(&report.pending),
+        "kept": report.kept,
         "repaired": repaired,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durum_service::{Embedded, OpenOptions, ReadOnlyStore, RecoveryReport, Service};
+use durum_service::{Embedded, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service};
 use serde_json::{Value, json};
 
 use crate::args::Recover;
@@ -15,7 +15,16 @@ pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure>
     let seen = look(options)?;
     let damage = seen.as_ref().and_then(damaged_puddle);
     let is_clean = seen.as_ref().is_some_and(ReadOnlyStore::is_clean);
-    if is_clean && let Some(damage) = damage {
+    let decisions = [
+        &options.accept_quarantined,
+        &options.give_up,
+        &options.retry,
+    ];
+    let is_decided = decisions.into_iter().any(Option::is_some);
+    if is_clean
+        && !is_decided
+        && let Some(damage) = damage
+    {
         // Nothing is to be recovered, so nothing is written.
         return Err(damage.into());
     }
@@ -51,24 +60,13 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let store = Embedded::open(&options.store, open)?;
     let mut report = store.recovery_report().clone();
-    let accepted = match &options.accept_quarantined {
-        Some(pool) => accept(&store, pool)?,
-        None => false,
-    };
-    if let Some(pool) = &options.give_up {
-        let given_up =
-            ask_to_give_up(&store, pool, options.yes).and_then(|()| Ok(store.give_up(pool)?));
-        match given_up {
-            Ok(more) => add(&mut report, more),
-            Err(error) => {
-                store.close()?;
-                return Err(error);
-            }
+    let lost = match carry_out(options, &store, &mut report) {
+        Ok(lost) => lost,
+        Err(error) => {
+            store.close()?;
+            return Err(error);
         }
-    }
-    if let Some(pool) = &options.retry {
-        add(&mut report, store.retry_quarantined(pool)?);
-    }
+    };
     report.refused = store.refused_pools()?;
     let pools = store.pools()?;
     store.close()?;
@@ -79,24 +77,46 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
         .collect();
     if options.json {
         let mut value = to_json(&report);
-        value["accepted"] = json!(options.accept_quarantined.as_ref().filter(|_| accepted));
+        value["accepted"] = json!(options.accept_quarantined);
         value["given_up"] = json!(options.give_up);
+        value["lost"] = json!(lost.as_ref().map(part_to_json));
         value["pools_in_quarantine"] = json!(quarantined);
         output::json(out, &value)?;
     } else {
         print(&report, out)?;
         if let Some(pool) = &options.accept_quarantined {
-            if accepted {
-                writeln!(out, "pool \"{pool}\" may be opened again, as it is")?;
-            } else {
-                writeln!(out, "pool \"{pool}\" was not in quarantine")?;
-            }
+            writeln!(out, "pool \"{pool}\" may be opened again, as it is")?;
         }
-        if let Some(pool) = &options.give_up {
-            writeln!(out, "what was kept for pool \"{pool}\" is dropped")?;
+        if let Some(pool) = &lost {
+            writeln!(
+                out,
+                "what was kept for pool \"{}\" is dropped, and lost in it for ever: {}",
+                pool.name,
+                part(pool)
+            )?;
         }
     }
     outcome(options, &report, &quarantined)
+}
+
+/// Does what a person has decided. Returns the pool that was given up, with what is lost in it.
+fn carry_out(
+    options: &Recover,
+    store: &Embedded,
+    report: &mut RecoveryReport,
+) -> Result<Option<RefusedPool>, Failure> {
+    if let Some(pool) = &options.accept_quarantined {
+        accept(store, pool)?;
+    }
+    let mut lost = None;
+    if let Some(pool) = &options.give_up {
+        lost = ask_to_give_up(store, pool, options.yes)?;
+        add(report, store.give_up(pool)?);
+    }
+    if let Some(pool) = &options.retry {
+        add(report, store.retry_quarantined(pool)?);
+    }
+    Ok(lost)
 }
 
 /// Adds what was recovered after a decision.
@@ -114,29 +134,48 @@ fn add(report: &mut RecoveryReport, more: RecoveryReport) {
     report.orphans_removed.extend(more.orphans_removed);
 }
 
-/// Says what will be lost.
-fn ask_to_give_up(store: &Embedded, name: &str, is_sure: bool) -> Result<(), Failure> {
-    let refused = store.refused_pools()?;
-    // Otherwise the store says why there is nothing to give up.
-    let Some(pool) = refused
-        .iter()
-        .find(|pool| pool.name == name && pool.is_kept)
+/// Says what will be lost. `None` where nothing is.
+fn ask_to_give_up(
+    store: &Embedded,
+    name: &str,
+    is_sure: bool,
+) -> Result<Option<RefusedPool>, Failure> {
+    let mut refused = store.refused_pools()?.into_iter();
+    // Otherwise the store says why it is not given up.
+    let Some(pool) =
+        refused.find(|pool| pool.name == name && pool.is_kept && pool.waits_for.is_empty())
     else {
-        return Ok(());
-    };
-    let undecided = match pool.undecided {
-        0 => String::new(),
-        undecided => format!(
-            ", and {} of which nobody can say yet whether they committed",
-            undecided
-        ),
+        return Ok(None);
     };
     let question = format!(
-        "Give up what is kept for pool \"{name}\": {}, {}{undecided}? They are lost in it for ever.",
+        "Give up what is kept for pool \"{name}\": {}? They are lost in it for ever.",
+        part(&pool)
+    );
+    confirm(is_sure, &question, "nothing was given up")?;
+    Ok(Some(pool))
+}
+
+/// What is kept for a pool.
+fn part(pool: &RefusedPool) -> String {
+    let undecided = match pool.undecided {
+        0 => String::new(),
+        undecided => {
+            format!(", and {undecided} of which nobody can say yet whether they committed")
+        }
+    };
+    format!(
+        "{}, {}{undecided}",
         count(pool.transactions, "transaction"),
         size(pool.bytes)
-    );
-    confirm(is_sure, &question, "nothing was given up")
+    )
+}
+
+fn part_to_json(pool: &RefusedPool) -> Value {
+    json!({
+        "transactions": pool.transactions,
+        "undecided": pool.undecided,
+        "bytes": pool.bytes,
+    })
 }
 
 /// The failure that tells of pools that cannot be used.
@@ -145,20 +184,25 @@ fn outcome(
     report: &RecoveryReport,
     quarantined: &[&str],
 ) -> Result<(), Failure> {
-    if let Some(first) = report.refused.first() {
-        let names: Vec<&str> = report
-            .refused
-            .iter()
-            .map(|pool| pool.name.as_str())
-            .collect();
+    // Whoever only waits is helped by curing the others.
+    let refused = report.refused.iter();
+    let (in_the_way, waiting): (Vec<&RefusedPool>, Vec<&RefusedPool>) =
+        refused.partition(|pool| pool.waits_for.is_empty());
+    if let Some(first) = in_the_way.first() {
+        let waiting = match waiting.as_slice() {
+            [] => String::new(),
+            _ => format!(
+                ". What is wrong with others makes {} wait, which loses nothing: {}",
+                count(waiting.len() as u64, "pool"),
+                names(&waiting)
+            ),
+        };
         return Err(Failure::Damaged(format!(
-            "{} could not be recovered: {}; {}; what recovery would write there is kept. Bring the file back and run this again, or give it up: \
-             `durum recover {} --give-up {}`",
-            count(names.len() as u64, "pool"),
-            names.join(", "),
+            "{} could not be recovered: {}; {}; {}{waiting}",
+            count(in_the_way.len() as u64, "pool"),
+            names(&in_the_way),
             first.reason,
-            options.store.display(),
-            first.name,
+            first.cure(&options.store)
         )));
     }
     match quarantined.first() {
@@ -173,14 +217,24 @@ fn outcome(
     }
 }
 
-/// Lifts the quarantine of a pool; tells whether there was one.
-fn accept(store: &Embedded, name: &str) -> Result<bool, Failure> {
-    let was = store
-        .pools()?
-        .iter()
-        .any(|pool| pool.name == name && pool.quarantine.is_some());
-    store.accept_quarantined(name)?;
-    Ok(was)
+fn names(pools: &[&RefusedPool]) -> String {
+    let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// Lifts the quarantine of a pool.
+fn accept(store: &Embedded, name: &str) -> Result<(), Failure> {
+    let pools = store.pools()?;
+    let mut pools = pools.iter();
+    if pools.any(|pool| pool.name == name && pool.quarantine.is_none()) {
+        return Err(durum_service::Error::NothingKept {
+            store: store.info().path,
+            pool: name.to_owned(),
+            reason: "it is not quarantined",
+        }
+        .into());
+    }
+    Ok(store.accept_quarantined(name)?)
 }
 
 fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
@@ -227,9 +281,13 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
             ),
             false => "waits for its own files".into(),
         };
+        let waits_for = match pool.waits_for.as_slice() {
+            [] => String::new(),
+            others => format!(", waits for {}", others.join(", ")),
+        };
         writeln!(
             out,
-            "refused  pool \"{}\" ({kept}): {}",
+            "refused  pool \"{}\" ({kept}{waits_for}): {}",
             pool.name, pool.reason
         )?;
     }
@@ -253,17 +311,22 @@ pub(crate) fn to_json(report: &RecoveryReport) -> Value {
         "log_ms": millis(report.log_time),
         "registry_ms": millis(report.registry_time),
         "quarantined": quarantined.map(|note| json!({ "log": note.log, "reason": note.reason })).collect::<Vec<_>>(),
-        "refused": refused.map(|pool| json!({
-            "pool": pool.name,
-            "file": pool.file,
-            "offset": pool.offset,
-            "reason": pool.reason,
-            "transactions": pool.transactions,
-            "undecided": pool.undecided,
-            "bytes": pool.bytes,
-            "kept": pool.is_kept,
-        })).collect::<Vec<_>>(),
+        "refused": refused.map(refused_to_json).collect::<Vec<_>>(),
         "orphans_removed": report.orphans_removed,
+    })
+}
+
+pub(crate) fn refused_to_json(pool: &RefusedPool) -> Value {
+    json!({
+        "pool": pool.name,
+        "file": pool.file,
+        "offset": pool.offset,
+        "reason": pool.reason,
+        "waits_for": pool.waits_for,
+        "transactions": pool.transactions,
+        "undecided": pool.undecided,
+        "bytes": pool.bytes,
+        "kept": pool.is_kept,
     })
 }
 

@@ -45,6 +45,7 @@ fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Fail
 
 fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
     let path = &options.store;
+    let identity = path.join(durum::format::store::FILE_NAME);
     // A store whose registry is damaged may go, too; a directory that is no store may not.
     let what = match ReadOnlyStore::open(path) {
         Ok(reader) => {
@@ -52,7 +53,7 @@ fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
             let bytes = pools.iter().map(|pool| pool.bytes).sum();
             format!("{}, {}", count(pools.len() as u64, "pool"), size(bytes))
         }
-        Err(error @ durum_service::Error::StoreMissing { .. }) => return Err(error.into()),
+        Err(error) if fs::symlink_metadata(&identity).is_err() => return Err(error.into()),
         Err(_) => "damaged".into(),
     };
     refuse_foreign(path)?;
@@ -63,8 +64,7 @@ fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
     confirm(options.yes, &question, "nothing was removed")?;
     // Held to the end, so that no program opens the store while it goes.
     let _held = hold(path)?;
-    // Without its identity the rest is no store any more, whatever happens from here on.
-    let identity = path.join(durum::format::store::FILE_NAME);
+    // Without its identity nobody opens the rest, whatever happens from here on.
     fs::remove_file(&identity).map_err(|error| Failure::file("removing", &identity, error))?;
     fs::remove_dir_all(path).map_err(|error| Failure::file("removing", path, error))?;
     writeln!(out, "removed the store {}", path.display())?;

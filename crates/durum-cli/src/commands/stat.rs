@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         made if made == domain_name(found) => String::new(),
         made => format!(" (made in {made})"),
     };
-    let facts = [
+    let mut facts = vec![
         ("store", reader.path().display().to_string()),
         ("uuid", reader.uuid().to_string()),
         (
@@ -106,10 +106,24 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         ),
         ("disk", size(disk)),
     ];
+    let refused: Vec<&str> = pending
+        .refused
+        .iter()
+        .map(|pool| pool.name.as_str())
+        .collect();
+    if !refused.is_empty() {
+        let text = format!(
+            "{}; `durum recover {}` tells what stands in the way",
+            refused.join(", "),
+            options.path.display()
+        );
+        facts.push(("refused", text));
+    }
     Ok(output::facts(out, &facts)?)
 }
 
-/// The domain of a store by a file of it, so that nothing is written. Any other directory is tried with a file that has no name.
+/// The domain of a store by a file of it, so that nothing is written. Any other directory is tried with a file that has
+/// no name.
 fn detect(path: &Path) -> Result<Domain, Failure> {
     let found = match MediaFile::open(path, store::FILE_NAME, false) {
         Ok(file) => domain::of_file(&file),

@@ -1,12 +1,14 @@
 //! A hash map from words to counts that lives in a pool: an example of durum's untyped API.
 //!
-//! Persistent types are `repr(C)` structs with a description; they point to each other with plain pointers. What changes
-//! is announced with [`Tx::add`] before it is stored, what is new comes from [`Tx::alloc`] and needs no announcement.
+//! Persistent types are `repr(C)` structs with a description; they point to each other with plain pointers. What
+//! changes is announced with [`Tx::add`] before it is stored, what is new comes from [`Tx::alloc`] and needs no
+//! announcement.
 //!
-//! Transactions are atomic and durable, not isolated: two threads that change the same bytes would undo each other's work.
-//! A few words make up much of any text, and threads would wait for each other's "the". So the map has several *lanes*, each a hash table of
-//! its own, and a count is the sum over them. Each lane has a lock ([`Locks`]), and whoever changes it holds that until the transaction
-//! has *returned*. The locks are ordinary ones in ordinary memory: after a crash nobody holds them.
+//! Transactions are atomic and durable, not isolated: two threads that change the same bytes would undo each other's
+//! work. A few words make up much of any text, and threads would wait for each other's "the". So the map has several
+//! *lanes*, each a hash table of its own, and a count is the sum over them. Each lane has a lock ([`Locks`]), and
+//! whoever changes it holds that until the transaction has *returned*. The locks are ordinary ones in ordinary memory:
+//! after a crash nobody holds them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -90,7 +92,8 @@ impl WordMap {
     /// Counts a word once more.
     ///
     /// # Safety
-    /// `map` is in an open pool, the one that `tx` began on; the lock of the lane is held until the transaction has returned.
+    /// `map` is in an open pool, the one that `tx` began on; the lock of the lane is held until the transaction has
+    /// returned.
     pub(crate) unsafe fn increment(
         map: *mut WordMap,
         tx: &Tx,
@@ -155,7 +158,8 @@ pub(crate) struct Done {
     pub(crate) transactions: u64,
 }
 
-/// Which thread may change which lane, and what was done under each lock. Each in cache lines of its own: threads on different lanes share nothing.
+/// Which thread may change which lane, and what was done under each lock. Each in cache lines of its own: threads on
+/// different lanes share nothing.
 pub(crate) struct Locks([CachePadded<Mutex<Done>>; LANES]);
 
 impl Locks {

@@ -101,7 +101,8 @@ impl State {
         for piece in text::pieces(whole, PIECE_BYTES).skip(stored) {
             self.pool.transaction(|tx| {
                 let new = tx.alloc_zeroed::<Piece>()?;
-                // SAFETY: `new` is fresh, the root is mapped, and this is the only thread. The root changes when the transaction commits.
+                // SAFETY: `new` is fresh, the root is mapped, and this is the only thread. The root changes when the
+                // transaction commits.
                 unsafe {
                     (*new).before = (*root).last_piece;
                     (*new).words = words(piece).count() as u64;

@@ -44,8 +44,8 @@ pub(crate) fn named(paths: &[PathBuf]) -> Result<Text, Failure> {
     join(contents)
 }
 
-/// Reads the text that most machines have: the licenses of Debian, and the README and docs below the current directory. What
-/// is missing or unreadable is left out.
+/// Reads the text that most machines have: the licenses of Debian, and the README and docs below the current directory.
+/// What is missing or unreadable is left out.
 pub(crate) fn default() -> Result<Text, Failure> {
     let mut files = Vec::new();
     for path in ["/usr/share/common-licenses", "README.md", "docs"] {
@@ -103,8 +103,8 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80
 }
 
-/// The words of a text: letters and digits in a row, and whatever is not ASCII. A longer row than the longest word counts
-/// as several words.
+/// The words of a text: letters and digits in a row, and whatever is not ASCII. A longer row than the longest word
+/// counts as several words.
 pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = Word> + '_ {
     text.split(|byte| !is_of_word(*byte))
         .flat_map(|row| row.chunks(WORD_MAX))

@@ -78,8 +78,8 @@ pub(crate) fn plain(text: &[u8]) -> (HashMap<Word, u64>, Duration) {
     (counts, began.elapsed())
 }
 
-/// Compares the counts with complete passes over a text, given by its count in plain memory. Of the store only the counts
-/// and the number of passes are used.
+/// Compares the counts with complete passes over a text, given by its count in plain memory. Of the store only the
+/// counts and the number of passes are used.
 pub(crate) fn passes(store: &Path, plain: &HashMap<Word, u64>) -> Result<Verdict, Failure> {
     let Some((_store, state)) = State::open_existing(store)? else {
         return Err(Failure::Damaged("the pool with the counts is gone".into()));

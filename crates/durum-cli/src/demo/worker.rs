@@ -38,12 +38,12 @@ struct Work<'a> {
     must_stop: AtomicBool,
 }
 
-// SAFETY: the only part that is not `Sync` by itself is the state with its raw root pointer; threads use its pool (`Sync`) and the map,
-// whose lanes they lock.
+// SAFETY: the only part that is not `Sync` by itself is the state with its raw root pointer; threads use its pool
+// (`Sync`) and the map, whose lanes they lock.
 unsafe impl Sync for Work<'_> {}
 
-/// Counts until killed, or with `finish` until the pass that was begun is complete; a new one, if none is begun: each run of the
-/// demo counts the text at least once. Prints a line `durable N ...` all the time.
+/// Counts until killed, or with `finish` until the pass that was begun is complete; a new one, if none is begun: each
+/// run of the demo counts the text at least once. Prints a line `durable N ...` all the time.
 pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let (store, mut state) = State::open(store, options.engine)?;
     prepare_text(options, &mut state)?;

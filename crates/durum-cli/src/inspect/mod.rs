@@ -1,7 +1,7 @@
 //! `durum inspect`: what a pool holds, by the type descriptors in its store. Nothing is written.
 //!
-//! [`pool`] reads objects, [`graph`] follows pointers from the root, [`tree`] and [`json`] print what was found; [`heap`] tells about
-//! free space, [`logs`] about what was under way when a program died.
+//! [`pool`] reads objects, [`graph`] follows pointers from the root, [`tree`] and [`json`] print what was found;
+//! [`heap`] tells about free space, [`logs`] about what was under way when a program died.
 
 mod graph;
 mod heap;

@@ -195,8 +195,9 @@ fn bytes_of(view: &PuddleView, object: &Object) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row of several, and what follows a larger
-/// one like a part of it. A type with a tail knows itself where that ends, or shows what there is.
+/// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row
+/// of several, and what follows a larger one like a part of it. A type with a tail knows itself where that ends, or
+/// shows what there is.
 fn without_rounding<'b>(bytes: &'b [u8], object: &Object, descriptor: &Descriptor) -> &'b [u8] {
     let layout = descriptor.layout();
     let size = layout.size;

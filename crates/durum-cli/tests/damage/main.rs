@@ -1,5 +1,6 @@
-//! Stores with one file damaged, thousands of them: every command ends with an exit code of its own, in time and with the memory that a whole
-//! store takes; what was acknowledged is there wherever the file that held it is whole, and comes back with the file; whoever refuses writes nothing.
+//! Stores with one file damaged, thousands of them: every command ends with an exit code of its own, in time and with
+//! the memory that a whole store takes; what was acknowledged is there wherever the file that held it is whole, and
+//! comes back with the file; whoever refuses writes nothing.
 //!
 //! `DURUM_DAMAGE_ONLY=N` tries one store again, with other bytes in a store of a killed program: its moment was chance.
 
@@ -163,7 +164,8 @@ impl Trial<'_> {
         Ok(Found::parse(&ran.out))
     }
 
-    /// A pool whose own file is whole has all that was acknowledged, or is refused; and it is refused only where the damage is not another pool's.
+    /// A pool whose own file is whole has all that was acknowledged, or is refused; and it is refused only where the
+    /// damage is not another pool's.
     fn opened_is_right(&self, found: &Found) -> Result<(), String> {
         let role = self.base.role(&self.damage);
         for pool in POOLS.into_iter().filter(|pool| !role.is_data_of(pool)) {

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use durum::{Domain, Error, Pool, PoolOptions, Store, StoreOptions};
 use durum_service::{PuddleKind, ReadOnlyStore};
 
-/// Transactions change the first two together, where the engine can; the last program that wrote never opened the third.
+/// Transactions change the first two together, where the engine can; the last program that wrote never opened the
+/// third.
 pub const POOLS: [&str; 3] = ["left", "right", "apart"];
 const SLOTS: usize = 12;
 const CELLS: usize = 600;

@@ -140,14 +140,6 @@ fn checked_body(bytes: &[u8]) -> Result<&[u8], FormatError> {
             format!("more bytes follow the first line than the {needed} of which it speaks");
         return Err(FormatError::damaged_text(STRUCTURE, problem));
     }
-    let expected = crc32c(body);
-    if expected != line.checksum {
-        return Err(FormatError::Checksum {
-            structure: STRUCTURE,
-            offset: line.checksum_offset,
-            expected,
-            found: line.checksum,
-        });
-    }
+    line.check(body)?;
     Ok(body)
 }

@@ -84,7 +84,8 @@ pub fn locate<B: HeapBytes + ?Sized>(
     Ok(Some(Location { extent, place }))
 }
 
-/// Where in the puddle the last extent ends; where the heap begins, if there is none. Costs what the unused part is long: 16 reads per MiB at most.
+/// Where in the puddle the last extent ends; where the heap begins, if there is none. Costs what the unused part is
+/// long: 16 reads per MiB at most.
 ///
 /// # Errors
 /// As for [`locate`].

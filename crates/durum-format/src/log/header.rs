@@ -102,8 +102,8 @@ impl LogHeader {
             });
         }
         if media.version.get() == 0 {
-            // No durum writes this: a crash kept the word with the version off the media while the header was written. To
-            // call it another version would have a store refused for a log that was never used.
+            // No durum writes this: a crash kept the word with the version off the media while the header was written.
+            // To call it another version would have a store refused for a log that was never used.
             return Err(FormatError::Field {
                 structure: STRUCTURE,
                 field: "version",
@@ -259,7 +259,8 @@ impl<'a> LogArea<'a> {
         &self.slots
     }
 
-    /// The same area, of whose heap all bytes behind the first `used` are known to be zero: these need not be looked through.
+    /// The same area, of whose heap all bytes behind the first `used` are known to be zero: these need not be looked
+    /// through.
     #[must_use]
     pub fn used(mut self, used: usize) -> Self {
         let written = used.saturating_sub(LOG_AREA_OFFSET as usize);

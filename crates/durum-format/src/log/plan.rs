@@ -138,12 +138,14 @@ impl<E: std::error::Error + 'static> std::error::Error for PlanError<E> {
     }
 }
 
-/// Whether the seal of a log holds: then its transaction committed. `None` where that cannot be said before the bytes that the seal is
-/// about can be read. A log without a seal is not sealed, nor is one whose seal is about bytes that were given up.
+/// Whether the seal of a log holds: then its transaction committed. `None` where that cannot be said before the bytes
+/// that the seal is about can be read. A log without a seal is not sealed, nor is one whose seal is about bytes that
+/// were given up.
 ///
 /// `contents` appends what lies at an address to a checksum; it fails for ranges that the client may not write.
 ///
-/// The answer is about home as the crash left it: who recovers a part of the transaction and keeps another one keeps the answer, too.
+/// The answer is about home as the crash left it: who recovers a part of the transaction and keeps another one keeps
+/// the answer, too.
 ///
 /// # Errors
 /// The log is to be quarantined.

@@ -1,7 +1,8 @@
 //! What a record changes: words of lines, bits of words, ranges of bytes; and which bytes are home already.
 //!
-//! An entry begins with one word that names a line and, in its upper byte, which of the line's eight words it is about. A change of eight
-//! bytes so takes 16, a whole line 72. All of it is written as words, because the commit path builds records in registers.
+//! An entry begins with one word that names a line and, in its upper byte, which of the line's eight words it is about.
+//! A change of eight bytes so takes 16, a whole line 72. All of it is written as words, because the commit path builds
+//! records in registers.
 
 use zerocopy::IntoBytes;
 
@@ -68,7 +69,8 @@ pub enum Change<'a> {
         /// The bytes.
         data: &'a [u8],
     },
-    /// A range of bytes that went home with the record: a condition on it, and nothing to replay. The record is there only if they are.
+    /// A range of bytes that went home with the record: a condition on it, and nothing to replay. The record is there
+    /// only if they are.
     Fresh {
         /// Where they are.
         target: u64,
@@ -107,7 +109,8 @@ pub struct EntryError {
 /// The words of the longest entry about one line.
 pub const ENTRY_WORDS_MAX: usize = 9;
 
-/// The first word of an entry about words of the line at `line`. The words that `mask` selects follow it, the lowest first.
+/// The first word of an entry about words of the line at `line`. The words that `mask` selects follow it, the lowest
+/// first.
 #[inline]
 pub fn words_head(operation: Operation, line: u64, mask: u8) -> u64 {
     debug_assert!(mask != 0 && line & !ADDRESS_MASK == 0);
@@ -148,7 +151,8 @@ fn range_head(kind: u64, target: u64, len: usize) -> [u64; 2] {
 /// The words of an entry that copies a part of a word.
 pub const PART_WORDS: usize = 3;
 
-/// The first two words of an entry that copies `len` bytes, fewer than 8, to `target`. The third one holds them in its lowest bytes.
+/// The first two words of an entry that copies `len` bytes, fewer than 8, to `target`. The third one holds them in its
+/// lowest bytes.
 #[inline]
 pub fn part_head(target: u64, len: usize) -> [u64; 2] {
     debug_assert!(len > 0 && len < 8);
@@ -162,8 +166,8 @@ pub fn push_part(out: &mut Vec<u64>, target: u64, len: usize, part: u64) {
     out.extend_from_slice(&[first, second, part.to_le()]);
 }
 
-/// The first two words of an entry that copies `len` bytes to `target`, at most [`COPY_MAX`]. They follow, in words of which the last is filled up with zeros
-/// ([`push_bytes`]).
+/// The first two words of an entry that copies `len` bytes to `target`, at most [`COPY_MAX`]. They follow, in words of
+/// which the last is filled up with zeros ([`push_bytes`]).
 #[inline]
 pub fn copy_head(target: u64, len: usize) -> [u64; 2] {
     debug_assert!(len <= COPY_MAX);
@@ -224,8 +228,8 @@ impl<'a> Entries<'a> {
         self.at
     }
 
-    /// The next entry, if it stores words: the line, which of its words, and the body from the first of the new ones on. Otherwise nothing moves,
-    /// and [`Entries::next`] tells what it is.
+    /// The next entry, if it stores words: the line, which of its words, and the body from the first of the new ones
+    /// on. Otherwise nothing moves, and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_store(&mut self) -> Option<(u64, u8, &'a [u64])> {
         let (first, rest) = self.body.get(self.at..)?.split_first()?;
@@ -242,7 +246,8 @@ impl<'a> Entries<'a> {
         Some((line, mask, rest))
     }
 
-    /// The next entry, if it copies fewer than 8 bytes of one line: where they go, and the bytes. Otherwise nothing moves, as above.
+    /// The next entry, if it copies fewer than 8 bytes of one line: where they go, and the bytes. Otherwise nothing
+    /// moves, as above.
     #[inline(always)]
     pub fn next_part(&mut self) -> Option<(u64, &'a [u8])> {
         let [first, second, bytes] = self.body.get(self.at..)?.first_chunk()?;
@@ -256,7 +261,8 @@ impl<'a> Entries<'a> {
         Some(((first & ADDRESS_MASK) + offset, &bytes.as_bytes()[..len]))
     }
 
-    /// The next entry, if it sets or clears bits of one word: the operation, the word's address, and the bits. Otherwise nothing moves, as above.
+    /// The next entry, if it sets or clears bits of one word: the operation, the word's address, and the bits.
+    /// Otherwise nothing moves, as above.
     #[inline(always)]
     pub fn next_bits(&mut self) -> Option<(Operation, u64, u64)> {
         let [first, bits] = self.body.get(self.at..)?.first_chunk()?;

@@ -1,14 +1,15 @@
 //! Bytes that went home with their record, before the one fence of both.
 //!
-//! A crash before that fence may leave the record whole and some of these bytes missing: then the record does not count, as if it were torn
-//! itself. After the fence nothing is missing, but records behind it may have changed home meanwhile, so that its bytes say nothing any
-//! more. Home is therefore asked only about records that nobody knows to be durable. A record is known to be durable if
+//! A crash before that fence may leave the record whole and some of these bytes missing: then the record does not
+//! count, as if it were torn itself. After the fence nothing is missing, but records behind it may have changed home
+//! meanwhile, so that its bytes say nothing any more. Home is therefore asked only about records that nobody knows to
+//! be durable. A record is known to be durable if
 //!
 //! - a later one of its log says so ([`RecordHeader::fenced`](super::RecordHeader::fenced)), or
 //! - a later one of any log is about the same bytes: only who saw the transaction committed can know of them.
 //!
-//! Whatever changed these bytes at home is such a later record: home is changed by durable records alone, in the order of stamps, and
-//! while the watermark is below this one's stamp they are all in the logs.
+//! Whatever changed these bytes at home is such a later record: home is changed by durable records alone, in the order
+//! of stamps, and while the watermark is below this one's stamp they are all in the logs.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +67,8 @@ pub struct FreshRange {
     pub ring: Uuid,
 }
 
-/// The bytes that home must hold before and after `records`, which count and stand in the order of their stamps, are replayed: what else lies
-/// there is not the home that they were written for.
+/// The bytes that home must hold before and after `records`, which count and stand in the order of their stamps, are
+/// replayed: what else lies there is not the home that they were written for.
 pub fn fresh_at_home(records: &[Record<'_>]) -> Vec<FreshRange> {
     let mut changed = Ranges::default();
     let mut found = Vec::new();
@@ -129,8 +130,8 @@ pub(super) enum Home {
     Waits,
 }
 
-/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log. `later` are the records with
-/// larger stamps; `contents` appends a range of home to a checksum.
+/// Whether home holds all that the parts of a transaction say, which is not known to be durable by its log. `later` are
+/// the records with larger stamps; `contents` appends a range of home to a checksum.
 pub(super) fn is_home<'a, 'r: 'a, E>(
     parts: &[Record<'_>],
     mut later: impl Iterator<Item = &'a Record<'r>>,

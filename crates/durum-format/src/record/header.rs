@@ -74,7 +74,8 @@ fn distance(from: u64, to: u64) -> u32 {
 }
 
 impl RecordHeader {
-    /// Writes the header into the first words of `record`, whose other words are its entries. It is to lie at `offset` of its puddle.
+    /// Writes the header into the first words of `record`, whose other words are its entries. It is to lie at `offset`
+    /// of its puddle.
     #[inline(always)]
     pub fn seal(&self, record: &mut [u64], salt: &RingSalt, offset: u64) {
         let size = (record.len() - HEADER_WORDS) as u64 * 8;
@@ -112,7 +113,8 @@ impl RecordHeader {
         ]
     }
 
-    /// The record at the start of `words`, which lie at `offset` of their puddle: header and entries. `None` if there is no whole one.
+    /// The record at the start of `words`, which lie at `offset` of their puddle: header and entries. `None` if there
+    /// is no whole one.
     pub fn parse<'a>(words: &'a [u64], salt: &RingSalt, offset: u64) -> Option<(Self, &'a [u64])> {
         let head = words.first_chunk::<HEADER_WORDS>()?.map(u64::from_le);
         let (checksum, size) = (head[0] as u32, (head[0] >> 32) as usize);

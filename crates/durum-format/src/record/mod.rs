@@ -1,7 +1,8 @@
 //! Redo records: `docs/format/record.md`.
 //!
-//! Reading order: [`entry`] (what a record changes), [`header`] (what makes it whole), [`ring`] (where records lie and what a reader finds),
-//! [`mod@replay`] (which of them count, and in which order), [`fresh`] (what may be missing at home), [`merge`] (what they come to).
+//! Reading order: [`entry`] (what a record changes), [`header`] (what makes it whole), [`ring`] (where records lie and
+//! what a reader finds), [`mod@replay`] (which of them count, and in which order), [`fresh`] (what may be missing at
+//! home), [`merge`] (what they come to).
 
 pub mod entry;
 pub mod fresh;

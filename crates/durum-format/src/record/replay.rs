@@ -107,8 +107,8 @@ pub struct Replay<'a> {
     pub records: Vec<Record<'a>>,
     /// How many transactions they make up.
     pub transactions: u64,
-    /// The records of transactions that may have committed: what would tell cannot be read now. They, and what stands behind them in their
-    /// logs without a proof of its own.
+    /// The records of transactions that may have committed: what would tell cannot be read now. They, and what stands
+    /// behind them in their logs without a proof of its own.
     pub undecided: Vec<Record<'a>>,
     /// What home was asked about now, and what it said. Once a part of the records is home it cannot be asked again.
     pub verdicts: Vec<Verdict>,
@@ -116,12 +116,12 @@ pub struct Replay<'a> {
 
 /// Reads all puddles of records of one client.
 ///
-/// A record counts if its checksum fits, its stamp lies above the watermark, all parts of its transaction count, the record before it in
-/// its log counts or is home, and what went home with it is there. One whose predecessor is missing was never acknowledged, unless it says
-/// that the predecessor was durable: then that one is lost.
+/// A record counts if its checksum fits, its stamp lies above the watermark, all parts of its transaction count, the
+/// record before it in its log counts or is home, and what went home with it is there. One whose predecessor is missing
+/// was never acknowledged, unless it says that the predecessor was durable: then that one is lost.
 ///
-/// `contents` appends the bytes of home at an address to a checksum, so many of them. It is asked about the last transaction of each log only,
-/// and not about those that `known` has a verdict on.
+/// `contents` appends the bytes of home at an address to a checksum, so many of them. It is asked about the last
+/// transaction of each log only, and not about those that `known` has a verdict on.
 ///
 /// # Errors
 /// Damage: the logs are to be quarantined. What `contents` says.
@@ -138,7 +138,8 @@ pub fn replay<'a, E>(
         let stops = ring.read(|record| found.push(record));
         rests.extend(stops.into_iter().map(|rest| (ring, rest)));
     }
-    // What a whole record says of the watermark was so when it was written, also where the record itself does not count.
+    // What a whole record says of the watermark was so when it was written, also where the record itself does not
+    // count.
     let newest = |found: &[Record<'_>]| found.iter().map(|record| record.header.watermark).max();
     watermark = watermark.max(newest(&found).unwrap_or(0));
     for (ring, rest) in rests {

@@ -69,8 +69,8 @@ impl<'a> Ring<'a> {
         })
     }
 
-    /// Says that only the first `bytes` bytes of the heap hold anything else than zeros: the rest is not looked at for records, though one
-    /// that begins before may end there.
+    /// Says that only the first `bytes` bytes of the heap hold anything else than zeros: the rest is not looked at for
+    /// records, though one that begins before may end there.
     pub fn used(mut self, bytes: u64) -> Self {
         self.zero_from = heap_offset(self.header.size) + bytes;
         self
@@ -105,8 +105,8 @@ impl<'a> Ring<'a> {
             .unwrap_or(0)
     }
 
-    /// Visits the records that the writer's order leads to: in each segment from its start on, up to what is no whole record. Gives the
-    /// places where reading stopped before the end of a segment.
+    /// Visits the records that the writer's order leads to: in each segment from its start on, up to what is no whole
+    /// record. Gives the places where reading stopped before the end of a segment.
     pub fn read(&self, mut visit: impl FnMut(Record<'a>)) -> Vec<Range<u64>> {
         let mut rests = Vec::new();
         let begun = |segment: &Range<u64>| segment.start < self.zero_from;
@@ -123,8 +123,8 @@ impl<'a> Ring<'a> {
         rests
     }
 
-    /// Visits whole records with stamps above `watermark` that lie anywhere in `rest`, where the writer's order does not lead: behind one
-    /// that was torn or damaged.
+    /// Visits whole records with stamps above `watermark` that lie anywhere in `rest`, where the writer's order does
+    /// not lead: behind one that was torn or damaged.
     pub fn search(&self, rest: Range<u64>, watermark: u64, mut visit: impl FnMut(Record<'a>)) {
         let mut offset = rest.start;
         while offset < rest.end.min(self.zero_from) {

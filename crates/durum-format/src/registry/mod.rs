@@ -1,19 +1,24 @@
 //! The files `registry` and `registry.copy`: what the store holds. `docs/format/registry.md` tells the bytes.
 //!
 //! A snapshot, then one record for each commit since, then zeros up to a length that follows from the snapshot's.
-//! [`state`] has what is said, [`State::validate`] checks what must be true of it, this file the outer form.
+//! [`state`] has what is said, [`State::validate`] checks what must be true of it, `record` has the change records,
+//! this file the outer form.
 
+mod record;
 pub mod state;
 mod validate;
 
+pub use record::encode_changes;
 pub use state::{AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, State};
 
 use std::collections::BTreeMap;
 
 use crate::Uuid;
-use crate::crc::{Crc, crc32c};
+use crate::crc::crc32c;
 use crate::error::FormatError;
-use crate::text::{FirstLine, checksum, decimal};
+use crate::text::FirstLine;
+
+use self::record::{Search, parse_record};
 
 /// The name of the file in the store's directory.
 pub const FILE_NAME: &str = "registry";
@@ -28,9 +33,6 @@ pub const BEGINNING_BYTES: u64 = 128;
 
 const STRUCTURE: &str = "registry";
 const FIRST_WORDS: &str = "durum registry ";
-const CHANGE_WORD: &str = "change ";
-/// The line of a change record is never longer.
-const CHANGE_LINE_MAX: usize = 64;
 /// Changes are folded into a new snapshot when they outweigh the old one, but never before this many bytes.
 const CHANGES_MIN: u64 = 32 << 10;
 /// The file's length is a multiple of this.
@@ -38,9 +40,9 @@ const BLOCK: u64 = 4096;
 
 /// Which parts the file has behind a snapshot. All of it is allocated when the file is made.
 ///
-/// Every change has room between [`snapshot_end`](Room::snapshot_end) and [`additions_end`](Room::additions_end). From there to
-/// the [`end`](Room::end) only removals go, so that they work on a full disk: what can be removed takes more bytes in
-/// the snapshot and in the changes before than its removal does.
+/// Every change has room between [`snapshot_end`](Room::snapshot_end) and [`additions_end`](Room::additions_end). From
+/// there to the [`end`](Room::end) only removals go, so that they work on a full disk: what can be removed takes more
+/// bytes in the snapshot and in the changes before than its removal does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Where the changes begin.
@@ -94,7 +96,8 @@ pub struct Parsed {
     pub room: Room,
     /// Where the next change goes.
     pub end: u64,
-    /// Whether bytes of a change that was never made lie behind `end`: they are to be zeroed before the next one is written.
+    /// Whether bytes of a change that was never made lie behind `end`: they are to be zeroed before the next one is
+    /// written.
     pub is_torn: bool,
 }
 
@@ -104,10 +107,18 @@ pub struct Parsed {
 /// one that is was damaged later.
 ///
 /// # Errors
-/// A foreign, newer, damaged or truncated file, told apart by [`FormatError::fault`]; contents that contradict themselves.
+/// A foreign, newer, damaged or truncated file, told apart by [`FormatError::fault`]; contents that contradict
+/// themselves.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, FormatError> {
+    parse_used(bytes, bytes.len() as u64)
+}
+
+/// As [`parse`], for a file of `found` bytes, of which those behind `bytes` are zero.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
     let (mut state, room) = parse_snapshot(bytes)?;
-    let found = bytes.len() as u64;
     if found < room.end {
         return Err(FormatError::Truncated {
             structure: STRUCTURE,
@@ -142,15 +153,21 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, FormatError> {
                 });
             }
             None => {
-                if let Some((offset, _)) = records(store, rest).next() {
-                    let problem = format!(
+                let mut search = Search::of(store, rest);
+                let problem = match search.next() {
+                    Some((offset, _)) => format!(
                         "the change record at offset {end} is damaged: a whole one follows it at offset {}",
                         end + offset
-                    );
-                    return Err(FormatError::damaged_text(STRUCTURE, problem));
-                }
-                is_torn = true;
-                break;
+                    ),
+                    None if search.is_over_budget => format!(
+                        "behind offset {end} are beginnings of change records over each other, which no crash leaves"
+                    ),
+                    None => {
+                        is_torn = true;
+                        break;
+                    }
+                };
+                return Err(FormatError::damaged_text(STRUCTURE, problem));
             }
         }
     }
@@ -163,8 +180,8 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, FormatError> {
     })
 }
 
-/// Makes the best of files of which none can be read as a whole: the latest snapshot that is whole, and the changes after
-/// it, each from any of the files. `None` where no snapshot is left.
+/// Makes the best of files of which none can be read as a whole: the latest snapshot that is whole, and the changes
+/// after it, each from any of the files. `None` where no snapshot is left.
 ///
 /// What it gives can be older than what was there last: the caller has to look whether the store's other files agree.
 pub fn salvage(store: Option<Uuid>, files: &[&[u8]]) -> Option<State> {
@@ -177,9 +194,10 @@ pub fn salvage(store: Option<Uuid>, files: &[&[u8]]) -> Option<State> {
     let store = snapshots.last()?.store.uuid;
     let mut changes: BTreeMap<u64, Vec<Vec<Change>>> = BTreeMap::new();
     for bytes in files {
-        for (_, record) in records(store, bytes) {
+        for (_, record) in Search::of(store, bytes) {
             let known = changes.entry(record.sequence).or_default();
-            if !known.contains(&record.changes) {
+            // Two that differ are as bad as more.
+            if known.len() < 2 && !known.contains(&record.changes) {
                 known.push(record.changes);
             }
         }
@@ -198,8 +216,16 @@ pub fn salvage(store: Option<Uuid>, files: &[&[u8]]) -> Option<State> {
         .max_by_key(|state| state.sequence)
 }
 
-/// The snapshot of a file, and its parts.
-fn parse_snapshot(bytes: &[u8]) -> Result<(State, Room), FormatError> {
+/// Checks that a file that begins with these bytes has the snapshot that its first line speaks of: before that, nobody
+/// should take memory for what the line says. Tells the parts of the file.
+///
+/// # Errors
+/// A foreign, newer, damaged or truncated file.
+pub fn check_snapshot(bytes: &[u8]) -> Result<Room, FormatError> {
+    snapshot_body(bytes).map(|(_, room)| room)
+}
+
+fn snapshot_body(bytes: &[u8]) -> Result<(&[u8], Room), FormatError> {
     let (line, room) = first_line(bytes)?;
     let Some(body) = bytes.get(line.body..as_index(room.snapshot_end)) else {
         return Err(FormatError::Truncated {
@@ -208,15 +234,13 @@ fn parse_snapshot(bytes: &[u8]) -> Result<(State, Room), FormatError> {
             found: bytes.len() as u64,
         });
     };
-    let expected = crc32c(body);
-    if expected != line.checksum {
-        return Err(FormatError::Checksum {
-            structure: STRUCTURE,
-            offset: line.checksum_offset,
-            expected,
-            found: line.checksum,
-        });
-    }
+    line.check(body)?;
+    Ok((body, room))
+}
+
+/// The snapshot of a file, and its parts.
+fn parse_snapshot(bytes: &[u8]) -> Result<(State, Room), FormatError> {
+    let (body, room) = snapshot_body(bytes)?;
     let damaged = |problem: String| {
         FormatError::damaged_text(STRUCTURE, format!("behind the first line: {problem}"))
     };
@@ -254,81 +278,6 @@ pub fn encode_snapshot(state: &State) -> Result<Vec<u8>, FormatError> {
         return Err(FormatError::damaged_text(STRUCTURE, problem));
     }
     Ok(bytes)
-}
-
-/// The record of commit number `sequence`.
-pub fn encode_changes(store: Uuid, sequence: u64, changes: &[Change]) -> Vec<u8> {
-    // No map has a key that is no text, and nothing in it can fail.
-    let mut body = serde_json::to_vec(changes).unwrap_or_default();
-    body.push(b'\n');
-    let head = format!("{CHANGE_WORD}{sequence} {} ", body.len());
-    let checksum = record_checksum(store, head.as_bytes(), &body);
-    let mut bytes = format!("{head}{checksum:#010x}\n").into_bytes();
-    bytes.append(&mut body);
-    bytes
-}
-
-fn record_checksum(store: Uuid, head: &[u8], body: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(&store.0);
-    crc.update(head);
-    crc.update(body);
-    crc.value()
-}
-
-struct Record {
-    sequence: u64,
-    changes: Vec<Change>,
-    /// Of the whole record.
-    bytes: usize,
-}
-
-/// The record that begins with these bytes, if it is whole.
-fn parse_record(store: Uuid, bytes: &[u8]) -> Option<Record> {
-    let line = bytes.get(..CHANGE_LINE_MAX).unwrap_or(bytes);
-    let line_len = line.iter().position(|&byte| byte == b'\n')?;
-    let line = std::str::from_utf8(line.get(..line_len)?).ok()?;
-    let mut words = line.strip_prefix(CHANGE_WORD)?.split(' ');
-    let sequence = decimal(words.next()?)?;
-    let length = usize::try_from(decimal(words.next()?)?).ok()?;
-    let word = words.next()?;
-    let found = checksum(word)?;
-    if words.next().is_some() {
-        return None;
-    }
-    let start = line_len + 1;
-    let body = bytes.get(start..start.checked_add(length)?)?;
-    let head = line.strip_suffix(word)?;
-    if record_checksum(store, head.as_bytes(), body) != found {
-        return None;
-    }
-    let changes: Vec<Change> = serde_json::from_slice(body).ok()?;
-    // As for the snapshot: one change has one text.
-    let whole = encode_changes(store, sequence, &changes);
-    (bytes.get(..whole.len())? == whole).then_some(Record {
-        sequence,
-        changes,
-        bytes: whole.len(),
-    })
-}
-
-/// All whole records in these bytes, wherever they begin.
-fn records(store: Uuid, bytes: &[u8]) -> impl Iterator<Item = (usize, Record)> + '_ {
-    let word = CHANGE_WORD.as_bytes();
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= word.len()) {
-            let offset = at;
-            if rest.starts_with(word)
-                && let Some(record) = parse_record(store, rest)
-            {
-                at += record.bytes;
-                return Some((offset, record));
-            }
-            at += 1;
-        }
-        None
-    })
 }
 
 fn is_zero(bytes: &[u8]) -> bool {

@@ -71,7 +71,8 @@ pub struct AddressRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Where the client could write when it ended, in order of address. What it may write now are the pools whose part is kept.
+    /// Where the client could write when it ended, in order of address. What it may write now are the pools whose part
+    /// is kept.
     pub granted: Vec<AddressRange>,
     /// What home said then.
     pub verdicts: Vec<Verdict>,
@@ -96,7 +97,8 @@ pub struct State {
     pub removing: BTreeSet<Uuid>,
     /// Clients that did not end in order (and the current one).
     pub clients: BTreeSet<Uuid>,
-    /// Client and pool: the client may read and write the pool. Of a client that did not end in order: its part on the pool is not recovered yet.
+    /// Client and pool: the client may read and write the pool. Of a client that did not end in order: its part on the
+    /// pool is not recovered yet.
     pub grants: BTreeSet<(Uuid, Uuid)>,
     /// Clients of which a part was recovered, and the rest is kept in their logs or in quarantine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

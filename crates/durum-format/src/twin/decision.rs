@@ -22,7 +22,8 @@ pub enum Whole {
     Neither,
 }
 
-/// Decides. `holds` tells whether a copy holds the seal of a transaction with this number; it is asked for no more than is needed, because it reads the copy.
+/// Decides. `holds` tells whether a copy holds the seal of a transaction with this number; it is asked for no more than
+/// is needed, because it reads the copy.
 ///
 /// # Errors
 /// What `holds` returns.
@@ -43,7 +44,8 @@ pub fn whole_copy<E>(
     if state.is_settled {
         return Ok(Whole::One(Copy::Back));
     }
-    // The state and the last lines of back became durable together, or not. If not, this transaction has not begun to change main.
+    // The state and the last lines of back became durable together, or not. If not, this transaction has not begun to
+    // change main.
     let Some(before) = generation.checked_sub(1) else {
         return Ok(Whole::Neither);
     };

@@ -237,7 +237,8 @@ pub(super) fn slice(bytes: &[u8], offset: u64, len: u64) -> Result<&[u8], ValueE
         })
 }
 
-/// Whether nothing is stored in a place of an array: a collection that has no element there keeps it zero, whether or not zero is a value of the elements' type.
+/// Whether nothing is stored in a place of an array: a collection that has no element there keeps it zero, whether or
+/// not zero is a value of the elements' type.
 fn is_vacant(bytes: &[u8], offset: u64, stride: u64) -> bool {
     slice(bytes, offset, stride).is_ok_and(|place| place.iter().all(|byte| *byte == 0))
 }

@@ -41,7 +41,8 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a descriptor and all that its pointers reach; gives those that were new. Adding what is known changes nothing.
+    /// Adds a descriptor and all that its pointers reach; gives those that were new. Adding what is known changes
+    /// nothing.
     ///
     /// # Errors
     /// [`RegisterError::Collision`]; nothing was added then.

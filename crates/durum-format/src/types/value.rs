@@ -67,9 +67,9 @@ pub enum Value {
 }
 
 impl Descriptor {
-    /// The contents of an object of this type, with at most `elements_max` elements (or bytes) of each array. Parts whose
-    /// bytes do not fit their type become [`Value::Invalid`]. An object that is longer than its type, which then has no
-    /// tail, is shown as an array.
+    /// The contents of an object of this type, with at most `elements_max` elements (or bytes) of each array. Parts
+    /// whose bytes do not fit their type become [`Value::Invalid`]. An object that is longer than its type, which then
+    /// has no tail, is shown as an array.
     pub fn value(&self, bytes: &[u8], elements_max: usize) -> Value {
         let reader = Reader {
             bytes,
@@ -209,7 +209,8 @@ impl Reader<'_> {
 }
 
 impl Value {
-    /// The same tree without the program's data: numbers, bytes and cases are hidden; structure, counts and pointers stay.
+    /// The same tree without the program's data: numbers, bytes and cases are hidden; structure, counts and pointers
+    /// stay.
     #[must_use]
     pub fn redact(self) -> Self {
         let redact = |fields: Vec<(String, Self)>| {

@@ -1,7 +1,7 @@
 //! Making images: one directory is changed from image to image.
 //!
-//! What the check did to the last image is not tracked but looked up: names by reading directories, contents by comparing
-//! the pages that the kernel says are not holes. So a check may do anything to its image.
+//! What the check did to the last image is not tracked but looked up: names by reading directories, contents by
+//! comparing the pages that the kernel says are not holes. So a check may do anything to its image.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -281,8 +281,8 @@ impl Slot {
         let count = (len as usize).div_ceil(PAGE);
         let mut present = vec![false; count];
         if in_memory {
-            // One call, where asking for each run of data costs more than all else. (A page on its way to the swap would
-            // be missed if the check had written to it and the simulator never had.)
+            // One call, where asking for each run of data costs more than all else. (A page on its way to the swap
+            // would be missed if the check had written to it and the simulator never had.)
             let mut resident = vec![0u8; count];
             if count > 0 {
                 // SAFETY: the mapping is at least `count` pages long, see `resize`, and `resident` has a byte for each.

@@ -326,8 +326,8 @@ pub(super) fn name_term((dir, name): &Place, node: Option<Node>) -> u64 {
     )
 }
 
-/// An image's hash is the sum of one term per fact (this word at this place holds that, ...), so that it can be kept up to
-/// date as facts change. The last mixing makes sums of related facts unrelated.
+/// An image's hash is the sum of one term per fact (this word at this place holds that, ...), so that it can be kept up
+/// to date as facts change. The last mixing makes sums of related facts unrelated.
 fn term(hash: u64) -> u64 {
     mix(hash, 0x9e37_79b9_7f4a_7c15)
 }

@@ -180,7 +180,8 @@ where
         };
         let mut selected = vec![points_max.is_none() || self.only.is_some(); count];
         if let Some(points_max) = points_max {
-            // What a fence has made durable, and what its absence would not have, shows at fences: up to half of the points are there.
+            // What a fence has made durable, and what its absence would not have, shows at fences: up to half of the
+            // points are there.
             let is_fence = |index: &usize| {
                 let kind = &trace.events[*index].kind;
                 matches!(kind, EventKind::Fence { .. } | EventKind::Synced { .. })

@@ -24,7 +24,8 @@ pub struct Mapped {
     addr: *mut u8,
 }
 
-// SAFETY: the memory is accessed through raw pointers by the functions of `line`, by word-sized atomic operations where threads meet.
+// SAFETY: the memory is accessed through raw pointers by the functions of `line`, by word-sized atomic operations where
+// threads meet.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {

@@ -1,6 +1,7 @@
 //! Counted objects: their counts must be the numbers of the pointers that lead to them.
 //!
-//! The typed interface of the client makes such objects (`Prc`, `Parc`). They are known by their types: `docs/format/types.md`.
+//! The typed interface of the client makes such objects (`Prc`, `Parc`). They are known by their types:
+//! `docs/format/types.md`.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
@@ -126,7 +127,8 @@ pub(super) fn pointers_to_counted(
     found
 }
 
-/// Compares counts with pointers. A count may be higher than the number of pointers that are known where others may exist.
+/// Compares counts with pointers. A count may be higher than the number of pointers that are known where others may
+/// exist.
 pub(super) fn check(graph: &Graph<'_>, report: &mut CheckReport) {
     let all = graph.all;
     let unclear: BTreeSet<Uuid> = graph

@@ -1,8 +1,10 @@
 //! Strongly connected components: what leads to itself, and an order in which nothing is freed before what leads to it.
 
-/// The components of a graph of nodes `0..next.len()`, where `next` gives the nodes that each leads to: a number for each node.
+/// The components of a graph of nodes `0..next.len()`, where `next` gives the nodes that each leads to: a number for
+/// each node.
 ///
-/// Numbers begin at 0, and no component leads to one with a larger number. (Tarjan's algorithm, without recursion: lists may be long.)
+/// Numbers begin at 0, and no component leads to one with a larger number. (Tarjan's algorithm, without recursion:
+/// lists may be long.)
 pub(super) fn components(next: &[Vec<u32>]) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let mut number = vec![NONE; next.len()];

@@ -1,10 +1,12 @@
 //! What may be freed: objects that no root leads to, cycles of counted pointers above all.
 //!
-//! *Live* is what the roots lead to through strong pointers; weak ones keep only what is not counted. A counted object that is not live goes,
-//! but where live objects have weak pointers to it, it stays as a *husk*, as if its last strong pointer had been dropped: strong count 0, value
-//! zero, and a weak count for those. What live objects count of pointers that go with the garbage is to be taken off.
+//! *Live* is what the roots lead to through strong pointers; weak ones keep only what is not counted. A counted object
+//! that is not live goes, but where live objects have weak pointers to it, it stays as a *husk*, as if its last strong
+//! pointer had been dropped: strong count 0, value zero, and a weak count for those. What live objects count of
+//! pointers that go with the garbage is to be taken off.
 //!
-//! References in a limbo are garbage, too: somebody has dropped them, and what hindered counting them off is over when nobody uses the store.
+//! References in a limbo are garbage, too: somebody has dropped them, and what hindered counting them off is over when
+//! nobody uses the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -70,8 +72,8 @@ pub struct PoolGarbage {
 pub struct GarbageGroup {
     /// The names of the pools that it concerns.
     pub pools: Vec<String>,
-    /// The objects, in order of `component`. None leads to one before it, except within a component: so what is freed first is not missed by what
-    /// is freed later.
+    /// The objects, in order of `component`. None leads to one before it, except within a component: so what is freed
+    /// first is not missed by what is freed later.
     pub objects: Vec<GarbageObject>,
     /// The limbos of the pools.
     pub limbos: Vec<GarbageLimbo>,
@@ -110,11 +112,13 @@ pub struct GarbageReference {
     pub is_weak: bool,
 }
 
-/// Looks for garbage in a store that nobody has open. Writes nothing; after an unclean end the store is seen as recovery would leave it.
+/// Looks for garbage in a store that nobody has open. Writes nothing; after an unclean end the store is seen as
+/// recovery would leave it.
 ///
 /// # Errors
-/// `StoreMissing`, `StoreBusy`, `PoolMissing`; `GarbageUnjudged` where live objects may hold pointers that are not known; `GarbageDamaged` where
-/// [`check`](super::check) would find damage; `PoolQuarantined`; `PartsKept`; those of [`check`](super::check).
+/// `StoreMissing`, `StoreBusy`, `PoolMissing`; `GarbageUnjudged` where live objects may hold pointers that are not
+/// known; `GarbageDamaged` where [`check`](super::check) would find damage; `PoolQuarantined`; `PartsKept`; those of
+/// [`check`](super::check).
 pub fn find_garbage(path: &Path, options: &GarbageOptions) -> Result<Garbage> {
     let mut report = CheckReport::default();
     let seen = Seen::read(path, &check_options(options), &mut report)?;

@@ -277,7 +277,8 @@ impl<'a> Graph<'a> {
         found
     }
 
-    /// Which objects live: the roots lead to them, or those that `is_root` adds. An object without a value lives as long as a weak pointer leads to it.
+    /// Which objects live: the roots lead to them, or those that `is_root` adds. An object without a value lives as
+    /// long as a weak pointer leads to it.
     pub(super) fn reach(&self, is_root: impl Fn(usize, &LiveObject) -> bool) -> Vec<bool> {
         let objects = &self.all.objects;
         let mut reached = vec![false; objects.len()];

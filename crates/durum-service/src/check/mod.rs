@@ -1,8 +1,8 @@
 //! Checks of a whole store, and repair of what is safe to repair.
 //!
 //! [`check`] reads everything and writes nothing; after an unclean end it sees the store as recovery would leave it.
-//! [`structure`] looks at each puddle, [`graph`] at the pointers between objects; [`reach`] tells what the roots lead to,
-//! [`counted`] whether counts are right, and [`garbage`] what `durum gc` may free.
+//! [`structure`] looks at each puddle, [`graph`] at the pointers between objects; [`reach`] tells what the roots lead
+//! to, [`counted`] whether counts are right, and [`garbage`] what `durum gc` may free.
 
 mod counted;
 mod cycles;
@@ -28,7 +28,7 @@ use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::inspect::ReadOnlyStore;
 use crate::lock::{LOCK_FILE, StoreLock};
-use crate::model::{ProgressFn, RecoveryReport, RefusedPool};
+use crate::model::{ProgressFn, RecoveryReport, RefusedPool, quoted};
 use crate::registry;
 use crate::registry::contents::Contents;
 use crate::takeover;
@@ -144,6 +144,8 @@ pub struct CheckReport {
     pub pools: Vec<PoolCheck>,
     /// What recovery would do; the check sees the store as that would leave it.
     pub pending: RecoveryReport,
+    /// The names of the pools for which recovery has something that is not applied. Nothing is repaired before it is.
+    pub kept: BTreeSet<String>,
 }
 
 impl CheckReport {
@@ -208,8 +210,12 @@ impl Seen {
         let path = absolute(path)?;
         let (identity, lost) = records::identity(&path)?;
         if let Some(error) = lost {
-            let text = format!("{error}; `durum check --repair` makes it anew from the registry");
-            report.add(Severity::Damage, &identity::path(&path), None, text);
+            report.add(
+                Severity::Damage,
+                &identity::path(&path),
+                None,
+                error.to_string(),
+            );
         }
         let lock = StoreLock::share(&path)?;
         if keep(files::check_directories(&path), &path, report)?.is_none() {
@@ -237,6 +243,20 @@ impl Seen {
         }
         for pool in &reader.pending().refused {
             report.add(Severity::Damage, &pool.file, pool.offset, refusal(pool));
+            report.kept.insert(pool.name.clone());
+        }
+        for (name, part) in reader.ready() {
+            // Whether its files can be written, too, only an opener can tell.
+            let what = match part.transactions + part.undecided {
+                0 => "what it is recovered from lies in its own files".to_owned(),
+                _ => kept(part.transactions, part.bytes, part.undecided),
+            };
+            let text = format!(
+                "pool {name:?} is not recovered yet, though its files are here: {what}; open the store to recover it, as `durum \
+                 recover` does, which says what stands in the way"
+            );
+            report.add(Severity::Damage, &path.join(registry::NAMES[0]), None, text);
+            report.kept.insert(name.to_owned());
         }
         for (puddle, log) in &contents.quarantine {
             let names = contents
@@ -270,21 +290,41 @@ impl Seen {
 
 /// What is to be told of a pool that recovery cannot write.
 fn refusal(pool: &RefusedPool) -> String {
-    let waits = match (pool.is_kept, pool.undecided) {
-        (false, _) => "it can be recovered when its files are back".to_owned(),
-        (true, 0) => format!(
-            "{} transactions ({} bytes) are kept for it",
-            pool.transactions, pool.bytes
-        ),
-        (true, undecided) => format!(
-            "{} transactions ({} bytes) are kept for it, and {undecided} of which nobody can say yet whether they committed",
-            pool.transactions, pool.bytes
+    let waits = match pool.is_kept {
+        false => "it can be recovered when its files are back".to_owned(),
+        true => kept(pool.transactions, pool.bytes, pool.undecided),
+    };
+    let only_waits = match pool.waits_for.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", its own files are whole, and it loses nothing while it waits for {}",
+            quoted(&pool.waits_for)
         ),
     };
     format!(
-        "pool {:?} cannot be recovered: {waits}: {}",
+        "pool {:?} cannot be recovered: {waits}{only_waits}: {}",
         pool.name, pool.reason
     )
+}
+
+/// What is kept for a pool, as a clause.
+fn kept(transactions: u64, bytes: u64, undecided: u64) -> String {
+    let things = |number, thing: &str| match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    };
+    let are = if transactions == 1 { "is" } else { "are" };
+    let decided = format!(
+        "{} ({}) {are} kept for it",
+        things(transactions, "transaction"),
+        things(bytes, "byte")
+    );
+    match undecided {
+        0 => decided,
+        _ => {
+            format!("{decided}, and {undecided} of which nobody can say yet whether they committed")
+        }
+    }
 }
 
 fn keep<T>(found: Result<T>, path: &Path, report: &mut CheckReport) -> Result<Option<T>> {
@@ -350,7 +390,7 @@ fn list_files(
             ),
             StrayState::Waiting => (
                 Severity::Note,
-                "an orphan: nobody has written in it; it goes when no log is kept or in quarantine any more",
+                "an orphan: nobody has written in it; it goes when no log is left that may be about it: not replayed, kept, or in quarantine",
             ),
             StrayState::Used if is_complete => (
                 Severity::Damage,
@@ -365,7 +405,7 @@ fn list_files(
         report.add(severity, &stray.file, None, text);
     }
     let aside = path.join(unregistered::DIRECTORY);
-    if aside.is_dir() {
+    if keep(unregistered::has_place(path), &aside, report)? == Some(true) {
         for name in names_in(&aside)? {
             let text = "a puddle that the registry did not name was moved here; restore the whole store, or move it away";
             report.add(Severity::Damage, &aside.join(name), None, text);

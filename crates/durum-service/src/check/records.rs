@@ -53,8 +53,8 @@ impl Records {
     }
 }
 
-/// The store's identity: by `durum.store`, or by the registry where that file is damaged or gone. `None` as the second part where
-/// nothing is wrong.
+/// The store's identity: by `durum.store`, or by the registry where that file is damaged or gone. `None` as the second
+/// part where nothing is wrong.
 pub(super) fn identity(path: &Path) -> Result<(StoreHeader, Option<Error>)> {
     let error = match identity::read(path) {
         Ok(identity) => return Ok((identity, None)),

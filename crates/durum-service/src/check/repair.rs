@@ -35,9 +35,10 @@ pub struct RepairReport {
     pub actions: Vec<String>,
 }
 
-/// Repairs what is safe to repair in a store that nobody has open: rebuilds a registry that cannot be read from what is left of it and of its
-/// copy, where that matches the puddle files; makes a copy that is missing, damaged or behind anew, and `durum.store`; removes
-/// orphans and leftovers. Logs are left to recovery, objects are never touched. What was done is durable on return.
+/// Repairs what is safe to repair in a store that nobody has open: rebuilds a registry that cannot be read from what is
+/// left of it and of its copy, where that matches the puddle files; makes a copy that is missing, damaged or behind
+/// anew, and `durum.store`; removes orphans and leftovers. Logs are left to recovery, objects are never touched. What
+/// was done is durable on return.
 ///
 /// # Errors
 /// `StoreMissing`, `StoreBusy`; `PartsKept`; the registry's own error when it cannot be rebuilt; `Io`, `StorageFull`.
@@ -46,6 +47,12 @@ pub fn repair(path: &Path) -> Result<RepairReport> {
     let (identity, lost) = records::identity(&path)?;
     let _lock = StoreLock::acquire(&path)?;
     let mut report = RepairReport::default();
+    unregistered::has_place(&path)?;
+    registry::refuse_directories(&path)?;
+    if files::repair_directories(&path)? {
+        let action = "made the directory of quarantined logs anew".to_owned();
+        report.actions.push(action);
+    }
     let contents = match registry::read(&path, &identity) {
         Ok(found) => {
             if !found.has_copy() {
@@ -89,8 +96,9 @@ fn is_unreadable(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if code(source) == Some(rustix::io::Errno::IO))
 }
 
-/// Builds a new registry out of what is left of the old one and its copy, where that surely loses nothing: the puddle files are exactly
-/// those that it names, and what nobody has used. (A commit that neither tells of then added or removed no puddle.)
+/// Builds a new registry out of what is left of the old one and its copy, where that surely loses nothing: the puddle
+/// files are exactly those that it names, and what nobody has used. (A commit that neither tells of then added or
+/// removed no puddle.)
 fn rebuild_registry(
     path: &Path,
     identity: &StoreHeader,
@@ -118,7 +126,7 @@ fn rebuild_registry(
     {
         files::open(path, *uuid, record, false)?;
     }
-    keep_damaged(path, remains.registry())?;
+    keep_damaged(path, &remains)?;
     Registry::create(path, &contents)?.close(&contents);
     report.actions.push(format!(
         "rebuilt the registry from what is left of it and of its copy, as of commit {}; the damaged one is kept as \
@@ -129,24 +137,26 @@ fn rebuild_registry(
 }
 
 /// Keeps the bytes of a damaged registry for whoever wants to look at them.
-fn keep_damaged(path: &Path, bytes: &[u8]) -> Result<()> {
+fn keep_damaged(path: &Path, remains: &Remains) -> Result<()> {
     let damaged = path.join(DAMAGED_REGISTRY_FILE);
     let failed = |error| {
         grown(
             "keeping the damaged registry",
             &damaged,
-            bytes.len() as u64,
+            remains.registry_bytes(),
             error,
         )
     };
     remove_quietly(&damaged)?;
     let file = MediaFile::create_new(&damaged).map_err(failed)?;
-    file.write_all_at(bytes, 0).map_err(failed)?;
-    // ORDER: the damaged bytes are kept durably before the rebuilt registry takes their place; else a crash leaves a kept file of zeros.
+    remains.write_registry(&file).map_err(failed)?;
+    // ORDER: the damaged bytes are kept durably before the rebuilt registry takes their place; else a crash leaves a
+    // kept file of zeros.
     file.sync(REBUILD).map_err(failed)
 }
 
-/// Removes what a crash left of puddles that were being made or removed, and moves aside what the registry does not name otherwise.
+/// Removes what a crash left of puddles that were being made or removed, and moves aside what the registry does not
+/// name otherwise.
 fn remove_orphans(path: &Path, contents: &Contents, report: &mut RepairReport) -> Result<()> {
     let strays = unregistered::find(path, contents)?;
     for stray in unregistered::move_used(path, &strays)? {

@@ -14,14 +14,16 @@ impl Embedded {
         self.commit(open, changes, Purpose::Addition)
     }
 
-    /// Commits a change that removes something, then removes the files of `puddles`. Durable on return, also on a full disk.
+    /// Commits a change that removes something, then removes the files of `puddles`. Durable on return, also on a full
+    /// disk.
     pub(super) fn commit_removal(
         &self,
         open: &mut Open,
         changes: &[Change],
         puddles: &[Uuid],
     ) -> Result<()> {
-        // ORDER: the registry, then files. A file that goes before its registration leaves, after a crash, a puddle without a file.
+        // ORDER: the registry, then files. A file that goes before its registration leaves, after a crash, a puddle
+        // without a file.
         self.commit(open, changes, Purpose::Removal)?;
         for uuid in puddles {
             files::remove(&self.path, *uuid)?;

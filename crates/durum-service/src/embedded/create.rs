@@ -1,8 +1,8 @@
 //! Making a store.
 //!
-//! The directory is filled in place (it may be a mount point), under the mark of a file `unfinished`; `durum.store` comes
-//! last. A crash before that leaves the mark, and the next attempt begins anew. Without the
-//! mark nothing is ever removed: a store that lost its identity is not taken for an unfinished one.
+//! The directory is filled in place (it may be a mount point), under the mark of a file `unfinished`; `durum.store`
+//! comes last. A crash before that leaves the mark, and the next attempt begins anew. Without the mark nothing is ever
+//! removed: a store that lost its identity is not taken for an unfinished one.
 
 use std::fs;
 use std::io;
@@ -56,8 +56,8 @@ impl Embedded {
     /// ```
     ///
     /// # Errors
-    /// `StoreExists`, `StoreBusy`, `Options`, `StorageFull`, `Io`. What was made before the error is removed again; where that fails
-    /// too, or after a crash, an unfinished store is left, which the next attempt replaces.
+    /// `StoreExists`, `StoreBusy`, `Options`, `StorageFull`, `Io`. What was made before the error is removed again;
+    /// where that fails too, or after a crash, an unfinished store is left, which the next attempt replaces.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
         check_options(options)?;
         let is_new = !path.exists();

@@ -1,7 +1,8 @@
 //! The service in the program itself: the one writer of a store directory.
 //!
-//! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`settle`] does what a person decides about the rest,
-//! [`service`] answers the client, [`commit`] is the way of every change: the registry, and only then files that go.
+//! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`settle`] does what a person
+//! decides about the rest, [`service`] answers the client, [`commit`] is the way of every change: the registry, and
+//! only then files that go.
 
 mod commit;
 pub(crate) mod create;
@@ -35,7 +36,8 @@ pub struct CreateOptions {
     pub domain: Option<Domain>,
     /// The first address of the puddle space, a multiple of the unit (2 MiB).
     pub base: u64,
-    /// The size of the puddle space in bytes, a multiple of the unit (2 MiB). An equal range behind it is the store's too.
+    /// The size of the puddle space in bytes, a multiple of the unit (2 MiB). An equal range behind it is the store's
+    /// too.
     pub space_size: u64,
     /// Where the first puddle goes (an address in the space, a multiple of the unit); drawn at random when absent.
     pub start: Option<u64>,

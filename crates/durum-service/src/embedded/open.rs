@@ -129,8 +129,8 @@ pub(crate) fn validate(path: &Path, identity: &StoreHeader) -> Result<Found> {
     registry::read(path, identity)
 }
 
-/// Removes files that a crash left, of puddles that were being made or removed, and moves quarantined ones to their place. The removals are
-/// not synced: should a name come back, the next opener removes it again.
+/// Removes files that a crash left, of puddles that were being made or removed, and moves quarantined ones to their
+/// place. The removals are not synced: should a name come back, the next opener removes it again.
 pub(super) fn clear_up(
     path: &Path,
     contents: &Contents,

@@ -50,7 +50,8 @@ pub(super) fn plan(
 }
 
 impl Plans {
-    /// Brings home what can be brought there, and retires the logs of which nothing is kept. All of it is durable on return.
+    /// Brings home what can be brought there, and retires the logs of which nothing is kept. All of it is durable on
+    /// return.
     ///
     /// # Errors
     /// Of the system; the logs are whole, and the next attempt does the same.
@@ -95,8 +96,9 @@ impl Plans {
         }
         let records = removed.iter().filter_map(|uuid| contents.puddles.get(uuid));
         recovered.freed = records.map(|record| record.address).collect();
-        // ORDER: one commit retires the logs, and enters what is kept and all quarantines, after the recovered data is durable (`apply`).
-        // Before it a crash finds the old logs whole; after it nobody reads again what was recovered, nor asks home again what it said.
+        // ORDER: one commit retires the logs, and enters what is kept and all quarantines, after the recovered data is
+        // durable (`apply`). Before it a crash finds the old logs whole; after it nobody reads again what was
+        // recovered, nor asks home again what it said.
         registry
             .commit(contents, &changes, Purpose::Removal)
             .map_err(|failure| failure.into_error(registry))?;
@@ -108,8 +110,8 @@ impl Plans {
     }
 }
 
-/// The changes that retire a client's logs, or note what is kept of them. Where one is invalid, the puddles that are not known to be sound are
-/// kept with it, and the client's pools are marked.
+/// The changes that retire a client's logs, or note what is kept of them. Where one is invalid, the puddles that are
+/// not known to be sound are kept with it, and the client's pools are marked.
 fn retire(
     contents: &Contents,
     client: Uuid,

@@ -134,7 +134,8 @@ impl Service for Embedded {
                     operation: "removed",
                 });
             }
-            // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do not hold.
+            // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do
+            // not hold.
             if !is_twin(&open.contents, pool) {
                 open.refused.ensure_not(&self.path, &open.contents, pool)?;
             }
@@ -373,7 +374,8 @@ impl Embedded {
             is_root,
         };
         let made = files::create(&self.path, &header).and_then(|file| {
-            // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone durably, too.
+            // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone
+            // durably, too.
             open.gone.append(&mut open.unlinked);
             let mut changes = self.enter(open);
             changes.extend(more(&header));

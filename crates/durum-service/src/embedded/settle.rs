@@ -25,14 +25,15 @@ impl Embedded {
         self.with_open(|open| Ok(open.refused.to_pools(&open.contents)))
     }
 
-    /// Drops what recovery keeps for a pool: transactions that committed are lost in it, others stay half done. It can be opened
-    /// then, if its files can be. Pools that waited for it are recovered. Durable on return.
+    /// Drops what recovery keeps for a pool: transactions that committed are lost in it, others stay half done. It can
+    /// be opened then, if its files can be. Pools that waited for it are recovered. Durable on return.
     ///
-    /// On Hybrid a transaction of which only the pool's file could tell whether it committed is undone in the other pools; on Shadow
-    /// it counts there if all its bytes are there.
+    /// On Hybrid a transaction of which only the pool's file could tell whether it committed is undone in the other
+    /// pools; on Shadow it counts there if all its bytes are there.
     ///
     /// # Errors
-    /// `PoolMissing`; `NothingKept` for a pool that recovery keeps nothing for, and for a Twin pool.
+    /// `PoolMissing`; `NothingKept` for a pool that recovery keeps nothing for, and for a Twin pool; `PoolWaits` for
+    /// one whose own files are whole.
     pub fn give_up(&self, name: &str) -> Result<RecoveryReport> {
         self.with_open(|open| {
             let pool = self.pool_named(&open.contents, name)?;
@@ -41,8 +42,15 @@ impl Embedded {
                 pool: name.to_owned(),
                 reason,
             };
-            if !open.refused.contains(pool) {
+            let Some(refused) = open.refused.pool(&open.contents, pool) else {
                 return Err(nothing("it is not refused"));
+            };
+            if !refused.waits_for.is_empty() {
+                return Err(Error::PoolWaits {
+                    store: self.path.clone(),
+                    pool: refused.name,
+                    others: refused.waits_for,
+                });
             }
             if is_twin(&open.contents, pool) {
                 return Err(nothing(
@@ -77,8 +85,8 @@ impl Embedded {
         })
     }
 
-    /// Tries again to replay the quarantined logs of a pool, after the cause was cured. Pools that were accepted since are not written.
-    /// Durable on return; the report tells of logs that are still invalid and in quarantine again.
+    /// Tries again to replay the quarantined logs of a pool, after the cause was cured. Pools that were accepted since
+    /// are not written. Durable on return; the report tells of logs that are still invalid and in quarantine again.
     ///
     /// # Errors
     /// `PoolMissing`; `NothingKept` for a pool that is not quarantined.
@@ -98,8 +106,8 @@ impl Embedded {
             for client in clients {
                 take_back(&open.contents, client, &mut changes, &mut puddles);
             }
-            // The files first: after a crash in between the registry still says that they are in quarantine, and the next opener moves
-            // them there again.
+            // The files first: after a crash in between the registry still says that they are in quarantine, and the
+            // next opener moves them there again.
             for uuid in &puddles {
                 let from = files::quarantine_path(&self.path, *uuid);
                 match file::rename(&from, &files::puddle_path(&self.path, *uuid), RETRY) {
@@ -110,7 +118,8 @@ impl Embedded {
                 }
             }
             let directory = self.path.join(PUDDLE_DIRECTORY);
-            // ORDER: the names are durable before the registry counts on them; else a crash leaves a registered log without a file.
+            // ORDER: the names are durable before the registry counts on them; else a crash leaves a registered log
+            // without a file.
             file::sync_dir(&directory, RETRY)
                 .map_err(|error| Error::io("syncing the directory", &directory, error))?;
             self.commit_removal(open, &changes, &[])?;
@@ -157,7 +166,8 @@ pub(super) fn is_twin(contents: &Contents, pool: Uuid) -> bool {
     record.is_some_and(|pool| pool.engine == EngineKind::Twin)
 }
 
-/// The changes that take a client's logs out of quarantine, and their puddles: it may write the pools that are still marked for it.
+/// The changes that take a client's logs out of quarantine, and their puddles: it may write the pools that are still
+/// marked for it.
 fn take_back(
     contents: &Contents,
     client: Uuid,

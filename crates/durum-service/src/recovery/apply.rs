@@ -19,7 +19,8 @@ use crate::registry::contents::Contents;
 const LOGS: Site = Site("logs that are replayed");
 const HOME: Site = Site("recovered data");
 
-/// Makes all writes of a plan, and makes them durable; the logs, and what it relies on, before. Applying them again gives the same bytes.
+/// Makes all writes of a plan, and makes them durable; the logs, and what it relies on, before. Applying them again
+/// gives the same bytes.
 ///
 /// Returns the pools whose files could not be written, and why: the others are whole.
 ///
@@ -34,8 +35,9 @@ pub(crate) fn apply(
     let threads = workers::count(pages);
     if plan.replays_logs {
         // Where the power stayed on and only the process ended, files hold what was never synced.
-        let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
-        // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction, and no log that tells of it.
+        let logs: Vec<Uuid> = plan.replayed.iter().copied().collect();
+        // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction,
+        // and no log that tells of it.
         in_parallel(&logs, threads, |log| {
             sync(&open(store, contents, *log)?, LOGS)
         })?;
@@ -61,8 +63,8 @@ pub(crate) fn apply(
     let mut by_work: Vec<&Home<'_>> = homes.values().collect();
     // The most work first: no thread has much left when the others are done.
     by_work.sort_by_key(|home| std::cmp::Reverse(home.writes.len()));
-    // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part of that transaction, and
-    // a record that does not count. So is the copy of a Twin pool that the other one becomes.
+    // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part
+    // of that transaction, and a record that does not count. So is the copy of a Twin pool that the other one becomes.
     let mut failed = Failed::default();
     failed.each(contents, &by_work, threads, |home| {
         match home.is_relied_on {
@@ -78,7 +80,8 @@ pub(crate) fn apply(
             .iter()
             .try_for_each(|write| make(&home.file, write))?;
         // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
-        // leaves a transaction half undone or half done, and no log to tell. And both copies of a Twin pool before it is idle.
+        // leaves a transaction half undone or half done, and no log to tell. And both copies of a Twin pool before it
+        // is idle.
         sync(&home.file, HOME)
     })?;
     // Not synced: who finds the old state compares two copies that are the same.

@@ -13,6 +13,7 @@ use durum_persist::file::MediaFile;
 use super::obstacle::{Obstacle, is_of_pool};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::reading;
 use crate::registry::contents::{AddressRange, Contents, Kept};
 
 /// Bytes of a puddle that are summed up at a time.
@@ -106,6 +107,10 @@ impl<'a> Home<'a> {
             last: None,
             refused: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn access(&self) -> Access {
+        self.access
     }
 
     /// What was decided when a part was recovered before.
@@ -244,13 +249,7 @@ fn append(file: &MediaFile, mut offset: u64, length: u64, crc: &mut Crc) -> Resu
     let mut buffer = vec![0; CHUNK_BYTES.min(length as usize)];
     while offset < end {
         let part = &mut buffer[..(end - offset).min(CHUNK_BYTES as u64) as usize];
-        file.read_exact_at(part, offset)
-            .map_err(|source| Error::Io {
-                operation: "reading a puddle",
-                path: file.path().to_owned(),
-                offset: Some(offset),
-                source,
-            })?;
+        reading::exact(file, offset, part, "reading a puddle")?;
         crc.update(part);
         offset += part.len() as u64;
     }

@@ -8,6 +8,7 @@ use durum_format::puddle::{self, PuddleHeader, PuddleKind};
 use durum_format::{Fault, Uuid};
 use memmap2::MmapMut;
 
+use super::home::Access;
 use super::obstacle::Obstacle;
 use crate::error::{Error, Result};
 use crate::files;
@@ -43,6 +44,7 @@ impl<'a> LogPuddles<'a> {
         store: &'a Path,
         contents: &Contents,
         client: Uuid,
+        access: Access,
     ) -> Result<LogPuddles<'a>> {
         let mut puddles = BTreeMap::new();
         let mut addresses = BTreeMap::new();
@@ -50,7 +52,7 @@ impl<'a> LogPuddles<'a> {
             if record.kind != PuddleKind::Log || contents.is_quarantined_file(uuid) {
                 continue;
             }
-            let heap = match read_heap(store, uuid, &record) {
+            let heap = match read_heap(store, uuid, &record, access) {
                 Ok(heap) => Ok(heap),
                 Err(Obstacle::Invalid(reason)) => Err(reason),
                 Err(Obstacle::Fatal(error)) => return Err(error),
@@ -164,13 +166,15 @@ impl<'a> LogPuddles<'a> {
     }
 }
 
+/// Reads a log's puddle. Logs are synced before they are replayed, which takes the right to write.
 pub(super) fn read_heap(
     store: &Path,
     uuid: Uuid,
     record: &PuddleRecord,
+    access: Access,
 ) -> Result<Written, Obstacle> {
     let offset = puddle::heap_offset(record.size);
-    let (heap, used) = files::open(store, uuid, record, false)
+    let (heap, used) = files::open(store, uuid, record, access == Access::Write)
         .and_then(|file| files::read_sparse(&file, offset, puddle::heap_size(record.size)))
         .map_err(Obstacle::of_log)?;
     Ok(Written(heap, used))

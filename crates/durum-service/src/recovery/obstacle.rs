@@ -31,7 +31,8 @@ impl Obstacle {
     }
 }
 
-/// Whether an error met at a file of a pool is about that pool only. Otherwise it is the system's, and the next file may meet it as well.
+/// Whether an error met at a file of a pool is about that pool only. Otherwise it is the system's, and the next file
+/// may meet it as well.
 pub(super) fn is_of_pool(error: &Error) -> bool {
     match error {
         Error::FileMissing { .. }

@@ -10,7 +10,7 @@ use durum_format::log_space::{self, LogSpace, LogSpaceEntry};
 use durum_format::puddle;
 
 use super::home::{Access, Home, Place};
-use super::logs::LogPuddles;
+use super::logs::{LogPuddles, Written, read_heap};
 use super::obstacle::Obstacle;
 use super::records;
 use super::refused::{Part, Refusal, Touched, bytes_by_pool};
@@ -57,7 +57,8 @@ pub(crate) struct ClientPlan {
     /// The logs whose transaction is undone, and those whose transaction is completed, by the pools that they change.
     rolled_back: Touched,
     rolled_forward: Touched,
-    /// Transactions of which nobody can say whether they committed before a file is back, by the pools that they may change.
+    /// Transactions of which nobody can say whether they committed before a file is back, by the pools that they may
+    /// change.
     pub(super) undecided: Touched,
     /// What only home could tell, now and when other parts were recovered.
     pub(super) verdicts: Vec<Verdict>,
@@ -79,8 +80,11 @@ pub(crate) struct ClientPlan {
     pub(crate) twins: Vec<Outcome>,
     /// The logs that must not be replayed.
     pub(crate) invalid: Vec<InvalidLog>,
-    /// Log and log space puddles that a valid log or log space is made of: they may go when the writes are durable.
+    /// Log and log space puddles that a valid log or log space is made of, and that no log is made of: they may go when
+    /// the writes are durable.
     pub(crate) sound: BTreeSet<Uuid>,
+    /// Those of them that were read, and that the writes come from.
+    pub(crate) replayed: BTreeSet<Uuid>,
 }
 
 impl ClientPlan {
@@ -98,7 +102,7 @@ impl ClientPlan {
         for (pool, error) in home.refused() {
             self.refused.insert(*pool, Refusal::of(error));
         }
-        if let Some(cause) = self.refused.values().next().map(Refusal::waiting_for) {
+        if let Some(cause) = Refusal::waiting_for(&self.refused) {
             for pool in self.undecided.pools() {
                 self.refused.entry(pool).or_insert_with(|| cause.clone());
             }
@@ -120,17 +124,10 @@ impl ClientPlan {
 
     /// Leaves out what is for these pools, which are refused, and counts it.
     pub(crate) fn set_apart(&mut self, contents: &Contents, pools: &[Uuid]) {
-        let bytes = bytes_by_pool(contents, &self.writes);
-        for pool in pools {
-            if let Some(refusal) = self.refused.get_mut(pool) {
-                refusal.part = Part {
-                    transactions: [&self.redone, &self.rolled_back, &self.rolled_forward]
-                        .map(|touched| touched.of(*pool))
-                        .iter()
-                        .sum(),
-                    bytes: bytes.get(pool).copied().unwrap_or_default(),
-                    undecided: self.undecided.of(*pool),
-                };
+        let parts = self.parts(contents, pools);
+        for (pool, part) in parts {
+            if let Some(refusal) = self.refused.get_mut(&pool) {
+                refusal.part = part;
             }
         }
         let is_written = |puddle: &Uuid| {
@@ -140,6 +137,20 @@ impl ClientPlan {
         self.writes.retain(|write| is_written(&write.puddle));
         self.endings.retain(|write| is_written(&write.puddle));
         self.relied_on.retain(is_written);
+    }
+
+    /// What there is for each of these pools.
+    pub(crate) fn parts(&self, contents: &Contents, pools: &[Uuid]) -> BTreeMap<Uuid, Part> {
+        let bytes = bytes_by_pool(contents, &self.writes);
+        let part = |pool: &Uuid| Part {
+            transactions: [&self.redone, &self.rolled_back, &self.rolled_forward]
+                .map(|touched| touched.of(*pool))
+                .iter()
+                .sum(),
+            bytes: bytes.get(pool).copied().unwrap_or_default(),
+            undecided: self.undecided.of(*pool),
+        };
+        pools.iter().map(|pool| (*pool, part(pool))).collect()
     }
 
     /// Notes that a log must not be replayed. The first reason for a puddle stands.
@@ -184,8 +195,8 @@ impl RecoveryReport {
 
 /// Reads everything that the client left and decides, once and over all of its pools. Writes nothing.
 ///
-/// A pool of which a file cannot be had is refused: nothing is planned for it, and its part stays in the logs. So is one that is changed by a
-/// transaction of which only such a file can tell whether it committed.
+/// A pool of which a file cannot be had is refused: nothing is planned for it, and its part stays in the logs. So is
+/// one that is changed by a transaction of which only such a file can tell whether it committed.
 ///
 /// `step` is called after each log with the number done and the number known.
 ///
@@ -199,14 +210,15 @@ pub(crate) fn plan_client(
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<ClientPlan> {
     let mut plan = ClientPlan::default();
-    let listed = read_log_spaces(store, contents, client, &mut plan)?;
+    let listed = read_log_spaces(store, contents, client, access, &mut plan)?;
     // Puddles that were prepared are no logs until a log space names them. One that is damaged may have named any.
     let names_none = listed.logs.is_empty() && listed.unfinished.is_none();
     let logs = match names_none && plan.invalid.is_empty() {
         true => LogPuddles::none(store),
-        false => LogPuddles::read(store, contents, client)?,
+        false => LogPuddles::read(store, contents, client, access)?,
     };
-    let read = read_logs(&logs, contents, &listed.logs, &mut plan);
+    let is_again = contents.kept.contains_key(&client);
+    let read = read_logs(&logs, contents, &listed.logs, is_again, &mut plan);
     let mut home = Home::new(store, contents, client, access);
     plan.verdicts.extend(home.known());
     records::plan_records(store, contents, client, &mut home, &mut plan)?;
@@ -233,7 +245,9 @@ pub(crate) fn plan_client(
             plan.quarantine(lost, 0, reason);
         }
     }
-    // Puddles that were prepared and never used hold nothing: no registered log space, and no log, names them.
+    plan.replayed = plan.sound.clone();
+    // Puddles that were prepared and never used hold nothing: no registered log space, and no log, names them. So
+    // whether their files are whole, or there, concerns nobody.
     if plan.invalid.is_empty() {
         let prepared = contents.puddles_of(client);
         plan.sound.extend(prepared.iter().map(|(uuid, _)| *uuid));
@@ -254,12 +268,13 @@ fn read_log_spaces(
     store: &Path,
     contents: &Contents,
     client: Uuid,
+    access: Access,
     plan: &mut ClientPlan,
 ) -> Result<Listed> {
     let mut listed = Listed::default();
     for (&space, _) in contents.log_spaces.iter().filter(|(_, of)| **of == client) {
         plan.log_spaces += 1;
-        match read_log_space(store, contents, space) {
+        match read_log_space(store, contents, space, access) {
             Ok(read) => {
                 plan.sound.insert(space);
                 let entries = read.entries().iter();
@@ -294,13 +309,16 @@ fn read_logs<'a>(
     puddles: &'a LogPuddles<'_>,
     contents: &Contents,
     listed: &[(Uuid, LogSpaceEntry)],
+    is_again: bool,
     plan: &mut ClientPlan,
 ) -> ReadLogs<'a> {
     let mut logs = Vec::new();
     let mut reached = BTreeSet::new();
     for (space, entry) in listed {
-        // Where a part was recovered before, the log space stays and names the logs that were quarantined then.
-        if contents.is_quarantined_file(entry.puddle) {
+        // Where a part was recovered before, the log space stays. It names the logs that were quarantined then, and
+        // those that were replayed, or accepted as they are, and went.
+        let went = is_again && !contents.puddles.contains_key(&entry.puddle);
+        if went || contents.is_quarantined_file(entry.puddle) {
             continue;
         }
         if puddles.at(entry.address) != Some(entry.puddle) {
@@ -366,16 +384,18 @@ fn decide_log(
     Ok(())
 }
 
-fn read_log_space(store: &Path, contents: &Contents, space: Uuid) -> Result<LogSpace, Obstacle> {
+fn read_log_space(
+    store: &Path,
+    contents: &Contents,
+    space: Uuid,
+    access: Access,
+) -> Result<LogSpace, Obstacle> {
     let Some(record) = contents.puddles.get(&space) else {
         return Err(Obstacle::Invalid(format!(
             "puddle {space} is not registered"
         )));
     };
-    let offset = puddle::heap_offset(record.size);
-    let (heap, used) = files::open(store, space, record, false)
-        .and_then(|file| files::read_sparse(&file, offset, puddle::heap_size(record.size)))
-        .map_err(Obstacle::of_log)?;
+    let Written(heap, used) = read_heap(store, space, record, access)?;
     // Behind what was written all entries are free.
     let used = heap.get(..used.max(log_space::ENTRY_SIZE)).unwrap_or(&heap);
     LogSpace::of(&files::header_of(space, record), used).map_err(|source| {

@@ -1,7 +1,7 @@
 //! The redo records of a client: which of them count, and what they leave at the home locations.
 //!
-//! Records change the same places again and again. They are merged in memory first, so that each is written home once, whatever the logs
-//! hold.
+//! Records change the same places again and again. They are merged in memory first, so that each is written home once,
+//! whatever the logs hold.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,8 +39,8 @@ fn write_page(puddle: &PuddleHeader, address: u64, page: &Page, writes: &mut Vec
     });
 }
 
-/// Reads the puddles of records of a client and adds to the plan what they ask for. Where one of them is damaged none is replayed: they
-/// have one order together.
+/// Reads the puddles of records of a client and adds to the plan what they ask for. Where one of them is damaged none
+/// is replayed: they have one order together.
 ///
 /// # Errors
 /// As for [`plan_client`](super::plan_client).
@@ -59,10 +59,11 @@ pub(super) fn plan_records(
         .iter()
         .map(|(_, record)| record.size / 4096)
         .sum();
+    let access = home.access();
     let heaps = workers::map(
         &registered,
         workers::count(pages as usize),
-        |(uuid, record)| read_heap(store, *uuid, record),
+        |(uuid, record)| read_heap(store, *uuid, record, access),
     );
     let mut puddles: Vec<(PuddleHeader, Written)> = Vec::new();
     let mut damaged = None;
@@ -159,7 +160,8 @@ fn merge(rings: &[Ring<'_>], home: &mut Home<'_>) -> Result<Merged, (Uuid, Obsta
     })
 }
 
-/// Which pools the transactions of these records change. Takes each change with its puddle, unless its part is done or was given up.
+/// Which pools the transactions of these records change. Takes each change with its puddle, unless its part is done or
+/// was given up.
 fn touched<'a>(
     records: &[Record<'a>],
     home: &Home<'_>,

@@ -30,6 +30,8 @@ pub(crate) struct Refusal {
     pub(crate) offset: Option<u64>,
     /// What is wrong with it, and the cure.
     pub(crate) reason: String,
+    /// The pools whose files are in the way, where its own are whole: it only waits for them.
+    pub(crate) waits_for: BTreeSet<Uuid>,
     pub(crate) part: Part,
 }
 
@@ -48,29 +50,60 @@ impl Refusal {
             file,
             offset,
             reason: error.to_string(),
+            waits_for: BTreeSet::new(),
             part: Part::default(),
         }
     }
 
-    /// A pool whose own files are sound, and whose last transaction needs another pool's to be decided.
-    pub(super) fn waiting_for(&self) -> Refusal {
-        Refusal {
-            reason: format!(
-                "whether its last transactions committed cannot be said before another pool's file is back: {}",
-                self.reason
-            ),
+    /// A pool whose own files are sound, and whose last transactions need those of other pools to be decided. `None`
+    /// where none of these is refused.
+    pub(super) fn waiting_for(others: &BTreeMap<Uuid, Refusal>) -> Option<Refusal> {
+        let first = others.values().next()?;
+        let reasons: Vec<&str> = others.values().map(|other| other.reason.as_str()).collect();
+        let reason = format!(
+            "whether its last transactions committed cannot be said before what stands in the way of others is gone: {}",
+            reasons.join("; ")
+        );
+        Some(Refusal {
+            reason,
+            waits_for: others.keys().copied().collect(),
             part: Part::default(),
-            ..self.clone()
+            ..first.clone()
+        })
+    }
+
+    /// Adds what another client's logs say of the same pool. What is wrong with its own files is told first.
+    fn merge(&mut self, other: &Refusal) {
+        let Part {
+            transactions,
+            bytes,
+            undecided,
+        } = other.part;
+        let part = Part {
+            transactions: self.part.transactions + transactions,
+            bytes: self.part.bytes + bytes,
+            undecided: self.part.undecided + undecided,
+        };
+        match (self.waits_for.is_empty(), other.waits_for.is_empty()) {
+            (false, true) => *self = other.clone(),
+            (false, false) => self.waits_for.extend(&other.waits_for),
+            (true, _) => {}
         }
+        self.part = part;
     }
 
     fn to_pool(&self, contents: &Contents, pool: Uuid) -> RefusedPool {
         let record = contents.pools.get(&pool);
+        let others = self.waits_for.iter();
+        let others = others.filter_map(|other| contents.pools.get(other));
+        let mut waits_for: Vec<String> = others.map(|other| other.name.clone()).collect();
+        waits_for.sort_unstable();
         RefusedPool {
             name: record.map(|pool| pool.name.clone()).unwrap_or_default(),
             file: self.file.clone(),
             offset: self.offset,
             reason: self.reason.clone(),
+            waits_for,
             transactions: self.part.transactions,
             undecided: self.part.undecided,
             bytes: self.part.bytes,
@@ -91,12 +124,7 @@ impl RefusedPools {
                 Entry::Vacant(entry) => {
                     entry.insert(refusal.clone());
                 }
-                Entry::Occupied(mut entry) => {
-                    let (part, more) = (&mut entry.get_mut().part, &refusal.part);
-                    part.transactions += more.transactions;
-                    part.bytes += more.bytes;
-                    part.undecided += more.undecided;
-                }
+                Entry::Occupied(mut entry) => entry.get_mut().merge(refusal),
             }
         }
     }
@@ -105,14 +133,20 @@ impl RefusedPools {
         self.0.contains_key(&pool)
     }
 
+    /// A refused pool; `None` for any other.
+    pub(crate) fn pool(&self, contents: &Contents, pool: Uuid) -> Option<RefusedPool> {
+        let refusal = self.0.get(&pool)?;
+        Some(refusal.to_pool(contents, pool))
+    }
+
     /// The error for who wants to use a pool.
     pub(crate) fn ensure_not(&self, store: &Path, contents: &Contents, pool: Uuid) -> Result<()> {
-        let Some(refusal) = self.0.get(&pool) else {
+        let Some(refused) = self.pool(contents, pool) else {
             return Ok(());
         };
-        let refused = refusal.to_pool(contents, pool);
         Err(Error::PoolRefused {
             store: store.to_owned(),
+            cure: refused.cure(store),
             pool: refused.name,
             reason: refused.reason,
         })
@@ -139,11 +173,26 @@ pub(crate) fn ensure_nothing_kept(
     if kept.is_empty() {
         return Ok(());
     }
-    let names = kept.iter().filter_map(|pool| contents.pools.get(pool));
+    let records = kept.iter().filter_map(|pool| contents.pools.get(pool));
+    let names = records.clone().map(|pool| pool.name.clone());
+    let (twins, others): (Vec<_>, Vec<_>) =
+        records.partition(|pool| pool.engine == EngineKind::Twin);
+    let mut cure = String::from("brings home what can be brought there and tells what is missing");
+    if !others.is_empty() {
+        cure += ", and `--give-up POOL` gives up what is kept";
+    }
+    if let Some(twin) = twins.first() {
+        cure += &format!(
+            "; a Twin pool has nothing to give up: bring its files back, or remove it: `durum rm {} {}`",
+            store.display(),
+            twin.name
+        );
+    }
     Err(Error::PartsKept {
         store: store.to_owned(),
         operation,
-        pools: names.map(|pool| pool.name.clone()).collect(),
+        pools: names.collect(),
+        cure,
     })
 }
 
@@ -190,4 +239,46 @@ pub(super) fn bytes_by_pool(contents: &Contents, writes: &[HomeWrite]) -> BTreeM
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_of_all_that_stands_in_the_way() {
+        let refusal = |file: &str| {
+            Refusal::of(&Error::FileMissing {
+                file: PathBuf::from(file),
+                structure: "a puddle",
+                cure: "bring it back",
+            })
+        };
+        let [first, second, other] = [1, 2, 3].map(|number| Uuid([number; 16]));
+        let others = BTreeMap::from([
+            (first, refusal("first.puddle")),
+            (second, refusal("second.puddle")),
+        ]);
+        let mut waiting = Refusal::waiting_for(&others).unwrap();
+        assert_eq!(waiting.file, Path::new("first.puddle"));
+        assert_eq!(waiting.waits_for, BTreeSet::from([first, second]));
+        for other in others.values() {
+            assert!(waiting.reason.contains(&other.reason), "{}", waiting.reason);
+        }
+        assert!(Refusal::waiting_for(&BTreeMap::new()).is_none());
+
+        // Another client's logs: it waits for one more, and then one of its own files is in the way, too.
+        let more = BTreeMap::from([(other, refusal("other.puddle"))]);
+        waiting.merge(&Refusal::waiting_for(&more).unwrap());
+        assert_eq!(waiting.waits_for, BTreeSet::from([first, second, other]));
+        waiting.part.transactions = 2;
+        let mut own = refusal("own.puddle");
+        own.part.transactions = 3;
+        for mut merged in [(waiting.clone(), &own), (own.clone(), &waiting)] {
+            merged.0.merge(merged.1);
+            assert!(merged.0.waits_for.is_empty());
+            assert_eq!(merged.0.reason, own.reason);
+            assert_eq!(merged.0.part.transactions, 5);
+        }
+    }
 }

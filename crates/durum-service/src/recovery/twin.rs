@@ -1,7 +1,7 @@
 //! Twin pools: the copy that is not whole becomes what the other one is (Romulus, SPAA'18, Algorithm 1).
 //!
-//! Which one that is say the state and the seals in the pool's root puddle (docs/format/twin.md). Both copies are read as far as the whole one has objects, and
-//! only what differs is written.
+//! Which one that is say the state and the seals in the pool's root puddle (docs/format/twin.md). Both copies are read
+//! as far as the whole one has objects, and only what differs is written.
 
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use super::write::{HomeWrite, WriteKind};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::model::EngineKind;
+use crate::reading;
 use crate::registry::contents::Contents;
 
 /// Bytes compared at a time.
@@ -194,13 +195,13 @@ impl OpenPool {
 fn read_seal(root: &OpenPuddle, generation: u64) -> Result<Option<Seal>> {
     let mut place = [0; twin::SEAL_SIZE];
     let offset = twin::seal_offset(root.header.size, generation);
-    read_at(&root.file, offset, &mut place)?;
+    reading::exact(&root.file, offset, &mut place, "reading a puddle")?;
     Ok(Seal::parse(&place, generation))
 }
 
 fn read_state(root: &MediaFile) -> Result<State> {
     let mut word = [0; 8];
-    read_at(root, twin::STATE_OFFSET, &mut word)?;
+    reading::exact(root, twin::STATE_OFFSET, &mut word, "reading a puddle")?;
     let word = u64::from_le_bytes(word);
     State::from_word(word).ok_or_else(|| Error::Damaged {
         file: root.path().to_owned(),
@@ -229,18 +230,8 @@ impl HeapBytes for CopyView<'_> {
     type Error = Error;
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        read_at(self.file, self.start + offset, buffer)
+        reading::exact(self.file, self.start + offset, buffer, "reading a puddle")
     }
-}
-
-fn read_at(file: &MediaFile, offset: u64, buffer: &mut [u8]) -> Result<()> {
-    file.read_exact_at(buffer, offset)
-        .map_err(|source| Error::Io {
-            operation: "reading a puddle",
-            path: file.path().to_owned(),
-            offset: Some(offset),
-            source,
-        })
 }
 
 /// Adds the writes that make a range of the other copy what it is in the whole one.

@@ -14,8 +14,9 @@ const PAGES_MIN: usize = 1 << 10;
 pub(super) fn count(pages: usize) -> usize {
     let threads = pages / PAGES_MIN;
     if threads <= 1 || line::is_recorded() {
-        // A recorder is told of writes in the order in which they happen: with one thread that is the same in every run, so that a crash can be had again from its seed. For
-        // the simulator nothing is lost: it draws what became durable of all that was written between two syncs, in whatever order that was.
+        // A recorder is told of writes in the order in which they happen: with one thread that is the same in every
+        // run, so that a crash can be had again from its seed. For the simulator nothing is lost: it draws what became
+        // durable of all that was written between two syncs, in whatever order that was.
         return 1;
     }
     // Asked only here: the answer takes 20 system calls, as long as the recovery of a small transaction.

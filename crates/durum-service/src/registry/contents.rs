@@ -128,8 +128,8 @@ impl Contents {
         })
     }
 
-    /// The changes that make a pool openable again. Where the last mark of a client goes, the registry forgets its logs,
-    /// whose puddles are returned; their files stay in `quarantine/`, as plain files.
+    /// The changes that make a pool openable again. Where the last mark of a client goes, the registry forgets its
+    /// logs, whose puddles are returned; their files stay in `quarantine/`, as plain files.
     pub(crate) fn unmarking_of(&self, pool: Uuid) -> (Vec<Change>, Vec<(Uuid, PuddleRecord)>) {
         let mut changes = Vec::new();
         let mut freed = Vec::new();

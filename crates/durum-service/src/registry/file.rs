@@ -60,8 +60,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Makes a file that begins with a snapshot, in the place of one that is there. Durable on return, but for its name; after an error
-    /// nothing has changed, and the error comes with the bytes that were wanted.
+    /// Makes a file that begins with a snapshot, in the place of one that is there. Durable on return, but for its
+    /// name; after an error nothing has changed, and the error comes with the bytes that were wanted.
     pub(super) fn make(
         store: &Path,
         place: &'static Place,
@@ -129,8 +129,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the records again that were read from `bytes`, and zeros over what a crash left behind them: bytes of a commit that was
-    /// never made. Durable on return.
+    /// Writes the records again that were read from `bytes`, and zeros over what a crash left behind them: bytes of a
+    /// commit that was never made. Durable on return.
     pub(super) fn make_durable(&self, bytes: &[u8]) -> io::Result<()> {
         let as_index = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
         let (start, end) = (as_index(self.room.snapshot_end), as_index(self.end));
@@ -144,8 +144,9 @@ impl Writer {
         }
         // Written, because a sync does nothing for pages whose write failed in an earlier one.
         self.file.write_all_at(&records, self.room.snapshot_end)?;
-        // ORDER: what was read is durable before anybody acts on it, and nothing is left of a torn record before a new one is
-        // written over its beginning; else a crash takes a commit back, or leaves a torn record before a whole one.
+        // ORDER: what was read is durable before anybody acts on it, and nothing is left of a torn record before a new
+        // one is written over its beginning; else a crash takes a commit back, or leaves a torn record before a whole
+        // one.
         self.sync()
     }
 

@@ -1,14 +1,15 @@
 //! The registry: what the store holds, in a file that one writer changes and anyone reads.
 //!
-//! It is read once, when the store is opened. Each change is one record behind the last one and one sync ([`file`]); when the
-//! changes outweigh the snapshot before them, a new file takes the place of the old one. A copy follows, so that a damaged file
-//! costs nothing: `docs/store.md`.
+//! It is read once, when the store is opened. Each change is one record behind the last one and one sync ([`file`]);
+//! when the changes outweigh the snapshot before them, a new file takes the place of the old one. A copy follows, so
+//! that a damaged file costs nothing: `docs/store.md`.
 
 pub(crate) mod contents;
 mod file;
 mod read;
 mod salvage;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ use self::contents::{Change, Contents};
 use self::file::{COPY, Place, REGISTRY, Writer};
 use crate::error::{Error, Result};
 use crate::files::{grown, is_full};
+use crate::reading;
 
 use self::read::CopyState;
 pub(crate) use self::read::{Found, read};
@@ -28,6 +30,24 @@ pub(crate) use self::salvage::Remains;
 pub(crate) const NAMES: [&str; 2] = [REGISTRY.name, COPY.name];
 /// What a crash leaves while one of them is made.
 pub(crate) const LEFTOVERS: [&str; 2] = [REGISTRY.temporary_name, COPY.temporary_name];
+
+/// Whether anything lies in the place of one of them.
+pub(crate) fn is_there(store: &Path) -> bool {
+    NAMES
+        .iter()
+        .any(|name| fs::symlink_metadata(store.join(name)).is_ok())
+}
+
+/// Refuses a directory in the place of one of them, which no file can take.
+pub(crate) fn refuse_directories(store: &Path) -> Result<()> {
+    for place in [&REGISTRY, &COPY] {
+        let found = fs::symlink_metadata(store.join(place.name));
+        if found.is_ok_and(|found| found.is_dir()) {
+            reading::open(store, place.name, place.role, false)?;
+        }
+    }
+    Ok(())
+}
 
 const CURE: &str =
     "restore a copy of the store, or rebuild the registry from its copy: `durum check --repair`";
@@ -98,8 +118,8 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Opens the registry for writing, as it was found. A copy that does not say the same is made anew; a store of the form before gets
-    /// its files now.
+    /// Opens the registry for writing, as it was found. A copy that does not say the same is made anew; a store of the
+    /// form before gets its files now.
     pub(crate) fn open(store: &Path, found: &Found) -> Result<Registry> {
         let Some(found_file) = &found.file else {
             return Registry::create(store, &found.contents);
@@ -109,9 +129,10 @@ impl Registry {
             // All that it has was durable in the registry before.
             CopyState::Same(copy) => Some(Writer::open(store, &COPY, copy)?),
             CopyState::Behind | CopyState::Lost(_) => {
-                file.make_durable(&found_file.bytes).map_err(|error| {
-                    Error::io("a registry commit", &store.join(REGISTRY.name), error)
-                })?;
+                file.make_durable(&found_file.image.bytes)
+                    .map_err(|error| {
+                        Error::io("a registry commit", &store.join(REGISTRY.name), error)
+                    })?;
                 None
             }
         };
@@ -188,8 +209,8 @@ impl Registry {
             Err((error, _)) => return Err(self.poison(error)),
             Ok(file) => file,
         };
-        // ORDER: the new name is durable before anybody acts on the commit, before a record goes to the new file, and before the
-        // copy's; else a crash finds the old file without them.
+        // ORDER: the new name is durable before anybody acts on the commit, before a record goes to the new file, and
+        // before the copy's; else a crash finds the old file without them.
         file.sync_name(&self.store)
             .map_err(|error| self.poison(error))?;
         self.file = file;
@@ -240,7 +261,8 @@ impl Registry {
         };
         let mut synced = Ok(());
         if self.copy_is_behind {
-            // ORDER: the copy is whole before the store counts as closed; else one bad sector after a crash costs what was committed.
+            // ORDER: the copy is whole before the store counts as closed; else one bad sector after a crash costs what
+            // was committed.
             synced = copy.sync();
         }
         if self.copy_has_new_name {

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use durum_format::FormatError;
+use durum_format::crc::crc32c;
 use durum_format::registry::{self, BEGINNING_BYTES, Parsed, Room};
 use durum_format::store::StoreHeader;
+use durum_persist::file::MediaFile;
 
 use super::contents::Contents;
 use super::file::{COPY, Place, REGISTRY};
@@ -15,6 +17,8 @@ use crate::takeover;
 
 /// Attempts to read a file that a writer changes meanwhile.
 const ATTEMPTS_MAX: usize = 8;
+/// So many bytes of a file are read at once.
+const PART_BYTES: u64 = 64 << 10;
 
 /// A registry that was read.
 #[derive(Debug)]
@@ -29,7 +33,16 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) parsed: Parsed,
+    pub(super) image: Image,
+}
+
+/// What one of the files holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    /// All of it but the zeros at the end.
     pub(super) bytes: Vec<u8>,
+    /// The file's length.
+    length: u64,
 }
 
 /// How the copy is.
@@ -65,13 +78,15 @@ impl Found {
 
 /// Reads and validates the registry of a store. Takes no lock and writes nothing.
 pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Found> {
-    let mut last: Option<(Error, Vec<u8>)> = None;
+    let mut last: Option<(Error, u32)> = None;
     for _ in 0..ATTEMPTS_MAX {
         match read_once(store, identity) {
             Ok(found) => return Ok(found),
             // A writer may have written two records while we read: then we missed the first and saw the second.
-            Err((error, Some(bytes))) if last.as_ref().is_none_or(|(_, seen)| *seen != bytes) => {
-                last = Some((error, bytes));
+            Err((error, Some(checksum)))
+                if last.as_ref().is_none_or(|(_, seen)| *seen != checksum) =>
+            {
+                last = Some((error, checksum));
             }
             Err((error, _)) => return Err(error),
         }
@@ -82,12 +97,12 @@ pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Found> {
     ))
 }
 
-/// As [`read`]. With an error, the bytes that were read, if they may be others next time.
-fn read_once(store: &Path, identity: &StoreHeader) -> Result<Found, (Error, Option<Vec<u8>>)> {
+/// As [`read`]. With an error, a checksum of the bytes that were read, if they may be others next time.
+fn read_once(store: &Path, identity: &StoreHeader) -> Result<Found, (Error, Option<u32>)> {
     // The copy first: it is never ahead of the registry, so one that is read later is not either.
     let copy = read_file(store, &COPY);
-    let bytes = match read_file(store, &REGISTRY) {
-        Ok(bytes) => bytes,
+    let image = match read_file(store, &REGISTRY) {
+        Ok(image) => image,
         Err(Error::FileMissing { .. })
             if matches!(copy, Err(Error::FileMissing { .. })) && takeover::is_before(store) =>
         {
@@ -100,10 +115,8 @@ fn read_once(store: &Path, identity: &StoreHeader) -> Result<Found, (Error, Opti
         }
         Err(error) => return Err((error, None)),
     };
-    let parsed = match parse(store, identity, &bytes) {
-        Ok(parsed) => parsed,
-        Err(error) => return Err((error, Some(bytes))),
-    };
+    let changing = |error| (error, Some(crc32c(&image.bytes)));
+    let parsed = parse(store, identity, &image).map_err(changing)?;
     // An older durum may have opened the store after a takeover that a crash interrupted.
     if takeover::is_before(store)
         && let Ok(contents) = takeover::read(store, identity)
@@ -116,17 +129,14 @@ fn read_once(store: &Path, identity: &StoreHeader) -> Result<Found, (Error, Opti
         });
     }
     let copy = match copy {
-        Ok(copy) if copy == bytes && !parsed.is_torn => CopyState::Same(Box::new(parsed.clone())),
-        Ok(copy) => match compare(store, identity, &parsed, &copy) {
-            Ok(state) => state,
-            Err(error) => return Err((error, Some(bytes))),
-        },
+        Ok(copy) if copy == image && !parsed.is_torn => CopyState::Same(Box::new(parsed.clone())),
+        Ok(copy) => compare(store, identity, &parsed, &copy).map_err(changing)?,
         Err(error) => CopyState::Lost(error),
     };
     let contents = Contents(parsed.state.clone());
     Ok(Found {
         contents,
-        file: Some(FoundFile { parsed, bytes }),
+        file: Some(FoundFile { parsed, image }),
         copy,
     })
 }
@@ -136,17 +146,18 @@ fn compare(
     store: &Path,
     identity: &StoreHeader,
     parsed: &Parsed,
-    copy: &[u8],
+    copy: &Image,
 ) -> Result<CopyState> {
-    let parsed_copy = registry::parse(copy);
+    let parsed_copy = registry::parse_used(&copy.bytes, copy.length);
     if let Ok(copy) = &parsed_copy
         && copy.state == parsed.state
         && !(copy.is_torn || parsed.is_torn)
     {
         return Ok(CopyState::Same(Box::new(copy.clone())));
     }
-    // A crash may have taken any part of it that was written since it was last synced, and a record that it has was made.
-    let Some(state) = registry::salvage(None, &[copy]) else {
+    // A crash may have taken any part of it that was written since it was last synced, and a record that it has was
+    // made.
+    let Some(state) = registry::salvage(None, &[&copy.bytes]) else {
         let source = parsed_copy.map_or_else(
             |source| source,
             |_| FormatError::Truncated {
@@ -173,18 +184,62 @@ fn compare(
     Ok(CopyState::Behind)
 }
 
-/// The bytes of one of the files, no more of them than its first line speaks of, and one.
-pub(super) fn read_file(store: &Path, place: &Place) -> Result<Vec<u8>> {
+/// What one of the files holds.
+///
+/// A first line may say anything: nobody takes memory for more of the snapshot than is there, nor for the part behind
+/// it before the snapshot was checked.
+pub(super) fn read_file(store: &Path, place: &Place) -> Result<Image> {
     let file = reading::open(store, place.name, place.role, false)?;
-    reading::whole(&file, BEGINNING_BYTES, |head, _| {
-        let room = Room::of(head).map_err(|source| refusal(store, place, source))?;
-        Ok(room.end.saturating_add(1))
-    })
+    let length = file
+        .len()
+        .map_err(|error| Error::io("finding its length", file.path(), error))?;
+    let refused = |source| refusal(store, place, source);
+    let head = reading::bytes(&file, 0, length.min(BEGINNING_BYTES))?;
+    let snapshot_end = Room::of(&head).map_err(refused)?.snapshot_end;
+    let mut bytes = Vec::new();
+    append(&file, snapshot_end.min(length), &mut bytes, |part, at| {
+        // It is a text.
+        match part.iter().position(|byte| *byte == 0) {
+            Some(zero) => Err(refused(FormatError::Field {
+                structure: "registry",
+                field: "a byte of the snapshot",
+                offset: at + zero as u64,
+                found: 0,
+                expected: "text".into(),
+            })),
+            None => Ok(()),
+        }
+    })?;
+    let room = registry::check_snapshot(&bytes).map_err(refused)?;
+    append(&file, room.end.min(length), &mut bytes, |_, _| Ok(()))?;
+    Ok(Image { bytes, length })
+}
+
+/// Reads on behind `bytes`, up to the last byte before `end` that is not zero; each part is checked first.
+fn append(
+    file: &MediaFile,
+    end: u64,
+    bytes: &mut Vec<u8>,
+    check: impl Fn(&[u8], u64) -> Result<()>,
+) -> Result<()> {
+    let mut at = bytes.len() as u64;
+    while at < end {
+        let part = reading::bytes(file, at, PART_BYTES.min(end - at))?;
+        check(&part, at)?;
+        if let Some(last) = part.iter().rposition(|byte| *byte != 0) {
+            let zeros = at.saturating_sub(bytes.len() as u64);
+            reading::lengthen(bytes, file.path(), zeros)?;
+            reading::append(bytes, file.path(), part.get(..=last).unwrap_or_default())?;
+        }
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 /// Parses the registry and checks that it is the store's.
-pub(super) fn parse(store: &Path, identity: &StoreHeader, bytes: &[u8]) -> Result<Parsed> {
-    let parsed = registry::parse(bytes).map_err(|source| refusal(store, &REGISTRY, source))?;
+pub(super) fn parse(store: &Path, identity: &StoreHeader, image: &Image) -> Result<Parsed> {
+    let parsed = registry::parse_used(&image.bytes, image.length)
+        .map_err(|source| refusal(store, &REGISTRY, source))?;
     if parsed.state.store != *identity {
         return Err(mixed(store, &REGISTRY, &parsed.state.store, identity));
     }

@@ -21,8 +21,8 @@ fn small_type(name: &str) -> Descriptor {
     Descriptor::parse(&text).unwrap()
 }
 
-/// A store with a pool `a`; and, where asked, a registry that knows of many types, and of many puddles of another pool, whose files nobody
-/// looks at.
+/// A store with a pool `a`; and, where asked, a registry that knows of many types, and of many puddles of another pool,
+/// whose files nobody looks at.
 fn store(path: &Path, is_large: bool) -> Embedded {
     let store = create(path);
     store.create_pool("a", &spec()).unwrap();

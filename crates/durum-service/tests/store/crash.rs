@@ -7,7 +7,7 @@ use std::path::Path;
 
 use durum_format::UNIT;
 use durum_persist::Site;
-use durum_persist::record::{EventKind, Recorder, RecorderOptions, note};
+use durum_persist::record::{EventKind, note};
 use durum_persist::simulate::{
     CrashPoint, Failure, Plan, Report, Rules, explore, explore_with_recovery,
 };
@@ -19,7 +19,7 @@ use durum_service::{
 use crate::recovery::{assert_recovered, interrupted};
 use crate::support::{
     Space, create, create_options, large_type, node_type, open, open_options, place_object, put,
-    root, scratch, spec, word,
+    recorder, root, scratch, spec, word,
 };
 use crate::unregistered::{explore_aside, explore_gone};
 
@@ -169,13 +169,7 @@ fn check_life(path: &Path, point: &CrashPoint<'_>) -> Result<(), String> {
 
 fn explore_life(rules: Rules, skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
     let directory = scratch();
-    let recorder = Recorder::start(
-        directory.path(),
-        RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        },
-    );
+    let recorder = recorder(directory.path(), skip);
     life(&directory.path().join("store"));
     let trace = recorder.stop();
     assert_eq!(trace.bypassed(), [] as [&str; 0], "{rules:?}");
@@ -222,13 +216,7 @@ fn folds(path: &Path) {
 
 fn explore_folds(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
     let directory = scratch();
-    let recorder = Recorder::start(
-        directory.path(),
-        RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        },
-    );
+    let recorder = recorder(directory.path(), skip);
     folds(&directory.path().join("store"));
     let trace = recorder.stop();
     let seen = |reader: &ReadOnlyStore, point: &CrashPoint<'_>| {
@@ -290,7 +278,7 @@ fn logs_are_durable_before_they_are_replayed() {
     let directory = scratch();
     let path = directory.path().join("store");
     interrupted(&path);
-    let recorder = Recorder::start(directory.path(), RecorderOptions::default());
+    let recorder = recorder(directory.path(), None);
     drop(open(&path));
     let trace = recorder.stop();
     let events = trace.events();
@@ -316,13 +304,7 @@ fn explore_recovery(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> 
     let directory = scratch();
     let path = directory.path().join("store");
     interrupted(&path);
-    let recorder = Recorder::start(
-        directory.path(),
-        RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        },
-    );
+    let recorder = recorder(directory.path(), skip);
     let store = open(&path);
     note("recovered", 1);
     store.close().unwrap();
@@ -384,13 +366,7 @@ fn explore_quarantine(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure
     put(part, crate::support::heap(part) + 16, &[0xff]);
     let uuid = part.uuid.to_string();
     drop((store, pool));
-    let recorder = Recorder::start(
-        directory.path(),
-        RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        },
-    );
+    let recorder = recorder(directory.path(), skip);
     let store = open(&path);
     store.accept_quarantined("a").unwrap();
     note("accepted", 1);
@@ -439,13 +415,7 @@ fn explore_clone(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
     );
     store.close().unwrap();
     drop(store);
-    let recorder = Recorder::start(
-        directory.path(),
-        RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        },
-    );
+    let recorder = recorder(directory.path(), skip);
     clone_store(
         &path,
         &directory.path().join("copy"),
@@ -488,13 +458,7 @@ fn explore_repair(skip: Option<Site>, plan: &Plan) -> Result<Report, Failure> {
     bytes[..9].fill(0);
     std::fs::write(&registry, bytes).unwrap();
     std::fs::write(path.join("durum.store"), "").unwrap();
-    let recorder = Recorder::start(
-        directory.path(),
-        RecorderOptions {
-            skip,
-            ..RecorderOptions::default()
-        },
-    );
+    let recorder = recorder(directory.path(), skip);
     repair(&path).unwrap();
     note("repaired", 1);
     let trace = recorder.stop();

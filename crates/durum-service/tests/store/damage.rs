@@ -91,8 +91,17 @@ fn every_byte_of_the_identity_is_guarded() {
     assert_refused(&path, name, &format!("{name} with a byte more"));
     std::fs::write(&file, b"#!/bin/sh\nexit 0\n").unwrap();
     let refusal = assert_refused(&path, name, &format!("{name} of something else"));
-    // A directory without an identity of ours is no store.
+    assert_eq!(refusal.kind(), ErrorKind::Data, "{refusal}");
+    // A directory with neither an identity of ours nor a registry is no store.
+    let names = ["registry", "registry.copy"];
+    for name in names {
+        std::fs::rename(path.join(name), directory.path().join(name)).unwrap();
+    }
+    let refusal = assert_refused(&path, name, &format!("{name} of something else"));
     assert_eq!(refusal.kind(), ErrorKind::User, "{refusal}");
+    for name in names {
+        std::fs::rename(directory.path().join(name), path.join(name)).unwrap();
+    }
     std::fs::write(&file, &whole).unwrap();
     open(&path);
 }
@@ -187,7 +196,8 @@ fn a_copy_that_is_damaged_costs_nothing_and_is_made_anew() {
     assert!(file.exists());
 }
 
-/// One sector that is lost, of whichever file, and any one of the files that is gone: nothing is lost, however the store ended.
+/// One sector that is lost, of whichever file, and any one of the files that is gone: nothing is lost, however the
+/// store ended.
 #[test]
 fn one_bad_sector_or_one_lost_file_costs_nothing() {
     let directory = scratch();
@@ -361,6 +371,74 @@ fn repair_rebuilds_a_registry_that_surely_lost_nothing() {
     assert_eq!(snapshot(&path), before);
 }
 
+/// Cut, zeroed, foreign, gone: whoever opens the store is told what brings the identity back, and that does.
+#[test]
+fn a_damaged_identity_names_the_cure_that_the_registry_is() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    small(&path);
+    let identity = path.join("durum.store");
+    let whole = std::fs::read(&identity).unwrap();
+    let zeroed = vec![0; whole.len()];
+    let damaged: [Option<&[u8]>; 4] = [Some(&whole[..40]), Some(&zeroed), Some(b"letter"), None];
+    for bytes in damaged {
+        match bytes {
+            Some(bytes) => std::fs::write(&identity, bytes).unwrap(),
+            None => std::fs::remove_file(&identity).unwrap(),
+        }
+        let refusal = assert_refused(&path, "durum.store", "identity");
+        assert_eq!(refusal.kind(), ErrorKind::Data, "{refusal}");
+        let refusal = refusal.to_string();
+        assert!(refusal.contains("`durum check --repair`"), "{refusal}");
+        assert!(!refusal.contains("path is right"), "{refusal}");
+        let told = durum_service::check(&path, &Default::default()).unwrap();
+        assert!(!told.is_sound());
+        repair(&path).unwrap();
+        assert_eq!(std::fs::read(&identity).unwrap(), whole);
+    }
+}
+
+/// An empty directory, which some backups leave out.
+#[test]
+fn a_directory_of_quarantined_logs_that_is_missing_is_made_anew() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    small(&path);
+    std::fs::remove_dir(path.join("quarantine")).unwrap();
+    let refusal = assert_refused(&path, "quarantine", "missing").to_string();
+    assert!(refusal.contains("`durum check --repair`"), "{refusal}");
+    assert_eq!(repair(&path).unwrap().actions.len(), 1);
+    open(&path).close().unwrap();
+}
+
+/// What no repair can make good, or take the place of, is named with what to do.
+#[test]
+fn a_repair_says_what_is_in_its_way() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    small(&path);
+    for name in ["registry", "registry.copy"] {
+        let (file, aside) = (path.join(name), directory.path().join("aside"));
+        std::fs::rename(&file, &aside).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        let refusal = repair(&path).unwrap_err();
+        assert_eq!(refusal.kind(), ErrorKind::Data, "{refusal}");
+        assert!(refusal.to_string().contains("move it away"), "{refusal}");
+        std::fs::remove_dir(&file).unwrap();
+        assert_eq!(repair(&path).unwrap().actions.len(), 1, "{name}");
+    }
+    let puddles = path.join("puddles");
+    std::fs::rename(&puddles, directory.path().join("puddles")).unwrap();
+    for is_file in [false, true] {
+        if is_file {
+            std::fs::write(&puddles, "").unwrap();
+        }
+        let refusal = repair(&path).unwrap_err();
+        assert_eq!(refusal.kind(), ErrorKind::Data, "{refusal}");
+        assert!(refusal.to_string().contains("restore a copy"), "{refusal}");
+    }
+}
+
 #[test]
 fn an_unfinished_store_is_no_store_and_a_lost_identity_is_not_taken_for_one() {
     let directory = scratch();
@@ -370,7 +448,7 @@ fn an_unfinished_store_is_no_store_and_a_lost_identity_is_not_taken_for_one() {
     std::fs::remove_file(&identity).unwrap();
     let before = snapshot(&path);
     let refusal = Embedded::open(&path, open_options()).unwrap_err();
-    assert!(matches!(refusal, Error::StoreMissing { .. }), "{refusal}");
+    assert!(matches!(refusal, Error::FileMissing { .. }), "{refusal}");
     let refusal = Embedded::create(&path, &crate::support::create_options()).unwrap_err();
     assert!(matches!(refusal, Error::StoreExists { .. }), "{refusal}");
     assert_eq!(snapshot(&path), before);

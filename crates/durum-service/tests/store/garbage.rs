@@ -1,4 +1,5 @@
-//! Garbage in graphs of counted objects, against a search that is too simple to be wrong; and counts that are not the number of pointers.
+//! Garbage in graphs of counted objects, against a search that is too simple to be wrong; and counts that are not the
+//! number of pointers.
 
 use std::collections::BTreeSet;
 use std::path::Path;

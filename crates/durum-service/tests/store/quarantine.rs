@@ -266,3 +266,58 @@ fn puddles_of_a_quarantined_client_keep_their_addresses_until_accepted() {
         assert_ne!(more.address, kept);
     }
 }
+
+/// The log space stays for who tries again; it names the logs that were replayed, too.
+#[test]
+fn a_log_beside_those_that_were_replayed_is_tried_again() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let client = client(&path);
+    let log = client.first.parts[0].uuid.to_string();
+    drop(client);
+    let file = path.join("puddles").join(&log);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let store = open(&path);
+    assert_eq!(store.recovery_report().quarantined.len(), 1);
+    store.close().unwrap();
+    drop(store);
+
+    std::fs::write(path.join("quarantine").join(&log), bytes).unwrap();
+    let store = open(&path);
+    let report = store.retry_quarantined("a").unwrap();
+    assert!(report.quarantined.is_empty(), "{report:?}");
+    for (name, value) in [("a", 1), ("b", 3)] {
+        let pool = store.open_pool(name).unwrap();
+        assert_eq!(word(root(&pool), 0x10000), value, "{name}");
+    }
+}
+
+/// Who accepts a pool as a lost log left it gives up nothing of a pool that waits for its file.
+#[test]
+fn what_is_kept_survives_that_others_are_accepted() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let client = client(&path);
+    let log = client.first.parts[0].uuid.to_string();
+    let b = client.store.pools().unwrap()[1].root_puddle.to_string();
+    drop(client);
+    std::fs::remove_file(path.join("puddles").join(log)).unwrap();
+    let file = path.join("puddles").join(b);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let store = open(&path);
+    assert_eq!(store.recovery_report().quarantined.len(), 1);
+    store.accept_quarantined("a").unwrap();
+    store.accept_quarantined("b").unwrap();
+    store.close().unwrap();
+    drop(store);
+
+    std::fs::write(&file, bytes).unwrap();
+    let store = open(&path);
+    let report = store.recovery_report();
+    assert!(report.quarantined.is_empty(), "{report:?}");
+    assert_eq!(report.rolled_back, 1);
+    let pool = store.open_pool("b").unwrap();
+    assert_eq!(word(root(&pool), 0x10000), 3);
+}

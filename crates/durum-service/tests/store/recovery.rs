@@ -251,3 +251,38 @@ fn recovery_time_is_bounded_by_the_work_in_flight() {
     let big = pool.puddles.iter().find(|p| p.uuid == big.uuid).unwrap();
     assert_eq!(word(big, 512 << 20), u64::from_le_bytes([7; 8]));
 }
+
+/// A log that nobody has used holds nothing: what became of its file concerns no pool.
+#[test]
+fn a_log_that_was_never_used_may_be_missing_or_damaged() {
+    let damages: [fn(&Path); 3] = [
+        |file| std::fs::remove_file(file).unwrap(),
+        |file| std::fs::write(file, [0; 100]).unwrap(),
+        |file| {
+            std::fs::remove_file(file).unwrap();
+            std::fs::create_dir(file).unwrap();
+        },
+    ];
+    for damage in damages {
+        let directory = scratch();
+        let path = directory.path().join("store");
+        let store = create(&path);
+        let pool = store.create_pool("a", &spec()).unwrap();
+        let mut log = Space::new(&store).log(&store, 0xa1);
+        log.undo(root(&pool).address + 0x10000, &11_u64.to_le_bytes());
+        put(root(&pool), 0x10000, &1000_u64.to_le_bytes());
+        let unused = store
+            .create_puddle(PuddleOwner::Client, PuddleKind::Log, UNIT)
+            .unwrap();
+        let file = path.join("puddles").join(unused.uuid.to_string());
+        drop((pool, store));
+        damage(&file);
+
+        let store = open(&path);
+        let report = store.recovery_report();
+        assert!(report.quarantined.is_empty(), "{report:?}");
+        assert_eq!(report.rolled_back, 1);
+        let pool = store.open_pool("a").unwrap();
+        assert_eq!(word(root(&pool), 0x10000), 11);
+    }
+}

@@ -16,6 +16,7 @@ use durum_format::types::{Declarations, Descriptor, Field, Primitive, Type};
 use durum_format::{GRANULE, UNIT};
 use durum_persist::Site;
 use durum_persist::domain::Domain;
+use durum_persist::record::{Recorder, RecorderOptions};
 use durum_service::{
     CreateOptions, Embedded, EngineKind, OpenOptions, PoolGrant, PoolSpec, PuddleGrant, PuddleKind,
     PuddleOwner, Service,
@@ -52,6 +53,15 @@ pub fn scratch() -> tempfile::TempDir {
         .prefix("durum-service-test-")
         .tempdir_in(parent)
         .unwrap()
+}
+
+/// Records what happens to the files below a directory, but for what is ordered at one site.
+pub fn recorder(directory: &Path, skip: Option<Site>) -> Recorder {
+    let options = RecorderOptions {
+        skip,
+        ..RecorderOptions::default()
+    };
+    Recorder::start(directory, options)
 }
 
 pub fn create_options() -> CreateOptions {

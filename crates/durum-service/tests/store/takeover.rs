@@ -1,16 +1,18 @@
-//! Stores of the form before, with a database and a catalog: they open as if nothing had happened, and a crash in between changes nothing.
+//! Stores of the form before, with a database and a catalog: they open as if nothing had happened, and a crash in
+//! between changes nothing.
 //!
-//! The images were made by the last version that wrote the form. Each has a pool of each engine whose root is two words; 20 transactions
-//! set both to their number, and of the store that was killed a 21st had set one of them in each pool.
+//! The images were made by the last version that wrote the form. Each has a pool of each engine whose root is two
+//! words; 20 transactions set both to their number, and of the store that was killed a 21st had set one of them in each
+//! pool.
 
 use std::fs;
 use std::path::Path;
 
-use durum_persist::record::{Recorder, RecorderOptions, note};
+use durum_persist::record::note;
 use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
 use durum_service::{Embedded, Error, ErrorKind, ReadOnlyStore, Service, Severity, check, repair};
 
-use crate::support::{heap, open_options, root, scratch, snapshot, word};
+use crate::support::{heap, open_options, recorder, root, scratch, snapshot, word};
 
 const POOLS: [&str; 3] = ["hybrid", "shadow", "twin"];
 const IMAGES: [(&str, &[u8]); 2] = [
@@ -225,7 +227,7 @@ fn a_takeover_can_be_interrupted_anywhere() {
         let directory = scratch();
         let path = directory.path().join("store");
         unpack(image, &path);
-        let recorder = Recorder::start(directory.path(), RecorderOptions::default());
+        let recorder = recorder(directory.path(), None);
         drop(Embedded::open(&path, open_options()).unwrap());
         note("taken over", 1);
         let trace = recorder.stop();

@@ -1,15 +1,16 @@
-//! A pool whose file is gone waits with what was decided about its transactions; the others go on. Each step is crashed.
+//! A pool whose file is gone waits with what was decided about its transactions; the others go on. Each step is
+//! crashed.
 
 use std::path::{Path, PathBuf};
 
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
-use durum_persist::record::{Recorder, RecorderOptions, note};
+use durum_persist::record::note;
 use durum_persist::simulate::{CrashPoint, Plan, Report, Rules, explore_with_recovery};
 use durum_service::{Embedded, Error, ReadOnlyStore, Service, check};
 
 use crate::support::{
-    Space, create, heap, open, open_options, put, root, scratch, snapshot, spec, word,
+    Space, create, heap, open, open_options, put, recorder, root, scratch, snapshot, spec, word,
 };
 
 const PLACE: u64 = 0x10000;
@@ -28,8 +29,8 @@ enum Seal {
     InSecond,
 }
 
-/// A store in which a transaction over the pools `a` and `b` has just committed, and nothing of it is home but what its seal is about; one over
-/// `c` was under way. The file of `b` is gone; its path and bytes are returned.
+/// A store in which a transaction over the pools `a` and `b` has just committed, and nothing of it is home but what its
+/// seal is about; one over `c` was under way. The file of `b` is gone; its path and bytes are returned.
 fn without_b(path: &Path, seal: Seal) -> (PathBuf, Vec<u8>) {
     let store = create(path);
     let [a, b, c] = ["a", "b", "c"].map(|name| store.create_pool(name, &spec()).unwrap());
@@ -106,6 +107,17 @@ fn what_was_decided_stands_when_the_file_is_back() {
     assert!(snapshot(&path) == before);
 
     std::fs::write(&file, &bytes).unwrap();
+    // Nobody has opened it since: what is kept is not applied yet.
+    let report = check(&path, &Default::default()).unwrap();
+    assert!(!report.is_sound());
+    assert!(report.pending.refused.is_empty());
+    assert!(report.kept.iter().eq(["b"]), "{:?}", report.kept);
+    let told = "1 transaction (8 bytes) is kept for it; open the store";
+    let mut findings = report.findings.iter();
+    assert!(
+        findings.any(|finding| finding.text.contains(told)),
+        "{report:?}"
+    );
     let store = open(&path);
     assert!(refused(&store).is_empty());
     assert_eq!(value(&store, "b").unwrap(), NEW);
@@ -134,6 +146,20 @@ fn what_cannot_be_decided_makes_all_its_pools_wait() {
             error.contains("cannot be said") && error.contains(&name),
             "{error}"
         );
+        assert!(error.contains("--give-up b`"), "{error}");
+        let waits_for = store.refused_pools().unwrap();
+        let waits_for = waits_for.iter().map(|pool| pool.waits_for.as_slice());
+        assert_eq!(
+            waits_for.collect::<Vec<_>>(),
+            [&["b".to_owned()] as &[_], &[]]
+        );
+        // What it waits for can still be decided for it.
+        let error = store.give_up("a").unwrap_err();
+        assert!(
+            matches!(&error, Error::PoolWaits { others, .. } if others == &["b"]),
+            "{error}"
+        );
+        assert_eq!(refused(&store), ["a", "b"]);
         assert_eq!(value(&store, "c").unwrap(), OLD);
         store.close().unwrap();
     }
@@ -209,7 +235,7 @@ fn explore(
     let path = directory.path().join("store");
     let (file, bytes) = without_b(&path, seal);
     prepare(&path);
-    let recorder = Recorder::start(directory.path(), RecorderOptions::default());
+    let recorder = recorder(directory.path(), None);
     work(&path, &file, &bytes);
     let trace = recorder.stop();
     assert_eq!(trace.bypassed(), [] as [&str; 0]);
@@ -280,7 +306,8 @@ fn waiting_survives_power_cuts_at_each_step() {
                     Some(_) => a == WORKED,
                     None => a == NEW || a == WORKED,
                 };
-                // Where recovery of `b` was retired before the crash its file was durable; the one put here is as old as the crash.
+                // Where recovery of `b` was retired before the crash its file was durable; the one put here is as old
+                // as the crash.
                 let is_retired = store.recovery_report().was_clean;
                 match is_right && c == OLD && (b == NEW || is_retired) {
                     true => Ok(()),
@@ -415,7 +442,7 @@ fn trying_again_survives_power_cuts_at_each_step() {
     let path = directory.path().join("store");
     let log = quarantined(&path);
     cure(&log);
-    let recorder = Recorder::start(directory.path(), RecorderOptions::default());
+    let recorder = recorder(directory.path(), None);
     let store = open(&path);
     store.retry_quarantined("a").unwrap();
     note("replayed", 1);

@@ -1,14 +1,14 @@
 //! The buddy level: runs of granules inside one puddle, in volatile memory.
 //!
-//! Blocks of 2^k granules lie at multiples of their size, so a block of 16 granules starts on a 4 KiB boundary. A request
-//! takes the smallest block that holds it and gives the tail back at once, so that no extent wastes more than one granule;
-//! a freed run joins its free buddies. Always the lowest block is taken: what lives long gathers at the front, and puddles at
-//! the back empty themselves.
+//! Blocks of 2^k granules lie at multiples of their size, so a block of 16 granules starts on a 4 KiB boundary. A
+//! request takes the smallest block that holds it and gives the tail back at once, so that no extent wastes more than
+//! one granule; a freed run joins its free buddies. Always the lowest block is taken: what lives long gathers at the
+//! front, and puddles at the back empty themselves.
 //!
-//! Tails alone would be of little use to requests of the same size (an object of 4 KiB takes 17 granules, and leaves 15 of a
-//! block of 32). So a run may also begin where the last one ended, and reach from a tail into the next block: objects of one size
-//! lie side by side. Of the block that a run was cut from the rest is kept aside, so that the next run of that size is cut from it in a few steps;
-//! whatever else happens puts it back first.
+//! Tails alone would be of little use to requests of the same size (an object of 4 KiB takes 17 granules, and leaves 15
+//! of a block of 32). So a run may also begin where the last one ended, and reach from a tail into the next block:
+//! objects of one size lie side by side. Of the block that a run was cut from the rest is kept aside, so that the next
+//! run of that size is cut from it in a few steps; whatever else happens puts it back first.
 //!
 //! Positions count granules from the start of the *puddle*, header included, because puddles are 2 MiB aligned and
 //! natural alignment follows from that.

@@ -12,45 +12,26 @@ use durum_format::puddle::{self, PuddleHeader};
 use rustc_hash::FxHashMap;
 
 use super::buddy::Buddy;
-use super::free_set::FreeSet;
+use super::objects::{ObjectExtent, Objects};
 use super::slab::{Class, Slab};
 use crate::contention;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::puddle::Puddle;
+use crate::steps;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 /// Extents above this (1 MiB) may get a puddle of their own.
 pub(super) const LARGE_GRANULES: usize = (1 << 20) / GRANULE_SIZE;
 
-/// One object extent.
-#[derive(Debug)]
-struct ObjectExtent {
-    granules: u32,
-    data_offset: u32,
-    /// May be freed (see `Slab`): cleared by the one transaction that frees it.
-    live: bool,
-}
-
 #[derive(Debug)]
 struct Inner {
     buddy: Buddy,
-    /// Object extents by their first position, allocated or reserved.
-    objects: FxHashMap<u32, ObjectExtent>,
-    /// These positions in order: which object an address lies in.
-    starts: FreeSet,
+    objects: Objects,
     /// By address of the extent.
     slabs: FxHashMap<usize, Arc<Slab>>,
     /// Being given back: nothing is placed here any more.
     closed: bool,
-}
-
-impl Inner {
-    fn insert(&mut self, position: usize, object: ObjectExtent) {
-        if self.objects.insert(position as u32, object).is_none() {
-            self.starts.insert(position);
-        }
-    }
 }
 
 /// An object that an address lies in.
@@ -118,7 +99,8 @@ fn header_of(puddle: &Puddle) -> PuddleHeader {
 }
 
 impl PuddleHeap {
-    /// The addresses of a puddle that transactions may have changed: its bitmap, and the heap up to the end of the last extent. Whole lines.
+    /// The addresses of a puddle that transactions may have changed: its bitmap, and the heap up to the end of the last
+    /// extent. Whole lines.
     ///
     /// # Errors
     /// `DamagedHeap` where the last extent cannot be read, `Poisoned`.
@@ -150,8 +132,7 @@ impl PuddleHeap {
         let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
         let mut inner = Inner {
             buddy: Buddy::new(total),
-            objects: FxHashMap::default(),
-            starts: FreeSet::new(total),
+            objects: Objects::new(total),
             slabs: FxHashMap::default(),
             closed: false,
         };
@@ -174,12 +155,8 @@ impl PuddleHeap {
             match extent.header().kind {
                 ExtentKind::Object { data_offset, .. } => {
                     occupied += 1;
-                    let object = ObjectExtent {
-                        granules: granules as u32,
-                        data_offset: data_offset as u32,
-                        live: true,
-                    };
-                    inner.insert(position, object);
+                    let object = ObjectExtent::new(granules, data_offset as usize);
+                    inner.objects.insert(position, object);
                 }
                 ExtentKind::Slab { .. } => {
                     let Some(header) = extent.slab() else {
@@ -208,7 +185,7 @@ impl PuddleHeap {
         }
         puddle.check_failed()?;
         inner.buddy.release(free_from, total - free_from);
-        let awaits_root = puddle.is_root && !inner.objects.contains_key(&(first as u32));
+        let awaits_root = puddle.is_root && !inner.objects.contains(first);
         if puddle.is_root && !awaits_root {
             // The root never goes away, so its puddle never counts as empty.
             occupied += 1;
@@ -241,8 +218,11 @@ impl PuddleHeap {
             .store(inner.buddy.free_granules(), Ordering::Relaxed);
     }
 
-    fn give_back(&self, inner: &mut Inner, position: usize, granules: usize) {
-        inner.buddy.release(position, granules);
+    /// A run of granules is free.
+    fn give_back(&self, puddle: &Puddle, inner: &mut Inner, run: Range<usize>) {
+        let start = puddle.address + run.start * GRANULE_SIZE;
+        puddle.note_freed(start..start + run.len() * GRANULE_SIZE);
+        inner.buddy.release(run.start, run.len());
         self.refused.store(usize::MAX, Ordering::Relaxed);
         self.recount(inner);
     }
@@ -297,12 +277,8 @@ impl PuddleHeap {
             granules,
             (data_offset / GRANULE_SIZE).max(1),
         )?;
-        let object = ObjectExtent {
-            granules: granules as u32,
-            data_offset: data_offset as u32,
-            live: true,
-        };
-        inner.insert(position, object);
+        let object = ObjectExtent::new(granules, data_offset);
+        inner.objects.insert(position, object);
         self.occupied.fetch_add(1, Ordering::Relaxed);
         Some(position)
     }
@@ -320,12 +296,8 @@ impl PuddleHeap {
             return None;
         }
         self.recount(&inner);
-        let object = ObjectExtent {
-            granules: granules as u32,
-            data_offset: data_offset as u32,
-            live: true,
-        };
-        inner.insert(first, object);
+        let object = ObjectExtent::new(granules, data_offset);
+        inner.objects.insert(first, object);
         // Once for the object, once for ever: see `load`.
         self.occupied.fetch_add(2, Ordering::Relaxed);
         self.awaits_root.store(false, Ordering::Relaxed);
@@ -350,8 +322,8 @@ impl PuddleHeap {
         self.root_pending.store(false, Ordering::Release);
     }
 
-    /// Reserves an extent for a new slab, which nobody else can see until it is published, and its first element: without one,
-    /// the puddle could count as unused and be given back under the new owner.
+    /// Reserves an extent for a new slab, which nobody else can see until it is published, and its first element:
+    /// without one, the puddle could count as unused and be given back under the new owner.
     pub(super) fn reserve_slab(&self, puddle: &Puddle, class: Class) -> Option<(Arc<Slab>, usize)> {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = geometry.extent_size as usize / GRANULE_SIZE;
@@ -377,16 +349,30 @@ impl PuddleHeap {
         Some((slab, index))
     }
 
-    /// Gives the extent of an object back.
-    pub(super) fn release_object(&self, puddle: &Puddle, position: usize) {
+    /// Gives the extents of objects back. Of those that ascend neighbours go together.
+    pub(super) fn release_objects(&self, puddle: &Puddle, positions: impl Iterator<Item = usize>) {
         let mut inner = self.lock();
-        if let Some(object) = inner.objects.remove(&(position as u32)) {
-            inner.starts.remove(position);
-            let start = puddle.address + position * GRANULE_SIZE;
-            puddle.note_freed(start..start + object.granules as usize * GRANULE_SIZE);
-            self.give_back(&mut inner, position, object.granules as usize);
-            self.occupied.fetch_sub(1, Ordering::Relaxed);
+        let (mut run, mut count) = (0..0, 0);
+        for position in positions {
+            steps::add(1);
+            let Some(object) = inner.objects.remove(position) else {
+                continue;
+            };
+            count += 1;
+            let end = position + object.granules as usize;
+            if run.end == position {
+                run.end = end;
+                continue;
+            }
+            let before = std::mem::replace(&mut run, position..end);
+            if !before.is_empty() {
+                self.give_back(puddle, &mut inner, before);
+            }
         }
+        if !run.is_empty() {
+            self.give_back(puddle, &mut inner, run);
+        }
+        self.occupied.fetch_sub(count, Ordering::Relaxed);
     }
 
     /// Gives the extent of a retired slab back.
@@ -397,9 +383,8 @@ impl PuddleHeap {
         }
         enter(&self.pages, puddle, slab, std::ptr::null_mut());
         let position = (slab.address - puddle.address) / GRANULE_SIZE;
-        let size = slab.geometry.extent_size as usize;
-        puddle.note_freed(slab.address..slab.address + size);
-        self.give_back(&mut inner, position, size / GRANULE_SIZE);
+        let granules = slab.geometry.extent_size as usize / GRANULE_SIZE;
+        self.give_back(puddle, &mut inner, position..position + granules);
     }
 
     /// A slab got its first busy element, or lost its last one.
@@ -417,9 +402,9 @@ impl PuddleHeap {
         let page = self
             .pages
             .get((address - puddle.address) / SLAB_ALIGN as usize)?;
-        // SAFETY: slabs stay in `inner.slabs` while any element of them is busy; the caller asks for the address of an object
-        // that is allocated, or passes an invalid address, for which a slab that goes away in this moment is the caller's
-        // race to answer for.
+        // SAFETY: slabs stay in `inner.slabs` while any element of them is busy; the caller asks for the address of an
+        // object that is allocated, or passes an invalid address, for which a slab that goes away in this moment is the
+        // caller's race to answer for.
         unsafe { page.load(Ordering::Acquire).as_ref() }
     }
 
@@ -436,10 +421,9 @@ impl PuddleHeap {
         let (start, data_offset) = {
             let inner = self.lock();
             let granule = (address - puddle.address) / GRANULE_SIZE;
-            let position = inner.starts.last_up_to(granule)?;
-            let extent = inner.objects.get(&(position as u32))?;
+            let (position, extent) = inner.objects.last_up_to(granule)?;
             let start = puddle.address + position * GRANULE_SIZE;
-            (start, extent.data_offset as usize)
+            (start, extent.data_offset())
         };
         // SAFETY: the header of an extent that is there, in the mapped puddle.
         let words = guarded(|| unsafe {
@@ -461,7 +445,8 @@ impl PuddleHeap {
         (address >= found.address && address - found.address < found.len).then_some(found)
     }
 
-    /// Whether the line at `address` holds the header of a slab that no commit has made durable. The caller keeps slabs from going away.
+    /// Whether the line at `address` holds the header of a slab that no commit has made durable. The caller keeps slabs
+    /// from going away.
     pub(crate) fn is_unpublished_header(&self, puddle: &Puddle, address: usize) -> bool {
         self.slab_at(puddle, address)
             .is_some_and(|slab| slab.address == address && !slab.published.load(Ordering::Relaxed))
@@ -489,44 +474,35 @@ impl PuddleHeap {
                 }
             })
             .find_map(|position| {
-                let object = inner.objects.get(&(position as u32))?;
-                (position * GRANULE_SIZE + object.data_offset as usize == offset)
-                    .then_some(position)
+                let object = inner.objects.get(position)?;
+                (position * GRANULE_SIZE + object.data_offset() == offset).then_some(position)
             })
-            .and_then(|position| Some((position, inner.objects.get_mut(&(position as u32))?)))?;
+            .and_then(|position| Some((position, inner.objects.get_mut(position)?)))?;
         std::mem::replace(&mut object.live, false).then_some(position)
     }
 
-    /// The same, for the object extent that starts at a granule.
-    pub(super) fn begin_free_at(&self, position: usize) {
-        if let Some(object) = self.lock().objects.get_mut(&(position as u32)) {
-            object.live = false;
-        }
-    }
-
-    /// The transaction that wanted to free it is rolled back.
-    pub(super) fn cancel_free_object(&self, position: usize) {
-        if let Some(object) = self.lock().objects.get_mut(&(position as u32)) {
-            object.live = true;
-        }
+    /// Goes over the object extents that start at these positions.
+    pub(super) fn fold_objects<R>(
+        &self,
+        positions: impl Iterator<Item = usize>,
+        first: R,
+        mut each: impl FnMut(R, usize, &mut ObjectExtent) -> R,
+    ) -> R {
+        let mut inner = self.lock();
+        positions.fold(first, |before, position| {
+            match inner.objects.get_mut(position) {
+                Some(object) => each(before, position, object),
+                None => before,
+            }
+        })
     }
 
     /// Whether the root object of the pool starts at this address. It lives as long as its pool.
     pub(super) fn is_root_object(&self, puddle: &Puddle, address: usize) -> bool {
         let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
-        self.lock()
-            .objects
-            .get(&(first as u32))
-            .is_some_and(|root| {
-                puddle.address + first * GRANULE_SIZE + root.data_offset as usize == address
-            })
-    }
-
-    pub(super) fn is_live_object(&self, position: usize) -> bool {
-        self.lock()
-            .objects
-            .get(&(position as u32))
-            .is_some_and(|object| object.live)
+        self.lock().objects.get(first).is_some_and(|root| {
+            puddle.address + first * GRANULE_SIZE + root.data_offset() == address
+        })
     }
 
     /// Closes an unused puddle for good: nothing can be placed in it after this. False if it is in use.
@@ -546,6 +522,7 @@ impl PuddleHeap {
         inner.closed = true;
         // The struct may be looked up until the store closes; what is large in it is not needed any more.
         inner.buddy = Buddy::new(0);
+        inner.objects = Objects::new(0);
         self.free_granules.store(0, Ordering::Relaxed);
         true
     }

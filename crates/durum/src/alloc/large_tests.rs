@@ -1,4 +1,5 @@
-//! Large transactions cost what they contain: the steps for each object are the same in one of a thousand and in one of many thousands.
+//! Large transactions cost what they contain: the steps for each object are the same in one of a thousand and in one of
+//! many thousands.
 
 use std::path::PathBuf;
 
@@ -67,7 +68,8 @@ fn free(tx: &Tx, objects: &[*mut u8]) -> Result<(), Error> {
     scattered(objects).try_for_each(|object| unsafe { tx.free(object) })
 }
 
-/// The steps of each operation with `count` objects: allocation, free that is aborted, free, allocation that is aborted, allocation and free in one transaction.
+/// The steps of each operation with `count` objects: allocation, free that is aborted, free, allocation that is
+/// aborted, allocation and free in one transaction.
 fn steps_of(engine: Engine, objects: Objects, count: usize) -> [u64; 5] {
     let Place { pool, .. } = &place(engine);
     let mut at = steps::taken();

@@ -1,13 +1,16 @@
 //! Allocation: who may take which bytes of a pool, decided in volatile memory.
 //!
-//! Reading order: [`slab`] (objects up to 256 bytes), `buddy` (extents), [`heap`] (one puddle), [`pool`] (finding and growing
-//! puddles, slabs owned by threads), [`reserve`] (what a transaction took and gave back, and the bits that record it).
+//! Reading order: [`slab`] (objects up to 256 bytes), `buddy` (extents), [`heap`] (one puddle), [`pool`] (finding and
+//! growing puddles, slabs owned by threads), [`reserve`] (what a transaction took and gave back, and the bits that
+//! record it).
 
 mod buddy;
 mod free_set;
 mod heap;
 #[cfg(test)]
 mod large_tests;
+mod objects;
+mod places;
 mod pool;
 mod reserve;
 mod slab;

@@ -25,7 +25,8 @@ pub(crate) const ALIGN_MAX: usize = 64 << 10;
 /// A pool that grows for an object of so many granules is about to be filled with such.
 const FILLED_GRANULES: usize = FILLED_MIN / GRANULE as usize;
 
-/// Pools double up to this size; larger ones grow by a quarter. Every page of a new puddle is made and cleared, used or not, which takes longer than what else a puddle costs.
+/// Pools double up to this size; larger ones grow by a quarter. Every page of a new puddle is made and cleared, used or
+/// not, which takes longer than what else a puddle costs.
 const DOUBLED_MAX: u64 = 32 << 20;
 
 /// What the threads of a pool share to allocate.
@@ -100,7 +101,8 @@ impl PoolInner {
                     }
                 }
             } else {
-                // Filled by the running transaction. Whether that commits or not, whoever gives an element back offers the slab.
+                // Filled by the running transaction. Whether that commits or not, whoever gives an element back offers
+                // the slab.
                 slab.owned.store(false, Ordering::SeqCst);
             }
         } else if slab.disown() {
@@ -448,8 +450,8 @@ impl PoolInner {
         Ok(())
     }
 
-    /// Adds a puddle of `size` bytes; on a nearly full disk, or near the limit of addresses, a smaller one, but not below `needed`. On a full one logs give back
-    /// what they can spare.
+    /// Adds a puddle of `size` bytes; on a nearly full disk, or near the limit of addresses, a smaller one, but not
+    /// below `needed`. On a full one logs give back what they can spare.
     fn add_puddle(&self, mut size: u64, needed: u64, has_large_pages: bool) -> Result<Arc<Puddle>> {
         use durum_service::Error::{AddressSpace, StorageFull};
         let mut may_take_log = true;
@@ -490,20 +492,22 @@ impl PoolInner {
         })
     }
 
-    /// Gives unused puddles back to the file system, after extents were given back. What [`PoolOptions::spare_max`] and `make_room` say is
-    /// kept: a pool that shrinks and grows again should not have to ask for files, and for pages, each time.
+    /// Gives unused puddles back to the file system, after extents were given back. What [`PoolOptions::spare_max`] and
+    /// `make_room` say is kept: a pool that shrinks and grows again should not have to ask for files, and for pages,
+    /// each time.
     ///
     /// [`PoolOptions::spare_max`]: crate::PoolOptions::spare_max
     pub(super) fn shrink(&self) {
-        // After a failure the logs still name what they would restore: nothing may go before the next opener has replayed them.
+        // After a failure the logs still name what they would restore: nothing may go before the next opener has
+        // replayed them.
         if self.poison.check().is_ok() {
             let wanted = self.heap.wanted.load(Ordering::Relaxed);
             self.give_back_unused(self.spare_max, wanted);
         }
     }
 
-    /// Gives unused puddles back, the largest first, until at most `spare_max` bytes of them are left, or as many as the used ones have;
-    /// with 0, all of them. But none that is needed for `wanted` bytes to be free.
+    /// Gives unused puddles back, the largest first, until at most `spare_max` bytes of them are left, or as many as
+    /// the used ones have; with 0, all of them. But none that is needed for `wanted` bytes to be free.
     pub(crate) fn give_back_unused(&self, spare_max: u64, wanted: u64) {
         let _once = contention::lock(&self.heap.resize);
         steps::add(
@@ -550,8 +554,8 @@ impl PoolInner {
         self.give_back(closed);
     }
 
-    /// Loads the heaps of puddles that hold nothing, such as a crash leaves when a transaction was rolled back that the pool had grown for: only of loaded
-    /// heaps it is known that they are unused.
+    /// Loads the heaps of puddles that hold nothing, such as a crash leaves when a transaction was rolled back that the
+    /// pool had grown for: only of loaded heaps it is known that they are unused.
     pub(crate) fn load_empty_heaps(&self) {
         let puddles = self
             .puddles
@@ -576,7 +580,8 @@ impl PoolInner {
             return;
         }
         if let Err(error) = self.drain() {
-            // What the logs would write there comes later. Until then they stay, closed, and are empty when the pool is opened again.
+            // What the logs would write there comes later. Until then they stay, closed, and are empty when the pool is
+            // opened again.
             tracing::warn!(puddles = closed.len(), %error, "empty puddles could not be given back");
             return;
         }

@@ -1,16 +1,20 @@
 //! What one transaction took and gave back, and the bits on the media that will record it.
+//!
+//! Objects are noted by the words of bitmaps ([`Places`]): where a transaction takes neighbours, as it mostly does, an
+//! entry is about dozens of them.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
 use durum_format::extent::{self, ExtentHeader, ExtentKind};
-use durum_format::puddle::{BITMAP_OFFSET, header_size};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
+use durum_persist::line::prefetch_to_write;
 use durum_service::EngineKind;
 
 use super::heap::PuddleHeap;
+use super::places::{Places, note};
 use super::pool::ThreadCache;
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
@@ -22,11 +26,17 @@ use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 const LINE: usize = durum_persist::line::LINE;
-/// No element of a slab is large enough to go home by itself, and neighbours do together only where no committed record can be about their slab
-/// ([`Slab::has_records`]): when an element was freed is not noted, only when its slab was.
+/// No element of a slab is large enough to go home by itself, and neighbours do together only where no committed record
+/// can be about their slab ([`Slab::has_records`]): when an element was freed is not noted, only when its slab was.
 const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
-/// What one commit gives back of slabs that others have left empty, in words of bitmaps: 64 thousand slabs, mostly, and a quarter of a megabyte to be logged.
+/// What one commit gives back of slabs that others have left empty, in words of bitmaps: 64 thousand slabs, mostly, and
+/// a quarter of a megabyte to be logged.
 const RETIRED_WORDS_MAX: usize = 1 << 14;
+/// So many words of extents are given back while others wait for their puddle.
+const EXTENT_WORDS_MAX: usize = 64;
+/// The object that is allocated so many times later is fetched: its place is rarely in the cache, and its header is
+/// written at once.
+const OBJECTS_AHEAD: usize = 4;
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
 
@@ -48,42 +58,6 @@ pub(crate) struct Bitmap {
     pub(crate) len: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum What {
-    /// An element of a slab.
-    Element(NonNull<Slab>, usize),
-    /// An object extent, by its first granule in the puddle.
-    Object(usize),
-    /// The root's extent.
-    Root(usize),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    puddle: NonNull<Puddle>,
-    what: What,
-}
-
-impl Place {
-    fn puddle(&self) -> &Puddle {
-        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
-        unsafe { self.puddle.as_ref() }
-    }
-
-    /// The object that was to be freed stays.
-    fn cancel_free(&self) {
-        match self.what {
-            // SAFETY: an element of the slab is still busy, so it stays.
-            What::Element(slab, index) => unsafe { slab.as_ref() }.cancel_free(index),
-            What::Object(position) | What::Root(position) => {
-                if let Some(heap) = self.puddle().heap.get() {
-                    heap.cancel_free_object(position);
-                }
-            }
-        }
-    }
-}
-
 /// A slab that nobody but this thread knows yet.
 #[derive(Debug)]
 struct NewSlab {
@@ -95,26 +69,30 @@ struct NewSlab {
 
 /// Reservations and frees of a running transaction.
 ///
-/// Each step takes as long as what it is about, however much there is already: nothing here looks through what was reserved but the end of the transaction, which
-/// does it once.
+/// Each step takes as long as what it is about, however much there is already: nothing here looks through what was
+/// reserved but the end of the transaction, which does it once.
 #[derive(Debug, Default)]
 pub(crate) struct Allocation {
-    reserved: Vec<Place>,
-    freed: Vec<Place>,
-    /// Slabs that nobody but this thread knows yet and that this transaction will publish. Each knows its place here ([`Slab::entry`]).
+    reserved: Vec<Places>,
+    freed: Vec<Places>,
+    /// These entries of both are of before the part that can be taken back alone, and stay as they are.
+    before_part: AllocationMark,
+    /// Slabs that nobody but this thread knows yet and that this transaction will publish. Each knows its place here
+    /// ([`Slab::entry`]).
     new_slabs: Vec<NewSlab>,
     /// Puddles in which a root was reserved.
     roots: Vec<NonNull<Puddle>>,
     /// Some object was allocated and freed in this transaction.
     cancelled: bool,
-    /// Those objects, in the order in which they were freed; while a part of the transaction can be taken back alone.
-    cancelled_since: Vec<Place>,
+    /// Those objects; while a part of the transaction can be taken back alone.
+    cancelled_since: Vec<Places>,
     /// Empty slabs whose extents this commit gives back.
     retired: Vec<(NonNull<Puddle>, Arc<Slab>)>,
 }
 
-/// What an object of `size` bytes takes of a slab, if it is no row of several: nothing but its size says how many there are. Where an eighth or less is
-/// lost by that it takes whole lines, and so lies in as few as it can: whoever reads it waits for fewer of them, and fewer are logged and written home.
+/// What an object of `size` bytes takes of a slab, if it is no row of several: nothing but its size says how many there
+/// are. Where an eighth or less is lost by that it takes whole lines, and so lies in as few as it can: whoever reads it
+/// waits for fewer of them, and fewer are logged and written home.
 pub(crate) fn lone_room(size: usize) -> usize {
     let lines = size.next_multiple_of(LINE);
     match lines - size <= lines / 8 {
@@ -130,15 +108,6 @@ pub(crate) struct AllocationMark {
     freed: usize,
 }
 
-/// The bit of an extent that starts at `position`: address of the word, mask.
-fn extent_bit(puddle: &Puddle, position: usize) -> (usize, u64) {
-    let granule = position - header_size(puddle.size as u64) as usize / GRANULE_SIZE;
-    (
-        puddle.address + BITMAP_OFFSET as usize + granule / 64 * 8,
-        1 << (granule % 64),
-    )
-}
-
 impl NewSlab {
     /// Nothing in it is allocated yet.
     fn bitmap(&self) -> Bitmap {
@@ -152,18 +121,18 @@ impl NewSlab {
         }
     }
 
-    /// The bit of its extent.
-    fn extent_bit(&self) -> BitChange {
-        // SAFETY: as in `Place::puddle`, and as above.
-        let (owner, slab) = unsafe { (self.puddle.as_ref(), self.slab.as_ref()) };
-        let (word, mask) = extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
-        BitChange {
-            puddle: self.puddle,
-            word,
-            mask,
-            set: true,
-        }
+    /// Its extent.
+    fn extent(&self) -> Places {
+        // SAFETY: as above.
+        slab_extent(self.puddle, unsafe { self.slab.as_ref() })
     }
+}
+
+/// The extent of a slab.
+fn slab_extent(puddle: NonNull<Puddle>, slab: &Slab) -> Places {
+    // SAFETY: as in `Places::puddle`.
+    let start = unsafe { puddle.as_ref() }.address;
+    Places::extent(puddle, (slab.address - start) / GRANULE_SIZE)
 }
 
 impl Allocation {
@@ -171,8 +140,10 @@ impl Allocation {
         self.reserved.is_empty() && self.freed.is_empty()
     }
 
-    /// Reserves an object, in a slab in a place of `room` bytes; its bytes are whatever was there. The fresh range is announced.
-    #[allow(clippy::too_many_arguments)] // The first three are parts of the transaction, which the caller has borrowed one by one.
+    /// Reserves an object, in a slab in a place of `room` bytes; its bytes are whatever was there. The fresh range is
+    /// announced.
+    // The first three are parts of the transaction, which the caller has borrowed one by one.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn reserve(
         &mut self,
         pool: &PoolInner,
@@ -198,16 +169,15 @@ impl Allocation {
             let address = slab.element_address(element.index);
             let is_new = !slab.published.load(Ordering::Relaxed);
             if let Some(puddle) = crate::space::puddle_at(address) {
-                self.reserved.push(Place {
-                    puddle,
-                    what: What::Element(element.slab, element.index),
-                });
-                if is_new && self.entry_of(element.slab).is_none() {
+                let place = Places::element(puddle, element.slab, element.index);
+                note(&mut self.reserved, self.before_part.reserved, place);
+                if is_new && self.entry_of(slab).is_none() {
                     self.enter_slab(element.slab, puddle, announced);
                 }
             }
             match pool.kind {
-                // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come home over it.
+                // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come
+                // home over it.
                 EngineKind::Shadow
                     if is_new
                         && !slab.has_records.load(Ordering::Relaxed)
@@ -226,11 +196,8 @@ impl Allocation {
         let (puddle, position) = pool.place(granules, |puddle, heap| {
             heap.reserve_object(puddle, granules, data_offset)
         })?;
-        let place = Place {
-            puddle,
-            what: What::Object(position),
-        };
-        self.reserved.push(place);
+        let place = Places::extent(puddle, position);
+        note(&mut self.reserved, self.before_part.reserved, place);
         Ok(write_object_header(
             place.puddle(),
             position,
@@ -243,12 +210,11 @@ impl Allocation {
 
     /// Where a slab is in `new_slabs`, if it is there.
     #[inline]
-    fn entry_of(&self, slab: NonNull<Slab>) -> Option<usize> {
-        // SAFETY: an element of it is reserved, so the slab stays.
-        let at = unsafe { slab.as_ref() }.entry.load(Ordering::Relaxed);
+    fn entry_of(&self, slab: &Slab) -> Option<usize> {
+        let at = slab.entry.load(Ordering::Relaxed);
         // What it knows may be of an earlier transaction.
         let known = self.new_slabs.get(at)?;
-        (known.slab == slab).then_some(at)
+        (known.slab == NonNull::from(slab)).then_some(at)
     }
 
     /// A slab of which this transaction has taken an element will be published by it.
@@ -299,11 +265,10 @@ impl Allocation {
                 },
                 false => refused,
             })?;
-        self.reserved.push(Place {
-            puddle: NonNull::from(root_puddle),
-            what: What::Root(position),
-        });
-        self.roots.push(NonNull::from(root_puddle));
+        let puddle = NonNull::from(root_puddle);
+        let place = Places::extent(puddle, position);
+        note(&mut self.reserved, self.before_part.reserved, place);
+        self.roots.push(puddle);
         Ok(write_object_header(
             root_puddle,
             position,
@@ -330,40 +295,36 @@ impl Allocation {
         let owner = unsafe { puddle.as_ref() };
         let heap = pool.heap_of(owner)?;
         let refused = || Error::NotAllocated { address };
-        let what = match heap.slab_at(owner, address) {
+        let (place, is_published) = match heap.slab_at(owner, address) {
             Some(slab) => {
                 let index = slab.index_of(address).ok_or_else(refused)?;
                 let alone = pool.try_alone();
                 if !slab.begin_free(index, alone.is_some()) {
                     return Err(refused());
                 }
-                What::Element(NonNull::from(slab), index)
+                let place = Places::element(puddle, NonNull::from(slab), index);
+                (place, slab.published.load(Ordering::Relaxed))
             }
             None if owner.is_root && heap.is_root_object(owner, address) => {
                 return Err(Error::RootFreed {
                     pool: pool.name.clone(),
                 });
             }
-            None => What::Object(heap.begin_free_object(owner, address).ok_or_else(refused)?),
+            None => {
+                let position = heap.begin_free_object(owner, address).ok_or_else(refused)?;
+                (Places::extent(puddle, position), true)
+            }
         };
-        let (word, mask) = match what {
-            // SAFETY: an element of the slab is allocated, so it stays.
-            What::Element(slab, index) => unsafe { slab.as_ref() }.media_bit(index),
-            What::Object(position) | What::Root(position) => extent_bit(owner, position),
-        };
-        let published = !matches!(what, What::Element(slab, _)
-            // SAFETY: as above.
-            if !unsafe { slab.as_ref() }.published.load(Ordering::Relaxed));
-        // SAFETY: a bitmap word inside the mapped puddle. Other threads, if there are any, change other bits of it atomically.
-        let bits = unsafe { std::sync::atomic::AtomicU64::from_ptr(word as *mut u64) }
-            .load(Ordering::Relaxed);
-        if published && bits & mask != 0 {
-            self.freed.push(Place { puddle, what });
+        // SAFETY: a bitmap word inside the mapped puddle. Other threads, if there are any, change other bits of it
+        // atomically.
+        let bits = unsafe { AtomicU64::from_ptr(place.media_word() as *mut u64) };
+        if is_published && bits.load(Ordering::Relaxed) & place.mask != 0 {
+            note(&mut self.freed, self.before_part.freed, place);
         } else {
             // Allocated by this transaction: its bit is never set. The place stays reserved to the end, because
             // the commit may still visit the bytes.
             self.cancelled = true;
-            self.cancelled_since.push(Place { puddle, what });
+            note(&mut self.cancelled_since, 0, place);
         }
         Ok(())
     }
@@ -371,59 +332,27 @@ impl Allocation {
     /// From here on reservations and frees can be taken back alone.
     pub(crate) fn mark(&mut self) -> AllocationMark {
         self.cancelled_since.clear();
-        AllocationMark {
+        self.before_part = AllocationMark {
             reserved: self.reserved.len(),
             freed: self.freed.len(),
-        }
+        };
+        self.before_part
     }
 
-    /// Takes back what was reserved and freed since `mark`, the latest one. Places that were reserved stay so until the transaction has ended,
-    /// because its commit may still visit their bytes. Whether a root was among them.
+    /// Takes back what was reserved and freed since `mark`, the latest one. Places that were reserved stay so until the
+    /// transaction has ended, because its commit may still visit their bytes. Whether a root was among them.
     pub(crate) fn roll_back_to(&mut self, mark: AllocationMark) -> bool {
-        for place in self.freed.split_off(mark.freed) {
-            place.cancel_free();
-        }
-        for place in std::mem::take(&mut self.cancelled_since) {
-            place.cancel_free();
-        }
+        let freed = self.freed.drain(mark.freed..);
+        freed.for_each(|places| places.cancel_free());
+        let cancelled = self.cancelled_since.drain(..);
+        cancelled.for_each(|places| places.cancel_free());
         let mut had_root = false;
-        for place in &self.reserved[mark.reserved..] {
+        for places in &self.reserved[mark.reserved..] {
             self.cancelled = true;
-            had_root |= matches!(place.what, What::Root(_));
-            match place.what {
-                What::Element(slab, index) => {
-                    // SAFETY: an element of the slab is reserved, so it stays.
-                    let slab = unsafe { slab.as_ref() };
-                    // Not live where the part has freed it itself.
-                    let _ = slab.begin_free(index, false);
-                }
-                What::Object(position) | What::Root(position) => {
-                    if let Some(heap) = place.puddle().heap.get() {
-                        heap.begin_free_at(position);
-                    }
-                }
-            }
+            had_root |= places.have_new_root();
+            places.begin_free();
         }
         had_root
-    }
-
-    #[inline(always)]
-    fn is_cancelled(&self, place: &Place) -> bool {
-        self.cancelled && self.is_freed(place)
-    }
-
-    /// Whether an object that was allocated in this transaction was freed again.
-    #[cold]
-    fn is_freed(&self, place: &Place) -> bool {
-        match place.what {
-            // SAFETY: an element of the slab is reserved, so it stays.
-            What::Element(slab, index) => !unsafe { slab.as_ref() }.is_live(index),
-            What::Object(position) | What::Root(position) => place
-                .puddle()
-                .heap
-                .get()
-                .is_some_and(|heap| !heap.is_live_object(position)),
-        }
     }
 
     /// The changes of the media's bitmaps that make this transaction's allocations and frees durable.
@@ -437,57 +366,27 @@ impl Allocation {
         debug_assert!(bitmaps.is_empty());
         bitmaps.extend(self.new_slabs.iter().map(NewSlab::bitmap));
         steps::add(bitmaps.len() + self.reserved.len() + self.freed.len());
-        for place in &self.reserved {
-            if self.is_cancelled(place) {
-                continue;
-            }
-            let (word, mask) = match place.what {
-                What::Element(slab, index) => {
-                    if let Some(at) = self.entry_of(slab) {
-                        bitmaps[at].words[index / 64] |= 1 << (index % 64);
-                        continue;
-                    }
-                    // SAFETY: an element of the slab is reserved, so it stays.
-                    unsafe { slab.as_ref() }.media_bit(index)
-                }
-                What::Object(position) | What::Root(position) => {
-                    extent_bit(place.puddle(), position)
-                }
+        for places in &self.reserved {
+            let kept = match self.cancelled {
+                true => places.that_are(true),
+                false => *places,
             };
-            push(
-                bits,
-                BitChange {
-                    puddle: place.puddle,
-                    word,
-                    mask,
-                    set: true,
-                },
-            );
+            let new = kept.slab().and_then(|slab| self.entry_of(slab));
+            match new {
+                Some(at) => bitmaps[at].words[kept.word] |= kept.mask,
+                None if kept.mask != 0 => push(bits, kept.change(true)),
+                None => {}
+            }
         }
         for (new, bitmap) in self.new_slabs.iter_mut().zip(&*bitmaps) {
             new.is_published = bitmap.words.iter().any(|word| *word != 0);
             if new.is_published {
-                push(bits, new.extent_bit());
+                push(bits, new.extent().change(true));
             }
         }
         bitmaps.retain(|bitmap| bitmap.words.iter().any(|word| *word != 0));
-        for place in &self.freed {
-            let (word, mask) = match place.what {
-                // SAFETY: an element of the slab is still busy, so it stays.
-                What::Element(slab, index) => unsafe { slab.as_ref() }.media_bit(index),
-                What::Object(position) | What::Root(position) => {
-                    extent_bit(place.puddle(), position)
-                }
-            };
-            push(
-                bits,
-                BitChange {
-                    puddle: place.puddle,
-                    word,
-                    mask,
-                    set: false,
-                },
-            );
+        for places in &self.freed {
+            push(bits, places.change(false));
         }
     }
 
@@ -501,7 +400,7 @@ impl Allocation {
             self.give_cancelled_back(&pool_of);
         }
         for puddle in self.roots.drain(..) {
-            // SAFETY: as in `Place::puddle`.
+            // SAFETY: as in `Places::puddle`.
             if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
                 heap.publish_root();
             }
@@ -511,15 +410,14 @@ impl Allocation {
             self.release_retired(&pool_of);
         }
         if !self.freed.is_empty() {
-            for place in &self.freed {
-                give_back(place, &pool_of);
-            }
-            shrink(self.freed.iter().map(|place| place.puddle), &pool_of);
+            give_back(&self.freed, &pool_of);
             self.freed.clear();
         }
+        self.before_part = AllocationMark::default();
     }
 
-    /// The extents of empty slabs go back with the next commit that writes bits anyway: all, as far as they change few enough words not to make that one a large commit.
+    /// The extents of empty slabs go back with the next commit that writes bits anyway: all, as far as they change few
+    /// enough words not to make that one a large commit.
     fn retire_empty_slabs(&mut self, pools: &[PoolRef], bits: &mut Vec<BitChange>) {
         for pool in pools {
             let mut empty = pool.take_empty_slabs();
@@ -530,17 +428,7 @@ impl Allocation {
                 if let Some(puddle) = crate::space::puddle_at(slab.address)
                     && slab.retire_unowned()
                 {
-                    // SAFETY: as in `Place::puddle`.
-                    let owner = unsafe { puddle.as_ref() };
-                    let (word, mask) =
-                        extent_bit(owner, (slab.address - owner.address) / GRANULE_SIZE);
-                    let change = BitChange {
-                        puddle,
-                        word,
-                        mask,
-                        set: false,
-                    };
-                    push(bits, change);
+                    push(bits, slab_extent(puddle, &slab).change(false));
                     self.retired.push((puddle, slab));
                 }
             }
@@ -562,17 +450,17 @@ impl Allocation {
     /// What was allocated and freed in the transaction may be reserved again.
     #[cold]
     fn give_cancelled_back(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
-        let reserved = std::mem::take(&mut self.reserved).into_iter();
-        let (cancelled, kept): (Vec<_>, Vec<_>) = reserved.partition(|place| self.is_freed(place));
-        self.reserved = kept;
-        self.cancelled_since.clear();
-        for place in &cancelled {
-            if let What::Root(_) = place.what {
-                self.roots.retain(|puddle| *puddle != place.puddle);
+        self.reserved.retain_mut(|places| {
+            *places = places.that_are(false);
+            places.mask != 0
+        });
+        for places in &self.reserved {
+            if places.have_new_root() {
+                self.roots.retain(|puddle| *puddle != places.puddle);
             }
-            give_back(place, &pool_of);
         }
-        shrink(cancelled.iter().map(|place| place.puddle), &pool_of);
+        give_back(&self.reserved, &pool_of);
+        self.cancelled_since.clear();
         self.cancelled = false;
     }
 
@@ -601,20 +489,18 @@ impl Allocation {
                 pool.revive_slab(slab);
             }
         }
-        for place in std::mem::take(&mut self.freed) {
-            place.cancel_free();
-        }
-        let reserved = std::mem::take(&mut self.reserved);
-        for place in &reserved {
-            give_back(place, &pool_of);
-        }
-        shrink(reserved.iter().map(|place| place.puddle), &pool_of);
+        steps::add(self.freed.len());
+        self.freed.drain(..).for_each(|places| places.cancel_free());
+        give_back(&self.reserved, &pool_of);
+        self.reserved.clear();
         self.cancelled = false;
         self.cancelled_since.clear();
+        self.before_part = AllocationMark::default();
     }
 }
 
-/// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of them.
+/// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of
+/// them.
 fn shrink(
     puddles: impl Iterator<Item = NonNull<Puddle>>,
     pool_of: impl Fn(u64) -> Option<PoolRef>,
@@ -626,7 +512,7 @@ fn shrink(
         if seen.replace(pointer) == Some(pointer) {
             continue;
         }
-        // SAFETY: as in `Place::puddle`.
+        // SAFETY: as in `Places::puddle`.
         let puddle = unsafe { pointer.as_ref() };
         let is_unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
         if is_unused
@@ -639,40 +525,62 @@ fn shrink(
     }
 }
 
-/// Makes a place reservable again.
-fn give_back(place: &Place, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+/// Makes places reservable again; pools give back what is unused then.
+fn give_back(all: &[Places], pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    let mut rest = all;
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first.slab() {
+            Some(slab) => {
+                give_elements_back(first, slab, &pool_of);
+                behind
+            }
+            None => {
+                let is_here =
+                    |places: &&Places| places.slab().is_none() && places.puddle == first.puddle;
+                let count = rest
+                    .iter()
+                    .take(EXTENT_WORDS_MAX)
+                    .take_while(is_here)
+                    .count();
+                let (extents, behind) = rest.split_at(count);
+                give_extents_back(first.puddle(), extents);
+                behind
+            }
+        };
+    }
+    shrink(all.iter().map(|places| places.puddle), &pool_of);
+}
+
+fn give_elements_back(places: &Places, slab: &Slab, pool_of: impl Fn(u64) -> Option<PoolRef>) {
     steps::add(1);
-    let puddle = place.puddle();
+    let puddle = places.puddle();
+    let pool = pool_of(puddle.pool_key);
+    let alone = pool.as_ref().and_then(|pool| pool.try_alone());
+    // From then on others may take the slab out of use; the handle keeps it. Nobody does where there is nobody else.
+    let kept = match &alone {
+        Some(_) => None,
+        None => slab.shared(),
+    };
+    let is_empty = slab.release(places.word, places.mask, alone.is_some());
+    if is_empty && let Some(heap) = puddle.heap.get() {
+        heap.slab_occupied(false);
+    }
+    if let Some(pool) = &pool {
+        pool.offer(slab, is_empty);
+    }
+    drop((kept, alone));
+}
+
+/// Extents of one puddle.
+fn give_extents_back(puddle: &Puddle, extents: &[Places]) {
     let Some(heap) = puddle.heap.get() else {
         return;
     };
-    match place.what {
-        What::Element(slab, index) => {
-            // SAFETY: the element is busy until `release`, so the slab is alive.
-            let slab = unsafe { slab.as_ref() };
-            let pool = pool_of(puddle.pool_key);
-            let alone = pool.as_ref().and_then(|pool| pool.try_alone());
-            // From then on others may take the slab out of use; the handle keeps it. Nobody does where there is nobody else.
-            let kept = match &alone {
-                Some(_) => None,
-                None => slab.shared(),
-            };
-            let empty = slab.release(index, alone.is_some());
-            if empty {
-                heap.slab_occupied(false);
-            }
-            if let Some(pool) = &pool {
-                pool.offer(slab, empty);
-            }
-            drop((kept, alone));
-        }
-        What::Object(position) => heap.release_object(puddle, position),
-        What::Root(position) => {
-            // First nothing else may be placed here, then the place is free.
-            heap.cancel_root();
-            heap.release_object(puddle, position);
-        }
+    if extents.iter().any(Places::have_new_root) {
+        // First nothing else may be placed there, then the place is free.
+        heap.cancel_root();
     }
+    heap.release_objects(puddle, extents.iter().flat_map(Places::positions));
 }
 
 fn push(bits: &mut Vec<BitChange>, change: BitChange) {
@@ -702,6 +610,8 @@ fn write_object_header(
     };
     let words = extent::encode(&ExtentHeader { type_id, kind });
     let start = puddle.address + position * GRANULE_SIZE;
+    // Mostly the next ones are as large and lie behind.
+    prefetch_to_write(start + (data_offset + size).next_multiple_of(GRANULE_SIZE) * OBJECTS_AHEAD);
     // SAFETY: the extent was reserved for this transaction, so nobody else touches its bytes.
     unsafe {
         durum_persist::line::copy(
@@ -712,7 +622,11 @@ fn write_object_header(
     }
     // To the end of a line, which is the extent's too.
     let end = (data_offset + size.max(1)).next_multiple_of(LINE);
-    if data_offset == 16 {
+    let is_small = end < FRESH_LARGE && puddle.home_offset() > 0;
+    if data_offset == 16 && is_small && announced.has_many_objects() {
+        // In a transaction that makes many objects others lie beside it.
+        announced.insert_neighbour(start, end);
+    } else if data_offset == 16 {
         announced.insert_fresh(start, end);
     } else {
         announced.insert(start, 16);

@@ -2,13 +2,14 @@
 //!
 //! The media bitmap says which elements are durably allocated. The volatile mirror decides who may take one:
 //!
-//! * `busy`: the element is allocated, reserved by a running transaction, or freed by one that is not durable yet. Only an
-//!   element that is not busy can be reserved.
+//! * `busy`: the element is allocated, reserved by a running transaction, or freed by one that is not durable yet. Only
+//!   an element that is not busy can be reserved.
 //! * `freeing`: some transaction is about to free the element; so a second free of the same object is noticed, whoever
 //!   does it.
 //!
 //! One thread at a time *owns* a slab and reserves in it; any thread may free. So `busy` bits are set by the owner
-//! and cleared by all: atomic operations, no lock; and plain ones while one thread is alone with the store (`is_alone`), because an atomic one waits for the last fence.
+//! and cleared by all: atomic operations, no lock; and plain ones while one thread is alone with the store
+//! (`is_alone`), because an atomic one waits for the last fence.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -33,7 +34,8 @@ pub(crate) struct Slab {
     pub(crate) geometry: SlabGeometry,
     /// The extent's start bit is durable. Until then the slab exists for its owner only.
     pub(super) published: AtomicBool,
-    /// A record that was committed may be about its elements, although it is not published: they were allocated and freed in one transaction.
+    /// A record that was committed may be about its elements, although it is not published: they were allocated and
+    /// freed in one transaction.
     pub(super) has_records: AtomicBool,
     /// Some thread reserves in it.
     pub(super) owned: AtomicBool,
@@ -54,10 +56,10 @@ struct Word {
     freeing: AtomicU64,
 }
 
-/// A slab is offered to others when this part of it is free. If one element were enough, threads would go from slab to slab for one element
-/// at a time where a program frees here and there: each change takes some atomic operations, which wait for the last commit's fence, and new neighbours would
-/// lie in different slabs, so that a commit would change as many bitmaps and lines as it makes objects. What is free below that is used before a
-/// pool grows.
+/// A slab is offered to others when this part of it is free. If one element were enough, threads would go from slab to
+/// slab for one element at a time where a program frees here and there: each change takes some atomic operations, which
+/// wait for the last commit's fence, and new neighbours would lie in different slabs, so that a commit would change as
+/// many bitmaps and lines as it makes objects. What is free below that is used before a pool grows.
 const OFFERED_PART: u32 = 8;
 
 fn bit(index: usize) -> (usize, u64) {
@@ -140,7 +142,12 @@ impl Slab {
     /// The media bitmap word of an element, and its bit in it.
     pub(crate) fn media_bit(&self, index: usize) -> (usize, u64) {
         let (word, mask) = bit(index);
-        (self.address + SLAB_BITMAP_OFFSET as usize + word * 8, mask)
+        (self.media_word(word), mask)
+    }
+
+    /// The address of a word of the media bitmap.
+    pub(super) fn media_word(&self, word: usize) -> usize {
+        self.address + SLAB_BITMAP_OFFSET as usize + word * 8
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -152,8 +159,8 @@ impl Slab {
         self.free.load(Ordering::Relaxed) == self.geometry.capacity as u32
     }
 
-    /// Takes a free element, and tells whether the slab was empty before. Owner only. `is_alone`: no other thread changes the slab meanwhile
-    /// ([`PoolInner::try_alone`](crate::pool::PoolInner::try_alone)).
+    /// Takes a free element, and tells whether the slab was empty before. Owner only. `is_alone`: no other thread
+    /// changes the slab meanwhile ([`PoolInner::try_alone`](crate::pool::PoolInner::try_alone)).
     pub(super) fn reserve(&self, is_alone: bool) -> Option<(usize, bool)> {
         for (word, Word { busy, .. }) in self.words.iter().enumerate() {
             let seen = busy.load(Ordering::Relaxed);
@@ -197,23 +204,28 @@ impl Slab {
         prefetch_to_write(word + home_offset);
     }
 
-    /// The transaction that wanted to free it is rolled back.
-    pub(super) fn cancel_free(&self, index: usize) {
-        let (word, mask) = bit(index);
+    /// Marks elements that are live, or are being freed already, as being freed.
+    pub(super) fn begin_free_all(&self, word: usize, mask: u64) {
+        self.words[word].freeing.fetch_or(mask, Ordering::Relaxed);
+    }
+
+    /// The transaction that wanted to free them is rolled back.
+    pub(super) fn cancel_free(&self, word: usize, mask: u64) {
         self.words[word].freeing.fetch_and(!mask, Ordering::Relaxed);
     }
 
-    /// The element may be reserved again: its free is durable, or its allocation never will be. Tells whether the slab
+    /// Elements may be reserved again: their free is durable, or their allocation never will be. Tells whether the slab
     /// is empty now.
-    pub(super) fn release(&self, index: usize, is_alone: bool) -> bool {
-        let (word, mask) = bit(index);
-        if self.words[word].freeing.load(Ordering::Relaxed) & mask != 0 {
-            clear(&self.words[word].freeing, mask, is_alone, Ordering::Relaxed);
+    pub(super) fn release(&self, word: usize, mask: u64, is_alone: bool) -> bool {
+        let Word { busy, freeing } = &self.words[word];
+        if freeing.load(Ordering::Relaxed) & mask != 0 {
+            clear(freeing, mask, is_alone, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `reserve`.
-        clear(&self.words[word].busy, mask, is_alone, Ordering::Release);
-        // Wrapping: whoever took the element just now may have counted before us.
-        self.count(1, is_alone).wrapping_add(1) == self.geometry.capacity as u32
+        clear(busy, mask, is_alone, Ordering::Release);
+        let more = mask.count_ones();
+        // Wrapping: whoever took an element just now may have counted before us.
+        self.count(more as i32, is_alone).wrapping_add(more) == self.geometry.capacity as u32
     }
 
     /// Adds to the number of free elements; what it was before.
@@ -228,18 +240,16 @@ impl Slab {
         before
     }
 
-    /// Whether the element is allocated or reserved, and not being freed.
-    pub(super) fn is_live(&self, index: usize) -> bool {
-        let (word, mask) = bit(index);
-        self.words[word].busy.load(Ordering::Relaxed)
-            & !self.words[word].freeing.load(Ordering::Relaxed)
-            & mask
-            != 0
+    /// Those of these elements that are allocated or reserved, and not being freed.
+    pub(super) fn live(&self, word: usize, mask: u64) -> u64 {
+        let Word { busy, freeing } = &self.words[word];
+        busy.load(Ordering::Relaxed) & !freeing.load(Ordering::Relaxed) & mask
     }
 
     /// Gives up ownership; true if the caller has to list the slab, because it has room and nobody else did.
     pub(super) fn disown(&self) -> bool {
-        // SeqCst on `owned` and `free`: of an owner that leaves and a thread that frees at the same moment, one sees the other.
+        // SeqCst on `owned` and `free`: of an owner that leaves and a thread that frees at the same moment, one sees
+        // the other.
         self.owned.store(false, Ordering::SeqCst);
         self.wants_listing()
     }
@@ -274,7 +284,8 @@ impl Slab {
                 return false;
             }
         }
-        // A thread that is just releasing the last element has cleared its bit, and counts it next: it is to see the slab empty.
+        // A thread that is just releasing the last element has cleared its bit, and counts it next: it is to see the
+        // slab empty.
         let capacity = self.geometry.capacity as u32;
         let all_counted =
             self.free
@@ -348,6 +359,12 @@ mod tests {
         )
     }
 
+    /// Whether it is empty now.
+    fn release(slab: &Slab, index: usize) -> bool {
+        let (word, mask) = bit(index);
+        slab.release(word, mask, false)
+    }
+
     #[test]
     fn every_element_is_handed_out_once() {
         for element_size in [8, 16, 24, 64, 72, 128, 256] {
@@ -368,7 +385,7 @@ mod tests {
             assert!(!slab.has_room());
             let last = seen.len() - 1;
             for (count, index) in seen.into_iter().enumerate() {
-                assert_eq!(slab.release(index, false), count == last);
+                assert_eq!(release(&slab, index), count == last);
             }
             assert!(slab.is_empty());
         }
@@ -384,7 +401,7 @@ mod tests {
             }
             let enough = (taken.len() / OFFERED_PART as usize).max(1);
             for (count, index) in taken.into_iter().enumerate() {
-                slab.release(index, false);
+                release(&slab, index);
                 assert_eq!(slab.wants_listing(), count + 1 == enough, "{count}");
             }
             slab.listed.store(false, Ordering::SeqCst);
@@ -402,7 +419,7 @@ mod tests {
         let slab = slab(8);
         while slab.reserve(false).is_some() {}
         assert!(!slab.wants_listing_with_any_room(), "it has none");
-        slab.release(3, false);
+        release(&slab, 3);
         assert!(!slab.wants_listing());
         assert!(slab.wants_listing_with_any_room());
         assert!(!slab.wants_listing_with_any_room(), "once");
@@ -414,9 +431,10 @@ mod tests {
         let (index, _) = slab.reserve(false).expect("room");
         assert!(slab.begin_free(index, false));
         assert!(!slab.begin_free(index, false));
-        slab.cancel_free(index);
+        let (word, mask) = bit(index);
+        slab.cancel_free(word, mask);
         assert!(slab.begin_free(index, false));
-        slab.release(index, false);
+        slab.release(word, mask, false);
         assert!(!slab.begin_free(index, false));
         assert!(!slab.begin_free(index + 1, false), "never allocated");
     }
@@ -439,7 +457,7 @@ mod tests {
             while Instant::now() < until {
                 for (index, first) in (0..1000).filter_map(|_| slab.reserve(false)) {
                     occupied.fetch_add(i64::from(first), Ordering::Relaxed);
-                    let empty = slab.release(index, false);
+                    let empty = release(&slab, index);
                     occupied.fetch_sub(i64::from(empty), Ordering::Relaxed);
                 }
             }
@@ -458,8 +476,8 @@ mod tests {
             Some((1, false)),
             "a refused retirement changes nothing"
         );
-        slab.release(1, false);
-        slab.release(index, false);
+        release(&slab, 1);
+        release(&slab, index);
         assert!(slab.retire());
         assert_eq!(slab.reserve(false), None);
         slab.revive();
@@ -485,16 +503,16 @@ mod tests {
                 same(slabs.each_ref().map(|(slab, alone)| {
                     assert!(slab.begin_free(index, *alone));
                     assert!(!slab.begin_free(index, *alone));
-                    Some((index, slab.release(index, *alone)))
+                    let (word, mask) = bit(index);
+                    Some((index, slab.release(word, mask, *alone)))
                 }));
             }
         }
         for index in taken {
-            same(
-                slabs
-                    .each_ref()
-                    .map(|(slab, alone)| Some((index, slab.release(index, *alone)))),
-            );
+            same(slabs.each_ref().map(|(slab, alone)| {
+                let (word, mask) = bit(index);
+                Some((index, slab.release(word, mask, *alone)))
+            }));
         }
         assert!(slabs.iter().all(|(slab, _)| slab.is_empty()));
     }

@@ -56,7 +56,8 @@ impl AnnouncedLine<'_> {
 #[derive(Debug)]
 pub(super) struct Lines {
     lines: Vec<Line>,
-    /// Open hash from line number to index in `lines`; a power of two in size, at most half full. Emptied by the next epoch.
+    /// Open hash from line number to index in `lines`; a power of two in size, at most half full. Emptied by the next
+    /// epoch.
     index: Vec<Place>,
     epoch: u64,
 }
@@ -201,7 +202,8 @@ impl Lines {
         }
     }
 
-    /// The same for the word at `start`, a multiple of 8, which holds `old`; where that takes few steps and no call. Whether it was done.
+    /// The same for the word at `start`, a multiple of 8, which holds `old`; where that takes few steps and no call.
+    /// Whether it was done.
     #[inline(always)]
     pub(super) fn insert_word(&mut self, start: usize, old: u64) -> bool {
         debug_assert!(start.is_multiple_of(8));
@@ -254,8 +256,8 @@ impl Lines {
         }
     }
 
-    /// As [`Lines::insert_saving`]; where that takes few steps and no call. Whether it was done. `save` copies the bytes of a line that a mask selects: it gets the
-    /// target, the line, and the mask.
+    /// As [`Lines::insert_saving`]; where that takes few steps and no call. Whether it was done. `save` copies the
+    /// bytes of a line that a mask selects: it gets the target, the line, and the mask.
     #[inline(always)]
     pub(super) fn insert_few(
         &mut self,
@@ -366,7 +368,8 @@ impl Lines {
         let at = self.lines.len();
         let place = self.place(at);
         debug_assert!(at < self.lines.capacity());
-        // SAFETY: less than half of the index is in use, and there is room for as many lines; `find` gives slots of the index.
+        // SAFETY: less than half of the index is in use, and there is room for as many lines; `find` gives slots of the
+        // index.
         unsafe {
             let line = self.lines.as_mut_ptr().add(at);
             (&raw mut (*line).number).write(number);

@@ -1,7 +1,8 @@
-//! Disjoint ranges in order of address: a handful mostly, and millions where a transaction touches as many large objects.
+//! Disjoint ranges in order of address: a handful mostly, and millions where a transaction touches as many large
+//! objects.
 //!
-//! They lie in chunks, so that one that comes between others moves few of them. Mostly the next one begins where the last one ended, or behind all
-//! others; the first is found without a search.
+//! They lie in chunks, so that one that comes between others moves few of them. Mostly the next one begins where the
+//! last one ended, or behind all others; the first is found without a search.
 
 use std::ops::Range;
 
@@ -54,7 +55,8 @@ impl Ranges {
         first.iter().chain(chunks.iter().skip(1).flatten())
     }
 
-    /// The first one of which `is_before` is not true, which is true of those before it; or the end of the last chunk but for an empty set.
+    /// The first one of which `is_before` is not true, which is true of those before it; or the end of the last chunk
+    /// but for an empty set.
     fn find(&self, is_before: impl Fn(&Range<usize>) -> bool) -> At {
         let chunk = self
             .chunks

@@ -9,12 +9,13 @@
 //!                   nobody: led = 0, and look at the list once more
 //! ```
 //!
-//! Flat combining keeps an array with a place for each thread. A list of announcements that lie on their threads' stacks has no places to lease, to look
-//! through in vain, or to run out of: it is as long as threads wait. To announce is one exchange, as it is to take all that were announced.
+//! Flat combining keeps an array with a place for each thread. A list of announcements that lie on their threads'
+//! stacks has no places to lease, to look through in vain, or to run out of: it is as long as threads wait. To announce
+//! is one exchange, as it is to take all that were announced.
 //!
-//! *Nobody is forgotten.* Who announces looks at `led` after the push; who resigns looks at the list after `led = 0`. Of two who do that at the same time, one sees
-//! the other. *Nobody starves.* The list is taken whole and kept in order, a leader takes it a bounded number of times, and hands over to the
-//! one who has waited longest.
+//! *Nobody is forgotten.* Who announces looks at `led` after the push; who resigns looks at the list after `led = 0`.
+//! Of two who do that at the same time, one sees the other. *Nobody starves.* The list is taken whole and kept in
+//! order, a leader takes it a bounded number of times, and hands over to the one who has waited longest.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -159,7 +160,8 @@ pub(crate) struct Announcements<J> {
     rest: UnsafeCell<Chain<J>>,
 }
 
-// SAFETY: `rest` and what leads from `latest` are used by one thread at a time, the leader; what it finds there lies on stacks of threads that wait.
+// SAFETY: `rest` and what leads from `latest` are used by one thread at a time, the leader; what it finds there lies on
+// stacks of threads that wait.
 unsafe impl<J: Sync> Sync for Announcements<J> {}
 // SAFETY: as above; there is no announcement in it while nobody uses it.
 unsafe impl<J: Sync> Send for Announcements<J> {}
@@ -181,8 +183,8 @@ impl<J> Announcements<J> {
             .is_ok()
     }
 
-    /// Announces, and waits. Whether the caller leads now; what it announced was not run then, and is among what it will [`take`](Self::take).
-    /// Otherwise it has run.
+    /// Announces, and waits. Whether the caller leads now; what it announced was not run then, and is among what it
+    /// will [`take`](Self::take). Otherwise it has run.
     ///
     /// # Safety
     /// `announcement` is new, and a thread that leads does not call this.

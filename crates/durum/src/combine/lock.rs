@@ -1,4 +1,5 @@
-//! The readers-writer lock: C-RW-WP with one writer, who is the leader of the updates (Calciu et al., "NUMA-aware reader-writer locks"; Romulus §5.2).
+//! The readers-writer lock: C-RW-WP with one writer, who is the leader of the updates (Calciu et al., "NUMA-aware
+//! reader-writer locks"; Romulus §5.2).
 //!
 //! ```text
 //! reader                                  writer
@@ -6,13 +7,13 @@
 //! 2  read `writing`; 1: step back, wait   2  wait until every counter is 0
 //! ```
 //!
-//! Both first write and then look at what the other one writes, all of it sequentially consistent: of two who come at the same
-//! time, one sees the other. A reader writes to its own counter only, on a cache line that no other thread writes to while it reads, so readers
-//! do not slow each other down however many they are.
+//! Both first write and then look at what the other one writes, all of it sequentially consistent: of two who come at
+//! the same time, one sees the other. A reader writes to its own counter only, on a cache line that no other thread
+//! writes to while it reads, so readers do not slow each other down however many they are.
 //!
-//! *Preference.* A writer does not wait for readers that come after it. A reader that has waited in vain for a while says so (`impatient`), and no
-//! writer begins before all who have said so are in. So a reader waits for two writers at most, and a writer for those
-//! readers that came before it.
+//! *Preference.* A writer does not wait for readers that come after it. A reader that has waited in vain for a while
+//! says so (`impatient`), and no writer begins before all who have said so are in. So a reader waits for two writers at
+//! most, and a writer for those readers that came before it.
 
 use std::ptr;
 
@@ -25,7 +26,8 @@ use super::primitive::{
 
 type Counter = CachePadded<AtomicUsize>;
 
-/// How many readers are inside: one counter for each thread. Threads of the same number share one, which costs time and nothing else.
+/// How many readers are inside: one counter for each thread. Threads of the same number share one, which costs time and
+/// nothing else.
 #[derive(Debug)]
 struct Readers {
     /// Block `n` has twice as many counters as block `n - 1`, and is made when the first thread needs it.
@@ -253,7 +255,8 @@ impl ReadersWriter {
         }
     }
 
-    /// Leaves as the writer: what it has stored is durable by now, so nobody sees anything that a crash could take back.
+    /// Leaves as the writer: what it has stored is durable by now, so nobody sees anything that a crash could take
+    /// back.
     #[inline]
     pub(crate) fn end_write(&self) {
         self.writing.swap(0, Ordering::SeqCst);

@@ -1,7 +1,8 @@
-//! Updates and reads of several threads on one pool: a readers-writer lock and combined updates (Romulus §5; docs/concurrency.md).
+//! Updates and reads of several threads on one pool: a readers-writer lock and combined updates (Romulus §5;
+//! docs/concurrency.md).
 //!
-//! Reading order: this file (what a program calls), [`round`] (what a leader does), [`announce`] (who leads, and who waits),
-//! [`lock`] (readers), [`thread`] (what a thread knows of itself). The savepoints are in [`tx`](crate::tx).
+//! Reading order: this file (what a program calls), [`round`] (what a leader does), [`announce`] (who leads, and who
+//! waits), [`lock`] (readers), [`thread`] (what a thread knows of itself). The savepoints are in [`tx`](crate::tx).
 
 mod announce;
 mod lock;
@@ -32,7 +33,8 @@ pub enum Concurrency {
     /// durum: updates run one at a time and combined, reads among themselves.
     #[default]
     Combining,
-    /// Nobody: for programs in which one thread at a time uses the pool. An update is a transaction, and a read is a call.
+    /// Nobody: for programs in which one thread at a time uses the pool. An update is a transaction, and a read is a
+    /// call.
     SingleThreaded,
 }
 
@@ -124,16 +126,19 @@ impl PoolInner {
 }
 
 impl Pool {
-    /// Runs `body` as a failure-atomic transaction, alone with the pool: no other update runs meanwhile, and no [`Pool::read`].
+    /// Runs `body` as a failure-atomic transaction, alone with the pool: no other update runs meanwhile, and no
+    /// [`Pool::read`].
     ///
-    /// Updates that threads ask for at the same time are *combined*: one thread runs them all, one after the other, as one transaction, with the fences of
-    /// one. Each of them is durable when its `update` returns. One that returns `Err` or panics takes only its own changes back; the panic goes on in the
-    /// thread that called this.
+    /// Updates that threads ask for at the same time are *combined*: one thread runs them all, one after the other, as
+    /// one transaction, with the fences of one. Each of them is durable when its `update` returns. One that returns
+    /// `Err` or panics takes only its own changes back; the panic goes on in the thread that called this.
     ///
-    /// `body` may run on another thread, while this one waits: hence `Send`. Thread-locals are those of the thread that runs it, and it does not come to an end before
-    /// the other updates of its round: it must not wait for something that its own thread, or another one that waits to update or to read, is to do.
+    /// `body` may run on another thread, while this one waits: hence `Send`. Thread-locals are those of the thread that
+    /// runs it, and it does not come to an end before the other updates of its round: it must not wait for something
+    /// that its own thread, or another one that waits to update or to read, is to do.
     ///
-    /// Within an update, an update of the same pool is a part of it, and so is a [`Pool::transaction`]: if that fails, the whole update does. A read there is a call.
+    /// Within an update, an update of the same pool is a part of it, and so is a [`Pool::transaction`]: if that fails,
+    /// the whole update does. A read there is a call.
     ///
     /// ```
     /// use durum::{PoolOptions, Store, StoreOptions};
@@ -164,8 +169,10 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// What `body` returns, and the errors of [`Pool::transaction`]; `UpdateInRead` inside a [`Pool::read`] of this pool; `InsideTransaction` inside a transaction that
-    /// is no update of this pool; `ReadsCopy` inside a [`Pool::read_copy`]; `CombinedUpdates` where the transaction of several updates could not be committed. Nothing of `body` was kept then.
+    /// What `body` returns, and the errors of [`Pool::transaction`]; `UpdateInRead` inside a [`Pool::read`] of this
+    /// pool; `InsideTransaction` inside a transaction that is no update of this pool; `ReadsCopy` inside a
+    /// [`Pool::read_copy`]; `CombinedUpdates` where the transaction of several updates could not be committed. Nothing
+    /// of `body` was kept then.
     #[inline]
     pub fn update<R, E, F>(&self, body: F) -> Result<R, E>
     where
@@ -187,7 +194,8 @@ impl Pool {
         E: From<Error> + Send,
     {
         let context = ptr::from_mut(&mut update).cast();
-        // SAFETY: an update of this type; body, result and error may be sent to another thread, and a panic's payload, too.
+        // SAFETY: an update of this type; body, result and error may be sent to another thread, and a panic's payload,
+        // too.
         let job = unsafe { Job::new(Update::<F, R, E>::run, context) };
         let refused = match Lead::try_take(self) {
             Some(lead) => {
@@ -214,13 +222,15 @@ impl Pool {
 
     /// Runs `body` while no update runs. Other reads may.
     ///
-    /// It sees what updates have committed, which is durable. It costs no fence and no write-back, and threads that read write to no common cache line. Within a
-    /// read or an update of this pool it is a call.
+    /// It sees what updates have committed, which is durable. It costs no fence and no write-back, and threads that
+    /// read write to no common cache line. Within a read or an update of this pool it is a call.
     ///
-    /// A program in which a thread reads pool B in an update of pool A, while another one reads A in an update of B, may wait for ever, as with any two locks.
+    /// A program in which a thread reads pool B in an update of pool A, while another one reads A in an update of B,
+    /// may wait for ever, as with any two locks.
     ///
     /// # Errors
-    /// `Forked`, `Poisoned`; `InsideTransaction` inside a transaction that is no update of this pool; `ReadsCopy` inside a [`Pool::read_copy`]. `body` was not called.
+    /// `Forked`, `Poisoned`; `InsideTransaction` inside a transaction that is no update of this pool; `ReadsCopy`
+    /// inside a [`Pool::read_copy`]. `body` was not called.
     #[inline]
     pub fn read<R>(&self, body: impl FnOnce() -> R) -> Result<R> {
         let reading = self.begin_read()?;
@@ -229,7 +239,8 @@ impl Pool {
         Ok(result)
     }
 
-    /// Begins to read, until what this returns is dropped. [`Pool::read`] is the safer form: an update that is asked for meanwhile waits.
+    /// Begins to read, until what this returns is dropped. [`Pool::read`] is the safer form: an update that is asked
+    /// for meanwhile waits.
     ///
     /// # Errors
     /// As for [`Pool::read`].
@@ -257,8 +268,9 @@ impl Pool {
         })
     }
 
-    /// Begins an update on this thread that is open until it is committed, aborted or dropped (which aborts); within an update, one more level of it.
-    /// [`Pool::update`] is the form that combines: this one has its fences for itself, and keeps readers and other updates out for as long as it is open.
+    /// Begins an update on this thread that is open until it is committed, aborted or dropped (which aborts); within an
+    /// update, one more level of it. [`Pool::update`] is the form that combines: this one has its fences for itself,
+    /// and keeps readers and other updates out for as long as it is open.
     ///
     /// # Safety
     /// As for [`Pool::begin`].

@@ -1,4 +1,5 @@
-//! What the lock, the list of announcements, left-right and the words of counted objects stand on. `tests/loom` has the same names for loom's, so that all interleavings of them can be tried.
+//! What the lock, the list of announcements, left-right and the words of counted objects stand on. `tests/loom` has the
+//! same names for loom's, so that all interleavings of them can be tried.
 
 pub(crate) use std::hint::spin_loop as relax;
 pub(crate) use std::sync::atomic::{
@@ -24,7 +25,8 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// How often a thread looks before it goes to sleep: about a microsecond, which is what most of what it waits for takes.
+/// How often a thread looks before it goes to sleep: about a microsecond, which is what most of what it waits for
+/// takes.
 pub(crate) const SPINS: u32 = 200;
 /// Stripes of the first block of the read indicator; each block has twice as many as the one before.
 pub(crate) const FIRST_STRIPES: usize = 8;
@@ -34,7 +36,8 @@ pub(crate) const BLOCKS: usize = 16;
 /// Counters of readers of a Twin pool's copies, for each version.
 pub(crate) const COPY_STRIPES: usize = 32;
 
-/// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside those that came before it.
+/// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
+/// those that came before it.
 pub(crate) const PASSES_MAX: usize = 64;
 
 /// Waits for somebody who wakes nobody: at first it looks often, later it lets others run.

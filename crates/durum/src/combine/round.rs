@@ -4,8 +4,9 @@
 //! keep readers out | begin | run, mark, run, mark, run ... | commit | let readers in | tell their threads
 //! ```
 //!
-//! The commit is durable before any reader sees what it changed, and before any of the updates returns. An update that fails takes back what it
-//! has done since its mark; the first one of a round takes back the transaction, of which it is all.
+//! The commit is durable before any reader sees what it changed, and before any of the updates returns. An update that
+//! fails takes back what it has done since its mark; the first one of a round takes back the transaction, of which it
+//! is all.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -18,14 +19,16 @@ use crate::tx::{Durability, Transaction, Tx};
 
 /// The most updates in a round. More would save little of its fences, and the first of them waits for the last.
 const UPDATES_MAX: usize = 64;
-/// A round takes no more updates when its commit has so many bytes to visit: what one transaction can hold is for the one that needs it.
+/// A round takes no more updates when its commit has so many bytes to visit: what one transaction can hold is for the
+/// one that needs it.
 const WEIGHT_MAX: usize = 64 << 10;
 /// A leader runs so many rounds for others, then the one who has waited longest leads.
 const ROUNDS_MAX: usize = 8;
 
 /// What to run for a thread, and how it went.
 pub(super) struct Job {
-    /// Runs it once; whether its changes are to be kept. `None`: the thread wants to lead, and runs what it wants by itself.
+    /// Runs it once; whether its changes are to be kept. `None`: the thread wants to lead, and runs what it wants by
+    /// itself.
     run: Option<unsafe fn(*mut (), &Tx) -> bool>,
     context: *mut (),
     /// Why its changes were not kept, if that was not its own doing.
@@ -38,8 +41,8 @@ impl std::fmt::Debug for Job {
     }
 }
 
-// SAFETY: used by the leader from when it is announced until it is done, and by its own thread before and after. What `context` points to may be
-// sent to another thread, as `Job::new` demands.
+// SAFETY: used by the leader from when it is announced until it is done, and by its own thread before and after. What
+// `context` points to may be sent to another thread, as `Job::new` demands.
 unsafe impl Sync for Job {}
 // SAFETY: as above.
 unsafe impl Send for Job {}
@@ -99,7 +102,8 @@ impl<'p> Lead<'p> {
         })
     }
 
-    /// Announces a job and waits until it has run, or leads and runs it. `None`: it has run. For a wish to lead: this thread leads.
+    /// Announces a job and waits until it has run, or leads and runs it. `None`: it has run. For a wish to lead: this
+    /// thread leads.
     pub(super) fn announce(pool: &'p Pool, announcement: &Announcement<Job>) -> Option<Self> {
         // SAFETY: the announcement is new, and its thread does not lead: it would be inside of the pool.
         let mut leads = unsafe { pool.inner.combine.announcements.announce(announcement) };

@@ -8,11 +8,12 @@
 //! one word     fresh | home |                                                2, without fresh objects 1
 //! ```
 //!
-//! `|` is a fence. *Small*: all announced ranges together are at most 256 bytes, so the seal carries a checksum of their contents
-//! and proves by itself that they reached the media. That is also how fresh objects cost an allocation no fence.
+//! `|` is a fence. *Small*: all announced ranges together are at most 256 bytes, so the seal carries a checksum of
+//! their contents and proves by itself that they reached the media. That is also how fresh objects cost an allocation
+//! no fence.
 //!
-//! *One word*: all that changes at the commit is one aligned 8-byte word, as when one object is allocated or freed, or one pointer
-//! is set. The media change such a word whole or not at all, so no log is needed.
+//! *One word*: all that changes at the commit is one aligned 8-byte word, as when one object is allocated or freed, or
+//! one pointer is set. The media change such a word whole or not at all, so no log is needed.
 //!
 //! On `file`, stores stay private to the process until they are written back: see [`private`].
 
@@ -166,8 +167,8 @@ impl Engine for Hybrid {
             false => roll_back(tx),
         };
         if let Err(error) = result {
-            // Nobody can be told here. The log keeps its undo entries, so the next opener rolls back; until then the pools are closed
-            // to everybody.
+            // Nobody can be told here. The log keeps its undo entries, so the next opener rolls back; until then the
+            // pools are closed to everybody.
             tracing::error!(%error, "a transaction could not be rolled back");
             for pool in &tx.pools {
                 pool.poison.set(
@@ -232,8 +233,8 @@ fn commit_word(tx: &mut TxState) -> Result<()> {
     }
     check_media(&tx.pools)?;
     guarded(|| apply(tx, WORD_WRITE))?;
-    // ORDER: the word is durable before the commit returns. The media hold its old or its new value, so a crash before leaves
-    // the transaction done or not begun.
+    // ORDER: the word is durable before the commit returns. The media hold its old or its new value, so a crash before
+    // leaves the transaction done or not begun.
     tx.barrier.fence(false, WORD_FENCE)?;
     check_media(&tx.pools)
 }
@@ -274,8 +275,8 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
             log.append_seal(true, &[], log.salt().crc().value(), more, barrier)?;
         }
     }
-    // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every redo
-    // entry; before, it rolls back, and needs home places untouched.
+    // ORDER: the seal is durable before any home place changes: from here on a crash rolls forward, and needs every
+    // redo entry; before, it rolls back, and needs home places untouched.
     log.make_durable(barrier, SEAL_WRITE, SEAL_FENCE)?;
     guarded(|| apply(tx, HOME_WRITE))?;
     // ORDER: home places are durable before the entries that could write them again lose their effect.
@@ -339,7 +340,8 @@ fn apply(tx: &mut TxState, site: Site) -> Result<()> {
             line::copy(bitmap.address as *mut u8, bitmap.words.as_ptr().cast(), len);
             bitmap.puddle.as_ref()
         };
-        // ORDER: here and below: durable with the caller's fence, before the entries that could write it again are retired.
+        // ORDER: here and below: durable with the caller's fence, before the entries that could write it again are
+        // retired.
         barrier.write_back(puddle, bitmap.address, len, site)?;
     }
     for (at, change) in bits.iter().enumerate() {
@@ -398,8 +400,8 @@ fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
         return Ok(());
     };
     log.retire(barrier, write)?;
-    // ORDER: the entries are out of effect before the commit returns: from then on others may change the same places, and an
-    // old entry replayed over them would undo that.
+    // ORDER: the entries are out of effect before the commit returns: from then on others may change the same places,
+    // and an old entry replayed over them would undo that.
     barrier.fence(log.private(), fence)
 }
 

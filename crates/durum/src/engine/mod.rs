@@ -28,14 +28,17 @@ pub(crate) const SITES: &[&[durum_persist::Site]] = &[
 
 /// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
 ///
-/// The transaction tells it each range before the program stores there, and leaves it the order of everything that reaches the media.
+/// The transaction tells it each range before the program stores there, and leaves it the order of everything that
+/// reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
-    /// Called once the transaction has a pool and is about to announce in it, before anything that was there changes. For pools with [`Copies`].
+    /// Called once the transaction has a pool and is about to announce in it, before anything that was there changes.
+    /// For pools with [`Copies`].
     fn before_store(&self, _tx: &mut TxState) -> Step {
         Ok(())
     }
 
-    /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for ranges that are [kept by line](Engine::keeps_lines).
+    /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for
+    /// ranges that are [kept by line](Engine::keeps_lines).
     fn announce(
         &self,
         tx: &mut TxState,
@@ -62,7 +65,8 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// Whether one transaction may span several pools of this engine.
     fn commits_with_others(&self) -> bool;
 
-    /// Whether old contents of ranges shorter than [`LARGE`](crate::announced::LARGE) are kept in `tx.announced`, by line. Then these need not be announced here.
+    /// Whether old contents of ranges shorter than [`LARGE`](crate::announced::LARGE) are kept in `tx.announced`, by
+    /// line. Then these need not be announced here.
     fn keeps_lines(&self) -> bool {
         false
     }
@@ -77,7 +81,8 @@ fn check_failed(ranges: &[(&Puddle, Range<usize>)]) -> Result<()> {
 
 /// Announces a range and keeps in memory what it holds, for an engine whose smaller ranges are kept by line.
 ///
-/// `Clobber` ranges too: what an abort left in memory and not on the media would be lost by a later transaction that announces it and leaves it as it is.
+/// `Clobber` ranges too: what an abort left in memory and not on the media would be lost by a later transaction that
+/// announces it and leaves it as it is.
 fn keep_large(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> Step {
     if !tx.announced.covers(address, len) {
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.

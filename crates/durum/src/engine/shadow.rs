@@ -5,11 +5,12 @@
 //! ... later, behind the program's back:     records -> home | watermark
 //! ```
 //!
-//! Puddles are mapped copy-on-write, so nothing that the program stores can reach the media by itself, and nothing has to be undone
-//! after a crash. `add` keeps what the range holds, for an abort. The commit writes the words that differ, with a stamp and a checksum, to the
-//! thread's log: after the fence the transaction is durable, and if any part of the record is missing it was never there. Home places follow later
-//! and in the order of stamps ([`checkpoint`]), each line once for all the records that changed it meanwhile. Recovery replays
-//! the records that are not home (docs/format/record.md).
+//! Puddles are mapped copy-on-write, so nothing that the program stores can reach the media by itself, and nothing has
+//! to be undone after a crash. `add` keeps what the range holds, for an abort. The commit writes the words that differ,
+//! with a stamp and a checksum, to the thread's log: after the fence the transaction is durable, and if any part of the
+//! record is missing it was never there. Home places follow later and in the order of stamps ([`checkpoint`]), each
+//! line once for all the records that changed it meanwhile. Recovery replays the records that are not home
+//! (docs/format/record.md).
 
 mod background;
 mod blocks;
@@ -36,7 +37,7 @@ mod writer;
 use std::ops::Range;
 use std::sync::Arc;
 
-use durum_format::record::{Operation, push_copy, push_fresh, push_fresh_sum, push_word};
+use durum_format::record::{Operation, push_copy, push_fresh_sum, push_word};
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
@@ -70,7 +71,8 @@ pub(crate) const SITES: &[Site] = &[
     journal::WATERMARK_FENCE,
 ];
 
-/// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them. They end with pages, which go home as a whole then.
+/// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them. They end with
+/// pages, which go home as a whole then.
 const COPY_PIECE: usize = 16 << 10;
 
 /// The engine without state: what a thread has is in its transaction, what all share in the store's [`Journal`].
@@ -162,8 +164,8 @@ impl Engine for Shadow {
     }
 }
 
-/// A commit on a processor that handles lines as a whole. One function as far as it goes: what a call puts aside are stores, and of these only some hundred fit
-/// behind the last commit's fence.
+/// A commit on a processor that handles lines as a whole. One function as far as it goes: what a call puts aside are
+/// stores, and of these only some hundred fit behind the last commit's fence.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn commit_wide(tx: &mut TxState) -> Step {
@@ -223,7 +225,8 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
     Ok(())
 }
 
-/// Puts large ranges into the record, or leaves them to it; fresh ones of a durable transaction only as far as they may not go home by themselves.
+/// Puts large ranges into the record, or leaves them to it; fresh ones of a durable transaction go home, as far as they
+/// may.
 #[inline(never)]
 fn push_large(
     writer: &mut Writer,
@@ -238,7 +241,7 @@ fn push_large(
     direct::choose(fresh, written, may_be_direct, deferred, journal, direct);
     // A transaction that waits for others, or that they wait for, is put together first.
     let may_stay = may_be_direct && journal.group.is_none();
-    let chosen = std::mem::take(&mut writer.direct);
+    let mut chosen = std::mem::take(&mut writer.direct);
     let mut direct = chosen.iter().peekable();
     for range in announced.large().iter() {
         let mut from = range.start;
@@ -247,20 +250,17 @@ fn push_large(
             direct.next_if(|direct| direct.range.start < range.end)
         {
             writer.push_range(from..direct.start, may_stay);
-            let (record, target) = (&mut writer.record, direct.start as u64);
+            let record = &mut writer.record;
             match *sum {
-                Some(sum) => push_fresh_sum(record, target, direct.len(), sum),
-                None => {
-                    // SAFETY: as in `push_range`.
-                    let bytes = unsafe { bytes_of(direct) };
-                    guarded(|| push_fresh(record, target, bytes));
-                }
+                Some(sum) => push_fresh_sum(record, direct.start as u64, direct.len(), sum),
+                None => direct::write(direct, record, journal),
             }
             from = direct.end;
         }
         writer.push_range(from..range.end, may_stay);
     }
     drop(direct);
+    chosen.clear();
     writer.direct = chosen;
 }
 
@@ -329,7 +329,8 @@ fn make_durable_with_others(
             let bytes = writer.record.len() * 8;
             let result = group.commit(&mut writer.record, journal, store);
             if result.is_ok() {
-                // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who uses it.
+                // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to
+                // the next who uses it.
                 let _ = journal.logged(bytes, store);
             }
             result.map_err(Box::new)
@@ -400,7 +401,8 @@ fn make_bits_visible(bits: &[BitChange], pool: &PoolInner) {
     let alone = pool.try_alone();
     for change in bits {
         let word = change.word as *mut u64;
-        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations, unless there is only one.
+        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations,
+        // unless there is only one.
         unsafe {
             match (change.set, alone.is_some()) {
                 (true, true) => line::store_u64(word, word.read() | change.mask),

@@ -1,20 +1,23 @@
 //! Twin: changes in place, while a second copy stays whole (Romulus, SPAA'18, §4), at half of Romulus' fences.
 //!
 //! ```text
-//! main, seal | back, state: the next one is changing |                  2 fences
-//! main | state: copying | back | ... state: changing |                  4, where the seal cannot name all that has changed
+//! main, seal | back, state: the next one is changing |     2 fences
+//! main | state: copying | back | ... state: changing |     4, where the seal cannot name all that has changed
 //! ```
 //!
-//! `|` is a fence. The program works in the main copies. As long as the state says that main is being changed, a crash is undone from the back copies. The *seal* names
-//! the ranges that a transaction announced, with a checksum of what they hold: if main holds that, the transaction was durable, so seal and main need one fence together. Then
-//! the lines that differ are copied to back, and the state says that the next transaction may change main: in one fence as well, because the seal tells whether back is
-//! whole, too. If it is not, no transaction has begun to change main, which is whole then. So a transaction finds the state as it needs it, and the program has nothing to wait
-//! for before its first store. docs/format/twin.md tells the whole of it; recovery is `durum-service`, `recovery/twin.rs`.
+//! `|` is a fence. The program works in the main copies. As long as the state says that main is being changed, a crash
+//! is undone from the back copies. The *seal* names the ranges that a transaction announced, with a checksum of what
+//! they hold: if main holds that, the transaction was durable, so seal and main need one fence together. Then the lines
+//! that differ are copied to back, and the state says that the next transaction may change main: in one fence as well,
+//! because the seal tells whether back is whole, too. If it is not, no transaction has begun to change main, which is
+//! whole then. So a transaction finds the state as it needs it, and the program has nothing to wait for before its
+//! first store. docs/format/twin.md tells the whole of it; recovery is `durum-service`, `recovery/twin.rs`.
 //!
-//! There is no log on the media, and what an allocation changes is announced like anything else, so it costs no fence of its own. One transaction of a pool
-//! runs at a time: the whole pool has one state.
+//! There is no log on the media, and what an allocation changes is announced like anything else, so it costs no fence
+//! of its own. One transaction of a pool runs at a time: the whole pool has one state.
 //!
-//! On `file`, stores stay private to the process until the commit writes them. Two syncs, if all that has changed is in the root puddle.
+//! On `file`, stores stay private to the process until the commit writes them. Two syncs, if all that has changed is in
+//! the root puddle.
 
 mod copies;
 mod left_right;
@@ -86,10 +89,12 @@ pub enum TwinMode {
     /// A commit copies the lines that were announced, where they differ (RomulusLog, §4.7 of the paper).
     #[default]
     Log,
-    /// A commit copies all that is in use, where it differs: the cost of a commit grows with the pool (Romulus, §4.1). For comparisons, and for pools of some pages.
+    /// A commit copies all that is in use, where it differs: the cost of a commit grows with the pool (Romulus, §4.1).
+    /// For comparisons, and for pools of some pages.
     Basic,
-    /// As `Log`, and threads may read beside a transaction without waiting ([`Pool::read_copy`](crate::Pool::read_copy); RomulusLR, §5.3). A commit waits for readers of the
-    /// copy that it is about to change.
+    /// As `Log`, and threads may read beside a transaction without waiting
+    /// ([`Pool::read_copy`](crate::Pool::read_copy); RomulusLR, §5.3). A commit waits for readers of the copy that it
+    /// is about to change.
     LeftRight,
 }
 
@@ -154,8 +159,8 @@ impl Engine for Twin {
             staged.take(announced, distance);
         }
         write_back_main(announced, barrier, private, MAIN_WRITE)?;
-        // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then; that the transaction is durable shows
-        // when both are. Without: main is durable before the state says so.
+        // ORDER: with a seal: both are durable before the back copy changes, which a crash would go back to until then;
+        // that the transaction is durable shows when both are. Without: main is durable before the state says so.
         barrier.fence(private, if is_sealed { SEAL_FENCE } else { MAIN_FENCE })?;
         if media_failed() {
             pool.check_media()?;
@@ -182,7 +187,8 @@ impl Engine for Twin {
         }
         copied?;
         copies.go_on(pool, barrier, is_sealed)?;
-        // ORDER: the back copy is durable before main changes again, or before the caller changes without a transaction what the seal is about.
+        // ORDER: the back copy is durable before main changes again, or before the caller changes without a transaction
+        // what the seal is about.
         barrier.fence(private, BACK_FENCE)?;
         if media_failed() {
             pool.check_media()?;
@@ -215,7 +221,8 @@ impl Engine for Twin {
             // After a failure all stays as it is: the next opener brings main back from the other copy.
             return;
         }
-        // ORDER: main is as it was, durably, before another transaction's seal says that main is whole. Nobody need know of it before.
+        // ORDER: main is as it was, durably, before another transaction's seal says that main is whole. Nobody need
+        // know of it before.
         let restored = write_back_main(announced, barrier, private, ABORT_WRITE)
             .and_then(|()| barrier.fence(private, ABORT_FENCE));
         if restored.is_err() {
@@ -255,7 +262,8 @@ impl Engine for Twin {
             // A seal may be about these bytes.
             copies.settle(pool, barrier)?;
         }
-        // The state is settled now: until a transaction has committed, recovery takes these bytes from back, whatever main has. So one fence does for both.
+        // The state is settled now: until a transaction has committed, recovery takes these bytes from back, whatever
+        // main has. So one fence does for both.
         for (puddle, gap) in &gaps {
             // ORDER: durable with the fence below.
             guarded(|| barrier.write_back(puddle, gap.start, gap.len(), PERSIST_WRITE))?;
@@ -296,7 +304,8 @@ fn check_media(tx: &TxState) -> Step {
     Ok(())
 }
 
-/// Makes the stores that were to happen at the commit, announced like all others: what fails later is taken back with them.
+/// Makes the stores that were to happen at the commit, announced like all others: what fails later is taken back with
+/// them.
 fn make_deferred(tx: &mut TxState) {
     let TxState {
         announced,
@@ -309,7 +318,8 @@ fn make_deferred(tx: &mut TxState) {
     } = tx;
     let mut announce = |address: usize, len: usize| {
         match len < crate::announced::LARGE {
-            // SAFETY: a range in a mapped puddle that nobody else changes: this thread has the pool's turn, and the caller of `set` promised it.
+            // SAFETY: a range in a mapped puddle that nobody else changes: this thread has the pool's turn, and the
+            // caller of `set` promised it.
             true => unsafe { announced.insert_saving(address, len) },
             false => {
                 // SAFETY: as above.
@@ -330,7 +340,8 @@ fn make_deferred(tx: &mut TxState) {
         for change in bits.iter() {
             announce(change.word, 8);
             let word = change.word as *mut u64;
-            // SAFETY: a bitmap word in a puddle of this transaction; only the thread whose turn it is changes such words.
+            // SAFETY: a bitmap word in a puddle of this transaction; only the thread whose turn it is changes such
+            // words.
             unsafe {
                 let old = word.read();
                 line::store_u64(
@@ -360,7 +371,8 @@ fn for_each_line_range(announced: &Announced, mut visit: impl FnMut(usize, usize
     });
 }
 
-/// Writes back every line of main with an announced byte. Also where a line holds what it held before: what it held meanwhile may have reached the media.
+/// Writes back every line of main with an announced byte. Also where a line holds what it held before: what it held
+/// meanwhile may have reached the media.
 fn write_back_main(
     announced: &Announced,
     barrier: &mut Barrier,
@@ -440,7 +452,8 @@ impl Copier<'_> {
                 if !staged::differs(start, back) {
                     continue;
                 }
-                // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the back copy.
+                // SAFETY: both copies of a line of a mapped puddle; nobody but the thread whose turn it is changes the
+                // back copy.
                 unsafe { line::copy_words(back as *mut u64, start as *const u64, 8) };
                 let (distance, private) = (self.distance, self.private);
                 // ORDER: durable with the caller's fence, before main changes again.

@@ -1,7 +1,8 @@
 //! Holding stores up: a few pages are read-only for a moment, and a thread that stores there waits.
 //!
-//! Its store sends SIGSEGV; the handler waits until the pages are writable again and lets the store be tried once more. Whoever holds pages is not stopped
-//! by anything that such a thread may have locked: between the two system calls it takes no lock, allocates nothing and logs nothing.
+//! Its store sends SIGSEGV; the handler waits until the pages are writable again and lets the store be tried once more.
+//! Whoever holds pages is not stopped by anything that such a thread may have locked: between the two system calls it
+//! takes no lock, allocates nothing and logs nothing.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,8 +30,8 @@ pub(super) fn hold<R>(puddle: &Puddle, range: Range<usize>, look: impl FnOnce() 
     struct Release<'p>(&'p Puddle, Range<usize>);
     impl Drop for Release<'_> {
         fn drop(&mut self) {
-            // What was mapped in its place is writable anyway. Where it cannot be undone, and nothing should make that so, the next store ends
-            // the process instead of being lost.
+            // What was mapped in its place is writable anyway. Where it cannot be undone, and nothing should make that
+            // so, the next store ends the process instead of being lost.
             let _ = protect(self.1.clone(), MprotectFlags::READ | MprotectFlags::WRITE);
             self.0.tracking.hold.end.store(0, Ordering::Release);
         }
@@ -50,8 +51,8 @@ pub(super) fn hold<R>(puddle: &Puddle, range: Range<usize>, look: impl FnOnce() 
 }
 
 impl Hold {
-    /// Waits until a store is possible; false if it is none of ours. Async-signal-safe: reads atomics, and makes system calls that leave `errno`
-    /// alone.
+    /// Waits until a store is possible; false if it is none of ours. Async-signal-safe: reads atomics, and makes system
+    /// calls that leave `errno` alone.
     pub(super) fn admit(&self, address: usize) -> bool {
         const YIELDS: usize = 100;
         if crate::fault::forked() {

@@ -98,8 +98,8 @@ impl Trap {
         let start = puddle.address + page * PAGE;
         let open = MprotectFlags::READ | MprotectFlags::WRITE;
         if protect(start..start + PAGE, open).is_ok() {
-            // Another thread may have come first. The same one comes again and again only with what this does not help against: a call to an
-            // address in the pool.
+            // Another thread may have come first. The same one comes again and again only with what this does not help
+            // against: a call to an address in the pool.
             return !is_again || !is_repeated(address);
         }
         // Each page that is not like its neighbours counts as a mapping, of which a process may have so many only.
@@ -143,8 +143,8 @@ fn set_action(new: Option<&libc::sigaction>) -> Result<libc::sigaction> {
     }
 }
 
-/// Installs the handler, if no other puddle's tracking has. Only while it is needed, until [`stay_installed`]: so one that the program installs meanwhile, or has
-/// installed, keeps its place.
+/// Installs the handler, if no other puddle's tracking has. Only while it is needed, until [`stay_installed`]: so one
+/// that the program installs meanwhile, or has installed, keeps its place.
 fn install() -> Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if installed.0 == 0 {
@@ -182,8 +182,8 @@ fn uninstall() {
     }
 }
 
-/// Installs the handler for good: a store that faulted while pages were held may get to it at any time later. False where another one has taken its place, which
-/// may or may not know of it.
+/// Installs the handler for good: a store that faulted while pages were held may get to it at any time later. False
+/// where another one has taken its place, which may or may not know of it.
 pub(super) fn stay_installed() -> bool {
     static STAYS: OnceLock<bool> = OnceLock::new();
     *STAYS.get_or_init(|| install().is_ok())

@@ -1,8 +1,9 @@
 //! The kernel notes which pages were written: userfaultfd with asynchronous write protection.
 //!
-//! A mapping is registered once. Scanning it (`PAGEMAP_SCAN`) tells the pages that are not protected, which are those written since they were, and protects
-//! them again. A write to a protected page lifts its protection, without a message to anybody. Documented in Linux:
-//! Documentation/admin-guide/mm/userfaultfd.rst, Documentation/admin-guide/mm/pagemap.rst.
+//! A mapping is registered once. Scanning it (`PAGEMAP_SCAN`) tells the pages that are not protected, which are those
+//! written since they were, and protects them again. A write to a protected page lifts its protection, without a
+//! message to anybody. Documented in Linux: Documentation/admin-guide/mm/userfaultfd.rst,
+//! Documentation/admin-guide/mm/pagemap.rst.
 
 use std::fs::File;
 use std::io;
@@ -102,7 +103,8 @@ fn ioctl<T>(fd: RawFd, request: libc::Ioctl, argument: &mut T) -> io::Result<i32
 
 impl Kernel {
     fn open() -> io::Result<Self> {
-        // User mode only: anybody may have such a descriptor, and asynchronous protection handles the kernel's own writes all the same.
+        // User mode only: anybody may have such a descriptor, and asynchronous protection handles the kernel's own
+        // writes all the same.
         let flags = UserfaultfdFlags::CLOEXEC
             | UserfaultfdFlags::NONBLOCK
             | UserfaultfdFlags::from_bits_retain(uapi::UFFD_USER_MODE_ONLY);
@@ -185,7 +187,8 @@ impl Kernel {
 
 pub(super) fn start(puddle: &Puddle, heap: Range<usize>, is_quiet: bool) -> Result<()> {
     let kernel = Kernel::get()?;
-    // A mapping stays registered until the puddle is unmapped, and with that this struct is gone. Only who closed the gate comes here.
+    // A mapping stays registered until the puddle is unmapped, and with that this struct is gone. Only who closed the
+    // gate comes here.
     let is_registered = &puddle.tracking.is_registered;
     let is_new = !is_registered.load(Ordering::Relaxed);
     if is_new {

@@ -25,8 +25,8 @@ const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file doma
 /// The sites of this module.
 pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
 
-/// Puddles for logs of entries that are kept for a full disk. With the puddle that each log has they hold what 100,000 deletes in one transaction take: 64 bytes to change what leads
-/// to an object, 32 for its bit.
+/// Puddles for logs of entries that are kept for a full disk. With the puddle that each log has they hold what 100,000
+/// deletes in one transaction take: 64 bytes to change what leads to an object, 32 for its bit.
 const SPARES: usize = 4;
 
 /// The directory of this client's logs.
@@ -97,8 +97,8 @@ impl StoreInner {
             let zeros = vec![0u8; heap_size(UNIT) as usize];
             let failed = |source| Error::system("zeroing a log puddle", source);
             grant.file.write_all_at(&zeros, start).map_err(failed)?;
-            // ORDER: nothing depends on the zeros, which a fresh file reads as anyway; synced now, because a block that is allocated
-            // at a commit would cost that commit a journal entry.
+            // ORDER: nothing depends on the zeros, which a fresh file reads as anyway; synced now, because a block that
+            // is allocated at a commit would cost that commit a journal entry.
             grant.file.sync(ZERO_SYNC).map_err(failed)?;
         }
         let owner = Owner {
@@ -158,7 +158,8 @@ impl StoreInner {
         }
     }
 
-    /// Sees to it that a first log is at hand for a pool: on a full disk, what needs a log but no room (a delete) then still works.
+    /// Sees to it that a first log is at hand for a pool: on a full disk, what needs a log but no room (a delete) then
+    /// still works.
     pub(super) fn prepare_log(&self, pool: &PoolInner) {
         if pool.kind == EngineKind::Shadow {
             return self.journal().prepare(self);

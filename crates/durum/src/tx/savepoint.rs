@@ -1,11 +1,13 @@
 //! Savepoints: a part of a running transaction that can be taken back alone.
 //!
-//! Combined updates are parts of one transaction ([`combine`](crate::combine)): each sees what those before it did, and one that fails takes only its own
-//! changes back. What that needs lies in volatile memory and knows no engine: the old contents of what the part announces, as they were when it
-//! began. Taken back, a range stays announced with the contents that it had, which an engine makes durable like any other, or notices that nothing has changed.
+//! Combined updates are parts of one transaction ([`combine`](crate::combine)): each sees what those before it did, and
+//! one that fails takes only its own changes back. What that needs lies in volatile memory and knows no engine: the old
+//! contents of what the part announces, as they were when it began. Taken back, a range stays announced with the
+//! contents that it had, which an engine makes durable like any other, or notices that nothing has changed.
 //!
-//! Places that the part reserved stay reserved until the transaction has ended, as objects do that a transaction allocates and frees again: the commit still
-//! visits their bytes. Deferred stores are made at a mark, since those who come after it have to see them.
+//! Places that the part reserved stay reserved until the transaction has ended, as objects do that a transaction
+//! allocates and frees again: the commit still visits their bytes. Deferred stores are made at a mark, since those who
+//! come after it have to see them.
 
 use durum_persist::line;
 
@@ -61,7 +63,8 @@ impl TxState {
                 return Err(error);
             }
             let source = &self.set_bytes[set.from..set.from + set.len];
-            // SAFETY: the range was checked by `set` and is announced; the caller of `set` promised that only this thread changes it.
+            // SAFETY: the range was checked by `set` and is announced; the caller of `set` promised that only this
+            // thread changes it.
             guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
         }
         self.set_bytes.clear();
@@ -117,7 +120,8 @@ impl TxState {
                 unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
             });
         });
-        // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the transaction ends.
+        // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the
+        // transaction ends.
         unsafe {
             self.volatile
                 .restore_to(savepoint.volatile, |target, saved| {
@@ -137,8 +141,8 @@ impl TxState {
 }
 
 impl Tx {
-    /// Begins a part that [`Tx::roll_back_to_mark`] takes back alone; what came before can only be taken back with the whole transaction. The deferred stores
-    /// of the part before are made.
+    /// Begins a part that [`Tx::roll_back_to_mark`] takes back alone; what came before can only be taken back with the
+    /// whole transaction. The deferred stores of the part before are made.
     ///
     /// # Errors
     /// No part begins: there is no room to announce what was deferred. The transaction can be committed as it is.
@@ -146,8 +150,8 @@ impl Tx {
         self.state.borrow_mut().mark()
     }
 
-    /// Takes everything back that happened since the mark. Whether another transaction has to go on: this one made the pool's root and does not
-    /// make it any more, which nobody may see before it has ended.
+    /// Takes everything back that happened since the mark. Whether another transaction has to go on: this one made the
+    /// pool's root and does not make it any more, which nobody may see before it has ended.
     pub(crate) fn roll_back_to_mark(&self) -> bool {
         self.state.borrow_mut().roll_back_to_mark()
     }
@@ -166,7 +170,8 @@ impl Tx {
         self.state.borrow().weight()
     }
 
-    /// Ends the levels that a part left open, and forgets that it was aborted. Whether it can be kept: neither happened.
+    /// Ends the levels that a part left open, and forgets that it was aborted. Whether it can be kept: neither
+    /// happened.
     pub(crate) fn end_part(&self, depth: u32) -> bool {
         let is_balanced = self.depth.replace(depth) == depth;
         !self.doomed.replace(false) && is_balanced

@@ -38,8 +38,8 @@ impl<'p> Transaction<'p> {
         Ok(Self::begin_as(Tx::of(&pool.inner)?, pool, durability))
     }
 
-    /// Begins a transaction also where one on another store runs on this thread, which goes on when this one has ended. It is no part of
-    /// any other: who begins it has to know the outcome when it ends.
+    /// Begins a transaction also where one on another store runs on this thread, which goes on when this one has ended.
+    /// It is no part of any other: who begins it has to know the outcome when it ends.
     #[inline(always)]
     pub(crate) fn begin_beside(pool: &'p Pool) -> Result<Self> {
         if forked() {
@@ -79,20 +79,20 @@ impl<'p> Transaction<'p> {
         }
     }
 
-    /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns; soon after, if every level began
-    /// as [`Durability::Buffered`].
+    /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns; soon
+    /// after, if every level began as [`Durability::Buffered`].
     ///
     /// # Errors
-    /// `Aborted` where an inner transaction was aborted; the engine's errors. Nothing was kept then, unless the error says
-    /// that the outcome is unknown (`Poisoned`).
+    /// `Aborted` where an inner transaction was aborted; the engine's errors. Nothing was kept then, unless the error
+    /// says that the outcome is unknown (`Poisoned`).
     #[inline]
     pub fn commit(self) -> Result<()> {
         // Not to be dropped, also if the commit panics: what is durable by then cannot be rolled back.
         std::mem::ManuallyDrop::new(self).leave(true)
     }
 
-    /// Rolls back: announced memory, allocations and registered volatile memory are as before. Inside an outer transaction
-    /// the outer one can only roll back, too.
+    /// Rolls back: announced memory, allocations and registered volatile memory are as before. Inside an outer
+    /// transaction the outer one can only roll back, too.
     pub fn abort(self) {
         drop(self);
     }
@@ -109,8 +109,8 @@ impl Pool {
     /// Begins a transaction on this thread, or joins the one that is running. [`Pool::transaction`] is the safe form.
     ///
     /// # Safety
-    /// The guards of one thread end in the reverse order of their beginnings, and none is leaked: the outermost one borrows
-    /// its pool for all of them.
+    /// The guards of one thread end in the reverse order of their beginnings, and none is leaked: the outermost one
+    /// borrows its pool for all of them.
     ///
     /// # Errors
     /// `Forked`, `OtherStore`, `Poisoned`; on a Twin pool `ReadsCopy` inside a [`Pool::read_copy`].
@@ -133,9 +133,9 @@ impl Pool {
 
     /// Runs `body` as a failure-atomic transaction.
     ///
-    /// If it returns `Ok`, everything that it announced, allocated and freed is durable when this returns. If it returns
-    /// `Err` or panics, or the process or the machine dies, nothing of it is. Inside a running transaction on the same store it becomes
-    /// part of that one.
+    /// If it returns `Ok`, everything that it announced, allocated and freed is durable when this returns. If it
+    /// returns `Err` or panics, or the process or the machine dies, nothing of it is. Inside a running transaction on
+    /// the same store it becomes part of that one.
     ///
     /// Isolation is the caller's: protect what threads share by locks held until this returns.
     ///
@@ -149,12 +149,14 @@ impl Pool {
         self.transaction_with(Durability::Durable, body)
     }
 
-    /// Runs `body` as a failure-atomic transaction, as [`Pool::transaction`] does, that is durable when `durability` says.
+    /// Runs `body` as a failure-atomic transaction, as [`Pool::transaction`] does, that is durable when `durability`
+    /// says.
     ///
-    /// Inside a running transaction it becomes part of that one, which is durable when its outermost level commits, if any level of it asked for that.
+    /// Inside a running transaction it becomes part of that one, which is durable when its outermost level commits, if
+    /// any level of it asked for that.
     ///
-    /// A [`Durability::Buffered`] transaction is not durable when this returns, and whoever takes the caller's locks next builds on something that a crash may
-    /// still take away, together with what was built on it.
+    /// A [`Durability::Buffered`] transaction is not durable when this returns, and whoever takes the caller's locks
+    /// next builds on something that a crash may still take away, together with what was built on it.
     ///
     /// ```
     /// use durum::{Durability, Engine, PoolOptions, Store, StoreOptions};
@@ -174,8 +176,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`Pool::transaction`]. If buffered transactions cannot be written later, the store is poisoned, and the next call says so; where
-    /// there is no room for them, that is told to a buffered transaction of which nothing is kept.
+    /// As for [`Pool::transaction`]. If buffered transactions cannot be written later, the store is poisoned, and the
+    /// next call says so; where there is no room for them, that is told to a buffered transaction of which nothing is
+    /// kept.
     #[inline]
     pub fn transaction_with<R, E: From<Error>>(
         &self,

@@ -14,26 +14,31 @@ use crate::pool::Pool;
 impl Pool {
     /// Runs `body` as a transaction in which this pool may be changed by plain stores, without any `add`.
     ///
-    /// Where it returns `Ok`, every word of the pool's objects that has changed is durable when this returns, together with what was
-    /// allocated, freed and announced, in this pool and in others of the store: all of it or nothing. If it returns `Err` or panics, the
-    /// pool's objects are as they were before. So code that knows nothing of durum can change durable data: containers with an allocator, a
-    /// library that is given a place for its structures.
+    /// Where it returns `Ok`, every word of the pool's objects that has changed is durable when this returns, together
+    /// with what was allocated, freed and announced, in this pool and in others of the store: all of it or nothing. If
+    /// it returns `Err` or panics, the pool's objects are as they were before. So code that knows nothing of durum can
+    /// change durable data: containers with an allocator, a library that is given a place for its structures.
     ///
-    /// It waits until no other transaction of the store is open, and keeps new ones out until it has ended, as a lock would. Inside a
-    /// section of the same pool it becomes part of that one, as do transactions on this thread.
+    /// It waits until no other transaction of the store is open, and keeps new ones out until it has ended, as a lock
+    /// would. Inside a section of the same pool it becomes part of that one, as do transactions on this thread.
     ///
-    /// Costs one fence (one sync on a file system), and beyond that half a microsecond for the first write to each page, as much to compare it, and
-    /// 0.2 µs for each MiB of the pool ([`PageTracking`](crate::PageTracking)). A program that can say what it changes is faster with transactions.
+    /// Costs one fence (one sync on a file system), and beyond that half a microsecond for the first write to each
+    /// page, as much to compare it, and 0.2 µs for each MiB of the pool ([`PageTracking`](crate::PageTracking)). A
+    /// program that can say what it changes is faster with transactions.
     ///
     /// # Safety
-    /// 1. From the moment this is called until it has returned, no other thread changes the pool, except in a transaction.
-    /// 2. The caller holds nothing that another thread waits for inside a transaction, and will not wait itself for one that does: neither would ever go on.
-    /// 3. Words that threads share and nobody announces, such as locks inside objects, are not touched by others meanwhile. They may be logged
-    ///    and, if the section fails, get back a value that was durable at some time, where something else in their page was changed.
+    /// 1. From the moment this is called until it has returned, no other thread changes the pool, except in a
+    ///    transaction.
+    /// 2. The caller holds nothing that another thread waits for inside a transaction, and will not wait itself for one
+    ///    that does: neither would ever go on.
+    /// 3. Words that threads share and nobody announces, such as locks inside objects, are not touched by others
+    ///    meanwhile. They may be logged and, if the section fails, get back a value that was durable at some time,
+    ///    where something else in their page was changed.
     ///
     /// # Errors
-    /// What `body` returns, the errors of [`Transaction::commit`] and [`Pool::begin`]; `SectionEngine` if the pool's engine is not Shadow;
-    /// `SectionInside` if a transaction that is not a section of this pool is running on this thread; `System` where pages cannot be tracked.
+    /// What `body` returns, the errors of [`Transaction::commit`] and [`Pool::begin`]; `SectionEngine` if the pool's
+    /// engine is not Shadow; `SectionInside` if a transaction that is not a section of this pool is running on this
+    /// thread; `System` where pages cannot be tracked.
     pub unsafe fn section<R, E: From<Error>>(
         &self,
         body: impl FnOnce(&Tx) -> Result<R, E>,

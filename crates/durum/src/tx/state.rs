@@ -42,8 +42,9 @@ impl Deref for PoolRef {
 
     #[inline]
     fn deref(&self) -> &PoolInner {
-        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`. One that stays in
-        // `TxState::pools` when it ends is used again by a transaction that begins on the same pool, and dropped by any other.
+        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`. One
+        // that stays in `TxState::pools` when it ends is used again by a transaction that begins on the same pool, and
+        // dropped by any other.
         unsafe { self.0.as_ref() }
     }
 }
@@ -53,14 +54,16 @@ impl Deref for PoolRef {
 pub(crate) struct TxState {
     /// When it is durable.
     pub(crate) durability: Durability,
-    /// The pools that it touched; they stay open until it ends. The pool that it began on may be here from the last one.
+    /// The pools that it touched; they stay open until it ends. The pool that it began on may be here from the last
+    /// one.
     pub(crate) pools: Vec<PoolRef>,
-    /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references would cost
-    /// an atomic operation right behind the commit's last fence, which waits for it.
+    /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references
+    /// would cost an atomic operation right behind the commit's last fence, which waits for it.
     kept: Vec<Arc<PoolInner>>,
     pub(crate) announced: Announced,
-    /// Addresses of the puddle that was announced in last, in this transaction or an earlier one, where the engine keeps old contents in `announced`. Empty if
-    /// that has to be looked at first: the puddle's pool is not in `pools`, or a `set` is pending.
+    /// Addresses of the puddle that was announced in last, in this transaction or an earlier one, where the engine
+    /// keeps old contents in `announced`. Empty if that has to be looked at first: the puddle's pool is not in `pools`,
+    /// or a `set` is pending.
     pub(super) recent: Range<usize>,
     /// How far behind that its home is.
     recent_home: usize,
@@ -94,7 +97,8 @@ pub(crate) struct TxState {
     pub(super) savepoint: Option<Box<Savepoint>>,
 }
 
-/// Who wants to know that the outcome is certain, and memory as it will be, before places that became free can be allocated again.
+/// Who wants to know that the outcome is certain, and memory as it will be, before places that became free can be
+/// allocated again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BeforeReuse {
     pub(crate) context: *const (),
@@ -179,8 +183,9 @@ impl TxState {
             .any(|set| self.announced.overlaps(set.target, set.len))
     }
 
-    /// Makes those `set`s now that lie in announced ranges, fresh objects above all: these become durable as a whole anyway, so the change
-    /// needs neither a log entry nor a write-back of its own. Nothing, if one lies there in part: later ones must not overtake it.
+    /// Makes those `set`s now that lie in announced ranges, fresh objects above all: these become durable as a whole
+    /// anyway, so the change needs neither a log entry nor a write-back of its own. Nothing, if one lies there in part:
+    /// later ones must not overtake it.
     fn settle_announced_sets(&mut self) {
         let Self {
             sets,
@@ -197,7 +202,8 @@ impl TxState {
             let stays = !covered(set);
             if !stays {
                 let source = &set_bytes[set.from..set.from + set.len];
-                // SAFETY: an announced range lies in a mapped puddle, and the caller of `set` promised that only this thread changes it.
+                // SAFETY: an announced range lies in a mapped puddle, and the caller of `set` promised that only this
+                // thread changes it.
                 guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
             }
             stays
@@ -321,7 +327,8 @@ impl TxState {
         unsafe { self.announced.insert_saving(address, len) };
     }
 
-    /// Fills an object of `len` bytes that was just allocated on a Shadow pool. Its whole pages go home at once where that is possible, and are never private.
+    /// Fills an object of `len` bytes that was just allocated on a Shadow pool. Its whole pages go home at once where
+    /// that is possible, and are never private.
     pub(super) fn fill(&mut self, object: usize, parts: &[&[u8]], len: usize, is_durable: bool) {
         let pages = object.next_multiple_of(PAGE)..(object + len) & !(PAGE - 1);
         let puddle = puddle_at(object);
@@ -370,8 +377,8 @@ impl TxState {
     pub(super) fn touch(&mut self, tx: &Tx, address: usize, len: usize) -> Step<NonNull<Puddle>> {
         let refused = || Box::new(Error::NotInPool { address, len });
         let pointer = puddle_at(address).ok_or_else(refused)?;
-        // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and for
-        // another store's puddle only plain fields are read.
+        // SAFETY: puddles in the table live while their store is open; the transaction keeps its own store open, and
+        // for another store's puddle only plain fields are read.
         let puddle = unsafe { pointer.as_ref() };
         if puddle.store_key != tx.store_key || puddle.pool_key == 0 || !puddle.holds(address, len) {
             return Err(refused());
@@ -459,7 +466,8 @@ impl TxState {
         }
     }
 
-    /// The thread is about to change what all transactions of the pool share, so that no other may take itself to be alone.
+    /// The thread is about to change what all transactions of the pool share, so that no other may take itself to be
+    /// alone.
     #[inline]
     pub(super) fn have_part_in(&mut self, pool: &PoolInner) {
         if self.writer.is_none() && pool.kind == EngineKind::Shadow {
@@ -584,7 +592,8 @@ impl TxState {
         Ok(())
     }
 
-    /// Nothing was announced, but volatile memory at most: there is nothing to make durable. A forgotten announcement looks the same.
+    /// Nothing was announced, but volatile memory at most: there is nothing to make durable. A forgotten announcement
+    /// looks the same.
     #[inline(never)]
     fn commit_nothing(&mut self, home: &PoolInner) -> Step {
         let result = home.before_commit(&self.pending(), true);
@@ -648,7 +657,8 @@ impl TxState {
         self.tell_before_reuse(false);
         let pools = &self.pools;
         self.allocation.aborted(|key| Self::pool_of(pools, key));
-        // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the transaction ends.
+        // SAFETY: the caller of `Tx::volatile_bytes` promised that the memory stays valid and unshared until the
+        // transaction ends.
         unsafe {
             self.volatile.restore(|target, saved| {
                 ptr::copy_nonoverlapping(saved.as_ptr(), target as *mut u8, saved.len())

@@ -1,8 +1,8 @@
 //! Accounts of persistent memory that a transaction may change through `&mut`.
 //!
-//! Handles can be moved in and out of such memory unseen. So when it is first written to, the handles in it are counted as the transaction's own, and
-//! when the transaction ends, those that are in it then are given back: what remains are handles in volatile hands. Accounts never overlap:
-//! one inside another says nothing new.
+//! Handles can be moved in and out of such memory unseen. So when it is first written to, the handles in it are counted
+//! as the transaction's own, and when the transaction ends, those that are in it then are given back: what remains are
+//! handles in volatile hands. Accounts never overlap: one inside another says nothing new.
 
 use std::collections::BTreeMap;
 
@@ -39,11 +39,12 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Opens an account, unless it lies inside another one: then `None`. By how much the balance changes, without the handles that are in it now: these the caller counts,
-    /// who knows their type.
+    /// Opens an account, unless it lies inside another one: then `None`. By how much the balance changes, without the
+    /// handles that are in it now: these the caller counts, who knows their type.
     ///
     /// # Safety
-    /// From `account.start` to `account.end` lie values of which `account.owners` counts the handles, until the account is closed.
+    /// From `account.start` to `account.end` lie values of which `account.owners` counts the handles, until the account
+    /// is closed.
     #[inline]
     pub(crate) unsafe fn open(&mut self, account: Account) -> Option<i64> {
         // Mostly there are one or two others, elsewhere.
@@ -160,7 +161,8 @@ mod tests {
         }
     }
 
-    /// Opens and closes at random, whole objects and parts of them, a few or many. What is larger than what is closed stays, wherever it is kept.
+    /// Opens and closes at random, whole objects and parts of them, a few or many. What is larger than what is closed
+    /// stays, wherever it is kept.
     #[test]
     fn what_is_opened_is_closed_and_nothing_is_counted_twice() {
         let mut seed = 1u64;

@@ -1,8 +1,9 @@
 //! Pool types: what ties a type to the one pool that is open under it.
 //!
-//! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two atomic operations on
-//! a line that all threads share. So every thread keeps a reference of its own, from one transaction to the next, and whoever closes the pool takes
-//! back those of the threads that are in no transaction. The others give theirs back when it ends:
+//! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two
+//! atomic operations on a line that all threads share. So every thread keeps a reference of its own, from one
+//! transaction to the next, and whoever closes the pool takes back those of the threads that are in no transaction. The
+//! others give theirs back when it ends:
 //!
 //! ```text
 //! a transaction begins / ends              the pool is closed
@@ -35,7 +36,8 @@ use crate::store::Store;
 /// A type that stands for one pool at a time (Corundum §3.2). Made by [`pool!`](crate::pool).
 ///
 /// # Safety
-/// `binding` gives the same static always, and no other pool type's. `current` and `set_current` use a thread-local of the type that is null at first.
+/// `binding` gives the same static always, and no other pool type's. `current` and `set_current` use a thread-local of
+/// the type that is null at first.
 pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
     /// What tells it from other pool types.
     const ID: PoolId;
@@ -49,15 +51,17 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
     #[doc(hidden)]
     unsafe fn set_current(running: *const Running);
 
-    /// Opens the pool in the store directory `path` and ties it to this type, until the [`RootGuard`] and every transaction are gone.
+    /// Opens the pool in the store directory `path` and ties it to this type, until the [`RootGuard`] and every
+    /// transaction are gone.
     ///
-    /// `options` say whether it is made if it is not there: a number or [`Flags`](super::Flags) as in the paper (`0`: it must exist), or
-    /// [`OpenOptions`]. The root of a new pool is what [`Root::init`] gives; it is durable when this returns. Within a transaction on another pool, too: opening
-    /// is no part of that one, and a pool that was made stays if that one aborts.
+    /// `options` say whether it is made if it is not there: a number or [`Flags`](super::Flags) as in the paper (`0`:
+    /// it must exist), or [`OpenOptions`]. The root of a new pool is what [`Root::init`] gives; it is durable when this
+    /// returns. Within a transaction on another pool, too: opening is no part of that one, and a pool that was made
+    /// stays if that one aborts.
     ///
     /// # Errors
-    /// `PoolTypeInUse`: a pool is open under this type. `RootType`: the pool was made with another root. Those of [`Store::open`], [`Store::create`] and
-    /// [`Store::create_pool`]; what a transaction of `Root::init` returns.
+    /// `PoolTypeInUse`: a pool is open under this type. `RootType`: the pool was made with another root. Those of
+    /// [`Store::open`], [`Store::create`] and [`Store::create_pool`]; what a transaction of `Root::init` returns.
     fn open<T: Root<Self>>(
         path: impl AsRef<Path>,
         options: impl Into<OpenOptions>,
@@ -76,16 +80,20 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
         RootGuard::open(path.as_ref(), &options.into())
     }
 
-    /// Runs `body` as a failure-atomic transaction on the pool (Corundum §3.3). What it changed is durable when this returns.
+    /// Runs `body` as a failure-atomic transaction on the pool (Corundum §3.3). What it changed is durable when this
+    /// returns.
     ///
-    /// What `body` returns is looked at by nobody: with an `Err` it is committed, too. For `?` there is [`PoolType::try_transaction`]. Where `?` stands here the compiler says
-    /// that it can only be used in a closure that returns `Result` or `Option`, or that it cannot infer the type of `E`.
+    /// What `body` returns is looked at by nobody: with an `Err` it is committed, too. For `?` there is
+    /// [`PoolType::try_transaction`]. Where `?` stands here the compiler says that it can only be used in a closure
+    /// that returns `Result` or `Option`, or that it cannot infer the type of `E`.
     ///
-    /// If `body` panics, everything is rolled back and the panic goes on. Within a transaction on the same pool it becomes part of that one, which alone commits.
+    /// If `body` panics, everything is rolled back and the panic goes on. Within a transaction on the same pool it
+    /// becomes part of that one, which alone commits.
     ///
     /// # Errors
-    /// `NotOpen`; `Aborted` where a transaction inside was rolled back; those of [`Pool::transaction`], also where an allocation found no room. Nothing
-    /// was changed then, unless the error says that the outcome is unknown (`Poisoned`).
+    /// `NotOpen`; `Aborted` where a transaction inside was rolled back; those of [`Pool::transaction`], also where an
+    /// allocation found no room. Nothing was changed then, unless the error says that the outcome is unknown
+    /// (`Poisoned`).
     #[inline]
     fn transaction<R: TxOutSafe, F>(body: F) -> Result<R>
     where
@@ -109,7 +117,8 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
 
 /// Declares pool types: `pool!(P)`, `pool!(pub Accounts)`. A program that is built with `panic = "abort"` is refused.
 ///
-/// With a module, `pool!(P, mod p)`, it also makes one of aliases without the pool parameter: `p::Pbox<T>` is `Pbox<T, P>`.
+/// With a module, `pool!(P, mod p)`, it also makes one of aliases without the pool parameter: `p::Pbox<T>` is `Pbox<T,
+/// P>`.
 ///
 /// ```
 /// use durum::typed::*;
@@ -208,7 +217,8 @@ pub struct Open {
 
 /// The right to have a pool open under a pool type's identity.
 ///
-/// Two pool types that a macro declares at one place have one identity, and the compiler takes pointers into either for pointers into the other. So they are not open at the same time.
+/// Two pool types that a macro declares at one place have one identity, and the compiler takes pointers into either for
+/// pointers into the other. So they are not open at the same time.
 #[derive(Debug)]
 pub(crate) struct Identity(PoolId);
 
@@ -255,8 +265,8 @@ struct State {
 pub(crate) struct Member {
     /// The thread is in a transaction.
     active: AtomicBool,
-    /// Used by the thread while `active` and the generation is the one it knows; by others only under the lock of `Binding::state`, after they
-    /// have seen that it is not active since.
+    /// Used by the thread while `active` and the generation is the one it knows; by others only under the lock of
+    /// `Binding::state`, after they have seen that it is not active since.
     kept: UnsafeCell<Option<Arc<Open>>>,
 }
 
@@ -324,7 +334,8 @@ impl Binding {
 
     /// Unties the pool: no transaction begins any more, and the pool closes when the last one has ended.
     ///
-    /// `open` is the reference of who closes it: given up under the lock, as all are, so that nobody opens another pool before this one is closed.
+    /// `open` is the reference of who closes it: given up under the lock, as all are, so that nobody opens another pool
+    /// before this one is closed.
     pub(crate) fn close(&self, open: Arc<Open>) {
         let mut state = self.lock();
         let mut given_back = vec![Some(open), state.open.take()];
@@ -336,11 +347,13 @@ impl Binding {
         fence(Ordering::SeqCst);
         for member in &state.members {
             if !member.active.load(Ordering::SeqCst) {
-                // SAFETY: the thread is in no transaction, and takes the lock before it uses the reference in another one.
+                // SAFETY: the thread is in no transaction, and takes the lock before it uses the reference in another
+                // one.
                 given_back.push(unsafe { (*member.kept.get()).take() });
             }
         }
-        // The last reference closes the pool, which takes its time: under the lock, so that who opens it again waits for it.
+        // The last reference closes the pool, which takes its time: under the lock, so that who opens it again waits
+        // for it.
         drop(given_back);
         drop(state);
     }

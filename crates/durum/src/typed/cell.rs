@@ -17,7 +17,8 @@ use super::pool_id::PoolId;
 use super::psafe::{PClone, PSafe, Root, name_of};
 use crate::described::{Described, Walk};
 
-/// A value that can be replaced while it is shared, as `Cell` is (Corundum Table 1): copied out, copied in. Of one thread at a time.
+/// A value that can be replaced while it is shared, as `Cell` is (Corundum Table 1): copied out, copied in. Of one
+/// thread at a time.
 #[repr(transparent)]
 pub struct PCell<T: PSafe, P: PoolType> {
     value: UnsafeCell<T>,

@@ -1,6 +1,7 @@
 //! What cells have in common: what they are in the pool, and what they begin with.
 
-/// For a cell with a field `value` and a constructor `with`. `Threads` is its shadow, `WORDS` and the field `word` say whether it has one.
+/// For a cell with a field `value` and a constructor `with`. `Threads` is its shadow, `WORDS` and the field `word` say
+/// whether it has one.
 macro_rules! cell {
     ($cell:ident<T $(: $bound:ident)?> { Threads: $threads:ident, WORDS: $words:expr $(, $word:ident)? }) => {
         // SAFETY: measured.
@@ -33,8 +34,8 @@ macro_rules! cell {
                 if !T::OWNERS {
                     return 0;
                 }
-                // SAFETY: asked by who is alone with what the cell lies in, at moments when nobody writes: the handles that a `&mut` sees are counted by whoever
-                // made it.
+                // SAFETY: asked by who is alone with what the cell lies in, at moments when nobody writes: the handles
+                // that a `&mut` sees are counted by whoever made it.
                 unsafe { (*self.value.get()).owners() }
             }
         }

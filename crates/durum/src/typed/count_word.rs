@@ -1,12 +1,14 @@
-//! The word of a counted object that threads share: who is about to commit its counts, who has pinned it, and the number that a `VWeak` knows it by.
+//! The word of a counted object that threads share: who is about to commit its counts, who has pinned it, and the
+//! number that a `VWeak` knows it by.
 //!
 //! ```text
 //! 63      62     61      48 47           0
 //! locked  known  pins       number
 //! ```
 //!
-//! A transaction *locks* the objects whose counts it commits until the new counts are durable. Who gets a reference from a weak one *pins* the object until the end of its transaction, and looks at the counts
-//! only after that: from then on nobody who commits takes the last reference away. `tests/loom` tries all interleavings of both.
+//! A transaction *locks* the objects whose counts it commits until the new counts are durable. Who gets a reference
+//! from a weak one *pins* the object until the end of its transaction, and looks at the counts only after that: from
+//! then on nobody who commits takes the last reference away. `tests/loom` tries all interleavings of both.
 
 use super::primitive::{AtomicU64, Ordering};
 
@@ -57,7 +59,8 @@ pub(super) struct TooManyPins;
 pub(super) struct Taken(u64);
 
 impl CountWord {
-    /// It is the word of an object that was just allocated: what was kept about something else that once lay there is forgotten.
+    /// It is the word of an object that was just allocated: what was kept about something else that once lay there is
+    /// forgotten.
     pub(super) fn begin(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -100,12 +103,14 @@ impl CountWord {
         self.0.load(Ordering::Acquire) & (LOCKED | PINS) != 0
     }
 
-    /// Whether anybody else has pinned it; for who has it locked. Then the last references must stay: whoever pins it may be about to look at the counts.
+    /// Whether anybody else has pinned it; for who has it locked. Then the last references must stay: whoever pins it
+    /// may be about to look at the counts.
     pub(super) fn is_pinned_by_others(&self, held: Held) -> bool {
         self.0.load(Ordering::Acquire) & PINS != held.0 & PIN
     }
 
-    /// Pins the object if it has references by `strong`; waits while others commit its counts. Not if it is expected to have a number that it has not.
+    /// Pins the object if it has references by `strong`; waits while others commit its counts. Not if it is expected to
+    /// have a number that it has not.
     #[inline]
     pub(super) fn pin_alive(
         &self,
@@ -166,8 +171,8 @@ impl CountWord {
         self.0.store(taken.0, Ordering::Release);
     }
 
-    /// The object was allocated by a transaction that is rolled back. Others pin it for a moment only, to find that it has no references: taken from under
-    /// them it would be unpinned as something else.
+    /// The object was allocated by a transaction that is rolled back. Others pin it for a moment only, to find that it
+    /// has no references: taken from under them it would be unpinned as something else.
     pub(super) fn take_unpinned(&self, held: Held, mut wait: impl FnMut()) {
         let without_others = |old: u64| (old & PINS == held.0 & PIN).then_some(0);
         while self

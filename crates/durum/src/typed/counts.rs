@@ -1,11 +1,13 @@
 //! Reference counts: what a transaction adds to them, and what becomes of objects that nobody holds any more.
 //!
-//! A count is shared by all threads, so undoing a change by its old value would be wrong: what another transaction has added and committed meanwhile would be undone with
-//! it. A transaction therefore only remembers how many references it added and dropped, and applies the sums at its commit, while it has
-//! the objects locked until the new counts are durable. Nothing is logged for a reference that comes and goes.
+//! A count is shared by all threads, so undoing a change by its old value would be wrong: what another transaction has
+//! added and committed meanwhile would be undone with it. A transaction therefore only remembers how many references it
+//! added and dropped, and applies the sums at its commit, while it has the objects locked until the new counts are
+//! durable. Nothing is logged for a reference that comes and goes.
 //!
-//! Who gets a reference from a weak one *pins* the object until the end of the transaction: the count does not tell of it yet. The last reference to
-//! an object that another transaction has pinned goes to the pool's limbo (`limbo`), from which a later transaction drops it.
+//! Who gets a reference from a weak one *pins* the object until the end of the transaction: the count does not tell of
+//! it yet. The last reference to an object that another transaction has pinned goes to the pool's limbo (`limbo`), from
+//! which a later transaction drops it.
 //!
 //! Lock and pins are in the object's word (`count_word`).
 
@@ -42,7 +44,8 @@ pub struct Glue {
     pub(super) value: (usize, usize),
 }
 
-/// What is known of the types of counted objects in an open pool, by type id. A reference in the limbo says of its object no more than that id.
+/// What is known of the types of counted objects in an open pool, by type id. A reference in the limbo says of its
+/// object no more than that id.
 #[derive(Debug, Default)]
 pub(crate) struct GlueTable(Mutex<Known>);
 
@@ -120,8 +123,8 @@ pub(crate) struct Counts {
     last: usize,
     /// Threads share some of them: these may be locked or pinned.
     has_shared: bool,
-    /// One whose sums have become zero: mostly nothing is left to do about it, and the next object gets its entry. Who walks along counted pointers, from a reference to
-    /// the next, needs two entries for any way.
+    /// One whose sums have become zero: mostly nothing is left to do about it, and the next object gets its entry. Who
+    /// walks along counted pointers, from a reference to the next, needs two entries for any way.
     idle: Option<u32>,
     /// Those whose sums are not zero.
     pending: Vec<u32>,
@@ -323,7 +326,8 @@ impl Counts {
         }
     }
 
-    /// Locks the objects whose counts change, in the order of their addresses: who waits for one has none that is before it, so nobody waits in a circle.
+    /// Locks the objects whose counts change, in the order of their addresses: who waits for one has none that is
+    /// before it, so nobody waits in a circle.
     fn lock_pending(&mut self, binding: &Binding) {
         let Self {
             entries, pending, ..
@@ -359,14 +363,16 @@ impl Counts {
         let word = unsafe { running.binding().words.at::<CountWord>(address) };
         if entry.is_shared && !entry.held.is_locked() {
             if !word.try_lock() {
-                // A reference that was dropped with what held it, and another transaction is about to commit a change of the counts. To wait could be to wait in a circle.
+                // A reference that was dropped with what held it, and another transaction is about to commit a change
+                // of the counts. To wait could be to wait in a circle.
                 debug_assert!(strong <= 0 && weak <= 0);
                 drop(guard);
                 return limbo::put(running, address, glue, -strong, -weak);
             }
             entry.held.note_locked();
         }
-        // SAFETY: the counts are at the start of the object, and this thread is alone with them: they are locked, or the object is not shared.
+        // SAFETY: the counts are at the start of the object, and this thread is alone with them: they are locked, or
+        // the object is not shared.
         let old = unsafe { tally(address).read() };
         let mut new = Tally {
             strong: old.strong.wrapping_add_signed(strong),
@@ -412,7 +418,8 @@ impl Counts {
                     running.announce(address + offset, size_of::<u64>());
                 }
                 let count = std::ptr::with_exposed_provenance_mut::<u64>(address + offset);
-                // SAFETY: as above. Others may look at the counts meanwhile, and look again when they see that they are locked.
+                // SAFETY: as above. Others may look at the counts meanwhile, and look again when they see that they are
+                // locked.
                 unsafe { AtomicU64::from_ptr(count) }.store(new, Ordering::Release);
             }
         }

@@ -10,7 +10,8 @@ use crate::tx::Transaction;
 
 /// The running transaction of a pool, on one thread (Corundum §3.3, Invariant 2).
 ///
-/// Everything that changes the pool asks for a reference to it, and only [`PoolType::transaction`] gives one, for as long as it runs.
+/// Everything that changes the pool asks for a reference to it, and only [`PoolType::transaction`] gives one, for as
+/// long as it runs.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Journal<P> {
@@ -33,7 +34,8 @@ impl<P: PoolType> Journal<P> {
 
 /// The running transaction on `P`, for what has no journal at hand: dropping handles, and changing through `&mut`.
 ///
-/// Without one the process ends: a handle or a `&mut` into a pool is outside of a transaction, where the balance of owners lets none come.
+/// Without one the process ends: a handle or a `&mut` into a pool is outside of a transaction, where the balance of
+/// owners lets none come.
 #[inline(always)]
 pub(crate) fn running<'a, P: PoolType>() -> &'a Running {
     // SAFETY: null, or this thread's, which lives until the thread ends.

@@ -1,7 +1,8 @@
 //! What a type is to an `Option` in a pool, known to the compiler before it makes code.
 //!
-//! A null word is no value of a handle, so an `Option` of one is described as a pointer. An `Option` of a value without pointers is described as bytes. Of others the
-//! compiler may keep `None` in any field, and no descriptor could say where.
+//! A null word is no value of a handle, so an `Option` of one is described as a pointer. An `Option` of a value without
+//! pointers is described as bytes. Of others the compiler may keep `None` in any field, and no descriptor could say
+//! where.
 
 /// What values of a type hold inline: [`Plain`], [`Handle`] or [`Pointers`].
 #[doc(hidden)]

@@ -1,16 +1,21 @@
 //! `Later`: an exclusive reference that is announced when it is used to change something, not when it is made.
 //!
-//! A `&mut` into a pool says that its whole range is announced (`Running::open_to_changes`): safe code may write there, and the transaction will not see it. So a walk by
-//! `&mut` announces all that it passes. A [`Later`] holds the same right to a place, and does not give a `&mut` before [`Later::change`]: until then it reads, or is exchanged for
-//! one to a part of the place. Why that is sound:
+//! A `&mut` into a pool says that its whole range is announced (`Running::open_to_changes`): safe code may write there,
+//! and the transaction will not see it. So a walk by `&mut` announces all that it passes. A [`Later`] holds the same
+//! right to a place, and does not give a `&mut` before [`Later::change`]: until then it reads, or is exchanged for one
+//! to a part of the place. Why that is sound:
 //!
-//! 1. *Nobody else has the place.* One is made from a `&mut`, or from a guard as its `deref_mut` would be, and borrows that as long as it is used. What takes it apart takes it by value,
-//!    and gives each part once. There is no way from a reference that the program has to a `Later`: fields come from a derive, with the visibility that they have, by patterns, which name
-//!    fields of the type itself and see through no `Deref`.
-//! 2. *What is written is announced before.* The only `&mut` comes from `change`, which announces its very range and opens its account, as every other `&mut` into a pool. Enclosing ranges, announced before or
-//!    after, are what they are for cells within objects: the log rolls back in reverse order, and accounts are not opened twice. Handles that a place holds are counted from then on; before, none can have moved.
-//! 3. *It ends with its transaction.* It borrows a guard, which does not outlive the journal, or a `&mut`, of which a transaction leaves none behind: those in the pool come from guards, and those to a volatile
-//!    pointer keep that from being dropped, so the balance of owners finds it. It is neither `Send` nor `UnwindSafe`.
+//! 1. *Nobody else has the place.* One is made from a `&mut`, or from a guard as its `deref_mut` would be, and borrows
+//!    that as long as it is used. What takes it apart takes it by value, and gives each part once. There is no way from
+//!    a reference that the program has to a `Later`: fields come from a derive, with the visibility that they have, by
+//!    patterns, which name fields of the type itself and see through no `Deref`.
+//! 2. *What is written is announced before.* The only `&mut` comes from `change`, which announces its very range and
+//!    opens its account, as every other `&mut` into a pool. Enclosing ranges, announced before or after, are what they
+//!    are for cells within objects: the log rolls back in reverse order, and accounts are not opened twice. Handles
+//!    that a place holds are counted from then on; before, none can have moved.
+//! 3. *It ends with its transaction.* It borrows a guard, which does not outlive the journal, or a `&mut`, of which a
+//!    transaction leaves none behind: those in the pool come from guards, and those to a volatile pointer keep that
+//!    from being dropped, so the balance of owners finds it. It is neither `Send` nor `UnwindSafe`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,10 +28,13 @@ use super::pbox::Pbox;
 use super::psafe::{InOption, PSafe};
 use super::running::Running;
 
-/// An exclusive reference that announces nothing until [`Later::change`]: what it passes on the way to a place stays out of the log.
+/// An exclusive reference that announces nothing until [`Later::change`]: what it passes on the way to a place stays
+/// out of the log.
 ///
-/// It comes from a `&mut` (`Later::from`, for the way on through pointers), or from [`PRefMut::later`](super::PRefMut::later) and [`PMutexGuard::later`](super::PMutexGuard::later). Reading needs no more
-/// (`Deref`). The way down: [`parts`](Later::parts) of a struct or enum with `derive(Parts)`, [`some`](Later::some) of an `Option`, [`object`](Later::object) of a [`Pbox`], [`at`](Later::at) of an array.
+/// It comes from a `&mut` (`Later::from`, for the way on through pointers), or from
+/// [`PRefMut::later`](super::PRefMut::later) and [`PMutexGuard::later`](super::PMutexGuard::later). Reading needs no
+/// more (`Deref`). The way down: [`parts`](Later::parts) of a struct or enum with `derive(Parts)`,
+/// [`some`](Later::some) of an `Option`, [`object`](Later::object) of a [`Pbox`], [`at`](Later::at) of an array.
 ///
 /// ```
 /// # use durum::typed::*;
@@ -125,12 +133,14 @@ impl<'a, T: PSafe> Later<'a, T> {
     /// For derived code: the right to a part.
     ///
     /// # Safety
-    /// `part` is a field of this place that safe code here could name, and is asked for once; the whole is not used after this.
+    /// `part` is a field of this place that safe code here could name, and is asked for once; the whole is not used
+    /// after this.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn part<U: PSafe>(whole: &Self, part: &U) -> Later<'a, U> {
         Later {
-            // The reference tells where, and not more: it was made to read. No `&mut` to the whole is made, not even to find the part.
+            // The reference tells where, and not more: it was made to read. No `&mut` to the whole is made, not even to
+            // find the part.
             place: whole
                 .place
                 .cast::<U>()
@@ -183,7 +193,8 @@ impl<'a, T: PSafe, const N: usize> Later<'a, [T; N]> {
 }
 
 impl<'a, T: PSafe> From<&'a mut T> for Later<'a, T> {
-    /// What can be reached from here through pointers is announced later; the place itself was announced when the reference was made.
+    /// What can be reached from here through pointers is announced later; the place itself was announced when the
+    /// reference was made.
     #[inline(always)]
     fn from(value: &'a mut T) -> Self {
         Self {

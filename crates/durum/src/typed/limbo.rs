@@ -1,8 +1,9 @@
 //! The limbo: references that a transaction dropped but could not count off.
 //!
-//! When the last reference to an object goes while another transaction has the object pinned, or is about to commit its counts, the reference moves to a list of the
-//! pool, in the same transaction. A later one drops it from there: any that commits something about counts, or the next opening. Of an object's type that takes what the program
-//! knows when it has used the type; where it never does, `durum gc` drops the reference.
+//! When the last reference to an object goes while another transaction has the object pinned, or is about to commit its
+//! counts, the reference moves to a list of the pool, in the same transaction. A later one drops it from there: any
+//! that commits something about counts, or the next opening. Of an object's type that takes what the program knows when
+//! it has used the type; where it never does, `durum gc` drops the reference.
 
 use std::borrow::Cow;
 use std::mem::offset_of;
@@ -157,7 +158,8 @@ fn note_held(running: &Running) {
 /// So many references are looked at in one transaction.
 const SOME: usize = 64;
 
-/// Drops references from the limbo, as part of a transaction that is about to commit: those that nobody hinders any more.
+/// Drops references from the limbo, as part of a transaction that is about to commit: those that nobody hinders any
+/// more.
 pub(super) fn drop_some(running: &Running) {
     let has_limbo = running.counts.borrow().has_limbo;
     if !has_limbo {

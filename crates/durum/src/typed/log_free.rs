@@ -19,8 +19,9 @@ use crate::error::Result;
 
 /// A word that is durable when [`LogFree::publish`] returns, whatever becomes of the transaction.
 ///
-/// For structures that are consistent at every moment because words are written in the right order, as lock-free ones are: what is to be reachable is made durable
-/// first ([`LogFree::persist`]), then the word that makes it reachable. An abort does not bring the old word back.
+/// For structures that are consistent at every moment because words are written in the right order, as lock-free ones
+/// are: what is to be reachable is made durable first ([`LogFree::persist`]), then the word that makes it reachable. An
+/// abort does not bring the old word back.
 #[repr(transparent)]
 pub struct LogFree<T: PSafe + Copy, P: PoolType> {
     value: UnsafeCell<T>,
@@ -62,8 +63,9 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     /// Replaces the value. It is durable when this returns: after a crash the word is the old one or this one.
     ///
     /// # Safety
-    /// At every moment, whichever of its published values the word has and whatever else the crash left, the structure is one that the program can go on with. An abort of
-    /// the transaction does not undo this. The running transaction has not announced the word: it would be durable only at the commit.
+    /// At every moment, whichever of its published values the word has and whatever else the crash left, the structure
+    /// is one that the program can go on with. An abort of the transaction does not undo this. The running transaction
+    /// has not announced the word: it would be durable only at the commit.
     ///
     /// # Errors
     /// `Poisoned`.
@@ -77,7 +79,8 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     /// Makes an object durable as it is now, before a word is published that leads to it.
     ///
     /// # Safety
-    /// No other thread changes anything in the object, not what is in a [`PMutex`](super::PMutex) either: its half-done changes would become durable.
+    /// No other thread changes anything in the object, not what is in a [`PMutex`](super::PMutex) either: its half-done
+    /// changes would become durable.
     ///
     /// # Errors
     /// `NotInPool`, `Poisoned`.

@@ -42,7 +42,8 @@ const GUARDED: u32 = 1;
 
 /// A value in the pool that threads change in turn (Corundum Table 1).
 ///
-/// A thread that has locked it keeps it until its transaction ends, so nobody sees what is not committed. No lock survives a crash.
+/// A thread that has locked it keeps it until its transaction ends, so nobody sees what is not committed. No lock
+/// survives a crash.
 #[repr(C)]
 pub struct PMutex<T: PSafe, P: PoolType> {
     word: LockWord,
@@ -55,8 +56,8 @@ pub struct PMutex<T: PSafe, P: PoolType> {
 #[derive(Debug)]
 pub struct InTurn<T>(PhantomData<Mutex<T>>);
 
-/// The value of a [`PMutex`]. It is announced to the transaction when it is written to for the first time. The mutex stays locked
-/// when it is dropped, but the same transaction can `lock` it again.
+/// The value of a [`PMutex`]. It is announced to the transaction when it is written to for the first time. The mutex
+/// stays locked when it is dropped, but the same transaction can `lock` it again.
 pub struct PMutexGuard<'a, T: PSafe> {
     word: &'a LockWord,
     value: &'a UnsafeCell<T>,
@@ -114,7 +115,8 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
 
     /// Locks the value until the transaction ends; waits while another thread's transaction has it.
     ///
-    /// The order of locking is the program's concern; [`OpenOptions::find_deadlocks`](super::OpenOptions::find_deadlocks) finds threads that wait for each other.
+    /// The order of locking is the program's concern;
+    /// [`OpenOptions::find_deadlocks`](super::OpenOptions::find_deadlocks) finds threads that wait for each other.
     ///
     /// # Panics
     /// If a guard of this transaction lives: there would be two.

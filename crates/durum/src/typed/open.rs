@@ -68,10 +68,12 @@ pub struct OpenOptions {
     pub store: StoreOptions,
     /// How the pool is used, and made.
     pub pool: PoolOptions,
-    /// The engine that it runs on: a pool that is made is made for it, and one that was made for another is refused. Default: any, and what `pool` says for one that is made.
+    /// The engine that it runs on: a pool that is made is made for it, and one that was made for another is refused.
+    /// Default: any, and what `pool` says for one that is made.
     pub engine: Option<Engine>,
-    /// Look for threads that wait for each other's [`PMutex`](super::PMutex), and panic in one of them: the message names each mutex by its type, its pool and its address, which
-    /// is that of a reference to it. Default: with `debug_assertions`, as in a build without `--release`.
+    /// Look for threads that wait for each other's [`PMutex`](super::PMutex), and panic in one of them: the message
+    /// names each mutex by its type, its pool and its address, which is that of a reference to it. Default: with
+    /// `debug_assertions`, as in a build without `--release`.
     pub find_deadlocks: bool,
 }
 
@@ -200,7 +202,8 @@ unsafe impl<T: PSafe> Described for RootObject<T> {
     }
 }
 
-/// The root of an open pool, to read; its cells can be changed in transactions. The pool closes when it is dropped and no transaction runs any more.
+/// The root of an open pool, to read; its cells can be changed in transactions. The pool closes when it is dropped and
+/// no transaction runs any more.
 pub struct RootGuard<T: PSafe, P: PoolType> {
     /// Given up by `drop`.
     open: ManuallyDrop<Arc<Open>>,

@@ -32,7 +32,8 @@ pub struct Pbox<T: PSafe, P: PoolType> {
 }
 
 impl<T: PSafe, P: PoolType> Pbox<T, P> {
-    /// Allocates an object and moves `value` there. It exists when the transaction has committed, if something in the pool points to it by then.
+    /// Allocates an object and moves `value` there. It exists when the transaction has committed, if something in the
+    /// pool points to it by then.
     #[inline]
     pub fn new(value: T, j: &Journal<P>) -> Self {
         const { T::POOL.assert_fits(P::ID) };

@@ -2,8 +2,9 @@
 
 /// A pool type's identity, or none, or that of several: what the values of a type can be stored in.
 ///
-/// A pointer says by its type which pool it leads into. What holds one can lie in that pool only, or in none: a pointer from one pool into another would dangle
-/// when that one is closed (Corundum Design Goal 2). This is refused when the program is built:
+/// A pointer says by its type which pool it leads into. What holds one can lie in that pool only, or in none: a pointer
+/// from one pool into another would dangle when that one is closed (Corundum Design Goal 2). This is refused when the
+/// program is built:
 ///
 /// ```compile_fail
 /// use durum::typed::*;

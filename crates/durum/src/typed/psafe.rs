@@ -15,14 +15,14 @@ use crate::described::{Described, Walk};
 
 /// A type that may live in a pool (Corundum §3.2, Design Goal 1).
 ///
-/// Numbers, `bool`, `char`, arrays and tuples of them, `Option`, the persistent pointers and cells of this module, and what
-/// `#[derive(PSafe)]` makes of structs and enums of such types. References, raw pointers, `Box`, `String`, `Mutex` and file handles are not: what they
-/// point to is gone when the program ends.
+/// Numbers, `bool`, `char`, arrays and tuples of them, `Option`, the persistent pointers and cells of this module, and
+/// what `#[derive(PSafe)]` makes of structs and enums of such types. References, raw pointers, `Box`, `String`, `Mutex`
+/// and file handles are not: what they point to is gone when the program ends.
 ///
 /// # Safety
-/// The layout is fixed and described ([`Described`]); the type has no destructor of its own and holds nothing that points to volatile memory;
-/// [`PSafe::owners`] counts every handle; [`PSafe::Threads`] is `Send` only if a value in a pool may be used by several threads one after the
-/// other, and `Sync` only if it may at the same time.
+/// The layout is fixed and described ([`Described`]); the type has no destructor of its own and holds nothing that
+/// points to volatile memory; [`PSafe::owners`] counts every handle; [`PSafe::Threads`] is `Send` only if a value in a
+/// pool may be used by several threads one after the other, and `Sync` only if it may at the same time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in a pool",
     label = "not `PSafe`",
@@ -46,9 +46,11 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     fn owners(&self) -> i64;
 }
 
-/// What an `Option` in a pool may hold: a handle ([`Pbox`](super::Pbox), [`Prc`](super::Prc), [`Parc`](super::Parc), [`PWeak`](super::PWeak)), or a value without pointers.
+/// What an `Option` in a pool may hold: a handle ([`Pbox`](super::Pbox), [`Prc`](super::Prc), [`Parc`](super::Parc),
+/// [`PWeak`](super::PWeak)), or a value without pointers.
 ///
-/// A generic type that has an `Option<T>` says `T: InOption`. Of a generic type with `derive(PSafe)` it is known only if its fields are parameters and numbers.
+/// A generic type that has an `Option<T>` says `T: InOption`. Of a generic type with `derive(PSafe)` it is known only
+/// if its fields are parameters and numbers.
 #[diagnostic::on_unimplemented(
     message = "an `Option` in a pool cannot hold `{Self}`",
     label = "not `InOption`: it is no handle, and has pointers",
@@ -60,7 +62,8 @@ pub trait InOption: PSafe {}
 #[diagnostic::do_not_recommend]
 impl<T: PSafe<Kind: FitsOption>> InOption for T {}
 
-/// What a pool's root, or a part of it, can be made of when the pool is new. Derive it, where every field is `Root`: numbers, options, cells, collections and pointers are.
+/// What a pool's root, or a part of it, can be made of when the pool is new. Derive it, where every field is `Root`:
+/// numbers, options, cells, collections and pointers are.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the root of pool `{P}`, nor a part of it",
     label = "not `Root`",
@@ -78,14 +81,17 @@ pub trait Root<P: PoolType>: PSafe {
     note = "derive `PClone`; where the derive cannot see which pool a type belongs to, add `#[durum(pool = P)]`"
 )]
 pub trait PClone<P: PoolType>: Sized {
-    /// A copy, as `Clone` makes one: deep for [`Pbox`](super::Pbox), another reference for [`Prc`](super::Prc) and [`Parc`](super::Parc).
+    /// A copy, as `Clone` makes one: deep for [`Pbox`](super::Pbox), another reference for [`Prc`](super::Prc) and
+    /// [`Parc`](super::Parc).
     fn pclone(&self, j: &Journal<P>) -> Self;
 }
 
-/// What a transaction may capture (Corundum §3.3, Invariant 1): nothing through which it could change what was there before.
+/// What a transaction may capture (Corundum §3.3, Invariant 1): nothing through which it could change what was there
+/// before.
 ///
-/// This keeps honest programs honest. What it lets pass (`Mutex`, atomics, `AssertUnwindSafe`) keeps its changes when the transaction aborts;
-/// docs/safety.md tells more. Nothing that points into a pool can leave that way: the balance of owners catches it.
+/// This keeps honest programs honest. What it lets pass (`Mutex`, atomics, `AssertUnwindSafe`) keeps its changes when
+/// the transaction aborts; docs/safety.md tells more. Nothing that points into a pool can leave that way: the balance
+/// of owners catches it.
 #[diagnostic::on_unimplemented(
     message = "a transaction cannot capture `{Self}`: it could change volatile memory, which an abort would not bring back",
     label = "not `TxInSafe`",
@@ -219,8 +225,9 @@ impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
     }
 }
 
-/// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described. In place of an `Option<PVec<_>>` use an empty vector, which allocates nothing, or
-/// `Option<Pbox<PVec<_>>>`; in place of others an enum of your own with `derive(PSafe)` and `repr(C, u8)`.
+/// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described. In
+/// place of an `Option<PVec<_>>` use an empty vector, which allocates nothing, or `Option<Pbox<PVec<_>>>`; in place of
+/// others an enum of your own with `derive(PSafe)` and `repr(C, u8)`.
 ///
 ///
 /// ```compile_fail
@@ -228,14 +235,16 @@ impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
 /// # pool!(P);
 /// let _ = P::open::<PRefCell<Option<(bool, Pbox<u64, P>)>, P>>("store", 0);
 /// ```
-// SAFETY: measured, and [`InOption`]: a handle that is not there is zero (the niche of `NonZero`); anything else is described as bytes, which hold no pointers.
+// SAFETY: measured, and [`InOption`]: a handle that is not there is zero (the niche of `NonZero`); anything else is
+// described as bytes, which hold no pointers.
 unsafe impl<T: PSafe + InOption> Described for Option<T> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("Option<{}>", name_of::<T>())))
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {
-        // Another type than the value's own: a `None` is no value of that. And another one for each type of values, down to the last field.
+        // Another type than the value's own: a `None` is no value of that. And another one for each type of values,
+        // down to the last field.
         let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
         let fields = vec![match T::Kind::HANDLE {
             true => Field::new("some", 0, T::layout(walk)),
@@ -282,7 +291,8 @@ macro_rules! tuples {
     (@kind $first:ident) => { <$first::Kind as Kind>::AsPart };
     (@kind $first:ident $($name:ident)+) => { <<$first::Kind as Kind>::AsPart as Kind>::With<tuples!(@kind $($name)+)> };
     ($(($($name:ident $index:tt),+))*) => { $(
-        // SAFETY: the offsets are measured by the compiler; where another one lays the tuple out otherwise, the description differs and the pool is refused.
+        // SAFETY: the offsets are measured by the compiler; where another one lays the tuple out otherwise, the
+        // description differs and the pool is refused.
         unsafe impl<$($name: PSafe),+> Described for ($($name,)+) {
             fn name() -> Option<Cow<'static, str>> {
                 let names = [$(name_of::<$name>()),+];

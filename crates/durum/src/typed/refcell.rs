@@ -1,7 +1,8 @@
 //! `PRefCell`: references to a value in the pool, checked at run time.
 //!
-//! The cell's word (`words`) says who borrows: the number of readers, or bit 63 and the number of the transaction that borrows it to write.
-//! That one expires with its transaction, so a guard that was forgotten does no harm. Readers may stay when a transaction ends: reading needs none.
+//! The cell's word (`words`) says who borrows: the number of readers, or bit 63 and the number of the transaction that
+//! borrows it to write. That one expires with its transaction, so a guard that was forgotten does no harm. Readers may
+//! stay when a transaction ends: reading needs none.
 
 use std::borrow::Cow;
 use std::cell::{Cell, UnsafeCell};
@@ -56,7 +57,8 @@ pub struct PRef<'a, T: PSafe> {
     _one_thread: PhantomData<*mut ()>,
 }
 
-/// The value of a [`PRefCell`], borrowed to write. It is announced to the transaction when it is written to for the first time.
+/// The value of a [`PRefCell`], borrowed to write. It is announced to the transaction when it is written to for the
+/// first time.
 pub struct PRefMut<'a, T: PSafe> {
     word: &'a BorrowWord,
     value: &'a UnsafeCell<T>,
@@ -252,7 +254,8 @@ impl<T: PSafe> PRefMut<'_, T> {
     /// The value, to be changed in parts: announced is what [`Later::change`] is called of, not the whole.
     #[inline]
     pub fn later(&mut self) -> Later<'_, T> {
-        // What is changed may be anywhere below. A reader who is still there when that is rolled back is a reader of this cell.
+        // What is changed may be anywhere below. A reader who is still there when that is rolled back is a reader of
+        // this cell.
         if !self.is_noted.replace(true) && self.running.holds(self.value.get().addr()) {
             self.running.note_written(self.word);
         }

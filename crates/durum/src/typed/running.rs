@@ -1,9 +1,10 @@
 //! What one thread's transaction on a pool type has gathered, and how it ends.
 //!
-//! Above the transaction of the untyped core, which knows bytes, this one knows handles. It keeps the *balance of owners*: the number of handles in
-//! volatile hands. A handle is counted when it comes there (made, cloned, upgraded, moved out of persistent memory), and no longer
-//! when it is dropped or moved into persistent memory. At the end of a transaction, whether it commits or not, the balance has to be zero: otherwise safe code has carried a
-//! handle away where no type can see it (a thread-local, a captured mutex, `mem::forget`), and the process ends before anything
+//! Above the transaction of the untyped core, which knows bytes, this one knows handles. It keeps the *balance of
+//! owners*: the number of handles in volatile hands. A handle is counted when it comes there (made, cloned, upgraded,
+//! moved out of persistent memory), and no longer when it is dropped or moved into persistent memory. At the end of a
+//! transaction, whether it commits or not, the balance has to be zero: otherwise safe code has carried a handle away
+//! where no type can see it (a thread-local, a captured mutex, `mem::forget`), and the process ends before anything
 //! that it points to does.
 
 use std::any::Any;
@@ -300,7 +301,8 @@ impl Running {
     #[inline]
     pub(crate) fn announce(&self, address: usize, len: usize) {
         let start = ptr::with_exposed_provenance(address);
-        // SAFETY: whoever may write there is alone with it until the transaction has ended: cells of one thread, or locked.
+        // SAFETY: whoever may write there is alone with it until the transaction has ended: cells of one thread, or
+        // locked.
         if let Err(error) = unsafe { self.tx().add_bytes(start, len, Announce::Backup) } {
             self.fail(error);
         }
@@ -311,19 +313,23 @@ impl Running {
         self.tasks.set(self.tasks.get() | tasks);
     }
 
-    /// Prepares a value for being changed through `&mut` until the transaction ends: its old contents come back if that does not commit, and
-    /// handles that are moved in and out are counted. A value that is not in the pool is nobody's concern. Whether it is there.
+    /// Prepares a value for being changed through `&mut` until the transaction ends: its old contents come back if that
+    /// does not commit, and handles that are moved in and out are counted. A value that is not in the pool is nobody's
+    /// concern. Whether it is there.
     ///
-    /// No reference to the value is to be made before this: counting reads it, and would end the right of a `&mut` to be used.
+    /// No reference to the value is to be made before this: counting reads it, and would end the right of a `&mut` to
+    /// be used.
     #[inline]
     pub(crate) fn open_to_changes<T: PSafe>(&self, value: *mut T) -> bool {
-        // Exposed, because counting reads by address: of the pointers that it may then stand for this one is the last, and stays good.
+        // Exposed, because counting reads by address: of the pointers that it may then stand for this one is the last,
+        // and stays good.
         let (address, len) = (value.expose_provenance(), size_of::<T>());
         if !self.holds(address) {
             return false;
         }
         self.forget_words::<T>(address, len);
-        // Without an account it is not prepared for a type of the same size that has handles. A longer length would be another's tag.
+        // Without an account it is not prepared for a type of the same size that has handles. A longer length would be
+        // another's tag.
         let fits = len < 1 << 15;
         let tag = address as u64 | (len as u64) << 48 | u64::from(T::OWNERS) << 63;
         let slot = &self.recent[(address >> 4) % RECENT];
@@ -411,8 +417,9 @@ impl Running {
         value
     }
 
-    /// A place of `len` bytes with `T`s, or about to have them, is this transaction's alone: no guard lives of the cells in it. What is left of guards that were
-    /// forgotten, and of other cells that lay there, says nothing about the cells that lie there now.
+    /// A place of `len` bytes with `T`s, or about to have them, is this transaction's alone: no guard lives of the
+    /// cells in it. What is left of guards that were forgotten, and of other cells that lay there, says nothing about
+    /// the cells that lie there now.
     #[inline]
     pub(crate) fn forget_words<T: PSafe>(&self, address: usize, len: usize) {
         if !T::WORDS {
@@ -477,7 +484,8 @@ impl Running {
         }
     }
 
-    /// Drops what lies at an address before the commit, and frees it. From a list, so that long chains do not take the stack.
+    /// Drops what lies at an address before the commit, and frees it. From a list, so that long chains do not take the
+    /// stack.
     #[inline]
     pub(crate) fn drop_later(&self, work: Work) {
         self.note(SETTLES);
@@ -632,7 +640,8 @@ impl Running {
         self.rest();
     }
 
-    /// Has [`Running::end`] called by the core as soon as the outcome is certain, and before it gives places back: their words are others' then.
+    /// Has [`Running::end`] called by the core as soon as the outcome is certain, and before it gives places back:
+    /// their words are others' then.
     fn end_before_reuse(&self) {
         unsafe fn end(running: *const (), committed: bool) {
             // SAFETY: the context is this thread's, whose transaction is about to end.

@@ -84,7 +84,8 @@ pub struct PWeak<T: PSafe, P: PoolType, K: Counting = Shared> {
     _object: PhantomData<(*mut T, P, K)>,
 }
 
-/// A pointer from volatile memory into the pool, the only one there is (Corundum §3.4). It keeps nothing alive, not even the pool.
+/// A pointer from volatile memory into the pool, the only one there is (Corundum §3.4). It keeps nothing alive, not
+/// even the pool.
 pub struct VWeak<T: PSafe, P: PoolType, K: Counting = Shared> {
     address: usize,
     /// The number that the object is known by, and the opening in which it is.
@@ -150,7 +151,8 @@ impl<T: PSafe, P: PoolType> Object<T, P> {
 }
 
 impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
-    /// Allocates an object with `value` and a count of one. It exists when the transaction has committed, if something in the pool points to it by then.
+    /// Allocates an object with `value` and a count of one. It exists when the transaction has committed, if something
+    /// in the pool points to it by then.
     #[inline]
     pub fn new(value: T, j: &Journal<P>) -> Self {
         const { T::POOL.assert_fits(P::ID) };
@@ -306,8 +308,9 @@ impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
 }
 
 impl<T: PSafe, P: PoolType, K: Counting> VWeak<T, P, K> {
-    /// A strong pointer, if the object has one still and the pool has not been closed since. An object of another thread's
-    /// transaction is there when that one has committed. That of a [`Prc`] is there on the thread that called `demote`, and on no other.
+    /// A strong pointer, if the object has one still and the pool has not been closed since. An object of another
+    /// thread's transaction is there when that one has committed. That of a [`Prc`] is there on the thread that called
+    /// `demote`, and on no other.
     #[inline]
     pub fn promote(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
         let running = j.running();
@@ -352,7 +355,8 @@ impl<T: PSafe, P: PoolType, K: Counting> Deref for Counted<T, P, K> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the object lives as long as there is a pointer to it, and its value is never changed but through cells.
+        // SAFETY: the object lives as long as there is a pointer to it, and its value is never changed but through
+        // cells.
         unsafe { &*self.as_ptr() }
     }
 }

@@ -1,7 +1,8 @@
 //! What stays on its thread, said such that the compiler names the cure.
 //!
-//! Pointers into a pool, cells, guards and journals are neither `Send` nor `Sync`. Were that left to a raw pointer inside, the compiler would speak of that one. So they are both under a
-//! condition that nothing meets, and the compiler says what goes with the condition.
+//! Pointers into a pool, cells, guards and journals are neither `Send` nor `Sync`. Were that left to a raw pointer
+//! inside, the compiler would speak of that one. So they are both under a condition that nothing meets, and the
+//! compiler says what goes with the condition.
 
 use super::{
     Counted, Counting, Journal, Later, LogFree, PBTreeMap, PCell, PHashMap, PMutex, PMutexGuard,

@@ -1,9 +1,10 @@
 //! Words that a program keeps about persistent cells while it runs: borrow flags, locks, pins.
 //!
-//! Each cell has a word of its own in the pool, so that cells have distinct addresses for it. What is kept about it lies elsewhere, at the same distance
-//! from every word: in memory that is zero when the pool is opened and goes with it. So no lock survives a crash, nothing is ever logged or written back
-//! for one, reading through a cell does not copy the page that it lies in (Shadow works in private pages), and a page may be
-//! given back while a cell in it is borrowed. A cell that is not in the pool yet, on the stack, uses its word itself.
+//! Each cell has a word of its own in the pool, so that cells have distinct addresses for it. What is kept about it
+//! lies elsewhere, at the same distance from every word: in memory that is zero when the pool is opened and goes with
+//! it. So no lock survives a crash, nothing is ever logged or written back for one, reading through a cell does not
+//! copy the page that it lies in (Shadow works in private pages), and a page may be given back while a cell in it is
+//! borrowed. A cell that is not in the pool yet, on the stack, uses its word itself.
 
 use std::path::Path;
 use std::ptr;
@@ -40,8 +41,8 @@ impl Words {
         }
     }
 
-    /// The words of a pool in the space of `size` bytes at `base`; the pool has to be opened with what [`Mapping::beside`] gives. Addresses are taken for its puddles,
-    /// memory for pages that are used.
+    /// The words of a pool in the space of `size` bytes at `base`; the pool has to be opened with what
+    /// [`Mapping::beside`] gives. Addresses are taken for its puddles, memory for pages that are used.
     ///
     /// # Errors
     /// `AddressSpace`.
@@ -81,7 +82,8 @@ impl Words {
     /// What is kept about the word at an address in the pool.
     ///
     /// # Safety
-    /// [`Words::hold`] said so, a word of this kind lies there, and the pool stays open as long as the reference is used.
+    /// [`Words::hold`] said so, a word of this kind lies there, and the pool stays open as long as the reference is
+    /// used.
     #[inline(always)]
     pub(crate) unsafe fn at<'a, W: Word>(&self, address: usize) -> &'a W {
         let address = address.wrapping_add(self.distance.load(Ordering::Relaxed));

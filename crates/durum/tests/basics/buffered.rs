@@ -249,7 +249,8 @@ fn other_engines_and_no_window_make_it_durable_at_once() {
     }
 }
 
-/// Waits until so many flushers run in this process: a thread names itself, and goes from the list a moment after its end.
+/// Waits until so many flushers run in this process: a thread names itself, and goes from the list a moment after its
+/// end.
 fn wait_for_flushers(wanted: usize) {
     let end = Instant::now() + Duration::from_secs(10);
     while flushers() != wanted {
@@ -294,7 +295,8 @@ fn a_flusher_lives_as_long_as_it_is_needed() {
         let began = Instant::now();
         put(fixture.pool(), Durability::Buffered, count, round);
         wait_for_flushers(1);
-        // What is sent to the process is for its own threads; what a thread itself raises has to be handled where it happens.
+        // What is sent to the process is for its own threads; what a thread itself raises has to be handled where it
+        // happens.
         let bit = |signal: i32| 1 << (signal - 1);
         for mask in masks_of_flushers() {
             assert_ne!(mask & bit(libc::SIGTERM), 0, "{mask:x}");
@@ -454,7 +456,8 @@ fn without_room_nothing_that_waits_is_lost() {
             3,
         );
         let fault = inject::fail_after(Operation::Grow, 0, &path);
-        // Larger than all the log there is: what waits comes back out of its record, or is a record of its own in the group.
+        // Larger than all the log there is: what waits comes back out of its record, or is a record of its own in the
+        // group.
         let refused = pool.transaction(|tx| unsafe {
             tx.add_bytes(block, 9 << 20, durum::Announce::Clobber)?;
             block.write_bytes(1, 9 << 20);

@@ -60,7 +60,8 @@ fn who_leaves_a_store_gives_back_its_slabs() {
     allocate();
 }
 
-/// A slab is offered to threads when a part of it is free. What is free in slabs below that is taken before a pool grows.
+/// A slab is offered to threads when a part of it is free. What is free in slabs below that is taken before a pool
+/// grows.
 #[test]
 fn a_pool_does_not_grow_while_its_slabs_have_any_room() {
     const SLAB: usize = 16 << 10;

@@ -98,7 +98,8 @@ fn the_root_is_there_in_the_transaction_that_makes_it() {
     let turn = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Another thread neither sees it nor makes another: not before the commit, and not between the store of its bit and the fence.
+            // Another thread neither sees it nor makes another: not before the commit, and not between the store of its
+            // bit and the fence.
             for _ in ["reserved", "bit stored"] {
                 turn.wait();
                 assert!(matches!(

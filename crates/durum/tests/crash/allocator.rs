@@ -1,8 +1,8 @@
 //! Allocation: a place belongs to exactly one object at every crash, and none is lost.
 //!
-//! The crashes: between the reservation (volatile) and the bits that record it, between bits of one transaction, while a new slab or
-//! puddle is published or given back. Every image is walked: an object that no slot holds is a leak, a slot whose
-//! object is not allocated is a double allocation to come.
+//! The crashes: between the reservation (volatile) and the bits that record it, between bits of one transaction, while
+//! a new slab or puddle is published or given back. Every image is walked: an object that no slot holds is a leak, a
+//! slot whose object is not allocated is a double allocation to come.
 
 use crate::harness::{Helper, How, Lane, PLAIN, Workload, in_turns};
 
@@ -299,8 +299,8 @@ fn objects_are_freed_by_other_threads() {
     OTHER_THREAD.survives_on_lines();
 }
 
-/// A slab whose owner's thread has ended loses its last element; a later commit gives its extent back, and another kind of
-/// object takes the place.
+/// A slab whose owner's thread has ended loses its last element; a later commit gives its extent back, and another kind
+/// of object takes the place.
 pub const EMPTY_SLAB: Workload = Workload {
     name: "an empty slab goes",
     needs: |campaign| campaign.plan(|plan| plan.points_max = Some(150)),

@@ -1,8 +1,9 @@
 //! Buffered transactions: a crash may take the last ones away, and nothing that came before a durable one.
 //!
-//! The crashes: while transactions wait that others have built on; while a durable commit, or another thread, writes them; between two who write;
-//! before a puddle goes that they name. Steps of all threads are in one order, that of their commits. After each crash the pool has to be
-//! what it was after some step, not before the last one that made everything durable.
+//! The crashes: while transactions wait that others have built on; while a durable commit, or another thread, writes
+//! them; between two who write; before a puddle goes that they name. Steps of all threads are in one order, that of
+//! their commits. After each crash the pool has to be what it was after some step, not before the last one that made
+//! everything durable.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -110,7 +111,8 @@ fn buffered_transactions_of_several_threads_go_in_order_on_a_file_system() {
     THREADS.survives_on_sectors();
 }
 
-/// A place that a buffered transaction freed is taken at once, by buffered and durable ones, in this thread and in others.
+/// A place that a buffered transaction freed is taken at once, by buffered and durable ones, in this thread and in
+/// others.
 pub const REUSE: Workload = Workload {
     name: "places that buffered transactions freed",
     needs: |campaign| campaign.plan(|plan| plan.points_max = Some(300)),
@@ -199,7 +201,8 @@ fn more_than_the_queue_holds_goes_in_order_on_a_file_system() {
 /// Objects of 1 MiB, so that puddles come and go.
 const HALF: usize = 1_100_000;
 
-/// The last object of a puddle goes by a buffered transaction, and then the puddle; what waits when the store closes is kept.
+/// The last object of a puddle goes by a buffered transaction, and then the puddle; what waits when the store closes is
+/// kept.
 pub const SHRINKING: Workload = Workload {
     name: "a puddle is given back after buffered transactions",
     needs: |mut campaign| {
@@ -238,8 +241,8 @@ fn a_puddle_goes_after_buffered_transactions_on_a_file_system() {
     SHRINKING.survives_on_sectors();
 }
 
-/// While the queue is being written, others commit what builds on it. The writer is held up before its fence, until the others had time to commit
-/// before it.
+/// While the queue is being written, others commit what builds on it. The writer is held up before its fence, until the
+/// others had time to commit before it.
 fn while_it_is_written(world: &mut World, other: fn(&mut crate::harness::Lane)) {
     world.lane().buffers(|tx| tx.change(0, 40, 1));
     let held = inject::hold(FENCE);
@@ -357,7 +360,8 @@ pub fn is_noticed_among(points: Option<usize>, medium: Medium, step: Site, run: 
     }
 }
 
-/// On a file system the group's order does the waiting: only its leader writes. Where two write the queue's own log, that log's lock does.
+/// On a file system the group's order does the waiting: only its leader writes. Where two write the queue's own log,
+/// that log's lock does.
 #[test]
 fn no_step_that_keeps_the_order_is_redundant() {
     for (medium, step, runs) in [

@@ -1,7 +1,8 @@
 //! Each write-back, fence and sync of the product is left out in turn: some crash has to be noticed.
 //!
-//! That shows two things: that these tests would notice a forgotten one, and that none is redundant. A site that is never reached, one
-//! whose absence nobody notices, and one that is explained here and is noticed after all, fail the test.
+//! That shows two things: that these tests would notice a forgotten one, and that none is redundant. A site that is
+//! never reached, one whose absence nobody notices, and one that is explained here and is noticed after all, fail the
+//! test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +74,8 @@ fn is_of_this_engine(site: &str) -> bool {
     }
 }
 
-/// What the service syncs is the same on every engine, and left out with Hybrid. Twin has a log space like the others, and nothing in it.
+/// What the service syncs is the same on every engine, and left out with Hybrid. Twin has a log space like the others,
+/// and nothing in it.
 fn matters_here(site: &Site) -> bool {
     match engine() {
         Engine::Hybrid => true,
@@ -111,8 +113,8 @@ const UNOBSERVABLE_ON_SECTORS: &[(&str, &str)] = &[(
     "the zeros are there without it; it has the file system convert the blocks once, so that later syncs need write no metadata",
 )];
 
-/// The sites of write-backs, fences and syncs in a trace: what can be left out. A name may also stand for an operation that is
-/// done in any case, such as a removal.
+/// The sites of write-backs, fences and syncs in a trace: what can be left out. A name may also stand for an operation
+/// that is done in any case, such as a removal.
 fn sites_of(trace: &Trace) -> BTreeSet<Site> {
     let ordering = trace.events().iter().filter(|event| {
         matches!(
@@ -215,7 +217,8 @@ fn no_write_back_or_fence_is_redundant_on_mapped_memory() {
 #[test]
 fn no_sync_is_redundant_on_a_file_system() {
     let reached = leave_each_out(Medium::Sectors, UNOBSERVABLE_ON_SECTORS);
-    // A write-back is a file write there; what makes it durable is the sync of the fence after it. Nothing that a Twin transaction takes back was ever written.
+    // A write-back is a file write there; what makes it durable is the sync of the fence after it. Nothing that a Twin
+    // transaction takes back was ever written.
     let missed = missed(&reached, |site| {
         site.contains("sync")
             || site.contains("fence")

@@ -1,5 +1,5 @@
-//! Checkpoints at any moment: the step that the checkpointer's thread makes on a file system is made beside other threads' commits and in open
-//! transactions.
+//! Checkpoints at any moment: the step that the checkpointer's thread makes on a file system is made beside other
+//! threads' commits and in open transactions.
 
 use std::thread;
 
@@ -19,8 +19,9 @@ fn step(store: &Store) {
     store.step_checkpoint().expect("brought home");
 }
 
-/// A commit has written its record and not yet made it durable, while what came before it goes home; then nothing of it may be there. On a file system only: on
-/// mapped memory a commit makes its step itself, and holds the checkpoint until the fence that is for both.
+/// A commit has written its record and not yet made it durable, while what came before it goes home; then nothing of it
+/// may be there. On a file system only: on mapped memory a commit makes its step itself, and holds the checkpoint until
+/// the fence that is for both.
 pub const BESIDE_A_COMMIT: Workload = Workload {
     name: "a checkpoint while another thread commits",
     needs: on_shadow,

@@ -1,7 +1,8 @@
 //! A disk that fails a write or a sync in the middle of a commit, and a crash, then or later.
 //!
-//! What was dirty at a failed sync may never reach the media, though a later sync succeeds. So nobody knows whether the transaction
-//! happened: the store refuses to go on, does not touch its logs any more, and the next opener decides, for the whole of it.
+//! What was dirty at a failed sync may never reach the media, though a later sync succeeds. So nobody knows whether the
+//! transaction happened: the store refuses to go on, does not touch its logs any more, and the next opener decides, for
+//! the whole of it.
 
 use durum::{Engine, Error};
 use durum_persist::inject::{self, Operation};

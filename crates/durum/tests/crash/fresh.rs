@@ -1,7 +1,7 @@
 //! Large fresh objects of the Shadow engine, which go home with the commit instead of into the log.
 //!
-//! The crashes: while an object is on its way home and its allocation is not durable; while the log still has records about what was in the same
-//! place before; when the record is durable and home is not any more what the record says.
+//! The crashes: while an object is on its way home and its allocation is not durable; while the log still has records
+//! about what was in the same place before; when the record is durable and home is not any more what the record says.
 
 use durum::{Engine, PoolOptions};
 use durum_persist::Site;
@@ -30,8 +30,8 @@ pub const SAME_PLACE: Workload = Workload {
     run: |world| {
         for round in 0..3 {
             for size in [3000, 6000] {
-                // The first goes home, or into the log where that has the one before; the next is in the log, the third must not be overwritten
-                // by it.
+                // The first goes home, or into the log where that has the one before; the next is in the log, the third
+                // must not be overwritten by it.
                 for value in 0..3 {
                     let value = 10 + 10 * round + value + size as u64 / 1000;
                     world
@@ -64,7 +64,8 @@ fn large_objects_in_the_same_place_are_whole() {
     SAME_PLACE.survives_on_lines();
 }
 
-/// A record is the last of its log, and what went home with it is changed there by another thread's records, or by itself.
+/// A record is the last of its log, and what went home with it is changed there by another thread's records, or by
+/// itself.
 pub const CHANGED_SINCE: Workload = Workload {
     name: "large objects that change after they went home",
     needs: |campaign| little_log(campaign).plan(|plan| plan.points_max = Some(200)),
@@ -100,8 +101,8 @@ fn what_changes_large_objects_later_does_not_make_them_disappear() {
     CHANGED_SINCE.survives_on_lines();
 }
 
-/// Objects whose contents are known when they are allocated, in a puddle that is made for such: their pages are home before the commit, and never private. Then small ones that fill
-/// slabs of their own transaction.
+/// Objects whose contents are known when they are allocated, in a puddle that is made for such: their pages are home
+/// before the commit, and never private. Then small ones that fill slabs of their own transaction.
 pub const FILLED: Workload = Workload {
     name: "objects that are filled when they are allocated",
     needs: |campaign| little_log(campaign).plan(|plan| plan.points_max = Some(150)),
@@ -304,7 +305,8 @@ fn large_objects_where_sections_logged_free_memory_are_whole() {
     SECTIONS.survives_on_lines();
 }
 
-/// `persist` of a part of an object leaves no record that would come home over it: the part is durable with its transaction.
+/// `persist` of a part of an object leaves no record that would come home over it: the part is durable with its
+/// transaction.
 pub const PERSISTED: Workload = Workload {
     name: "large objects that were persisted before their commit",
     needs: |campaign| little_log(campaign).plan(|plan| plan.points_max = Some(150)),

@@ -1,7 +1,8 @@
 //! Stores and pools come, are closed, opened again, and go: through the client, from an empty directory on.
 //!
-//! The crashes: while the store is made (it is there as a whole or can be made anew), between the file, the registration and the grant of
-//! a pool, while logs are made and named, while a store is closed, and while a pool is removed.
+//! The crashes: while the store is made (it is there as a whole or can be made anew), between the file, the
+//! registration and the grant of a pool, while logs are made and named, while a store is closed, and while a pool is
+//! removed.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,13 @@
 //! Crashes at every event of real transactions, recovered by the service and opened again by the client.
 //!
-//! Each test records one run of the client on a store (`durum_persist::record`), then draws the states in which a crash at any
-//! moment may leave the directory (`durum_persist::simulate`), and lets each be recovered, checked and used. Reading order:
-//! `harness` (how a run is recorded together with a model of it, and how an image is judged), then a module for each subject.
+//! Each test records one run of the client on a store (`durum_persist::record`), then draws the states in which a crash
+//! at any moment may leave the directory (`durum_persist::simulate`), and lets each be recovered, checked and used.
+//! Reading order: `harness` (how a run is recorded together with a model of it, and how an image is judged), then a
+//! module for each subject.
 //!
-//! A failure names its image and the event before the crash. `DURUM_CRASH_KEEP=1` keeps the directory of the image, which
-//! `durum inspect` and `durum check` read; `DURUM_CRASH_SEED=N` replaces the seed, which failures and reports print.
+//! A failure names its image and the event before the crash. `DURUM_CRASH_KEEP=1` keeps the directory of the image,
+//! which `durum inspect` and `durum check` read; `DURUM_CRASH_SEED=N` replaces the seed, which failures and reports
+//! print.
 
 // Every test follows raw pointers into pools that it has just opened; the harness says once why that holds.
 #![allow(clippy::undocumented_unsafe_blocks)]

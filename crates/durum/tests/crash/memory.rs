@@ -1,7 +1,7 @@
 //! Private pages are given back between transactions: each crash leaves what it would have left without.
 //!
-//! The crashes: those of other tests, with every page that equals home given back after every commit; home is up to date in memory then, and durable as
-//! late as ever.
+//! The crashes: those of other tests, with every page that equals home given back after every commit; home is up to
+//! date in memory then, and durable as late as ever.
 
 use durum::Engine;
 use durum_persist::Site;
@@ -68,8 +68,8 @@ fn crashes_while_pages_are_given_back_on_a_file_system() {
     }
 }
 
-/// One thread applies records without a commit of its own, and another one's commits tell that home has them. Had the first one copied them home past
-/// the cache, no fence of the second one's would cover that.
+/// One thread applies records without a commit of its own, and another one's commits tell that home has them. Had the
+/// first one copied them home past the cache, no fence of the second one's would cover that.
 fn applied_by_one_and_counted_by_another(world: &mut World, apply: fn(&mut World)) {
     let other = Helper::new();
     other.run(world, |lane| lane.commits(|tx| tx.change(BYTES, 50_000, 1)));
@@ -126,7 +126,8 @@ const APPLIED_FOR_A_SECTION: Workload = Workload {
     ..PLAIN
 };
 
-/// What a thread has stored and not committed lies in a line that another thread's transaction has changed, and that goes home.
+/// What a thread has stored and not committed lies in a line that another thread's transaction has changed, and that
+/// goes home.
 const BESIDE_ONE_UNDER_WAY: Workload = Workload {
     name: "applied beside a transaction",
     needs: |campaign| {

@@ -1,7 +1,7 @@
 //! Random and exhaustive sequences of operations against a plain model in memory.
 //!
-//! The crashes: all of them, in sequences that nobody thought of. What a sequence is made of follows from its seed, so that a failure's seed
-//! brings the same sequence back.
+//! The crashes: all of them, in sequences that nobody thought of. What a sequence is made of follows from its seed, so
+//! that a failure's seed brings the same sequence back.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -210,8 +210,8 @@ fn random_run(medium: Medium, seed: u64, scale: &Scale) {
         .survives();
 }
 
-/// Threads that run as the scheduler likes, each with bytes and slots of its own. Slabs, puddles, bitmap words and the lines at the
-/// borders are everybody's.
+/// Threads that run as the scheduler likes, each with bytes and slots of its own. Slabs, puddles, bitmap words and the
+/// lines at the borders are everybody's.
 fn concurrent_run(medium: Medium, seed: u64, recorded: u64, points: Option<usize>, buffered: bool) {
     const LANES: usize = 4;
     let mut campaign = match medium {
@@ -361,7 +361,8 @@ fn campaign_of_random_transactions() {
     }
 }
 
-/// Without crashes in between: the model holds over a long time, and the allocator neither leaks nor grows without bound.
+/// Without crashes in between: the model holds over a long time, and the allocator neither leaks nor grows without
+/// bound.
 #[test]
 fn ten_thousand_random_transactions_leave_what_the_model_says() {
     let seed = seed(0x10_000);

@@ -1,6 +1,7 @@
 //! The low-level log, as someone who builds a transaction of his own uses it.
 //!
-//! The crashes: between flush, range, home places and reset. An undo protocol is committed by the reset, a redo protocol by the range.
+//! The crashes: between flush, range, home places and reset. An undo protocol is committed by the reset, a redo
+//! protocol by the range.
 
 use crate::harness::{Lane, PLAIN, Step, Workload, World, pattern};
 

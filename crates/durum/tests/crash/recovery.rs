@@ -1,7 +1,7 @@
 //! Recovery, crashed again and again, with many logs at once.
 //!
-//! The crashes: in recovery, between the restored bytes, the commit that retires the logs and the files that go; and in the
-//! recovery from that crash, and in the one after.
+//! The crashes: in recovery, between the restored bytes, the commit that retires the logs and the files that go; and in
+//! the recovery from that crash, and in the one after.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,7 +51,8 @@ pub const FOUR_LOGS: Workload = Workload {
     name: "four logs at once",
     needs: four_lanes,
     run: |world| {
-        // All begin, all change something; then they end one after the other, so that at each crash several are under way.
+        // All begin, all change something; then they end one after the other, so that at each crash several are under
+        // way.
         let order: Vec<usize> = [0, 1, 2, 3, 1, 0, 3, 2].repeat(8);
         in_turns(world, &order, |lane, number, turns| {
             for round in 0..3 {
@@ -111,8 +112,8 @@ fn the_recovery_of_every_second_image_is_crashed() {
     FORWARD.survives_on_lines();
 }
 
-/// A store as a crash leaves it in the middle of a transaction that has announced and changed several ranges. All that was stored
-/// has arrived.
+/// A store as a crash leaves it in the middle of a transaction that has announced and changed several ranges. All that
+/// was stored has arrived.
 struct Dirty {
     recording: crate::harness::Recording,
     dir: tempfile::TempDir,

@@ -1,7 +1,7 @@
 //! `set`, alone and mixed with `add`: deferred stores come all at once.
 //!
-//! The crashes: before the seal is whole (nothing happened), between seal and range word (everything happens again in recovery), and
-//! where the seal vouches for announced ranges whose lines have not all arrived.
+//! The crashes: before the seal is whole (nothing happened), between seal and range word (everything happens again in
+//! recovery), and where the seal vouches for announced ranges whose lines have not all arrived.
 
 use durum::{Engine, Error};
 use durum_persist::record::EventKind;
@@ -150,7 +150,8 @@ fn a_set_may_change_what_was_announced() {
     SET_ON_ANNOUNCED.survives_on_lines();
 }
 
-/// Whatever is stored there after the `set`, the `set` would overwrite at commit: `add` refuses, also where nothing is left to announce.
+/// Whatever is stored there after the `set`, the `set` would overwrite at commit: `add` refuses, also where nothing is
+/// left to announce.
 #[test]
 fn a_range_that_waits_for_the_commit_cannot_be_announced() {
     let workload = Workload {

@@ -1,7 +1,8 @@
 //! Sections: plain stores that nobody announced are there together, or none of them is.
 //!
-//! The crashes: in the body (nothing of it is anywhere but in memory), in the one record with the words that differ from home, and in the home updates
-//! that a section makes before it begins and leaves behind, of its own record and of those of transactions before.
+//! The crashes: in the body (nothing of it is anywhere but in memory), in the one record with the words that differ
+//! from home, and in the home updates that a section makes before it begins and leaves behind, of its own record and of
+//! those of transactions before.
 
 use durum::PageTracking;
 

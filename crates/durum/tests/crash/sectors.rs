@@ -1,7 +1,7 @@
 //! The `file` domain: the same runs, where a sector of 512 bytes is old or new, at any time, until its file is synced.
 //!
-//! The crashes: power cuts at any moment of a commit, after which the page cache has written any sectors it liked. Puddles are mapped
-//! privately, so nothing of a transaction is there before its commit writes it.
+//! The crashes: power cuts at any moment of a commit, after which the page cache has written any sectors it liked.
+//! Puddles are mapped privately, so nothing of a transaction is there before its commit writes it.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! `add`: old bytes are safe before new ones are stored, whatever the ranges look like.
 //!
-//! The crashes: before, between and after the two, in a commit (data is durable before the entries lose their effect), in a
-//! rollback (the same with the old bytes), and beside another thread's transaction on the same word or line, whose bytes
-//! a rollback must not touch.
+//! The crashes: before, between and after the two, in a commit (data is durable before the entries lose their effect),
+//! in a rollback (the same with the old bytes), and beside another thread's transaction on the same word or line, whose
+//! bytes a rollback must not touch.
 
 use crate::harness::{Lane, PLAIN, Running, Stop, Turns, Workload, in_turns, pattern};
 

@@ -1,9 +1,11 @@
 //! Updates of several threads, combined: durable linearizability.
 //!
-//! The crashes: at every event of rounds that run several threads' updates as one transaction, some of which fail and take back their own part. The pool holds the
-//! history itself: a list of the updates in the order in which they took effect, each with what it answered. After a crash the list has to be a
-//! linearization of what the threads had been told: all that was acknowledged or read is in it; each thread's updates in its own order, without a gap, and
-//! nothing that it had not asked for; every answer is the one that this order gives; and of an update that failed there is nothing.
+//! The crashes: at every event of rounds that run several threads' updates as one transaction, some of which fail and
+//! take back their own part. The pool holds the history itself: a list of the updates in the order in which they took
+//! effect, each with what it answered. After a crash the list has to be a linearization of what the threads had been
+//! told: all that was acknowledged or read is in it; each thread's updates in its own order, without a gap, and nothing
+//! that it had not asked for; every answer is the one that this order gives; and of an update that failed there is
+//! nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -108,7 +110,8 @@ fn counted(pool: &Pool, root: &Shared) -> u64 {
     count.expect("a read")
 }
 
-/// Lets all threads do their updates, with marks of what they were told. Their answers, and how many updates ran on other threads than their own.
+/// Lets all threads do their updates, with marks of what they were told. Their answers, and how many updates ran on
+/// other threads than their own.
 fn run(pool: &Pool) -> (HashMap<(u64, u64), Answer>, u64) {
     let root = Shared(pool.root::<Root>().expect("a root"));
     let (root, start, answers) = (&root, Barrier::new(THREADS), Mutex::new(HashMap::new()));

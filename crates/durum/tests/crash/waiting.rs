@@ -1,4 +1,5 @@
-//! Pages that large copies fill, and that wait with going home on mapped memory: replaced, changed in part, and left behind by a crash.
+//! Pages that large copies fill, and that wait with going home on mapped memory: replaced, changed in part, and left
+//! behind by a crash.
 
 use durum_persist::Site;
 
@@ -20,7 +21,8 @@ fn go_round_the_log(world: &mut World) {
     }
 }
 
-/// Pages of the batch that fills and of the one that leaves: a later copy fills them again, or only some, or a part of one at its end; a word of them changes.
+/// Pages of the batch that fills and of the one that leaves: a later copy fills them again, or only some, or a part of
+/// one at its end; a word of them changes.
 pub const WAITING: Workload = Workload {
     name: "pages that wait are replaced and changed",
     needs: short,

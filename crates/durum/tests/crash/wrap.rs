@@ -1,7 +1,7 @@
 //! Log space of the Shadow engine that is used again.
 //!
-//! The crashes: between home updates and the watermark that makes them known, and while segments are written whose old records other logs
-//! still have older ones for.
+//! The crashes: between home updates and the watermark that makes them known, and while segments are written whose old
+//! records other logs still have older ones for.
 
 use std::thread;
 

@@ -1,4 +1,5 @@
-//! Transactions that get references from weak ones, beside one that drops the last strong one and one that is rolled back.
+//! Transactions that get references from weak ones, beside one that drops the last strong one and one that is rolled
+//! back.
 
 use std::sync::Arc;
 
@@ -139,7 +140,8 @@ fn who_upgrades_may_keep_the_reference() {
     upgrades_beside_the_last_drop(true);
 }
 
-/// What a transaction has allocated, and made a `VWeak` to, is gone when it is rolled back, whatever it had written already.
+/// What a transaction has allocated, and made a `VWeak` to, is gone when it is rolled back, whatever it had written
+/// already.
 #[test]
 fn nobody_gets_what_is_rolled_back() {
     model(3, || {

@@ -1,7 +1,8 @@
-//! All interleavings of a few threads in the lock, in the list of announcements, in left-right, in taking turns and in counted objects' words.
+//! All interleavings of a few threads in the lock, in the list of announcements, in left-right, in taking turns and in
+//! counted objects' words.
 //!
-//! They stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first block of the read
-//! indicator and of each version, so that rare paths are common.
+//! They stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first
+//! block of the read indicator and of each version, so that rare paths are common.
 #![allow(
     dead_code,
     clippy::modulo_one,

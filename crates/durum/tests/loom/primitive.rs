@@ -1,4 +1,5 @@
-//! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: who waits looks once more before it sleeps, and there are few counters.
+//! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: who waits looks once more before
+//! it sleeps, and there are few counters.
 
 pub(crate) use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{

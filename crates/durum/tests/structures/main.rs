@@ -1,7 +1,9 @@
-//! The structures of the Romulus paper (§6.2) on the untyped interface, in updates and reads: against a model, with threads, and crashed at every event.
+//! The structures of the Romulus paper (§6.2) on the untyped interface, in updates and reads: against a model, with
+//! threads, and crashed at every event.
 //!
-//! The crashes: within updates of linked nodes, of a table that moves to twice its size, of rotations in a tree, and of plain stores. After each the structure has to hold
-//! what its acknowledged steps make it, or one step more, with its invariants whole and no object lost.
+//! The crashes: within updates of linked nodes, of a table that moves to twice its size, of rotations in a tree, and of
+//! plain stores. After each the structure has to hold what its acknowledged steps make it, or one step more, with its
+//! invariants whole and no object lost.
 // The structures follow pointers into a pool that nobody changes outside of an update.
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -32,7 +34,8 @@ use support::pool_options;
 /// Keys and values.
 pub type Contents = BTreeMap<u64, u64>;
 
-/// A structure that is the root of a pool, zeroed at first. Changed in an update of that pool, and read in a read or an update.
+/// A structure that is the root of a pool, zeroed at first. Changed in an update of that pool, and read in a read or an
+/// update.
 pub trait Structure: Described + Sized {
     /// Puts it into order when it is new.
     unsafe fn make(this: *mut Self, tx: &Tx) -> Result<(), Error>;

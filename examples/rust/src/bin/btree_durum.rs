@@ -1,4 +1,5 @@
-//! A B+tree of fan-out 8 from numbers to numbers, changed by commands on standard input: one a line, each with one line of answer.
+//! A B+tree of fan-out 8 from numbers to numbers, changed by commands on standard input: one a line, each with one line
+//! of answer.
 //!
 //!     insert KEY VALUE    puts a value under a key; answers with the one that was there
 //!     remove KEY          takes the key with its value

@@ -1,9 +1,10 @@
 //! redo1: the least that an engine with a log of new contents and one fence has to do.
 //!
-//! The program stores to memory of its own. A commit writes one record of the words that were stored, with a checksum, to a log; writes that back; and fences, once.
-//! Then it stores the lines to their home places, which are written back by later commits, each once for all that a batch of records changed. Nothing else: no
-//! allocator on the media, no old contents to go back to, no locks, no watermark, one thread. Nobody reads the log. So no engine that works like this can be
-//! faster by much, and what an engine takes more is what it does more.
+//! The program stores to memory of its own. A commit writes one record of the words that were stored, with a checksum,
+//! to a log; writes that back; and fences, once. Then it stores the lines to their home places, which are written back
+//! by later commits, each once for all that a batch of records changed. Nothing else: no allocator on the media, no old
+//! contents to go back to, no locks, no watermark, one thread. Nobody reads the log. So no engine that works like this
+//! can be faster by much, and what an engine takes more is what it does more.
 
 use std::path::Path;
 
@@ -44,7 +45,8 @@ struct Changed {
 #[derive(Debug)]
 pub struct Redo {
     changed: Vec<Changed>,
-    /// Open hash into `changed`, used from the line after `FEW` on: an epoch, and below it the place. Those of older epochs count as empty.
+    /// Open hash into `changed`, used from the line after `FEW` on: an epoch, and below it the place. Those of older
+    /// epochs count as empty.
     index: Vec<u64>,
     epoch: u64,
     log: Arena,
@@ -104,7 +106,8 @@ impl Written for Redo {
     #[inline]
     fn commit(&mut self) {
         let bytes = self.write_record();
-        // ORDER: the record is durable before the next transaction begins. If it is not whole after a crash, its checksum is wrong.
+        // ORDER: the record is durable before the next transaction begins. If it is not whole after a crash, its
+        // checksum is wrong.
         line::fence(RECORD);
         self.update_home(bytes);
         self.changed.clear();
@@ -171,7 +174,8 @@ impl Redo {
         if self.cursor + bound > LOG_SIZE {
             self.cursor = 0;
         }
-        // SAFETY: inside the log, whose arena is larger than the record of the largest transaction, and on a line boundary.
+        // SAFETY: inside the log, whose arena is larger than the record of the largest transaction, and on a line
+        // boundary.
         let record = unsafe { self.log.base().add(self.cursor) }.cast::<u64>();
         let mut end = HEADER_WORDS;
         for line in &self.changed {

@@ -153,7 +153,8 @@ impl Active {
         });
     }
 
-    /// Whole lines past the cache, and the ragged ends stored and written back. Without its site all of it is stored, and nothing written back.
+    /// Whole lines past the cache, and the ragged ends stored and written back. Without its site all of it is stored,
+    /// and nothing written back.
     pub(in crate::record) fn streamed(&mut self, addr: usize, bytes: &[u8], site: Site) {
         if bytes.is_empty() || self.regions_in(addr, addr + bytes.len()).is_empty() {
             return;

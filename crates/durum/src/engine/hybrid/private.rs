@@ -1,14 +1,15 @@
 //! Hybrid on the `file` domain, where a store reaches no media before it is written back.
 //!
-//! Nothing can leak to the disk before the commit, so nothing has to be undone after a crash: the log gets the *new* contents of
-//! announced ranges, and abort restores memory from volatile copies. With k puddle files changed, a transaction of any
-//! size takes k + 2 syncs:
+//! Nothing can leak to the disk before the commit, so nothing has to be undone after a crash: the log gets the *new*
+//! contents of announced ranges, and abort restores memory from volatile copies. With k puddle files changed, a
+//! transaction of any size takes k + 2 syncs:
 //!
 //! ```text
 //! redo entries of all that changed, seal |   home places, k files |   word |
 //! ```
 //!
-//! A transaction whose commit changes one aligned word takes no log: one sync, and one before it for fresh objects. Otherwise large fresh objects do not go through the log: they are written home and synced before the seal.
+//! A transaction whose commit changes one aligned word takes no log: one sync, and one before it for fresh objects.
+//! Otherwise large fresh objects do not go through the log: they are written home and synced before the seal.
 
 use durum_persist::Site;
 
@@ -198,6 +199,7 @@ pub(super) fn roll_back(tx: &mut TxState) -> Result<()> {
         log.reset();
         return Ok(());
     }
-    // ORDER: entries that reached the log are out of effect before the next transaction writes others of their generation.
+    // ORDER: entries that reached the log are out of effect before the next transaction writes others of their
+    // generation.
     retire(tx, ABORT_WRITE, ABORT_SYNC)
 }

@@ -74,7 +74,8 @@ impl BlockedSignals {
     fn block() -> Self {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` makes a set of `all`, and `pthread_sigmask` one of `before`; neither fails with valid arguments.
+        // SAFETY: `sigfillset` makes a set of `all`, and `pthread_sigmask` one of `before`; neither fails with valid
+        // arguments.
         unsafe {
             libc::sigfillset(all.as_mut_ptr());
             for raised in [

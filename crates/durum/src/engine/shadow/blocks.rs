@@ -1,7 +1,7 @@
 //! Home places in files (the `file` domain): blocks as they will be, written in runs.
 //!
-//! A change is made to a copy of its block, which is read when the block is first changed in a batch. Through a shared mapping the kernel would write
-//! whole folios.
+//! A change is made to a copy of its block, which is read when the block is first changed in a batch. Through a shared
+//! mapping the kernel would write whole folios.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! What a transaction has changed of the lines that it announced, as entries of a record.
 //!
-//! Words that are as they were are left out, so announcing a whole structure costs no more log than announcing its fields that change. Of
-//! words that are announced in part only the announced bytes are taken: the others may be another thread's.
+//! Words that are as they were are left out, so announcing a whole structure costs no more log than announcing its
+//! fields that change. Of words that are announced in part only the announced bytes are taken: the others may be
+//! another thread's.
 
 use std::mem::MaybeUninit;
 
@@ -116,7 +117,8 @@ pub(super) fn whole_words(mask: u64) -> u8 {
 /// The bytes of the words that `words` selects.
 #[inline]
 fn spread(words: u8) -> u64 {
-    // Bit n goes to bit 8n: copies of all bits seven apart, of which each byte keeps one; then each of these bits fills its byte.
+    // Bit n goes to bit 8n: copies of all bits seven apart, of which each byte keeps one; then each of these bits fills
+    // its byte.
     let apart = u64::from(words & 0x7f).wrapping_mul(0x0002_0408_1020_4081) & 0x0101_0101_0101_0101;
     (apart | u64::from(words >> 7) << 56).wrapping_mul(0xff)
 }
@@ -135,7 +137,8 @@ pub(super) mod wide {
 
     use super::*;
 
-    /// The most words that the entries of one line take: of each of its words every other byte is announced, which makes four entries.
+    /// The most words that the entries of one line take: of each of its words every other byte is announced, which
+    /// makes four entries.
     const LINE_WORDS_MAX: usize = 8 * 4 * PART_WORDS;
 
     #[target_feature(enable = "avx512f,avx512bw,popcnt")]
@@ -154,7 +157,8 @@ pub(super) mod wide {
             // Bit n of these: all bytes of word n.
             let whole = _mm512_cmpeq_epi64_mask(_mm512_movm_epi8(line.mask), all);
             let known = whole & _mm512_cmpeq_epi64_mask(_mm512_movm_epi8(line.saved), all);
-            // SAFETY: announced bytes of a line in a mapped puddle, and of what was kept of it; the others are not read.
+            // SAFETY: announced bytes of a line in a mapped puddle, and of what was kept of it; the others are not
+            // read.
             let (now, old) = unsafe {
                 (
                     _mm512_maskz_loadu_epi8(line.mask, line.address as *const i8),
@@ -192,7 +196,8 @@ pub(super) mod wide {
         let whole = whole_words(line.mask);
         if whole != 0 {
             let head = words_head(Operation::Store, line.address as u64, whole);
-            // SAFETY: bytes of an object in a mapped puddle, which only this thread knows; the others are not read. There is room as above.
+            // SAFETY: bytes of an object in a mapped puddle, which only this thread knows; the others are not read.
+            // There is room as above.
             unsafe {
                 let now = _mm512_maskz_loadu_epi64(whole, line.address as *const i64);
                 let words = _mm512_maskz_compress_epi64(whole, now);
@@ -251,11 +256,12 @@ pub(super) mod wide {
         }
     }
 
-    /// A line of which one word was announced. Words are mostly stored one by one, and one by one they are at hand before they have left
-    /// for the cache, which may be only after the last commit's fence.
+    /// A line of which one word was announced. Words are mostly stored one by one, and one by one they are at hand
+    /// before they have left for the cache, which may be only after the last commit's fence.
     #[inline(always)]
     fn push_one(record: &mut Vec<u64>, line: &AnnouncedLine<'_>, index: usize) {
-        // SAFETY: a word of a line in a mapped puddle, announced by this thread. It was saved as a whole, if at all. There is room as above.
+        // SAFETY: a word of a line in a mapped puddle, announced by this thread. It was saved as a whole, if at all.
+        // There is room as above.
         unsafe {
             let now = ((line.address + 8 * index) as *const u64).read();
             if line.saved != line.mask || now != line.old[index].assume_init() {

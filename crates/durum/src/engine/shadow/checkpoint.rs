@@ -1,10 +1,11 @@
 //! Home updates: committed records are brought to their home places, in the order of their stamps.
 //!
-//! One thread at a time applies records and writes lines back; it keeps the lock until its own fence is through, so that a fence always
-//! covers the write-backs of its own thread. Home bytes come from records only: the program's memory may hold what is not committed.
+//! One thread at a time applies records and writes lines back; it keeps the lock until its own fence is through, so
+//! that a fence always covers the write-backs of its own thread. Home bytes come from records only: the program's
+//! memory may hold what is not committed.
 //!
-//! Lines gather in a batch. When the records of a batch amount to `batch_max`, its lines are written back, each once, while
-//! the next batch fills. When a fence has covered the last of them, every record of the batch is home.
+//! Lines gather in a batch. When the records of a batch amount to `batch_max`, its lines are written back, each once,
+//! while the next batch fills. When a fence has covered the last of them, every record of the batch is home.
 
 use durum_format::record::HEADER_WORDS;
 use durum_persist::line;
@@ -14,7 +15,8 @@ use super::journal::Journal;
 use crate::error::Result;
 use crate::fault::Guard;
 
-/// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it then takes once for several.
+/// Small commits leave what they owe to a later one, up to so many bytes of records: what a step takes by itself it
+/// then takes once for several.
 const STEP_BYTES: usize = 1 << 10;
 /// Pages that wait in a batch are written while so many bytes are logged, or before.
 const PAGES_PACE: usize = 1 << 20;
@@ -52,8 +54,9 @@ impl Checkpoint {
         }
     }
 
-    /// A commit logs `bytes`: whether it is to make a step, and for how many bytes. Then it calls [`Checkpoint::write_back`] and [`Checkpoint::advance`], fences,
-    /// and calls [`Checkpoint::fenced`], before it lets go of the lock.
+    /// A commit logs `bytes`: whether it is to make a step, and for how many bytes. Then it calls
+    /// [`Checkpoint::write_back`] and [`Checkpoint::advance`], fences, and calls [`Checkpoint::fenced`], before it lets
+    /// go of the lock.
     ///
     /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
     #[inline(always)]
@@ -93,7 +96,8 @@ impl Checkpoint {
         }
     }
 
-    /// Brings home everything that can be, durably. After an error nothing counts as home any more, whatever succeeds later.
+    /// Brings home everything that can be, durably. After an error nothing counts as home any more, whatever succeeds
+    /// later.
     pub(super) fn advance_fully(&mut self, journal: &Journal) -> Result<()> {
         if self.stopped {
             return Ok(());
@@ -129,7 +133,8 @@ impl Checkpoint {
         self.home.fence()
     }
 
-    /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media, is what was committed.
+    /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media,
+    /// is what was committed.
     pub(super) fn apply_all(&mut self, journal: &Journal) {
         if !self.stopped {
             let streamed = self.home.streamed();
@@ -138,7 +143,8 @@ impl Checkpoint {
             self.batch_max = batch_max;
             self.home.write_waiting();
             if self.home.streamed() != streamed {
-                // ORDER: durable before another thread's commit finds these records home. No batch names these places, and its fence would not cover them.
+                // ORDER: durable before another thread's commit finds these records home. No batch names these places,
+                // and its fence would not cover them.
                 line::fence(DRAIN_FENCE);
             }
         }

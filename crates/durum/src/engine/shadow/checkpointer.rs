@@ -1,6 +1,7 @@
 //! On the `file` domain: a thread that brings home what was logged, so that no commit waits for it.
 //!
-//! There a batch costs a sync of each file that it changes, milliseconds; on mapped memory commits do it themselves, a little each.
+//! There a batch costs a sync of each file that it changes, milliseconds; on mapped memory commits do it themselves, a
+//! little each.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +51,8 @@ impl Checkpointer {
         if let Some(thread) = thread {
             thread.stop();
         }
-        // It may have ended without the step that it was woken for. Whoever logs next wakes another one when that is due.
+        // It may have ended without the step that it was woken for. Whoever logs next wakes another one when that is
+        // due.
         self.behind.store(0, Ordering::Relaxed);
     }
 }

@@ -1,22 +1,24 @@
-//! Large fresh ranges, which go home with their commit instead of into its record: large objects, and small ones side by side in a new slab.
+//! Large fresh ranges, which go home with their commit instead of into its record: large objects, and small ones side
+//! by side in a new slab.
 //!
-//! Nobody knows a fresh object before its transaction is committed, so its place at home may be written before: ahead of the one fence, which makes
-//! it durable with the record. The record says what lies there, and does not count without it (`durum_format::record::fresh`).
-//! Conditions:
+//! Nobody knows a fresh object before its transaction is committed, so its place at home may be written before: ahead
+//! of the one fence, which makes it durable with the record. The record says what lies there, and does not count
+//! without it (`durum_format::record::fresh`). Conditions:
 //!
-//! 1. The commit has a fence of its own that covers home: a durable one, where home is mapped. What a buffered transaction made would have to wait for
-//!    its record's fence, and on a file system it would take a second sync.
-//! 2. No record that is about the place will ever be replayed, or brought home. Such a record is of a time when the space was in use, and then its
-//!    stamp is not larger than the one at which the space was freed ([`FreedAt`](super::FreedAt)); or it may be about any place
-//!    ([`Journal::is_about_any_place_until`]). The durable watermark has to have reached both. When an element of a slab was freed nobody notes:
-//!    elements take this way only as long as no committed transaction has had any of their slab.
-//! 3. The record does not change what it says is there. Stores that `set` deferred were made before the commit where they lie in an
-//!    object of their own transaction; it is the exception that some are left.
+//! 1. The commit has a fence of its own that covers home: a durable one, where home is mapped. What a buffered
+//!    transaction made would have to wait for its record's fence, and on a file system it would take a second sync.
+//! 2. No record that is about the place will ever be replayed, or brought home. Such a record is of a time when the
+//!    space was in use, and then its stamp is not larger than the one at which the space was freed
+//!    ([`FreedAt`](super::FreedAt)); or it may be about any place ([`Journal::is_about_any_place_until`]). The durable
+//!    watermark has to have reached both. When an element of a slab was freed nobody notes: elements take this way only
+//!    as long as no committed transaction has had any of their slab.
+//! 3. The record does not change what it says is there. Stores that `set` deferred were made before the commit where
+//!    they lie in an object of their own transaction; it is the exception that some are left.
 
 use std::ops::Range;
 
 use durum_format::crc::Crc;
-use durum_format::record::COPY_MAX;
+use durum_format::record::{COPY_MAX, push_fresh_sum};
 use durum_persist::{Site, line, record};
 use rustix::mm::Advice;
 
@@ -28,6 +30,8 @@ use crate::puddle::Puddle;
 use crate::space::puddle_at;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh objects at home");
+/// So many bytes are summed and then written, while they are in the processor's nearest cache.
+const AT_ONCE: usize = 8 << 10;
 /// Steps that a crash test leaves out, each in turn.
 const FREED: Site = Site("shadow.fresh: wait for records about what was there before");
 const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about any place");
@@ -46,7 +50,8 @@ impl Direct {
     }
 }
 
-/// Adds to `direct` what of the fresh ranges may go home with a commit, and what is there already (`written`); all in order of address.
+/// Adds to `direct` what of the fresh ranges may go home with a commit, and what is there already (`written`); all in
+/// order of address.
 pub(super) fn choose(
     fresh: &Ranges,
     written: &[Direct],
@@ -101,7 +106,8 @@ fn is_free(range: &Range<usize>, watermark: u64) -> bool {
         || record::leaves_out(FREED)
 }
 
-/// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program reads them from home. `None`: not here.
+/// Writes what pages of a fresh object are to hold home now, so that no private page need be made for them: the program
+/// reads them from home. `None`: not here.
 ///
 /// The range is of whole pages, in one puddle. `parts` are its bytes, one behind the other. Its transaction is durable.
 pub(crate) fn write_now<'b>(
@@ -122,7 +128,8 @@ pub(crate) fn write_now<'b>(
     }
     if puddle.freed_at.latest(&range) > 0 {
         // Somebody has had this space before: the program would read that.
-        // SAFETY: whole pages of a fresh object, in the mapping that the program stores to, which is private and copied from the file where it has no pages.
+        // SAFETY: whole pages of a fresh object, in the mapping that the program stores to, which is private and copied
+        // from the file where it has no pages.
         let dropped = unsafe {
             rustix::mm::madvise(range.start as *mut _, range.len(), Advice::LinuxDontNeed)
         };
@@ -132,8 +139,8 @@ pub(crate) fn write_now<'b>(
     let mut sum = Crc::new();
     for part in parts {
         sum.update(part);
-        // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
-        // SAFETY: as in `write`; parts end where the range does.
+        // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not
+        // count. SAFETY: as in `write`; parts end where the range does.
         guarded(|| unsafe {
             line::copy_streaming(home, part.as_ptr(), part.len(), HOME_WRITE);
             home = home.add(part.len());
@@ -151,18 +158,25 @@ fn whole_lines(range: &Range<usize>) -> Range<usize> {
     range.start.next_multiple_of(line::LINE)..range.end & !(line::LINE - 1)
 }
 
-/// Writes these ranges home. They are durable after this thread's next fence.
-pub(super) fn write(direct: &[Direct], journal: &Journal) {
-    for Direct { range, sum } in direct {
-        if sum.is_some() {
-            continue;
+/// Writes a range home, and says in the record what is there. It is durable after this thread's next fence.
+pub(super) fn write(range: &Range<usize>, record: &mut Vec<u64>, journal: &Journal) {
+    // No home update will.
+    note_range(range.clone());
+    for start in range.clone().step_by(COPY_MAX) {
+        let end = range.end.min(start.saturating_add(COPY_MAX));
+        let mut sum = Crc::new();
+        for from in (start..end).step_by(AT_ONCE) {
+            let (source, len) = (from as *const u8, AT_ONCE.min(end - from));
+            let home = (from + journal.home_offset) as *mut u8;
+            // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does
+            // not count.
+            // SAFETY: an object of this transaction, in its two mappings; nobody else writes to either, and no record
+            // about this space is left.
+            guarded(|| unsafe {
+                sum.update(std::slice::from_raw_parts(source, len));
+                line::copy_streaming(home, source, len, HOME_WRITE);
+            });
         }
-        // No home update will.
-        note_range(range.clone());
-        let home = (range.start + journal.home_offset) as *mut u8;
-        let source = range.start as *const u8;
-        // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not count.
-        // SAFETY: an object of this transaction, in its two mappings; nobody else writes to either, and no record about this space is left.
-        guarded(|| unsafe { line::copy_streaming(home, source, range.len(), HOME_WRITE) });
+        push_fresh_sum(record, start as u64, end - start, sum.value());
     }
 }

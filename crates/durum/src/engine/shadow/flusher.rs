@@ -1,7 +1,8 @@
 //! The flusher: a thread that writes the queue of buffered transactions in time.
 //!
-//! The work is a step, [`Journal::flush_if_due`], which says when it is to be done next; a test may do it instead of the thread. The thread sleeps for half a
-//! window at a time, so that a commit need not wake it, and without end when nothing has come for some time.
+//! The work is a step, [`Journal::flush_if_due`], which says when it is to be done next; a test may do it instead of
+//! the thread. The thread sleeps for half a window at a time, so that a commit need not wake it, and without end when
+//! nothing has come for some time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +26,8 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    /// Sees to it that a flusher runs, and looks at the queue within `half` a window from now. False if the system gives no thread.
+    /// Sees to it that a flusher runs, and looks at the queue within `half` a window from now. False if the system
+    /// gives no thread.
     pub(super) fn is_awake(
         flusher: &mut Option<Self>,
         store: &Arc<StoreInner>,
@@ -56,7 +58,8 @@ impl Flusher {
                     if !std::mem::replace(&mut has_failed, true) {
                         tracing::warn!(%error, "buffered transactions could not be written");
                     }
-                    // A store that is poisoned stays so. A disk that is full may not; meanwhile commits that find the window exceeded tell their callers.
+                    // A store that is poisoned stays so. A disk that is full may not; meanwhile commits that find the
+                    // window exceeded tell their callers.
                     match store.poison.check() {
                         Ok(()) => Next::After(half),
                         Err(_) => Next::WhenWoken,
@@ -99,7 +102,8 @@ impl Flusher {
 }
 
 impl Journal {
-    /// Makes the queue durable if its oldest entry has waited for half of the window at `now`. When to look next; `None`: nothing waits.
+    /// Makes the queue durable if its oldest entry has waited for half of the window at `now`. When to look next;
+    /// `None`: nothing waits.
     pub(crate) fn flush_if_due(
         &self,
         store: &StoreInner,

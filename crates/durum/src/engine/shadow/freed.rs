@@ -1,7 +1,8 @@
 //! When space of a puddle was freed, in stamps: whether records may still hold what was there.
 //!
-//! A large fresh object needs no place in the log if it is written home before the fence that makes its allocation durable. That is safe where no
-//! record will be replayed over it: where the space was freed at a stamp that the durable watermark has reached.
+//! A large fresh object needs no place in the log if it is written home before the fence that makes its allocation
+//! durable. That is safe where no record will be replayed over it: where the space was freed at a stamp that the
+//! durable watermark has reached.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -15,7 +16,8 @@ const CHUNK: usize = 16 << 10;
 pub(crate) struct FreedAt {
     address: usize,
     size: usize,
-    /// For each chunk a stamp that is not smaller than that of any record about space which was freed there. Made when something is freed.
+    /// For each chunk a stamp that is not smaller than that of any record about space which was freed there. Made when
+    /// something is freed.
     chunks: OnceLock<Box<[AtomicU64]>>,
 }
 
@@ -32,7 +34,8 @@ impl FreedAt {
         (range.start - self.address) / CHUNK..(range.end - self.address).div_ceil(CHUNK)
     }
 
-    /// No record about this space has a larger stamp, or will have before it is allocated. To be called before anybody can do that.
+    /// No record about this space has a larger stamp, or will have before it is allocated. To be called before anybody
+    /// can do that.
     pub(crate) fn note(&self, range: Range<usize>, stamp: u64) {
         let chunks = self.chunks.get_or_init(|| {
             (0..self.size.div_ceil(CHUNK))

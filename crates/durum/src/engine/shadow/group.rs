@@ -1,10 +1,12 @@
 //! Group commit on the `file` domain: threads that commit at the same time share a sync.
 //!
-//! The first one to come leads: it appends the records of all who wait to the one log, writes them with one system call and
-//! syncs once. Whoever comes meanwhile waits for the next group. A leader waits a little, up to half a sync, for all who were in the
-//! last groups or came meanwhile: else threads would fall into two groups that take turns. A lone thread never waits.
+//! The first one to come leads: it appends the records of all who wait to the one log, writes them with one system call
+//! and syncs once. Whoever comes meanwhile waits for the next group. A leader waits a little, up to half a sync, for
+//! all who were in the last groups or came meanwhile: else threads would fall into two groups that take turns. A lone
+//! thread never waits.
 //!
-//! Members sleep on a word of their group and go on without the lock when they are woken: with a condition variable all of them would meet at the lock.
+//! Members sleep on a word of their group and go on without the lock when they are woken: with a condition variable all
+//! of them would meet at the lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -48,7 +50,8 @@ pub(super) struct Group {
     state: Mutex<State>,
     /// How many records wait, for a leader who waits for more.
     company: AtomicUsize,
-    /// Tickets up to this are decided, and some record could not be written that is not told yet. Whoever is decided needs no lock to go on, unless one was not.
+    /// Tickets up to this are decided, and some record could not be written that is not told yet. Whoever is decided
+    /// needs no lock to go on, unless one was not.
     done: AtomicU64,
     has_failed: AtomicBool,
     /// Where the members of groups of even and of odd numbers sleep; changed whenever any of them is to wake up.
@@ -264,7 +267,8 @@ impl Drop for Leading<'_> {
 mod tests {
     use crate::{Announce, Domain, Error, PoolOptions, Store, StoreOptions};
 
-    /// Transactions of nearly the largest size in one group: together they have more records than there are stamps at a time, which in tests are few.
+    /// Transactions of nearly the largest size in one group: together they have more records than there are stamps at a
+    /// time, which in tests are few.
     #[test]
     fn a_group_may_have_more_records_than_there_are_stamps() {
         const BYTES: usize = 8 << 20;

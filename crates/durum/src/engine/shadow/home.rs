@@ -63,7 +63,8 @@ impl Home {
         }
     }
 
-    /// How far the batch has come, of whose records there are so many bytes: it ends where that is the number of bytes that end one.
+    /// How far the batch has come, of whose records there are so many bytes: it ends where that is the number of bytes
+    /// that end one.
     #[inline]
     pub(super) fn fill(&self, logged: usize) -> usize {
         match self {
@@ -140,7 +141,8 @@ impl Home {
         }
     }
 
-    /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not in one piece.
+    /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not
+    /// in one piece.
     ///
     /// # Errors
     /// The page could not be read: the store is poisoned.
@@ -151,7 +153,8 @@ impl Home {
         buffer: &'b mut Page,
     ) -> Result<&'b Page> {
         match self {
-            // SAFETY: a page of the home mapping of a mapped puddle. Only the holder of the checkpoint's lock, who borrows this, changes it.
+            // SAFETY: a page of the home mapping of a mapped puddle. Only the holder of the checkpoint's lock, who
+            // borrows this, changes it.
             Self::Mapped(home) => Ok(unsafe { &*((address + home.offset) as *const Page) }),
             Self::Files(home) => {
                 home.read_page(puddle, address, buffer)?;
@@ -170,8 +173,8 @@ impl Home {
         }
     }
 
-    /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not durable does not matter: it is read
-    /// from the place where it was written.
+    /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not
+    /// durable does not matter: it is read from the place where it was written.
     pub(super) fn pending_pages(&self) -> Vec<usize> {
         match self {
             Self::Mapped(_) => Vec::new(),
@@ -283,8 +286,8 @@ impl Mapped {
 
     fn apply(&mut self, record: &[u64]) {
         let offset = self.offset;
-        // SAFETY: words and bytes of a line that a transaction changed, in the home mapping of its puddle, which stays until all its
-        // records are home. Only the holder of the checkpoint's lock writes there.
+        // SAFETY: words and bytes of a line that a transaction changed, in the home mapping of its puddle, which stays
+        // until all its records are home. Only the holder of the checkpoint's lock writes there.
         self.apply_by(
             record,
             |home, mask, words| unsafe {
@@ -308,8 +311,8 @@ impl Mapped {
             |home, mask, words| unsafe {
                 match words.first_chunk() {
                     Some(words) => durum_persist::wide::spread_words(home, words, mask),
-                    // Behind the record lies the next one, which was stored and written back just now: a load that reaches there
-                    // would wait until the media have it.
+                    // Behind the record lies the next one, which was stored and written back just now: a load that
+                    // reaches there would wait until the media have it.
                     None => line::store_words(home, mask, words),
                 }
             },

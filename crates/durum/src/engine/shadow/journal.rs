@@ -1,8 +1,8 @@
 //! What all threads of a store share to commit: stamps, the records that are durable, and how far home has come.
 //!
-//! Stamps are given without gaps, so "every record up to here" needs one number: `applied` (home holds it), `home` (home holds it durably)
-//! and `watermark` (that this is so is durable itself, so that log space up to there may be used again). A commit in flight holds up
-//! all three, because its stamp is drawn and its record is not there.
+//! Stamps are given without gaps, so "every record up to here" needs one number: `applied` (home holds it), `home`
+//! (home holds it durably) and `watermark` (that this is so is durable itself, so that log space up to there may be
+//! used again). A commit in flight holds up all three, because its stamp is drawn and its record is not there.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,15 +35,20 @@ pub(super) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after th
 
 /// Records that may be durable and not yet applied.
 const SLOTS: usize = if cfg!(test) { 1 << 6 } else { 1 << 14 };
-/// Lines of a record that are worth fetching ahead: most have no more, and of longer ones the processor fetches the others by itself.
+/// Lines of a record that are worth fetching ahead: most have no more, and of longer ones the processor fetches the
+/// others by itself.
 const PREFETCH_LINES: usize = 4;
-/// The most that one transaction may log, in bytes: 3 GiB. Its parts, each of nearly a segment, need a slot each before the first of them is applied.
+/// The most that one transaction may log, in bytes: 3 GiB. Its parts, each of nearly a segment, need a slot each before
+/// the first of them is applied.
 pub(super) const TRANSACTION_MAX: u64 = SLOTS as u64 * SEGMENT_SIZE / 4 * 3;
-/// With more records than this a thread that has not published them draws no further stamp: a transaction may take all other slots.
+/// With more records than this a thread that has not published them draws no further stamp: a transaction may take all
+/// other slots.
 pub(super) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
-/// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it again.
+/// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it
+/// again.
 const LOG_BYTES: u64 = 2 << 20;
-/// Log space that there is in any case, for a full disk: what 100,000 deletes in one transaction take, 16 bytes to change what leads to an object and 16 for its bit.
+/// Log space that there is in any case, for a full disk: what 100,000 deletes in one transaction take, 16 bytes to
+/// change what leads to an object and 16 for its bit.
 const KEPT_BYTES: u64 = 4 << 20;
 /// Bytes of records that make a batch of home updates.
 const BATCH_BYTES: usize = 128 << 10;
@@ -57,12 +62,14 @@ pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
 pub(crate) struct Journal {
     /// The last stamp that was given.
     drawn: CachePadded<AtomicU64>,
-    /// Stamp s, modulo the size: the address of its record once that is durable, 0 before, and again when it was applied.
+    /// Stamp s, modulo the size: the address of its record once that is durable, 0 before, and again when it was
+    /// applied.
     durable: Box<[AtomicUsize]>,
     applied: CachePadded<AtomicU64>,
     home: CachePadded<AtomicU64>,
     watermark: CachePadded<AtomicU64>,
-    /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or that was free all the time.
+    /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or
+    /// that was free all the time.
     any_place: AtomicU64,
     checkpoint: CachePadded<Latch<Checkpoint>>,
     segments: Mutex<Segments>,
@@ -73,7 +80,8 @@ pub(crate) struct Journal {
     pub(super) home_offset: usize,
     /// The store's.
     poison: Arc<Poison>,
-    /// Logs grow up to this many bytes before a commit waits for home updates, and what is not home to as much [`weight`](super::weight).
+    /// Logs grow up to this many bytes before a commit waits for home updates, and what is not home to as much
+    /// [`weight`](super::weight).
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
     pub(super) queue: Queue,
@@ -100,7 +108,8 @@ impl std::fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see them, or in files.
+    /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see
+    /// them, or in files.
     pub(crate) fn new(
         home_offset: Option<usize>,
         log_max: u64,
@@ -150,7 +159,8 @@ impl Journal {
     /// Draws `count` stamps; the first of them. Every one has to be published. An error has poisoned the store.
     #[inline]
     pub(super) fn draw(&self, count: u64) -> Step<u64> {
-        // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a larger stamp.
+        // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a
+        // larger stamp.
         let first = self.drawn.fetch_add(count, Ordering::AcqRel) + 1;
         if !self.has_slots(first + count) {
             self.wait_for_slots(first + count)?;
@@ -183,7 +193,8 @@ impl Journal {
         Ok((self.draw(1)?, self.take_checkpoint()))
     }
 
-    /// For the thread of a [`Writer`](super::Writer): keeps others from committing and from the checkpoint, if there are none now.
+    /// For the thread of a [`Writer`](super::Writer): keeps others from committing and from the checkpoint, if there
+    /// are none now.
     #[inline(always)]
     pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
         let _checkpoint = self.checkpoint.try_alone()?;
@@ -235,8 +246,8 @@ impl Journal {
         self.prefetch(self.applied.load(Ordering::Relaxed) + 1);
     }
 
-    /// Fetches the record with this stamp, if it is to be applied. A line that was written back has left the nearest caches: to read it takes as long as
-    /// a hundred instructions.
+    /// Fetches the record with this stamp, if it is to be applied. A line that was written back has left the nearest
+    /// caches: to read it takes as long as a hundred instructions.
     #[inline]
     pub(super) fn prefetch(&self, stamp: u64) {
         let address = self.durable[stamp as usize % SLOTS].load(Ordering::Relaxed);
@@ -319,8 +330,8 @@ impl Journal {
         self.lock_segments().put(last, weight, segment);
     }
 
-    /// For a commit that has come to the end of a segment, when it is durable: where a recovery would take too long by now, brings home what is logged. Mostly
-    /// it is this commit itself that has logged so much.
+    /// For a commit that has come to the end of a segment, when it is durable: where a recovery would take too long by
+    /// now, brings home what is logged. Mostly it is this commit itself that has logged so much.
     ///
     /// Not on files: there the checkpointer starts with each batch, and a commit would wait for its syncs.
     pub(super) fn keep_recovery_short(&self) -> Result<()> {
@@ -379,7 +390,8 @@ impl Journal {
         }
     }
 
-    /// Brings home every record that can be, and makes that known on the media. For when no record will carry the watermark in time.
+    /// Brings home every record that can be, and makes that known on the media. For when no record will carry the
+    /// watermark in time.
     pub(super) fn bring_home(&self) -> Result<()> {
         let mut checkpoint = self.lock_checkpoint();
         checkpoint.advance_fully(self)?;
@@ -421,8 +433,8 @@ impl Journal {
         }
     }
 
-    /// Applies what was committed, so that home shows it ([`Checkpoint::home`]). The caller has closed the store's gate: nothing is
-    /// committed meanwhile.
+    /// Applies what was committed, so that home shows it ([`Checkpoint::home`]). The caller has closed the store's
+    /// gate: nothing is committed meanwhile.
     pub(super) fn apply_all(&self, store: &StoreInner) -> Result<()> {
         self.flush(store)?;
         self.apply_drawn(store)
@@ -468,8 +480,8 @@ impl Journal {
         }
     }
 
-    /// Writes the queue, and waits until every record that was drawn before is home, durably, and the media say so: then nothing will be written to
-    /// any puddle for them, now or in a recovery.
+    /// Writes the queue, and waits until every record that was drawn before is home, durably, and the media say so:
+    /// then nothing will be written to any puddle for them, now or in a recovery.
     pub(crate) fn drain(&self, store: &StoreInner) -> Result<()> {
         if !record::leaves_out(DRAIN) {
             self.flush(store)?;

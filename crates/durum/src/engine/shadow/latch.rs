@@ -1,13 +1,15 @@
 //! A lock that costs its one steady user no atomic read-modify-write.
 //!
-//! The processor carries an atomic read-modify-write out when everything before it has left for the cache, and a fence is under way until what was written back is
-//! on the media. So each of them on the way from one commit's fence to the next one's write-backs adds what comes after it to the time that the fence takes.
-//! Without any, the next transaction is gathered while the fence of the last one is under way: measured, a thousand instructions cost nothing then.
+//! The processor carries an atomic read-modify-write out when everything before it has left for the cache, and a fence
+//! is under way until what was written back is on the media. So each of them on the way from one commit's fence to the
+//! next one's write-backs adds what comes after it to the time that the fence takes. Without any, the next transaction
+//! is gathered while the fence of the last one is under way: measured, a thousand instructions cost nothing then.
 //!
-//! - *Alone*: one thread commits, and nobody else has asked for the value. It says that it is at work, and looks whether somebody has come since. The other side of
-//!   that handshake is a fence in all threads (membarrier), which the visitor pays; as at the [gate](crate::gate), of which the tests go through
-//!   all interleavings.
-//! - Otherwise a flag, taken by a compare-and-swap and let go by a plain store. Who has to wait for it takes naps: a queue of waiters would have to be looked at when letting go.
+//! - *Alone*: one thread commits, and nobody else has asked for the value. It says that it is at work, and looks
+//!   whether somebody has come since. The other side of that handshake is a fence in all threads (membarrier), which
+//!   the visitor pays; as at the [gate](crate::gate), of which the tests go through all interleavings.
+//! - Otherwise a flag, taken by a compare-and-swap and let go by a plain store. Who has to wait for it takes naps: a
+//!   queue of waiters would have to be looked at when letting go.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -72,7 +74,8 @@ impl<T> Latch<T> {
             may_be_alone && gate::can_fence_all()
         });
         if is_possible && !was_decided {
-            // ORDER (of threads): whoever comes after this sees that somebody may be alone, and asks; whoever came before is counted.
+            // ORDER (of threads): whoever comes after this sees that somebody may be alone, and asks; whoever came
+            // before is counted.
             self.others.fetch_sub(1, Ordering::AcqRel);
         }
         if !is_first {
@@ -112,7 +115,8 @@ impl<T> Latch<T> {
         self.others.fetch_sub(1, Ordering::Release);
     }
 
-    /// The value, for a member, if there is nobody else. Only for threads that have [joined](Latch::join): another would be taken for the member.
+    /// The value, for a member, if there is nobody else. Only for threads that have [joined](Latch::join): another
+    /// would be taken for the member.
     #[inline(always)]
     pub(super) fn try_alone(&self) -> Option<Held<'_, T>> {
         // ORDER (of threads): the flag belongs to the last member. Another that has gone since has let go of it before.
@@ -138,7 +142,8 @@ impl<T> Latch<T> {
         None
     }
 
-    /// The value, for a member that is not alone, if nobody works on it. For members only: who is alone does not look at this.
+    /// The value, for a member that is not alone, if nobody works on it. For members only: who is alone does not look
+    /// at this.
     #[inline]
     pub(super) fn try_among_others(&self) -> Option<Held<'_, T>> {
         self.is_taken

@@ -1,7 +1,7 @@
 //! Entries that are put behind others: one that only repeats an earlier one for the same place replaces it.
 //!
-//! A counter that a thousand transactions change waits once. An entry may be replaced where nothing behind it speaks of the same lines;
-//! then the order of the two does not matter to anybody.
+//! A counter that a thousand transactions change waits once. An entry may be replaced where nothing behind it speaks of
+//! the same lines; then the order of the two does not matter to anybody.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Buffered transactions: what they changed waits in a queue, in the order of their commits, until somebody writes all of it.
+//! Buffered transactions: what they changed waits in a queue, in the order of their commits, until somebody writes all
+//! of it.
 //!
 //! ```text
 //! buffered commit     entries -> queue                              0 fences
@@ -6,16 +7,19 @@
 //! flusher, sync       queue, one record                   | done    1 fence
 //! ```
 //!
-//! A buffered transaction lets go of its locks before it is durable, so others may build on it. Three rules keep the order:
+//! A buffered transaction lets go of its locks before it is durable, so others may build on it. Three rules keep the
+//! order:
 //!
-//! 1. Entries are put into the queue while the caller holds its locks. What builds on them comes behind them, in the queue or in a record.
-//! 2. A durable commit that finds the queue in use takes all of it into its own record. The record is whole or absent, and its stamp is
-//!    drawn afterwards, so that it is larger than that of any record which the queue builds on.
-//! 3. The queue is written by one thread at a time. Who needs it meanwhile, for what waits or for a record of its own, waits until that is
-//!    durable, and draws no stamp before: an SFENCE does not make another core's lines durable.
+//! 1. Entries are put into the queue while the caller holds its locks. What builds on them comes behind them, in the
+//!    queue or in a record.
+//! 2. A durable commit that finds the queue in use takes all of it into its own record. The record is whole or absent,
+//!    and its stamp is drawn afterwards, so that it is larger than that of any record which the queue builds on.
+//! 3. The queue is written by one thread at a time. Who needs it meanwhile, for what waits or for a record of its own,
+//!    waits until that is durable, and draws no stamp before: an SFENCE does not make another core's lines durable.
 //!
-//! So the buffered transactions that a crash leaves are the first ones in the order of the queue, and among them are all that a durable one builds on. Whoever
-//! waits here holds no stamp and no lock of the journal, and the writer waits for nobody who does.
+//! So the buffered transactions that a crash leaves are the first ones in the order of the queue, and among them are
+//! all that a durable one builds on. Whoever waits here holds no stamp and no lock of the journal, and the writer waits
+//! for nobody who does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -43,8 +47,8 @@ pub(super) const DRAIN: Site = Site("shadow.buffered: write the queue before pud
 
 /// When so much waits, the committing thread writes it.
 const WORDS_MAX: usize = (128 << 10) / 8;
-/// Once in so many commits the clock is read: a thread that commits without end, on the only core, does the work of a flusher that does
-/// not get to run.
+/// Once in so many commits the clock is read: a thread that commits without end, on the only core, does the work of a
+/// flusher that does not get to run.
 const LOOK_EVERY: u32 = 32;
 /// A flusher that wakes up more often has no time for anything else.
 const HALF_MIN: Duration = Duration::from_micros(50);
@@ -121,11 +125,13 @@ impl Queue {
     /// Whether a durable commit has to look closer.
     #[inline]
     pub(super) fn is_in_use(&self) -> bool {
-        // ORDER (of threads): whoever builds on a buffered transaction has taken a lock after it, and so sees what it has set.
+        // ORDER (of threads): whoever builds on a buffered transaction has taken a lock after it, and so sees what it
+        // has set.
         self.in_use.load(Ordering::Acquire)
     }
 
-    /// Puts the entries of a transaction behind those that wait. False: not now; the caller has to commit durably, with all that waits.
+    /// Puts the entries of a transaction behind those that wait. False: not now; the caller has to commit durably, with
+    /// all that waits.
     ///
     /// # Errors
     /// The store is poisoned: nothing will be written any more.
@@ -277,7 +283,8 @@ impl Queue {
         result
     }
 
-    /// On the `file` domain, for the leader of a group, who is alone: appends all that waits to the one log, before the records that may build on it.
+    /// On the `file` domain, for the leader of a group, who is alone: appends all that waits to the one log, before the
+    /// records that may build on it.
     pub(super) fn append(
         &self,
         writer: &mut Writer,
@@ -321,7 +328,8 @@ impl Queue {
         result
     }
 
-    /// How long the oldest entry has waited at `now`, if one waits. Where none has for some time, the flusher is told that it may sleep.
+    /// How long the oldest entry has waited at `now`, if one waits. Where none has for some time, the flusher is told
+    /// that it may sleep.
     pub(super) fn age(&self, now: Instant, idle: bool) -> Option<Duration> {
         let mut state = self.lock();
         let age = state

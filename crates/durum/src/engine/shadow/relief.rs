@@ -7,14 +7,15 @@
 //!   compare            equal: the page goes, and the next access reads the same bytes from the file
 //! ```
 //!
-//! A page that differs stays, for somebody has stored there without a transaction: a lock, free memory that an aborted transaction used, a slab
-//! that no commit has published, what is not yet `persist`ed. Equality alone is not enough. A page may equal home by chance while a record waits that
-//! changes home twice; hence the records are applied before.
+//! A page that differs stays, for somebody has stored there without a transaction: a lock, free memory that an aborted
+//! transaction used, a slab that no commit has published, what is not yet `persist`ed. Equality alone is not enough. A
+//! page may equal home by chance while a record waits that changes home twice; hence the records are applied before.
 //!
-//! On the `file` domain home is what the file holds, and a page counts as equal only when that was synced: what was merely written the system may lose by an error,
-//! and show what was there before.
+//! On the `file` domain home is what the file holds, and a page counts as equal only when that was synced: what was
+//! merely written the system may lose by an error, and show what was there before.
 //!
-//! A turn ends soon, so that nobody waits long at the gate; the next one goes on where it has ended. The threads that commit take turns.
+//! A turn ends soon, so that nobody waits long at the gate; the next one goes on where it has ended. The threads that
+//! commit take turns.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -44,8 +45,8 @@ const HOLD: Site = Site("shadow.memory: hold stores up");
 
 /// A transaction that is open may wait for a lock that a thread at the gate holds.
 const GATE_WAIT: Duration = Duration::from_millis(1);
-/// On the `file` domain a transaction is open as long as its commit waits for the disk: for the sync under way, and for its own. So many times what the last
-/// one took, within bounds.
+/// On the `file` domain a transaction is open as long as its commit waits for the disk: for the sync under way, and for
+/// its own. So many times what the last one took, within bounds.
 const GATE_WAIT_SYNCS: u32 = 4;
 const GATE_WAIT_MAX: Duration = Duration::from_millis(100);
 /// After so long a turn ends, however much is left; it does at least one piece.
@@ -257,7 +258,8 @@ struct Look<'t> {
 }
 
 impl Look<'_> {
-    /// Goes on at the cursor, until there is nothing behind it (true) or `is_enough` says so of the pages that are left.
+    /// Goes on at the cursor, until there is nothing behind it (true) or `is_enough` says so of the pages that are
+    /// left.
     fn go_on(
         &mut self,
         budget: &Budget,
@@ -332,8 +334,8 @@ impl Look<'_> {
             let mut gone = 0;
             for (from, count) in runs(equal) {
                 let at = start + from * PAGE;
-                // SAFETY: whole pages of a private mapping of the puddle's file that hold what the file does; nobody can have stored there since they
-                // were compared.
+                // SAFETY: whole pages of a private mapping of the puddle's file that hold what the file does; nobody
+                // can have stored there since they were compared.
                 let given = unsafe {
                     rustix::mm::madvise(pointer(at), count * PAGE, Advice::LinuxDontNeed)
                 };
@@ -352,8 +354,8 @@ impl Look<'_> {
         puddle.check_failed()
     }
 
-    /// Puts pages of the file in the place of 2 MiB of memory, with copies of those that differ. The kernel exchanges them at once: who reads finds
-    /// the one or the other.
+    /// Puts pages of the file in the place of 2 MiB of memory, with copies of those that differ. The kernel exchanges
+    /// them at once: who reads finds the one or the other.
     fn large_page(&mut self, puddle: &Puddle, copies: &Copies, unit: usize) -> Result<()> {
         let start = puddle.address + unit * LARGE_PAGE;
         let range = start..start + LARGE_PAGE;
@@ -372,7 +374,8 @@ impl Look<'_> {
                         continue;
                     }
                     count += 1;
-                    // A page of home that could not be read would be read again through the fresh mapping, where nobody survives that.
+                    // A page of home that could not be read would be read again through the fresh mapping, where nobody
+                    // survives that.
                     if count > DIFFER_MAX || puddle.has_failed() {
                         return;
                     }
@@ -474,7 +477,8 @@ impl Fresh {
     /// Moves the mapping to where the program sees the puddle. Whether that happened.
     fn replace(&self, start: usize) -> bool {
         let target: Range<usize> = start..start + LARGE_PAGE;
-        // SAFETY: what is mapped there is the same 2 MiB of the puddle, with the same contents; nobody can have stored there since they were compared.
+        // SAFETY: what is mapped there is the same 2 MiB of the puddle, with the same contents; nobody can have stored
+        // there since they were compared.
         let moved = unsafe {
             rustix::mm::mremap_fixed(
                 pointer(self.address),
@@ -485,8 +489,8 @@ impl Fresh {
             )
         };
         self.is_in_place.set(moved.is_ok());
-        // The system takes away what is there before it moves something to its place. Should it have stopped in between, for want of memory, nothing else
-        // may ever be mapped there, and no store may miss the puddle.
+        // The system takes away what is there before it moves something to its place. Should it have stopped in
+        // between, for want of memory, nothing else may ever be mapped there, and no store may miss the puddle.
         if moved.is_err() && is_hole(start) {
             // Not by the logger: a thread whose store waits may hold its locks.
             let told = b"durum: the system has taken pages of a puddle away and put nothing in their place\n";

@@ -8,11 +8,13 @@
 //! abort   these pages compared with home, word by word -> put back
 //! ```
 //!
-//! Nobody else can commit or apply records meanwhile, so that home stays as it is until the section's own record is applied.
+//! Nobody else can commit or apply records meanwhile, so that home stays as it is until the section's own record is
+//! applied.
 //!
-//! Private pages may differ from home where nobody has changed anything in this section: in free memory (what an aborted transaction left), and in words
-//! that a program keeps there without announcing them, such as locks. Where they share a page with a change they go to the log; nobody
-//! misses or minds them there. Putting free memory back does no harm either, with one exception ([`Section::restore`]).
+//! Private pages may differ from home where nobody has changed anything in this section: in free memory (what an
+//! aborted transaction left), and in words that a program keeps there without announcing them, such as locks. Where
+//! they share a page with a change they go to the log; nobody misses or minds them there. Putting free memory back does
+//! no harm either, with one exception ([`Section::restore`]).
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -58,13 +60,15 @@ impl Section {
             found: None,
             _gate: gate,
         };
-        // A record changes a page or a few, and comparing one that has not changed in this section costs as much as to protect 2 MiB anew.
+        // A record changes a page or a few, and comparing one that has not changed in this section costs as much as to
+        // protect 2 MiB anew.
         let next = pool.section_stamp.load(Ordering::Relaxed);
         let commits = journal.drawn() + 1 - next;
         let units: usize = puddles.iter().map(|puddle| puddle.size >> 21).sum();
         let is_quiet = next > 0 && commits < units as u64;
         for puddle in puddles.iter() {
-            // In an unused one there is nothing that a program may change, except what the section allocates itself, which is announced.
+            // In an unused one there is nothing that a program may change, except what the section allocates itself,
+            // which is announced.
             if puddle.heap.get().is_none_or(|heap| !heap.is_unused()) {
                 let method = pages::start(puddle, pool.page_tracking, is_quiet)?;
                 section.puddles.push((puddle.clone(), method));
@@ -89,7 +93,8 @@ impl Section {
         }
     }
 
-    /// Visits each line in which a word differs from home: its puddle, its address, which words differ, and what they are at both places.
+    /// Visits each line in which a word differs from home: its puddle, its address, which words differ, and what they
+    /// are at both places.
     fn compare(
         &mut self,
         store: &StoreInner,
@@ -104,7 +109,8 @@ impl Section {
                 let home = checkpoint.home().page(puddle, page, &mut buffer)?;
                 guarded(|| {
                     for (at, home) in (page..).step_by(LINE).zip(home.as_chunks::<8>().0) {
-                        // SAFETY: a line of a mapped puddle. The section's caller promised that no other thread changes it.
+                        // SAFETY: a line of a mapped puddle. The section's caller promised that no other thread changes
+                        // it.
                         let now = unsafe { (at as *const [u64; 8]).read() };
                         if now != *home {
                             let differs = |index: &usize| now[*index] != home[*index];
@@ -120,7 +126,8 @@ impl Section {
         Ok(())
     }
 
-    /// Puts the words that the section has changed into the record; not those that are there anyway because they are announced.
+    /// Puts the words that the section has changed into the record; not those that are there anyway because they are
+    /// announced.
     ///
     /// Before anything else is put there: deferred changes of the same words come later.
     pub(super) fn push_changes(
@@ -129,7 +136,8 @@ impl Section {
         announced: &Announced,
         record: &mut Vec<u64>,
     ) -> Result<()> {
-        // What the body made durable by itself (`Pool::persist`) comes home before this record: a word that was changed back since differs from that.
+        // What the body made durable by itself (`Pool::persist`) comes home before this record: a word that was changed
+        // back since differs from that.
         store.journal().apply_drawn(store)?;
         self.compare(store, |_, line, mask, now, _| {
             let mask = mask & !whole_words(announced.not_saved(line / LINE));
@@ -139,14 +147,14 @@ impl Section {
         })
     }
 
-    /// Puts back what the section has changed. Announced memory was put back before, to what it was when it was announced, which may be
-    /// in the middle of the section.
+    /// Puts back what the section has changed. Announced memory was put back before, to what it was when it was
+    /// announced, which may be in the middle of the section.
     pub(super) fn restore(&mut self, pool: &PoolInner) {
         // What the body made durable by itself (`Pool::persist`) stays.
         let applied = pool.store.journal().apply_all(&pool.store);
         let restored = self.compare(&pool.store, |puddle, line, mask, _, home| {
-            // A slab without a committed element is known to its thread only. Its header was written once and stays in memory until a commit needs
-            // it, also through aborts.
+            // A slab without a committed element is known to its thread only. Its header was written once and stays in
+            // memory until a commit needs it, also through aborts.
             let heap = puddle.heap.get();
             if heap.is_some_and(|heap: &PuddleHeap| heap.is_unpublished_header(puddle, line)) {
                 return;

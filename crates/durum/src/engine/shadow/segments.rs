@@ -79,7 +79,8 @@ impl Segments {
         unneeded
     }
 
-    /// Takes a segment back whose last record has the stamp `last`, and whose records weigh so much ([`weight`](super::weight)).
+    /// Takes a segment back whose last record has the stamp `last`, and whose records weigh so much
+    /// ([`weight`](super::weight)).
     pub(super) fn put(&mut self, last: u64, weight: u64, segment: Segment) {
         self.full.push_back(Full {
             segment,

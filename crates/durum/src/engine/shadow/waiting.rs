@@ -1,8 +1,9 @@
 //! Pages that large copies fill, which wait with going home.
 //!
-//! What is written again and again as a whole, such as a grid in each time step, goes home once for many commits: a page waits until its batch is written, and a later
-//! copy of it takes its place. Until then its bytes are in the log, whose space is not used again before the batch is home. Should the later copy belong to the
-//! next batch, then the batch counts as home without the page: the record of that copy is durable, and after a crash it is replayed.
+//! What is written again and again as a whole, such as a grid in each time step, goes home once for many commits: a
+//! page waits until its batch is written, and a later copy of it takes its place. Until then its bytes are in the log,
+//! whose space is not used again before the batch is home. Should the later copy belong to the next batch, then the
+//! batch counts as home without the page: the record of that copy is durable, and after a crash it is replayed.
 
 use durum_persist::{Site, line, record};
 use rustc_hash::FxHashMap;
@@ -24,7 +25,8 @@ struct Contents {
     batch: u32,
 }
 
-/// The pages of two batches, by number (address divided by [`PAGE`]): who looks for pointers in this process's memory is not to find any here.
+/// The pages of two batches, by number (address divided by [`PAGE`]): who looks for pointers in this process's memory
+/// is not to find any here.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pages: FxHashMap<usize, Contents>,
@@ -90,8 +92,8 @@ impl Waiting {
         self.logged = 0;
     }
 
-    /// Writes so many pages more of the batch that leaves to their homes, `offset` bytes further on. They are durable with this thread's next fence. How many were
-    /// there to be written.
+    /// Writes so many pages more of the batch that leaves to their homes, `offset` bytes further on. They are durable
+    /// with this thread's next fence. How many were there to be written.
     pub(super) fn write(&mut self, pages: usize, offset: usize) -> usize {
         let end = self.next.saturating_add(pages).min(self.leaving.len());
         let mut written = 0;
@@ -125,8 +127,9 @@ impl Waiting {
         let home = std::ptr::with_exposed_provenance_mut(page * PAGE + offset);
         let source = std::ptr::with_exposed_provenance(contents.source);
         // ORDER: durable with the next fence of this thread, before the record counts as home.
-        // SAFETY: a page that a transaction filled, in the home mapping of its puddle, which stays until all its records are home; so does the record, which does
-        // not overlap data. Only the holder of the checkpoint's lock writes there.
+        // SAFETY: a page that a transaction filled, in the home mapping of its puddle, which stays until all its
+        // records are home; so does the record, which does not overlap data. Only the holder of the checkpoint's lock
+        // writes there.
         unsafe { line::copy_streaming(home, source, PAGE, PAGE_WRITE) };
         1
     }

@@ -1,8 +1,10 @@
 //! How long a recovery takes for what a log holds, told as bytes of log.
 //!
-//! A megabyte that is logged of a few places is read and written in 1.5 ms. But 16 bytes of log may be about a word in a page of its own, and that page costs a write of its own: 0.6 to 1.2 us on
-//! mapped memory, as long as three quarters of a kilobyte of log. So each entry of a large transaction weighs that much more, and what is not home is bounded by its weight. Small ones weigh what
-//! they have: commits bring them home at the pace at which they come, so that never more than a few segments of them are left.
+//! A megabyte that is logged of a few places is read and written in 1.5 ms. But 16 bytes of log may be about a word in
+//! a page of its own, and that page costs a write of its own: 0.6 to 1.2 us on mapped memory, as long as three quarters
+//! of a kilobyte of log. So each entry of a large transaction weighs that much more, and what is not home is bounded by
+//! its weight. Small ones weigh what they have: commits bring them home at the pace at which they come, so that never
+//! more than a few segments of them are left.
 
 use durum_format::record::Entries;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use durum_format::record::{HEADER_WORDS, RecordHeader};
 use durum_persist::{Site, count, line};
 
-use super::direct::{self, Direct};
+use super::direct::Direct;
 use super::journal::Journal;
 use super::segments::Segment;
 use crate::error::{Result, Step};
@@ -42,12 +42,13 @@ pub(crate) struct Writer {
     /// The record in the making, its header first.
     pub(super) record: Vec<u64>,
     spare: Spare,
-    /// Large ranges that go to the log from where they are, and before which of the record's words their entries belong.
+    /// Large ranges that go to the log from where they are, and before which of the record's words their entries
+    /// belong.
     large: Vec<Range<usize>>,
     large_at: usize,
     /// What of them is on its way.
     buffer: Vec<u64>,
-    /// Fresh ranges that go home with this commit instead of into its record.
+    /// Fresh ranges that go home with this commit instead of into its record, while that is put together.
     pub(super) direct: Vec<Direct>,
     /// Records that are not known to be durable: stamp and address.
     written: Vec<(u64, usize)>,
@@ -96,8 +97,7 @@ impl Writer {
 
     #[inline(always)]
     pub(super) fn clear(&mut self) {
-        let is_plain = self.direct.is_empty()
-            && self.large.is_empty()
+        let is_plain = self.large.is_empty()
             && self.record.len() >= HEADER_WORDS
             && Spare::is_small(self.record.capacity() * 8);
         match is_plain {
@@ -108,7 +108,6 @@ impl Writer {
 
     #[cold]
     fn clear_more(&mut self) {
-        self.direct.clear();
         self.large.clear();
         let (used, capacity) = (self.record.len() * 8, self.record.capacity() * 8);
         if !self.spare.keeps(used, capacity) {
@@ -166,7 +165,8 @@ impl Writer {
             // Waits for home updates where the log is full, so before the lock below.
             self.put_in_parts(journal, store, barrier)?;
         }
-        // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence does.
+        // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence
+        // does.
         let (stamp, mut checkpoint) = match fits {
             true => journal.draw_and_take()?,
             false => (0, journal.take_checkpoint()),
@@ -178,10 +178,6 @@ impl Writer {
             // ORDER: durable with the commit's fence, before their records count as home.
             checkpoint.write_back(bytes);
         }
-        if !self.direct.is_empty() {
-            // ORDER: durable with the record, by the commit's fence.
-            direct::write(&self.direct, journal);
-        }
         let address = self.cursor;
         if fits {
             self.put(journal, stamp, barrier)?;
@@ -190,7 +186,8 @@ impl Writer {
             // While the media take what was written back, which the fence waits for.
             checkpoint.advance(journal, bytes);
         }
-        // ORDER: the record is durable before the commit returns. One fence is enough: a record that is not whole does not count.
+        // ORDER: the record is durable before the commit returns. One fence is enough: a record that is not whole does
+        // not count.
         barrier.fence(false, COMMIT_FENCE)?;
         if let (Some(checkpoint), Some(_)) = (&mut checkpoint, step) {
             checkpoint.fenced(journal);
@@ -201,7 +198,8 @@ impl Writer {
         }
         self.publish(journal);
         if !fits {
-            // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the next who uses it.
+            // The transaction is durable whatever comes of this. An error has poisoned the store, and is told to the
+            // next who uses it.
             let _ = journal.keep_recovery_short();
         }
         Ok(())
@@ -297,7 +295,8 @@ impl Writer {
     }
 }
 
-/// Writes a record to `address` in a segment, and starts making it durable. Called within a [`Guard`](crate::fault::Guard).
+/// Writes a record to `address` in a segment, and starts making it durable. Called within a
+/// [`Guard`](crate::fault::Guard).
 #[inline(always)]
 fn write_record(
     segment: &Segment,

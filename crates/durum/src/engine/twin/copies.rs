@@ -1,4 +1,5 @@
-//! What the engine keeps of an open pool, and what the media say of its two copies: state and seal (docs/format/twin.md).
+//! What the engine keeps of an open pool, and what the media say of its two copies: state and seal
+//! (docs/format/twin.md).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -64,7 +65,8 @@ impl Copies {
         self.left_right.as_ref()
     }
 
-    /// Main is about to change in memory: sends readers to back, if there may be any, and waits until they have left main.
+    /// Main is about to change in memory: sends readers to back, if there may be any, and waits until they have left
+    /// main.
     pub(super) fn send_readers_to_back(&self, pool: &PoolInner) -> Result<()> {
         if let Some(left_right) = &self.left_right {
             if view::is_reading() {
@@ -106,7 +108,8 @@ impl Copies {
         match self.generation.load(Ordering::Relaxed) {
             0 => {
                 let word = root.at(STATE_OFFSET as usize).cast::<u64>();
-                // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it is.
+                // SAFETY: an aligned word of the mapped puddle's header, which only the thread changes whose turn it
+                // is.
                 let word = guarded(|| unsafe { word.read() });
                 root.check_failed()?;
                 // Recovery has looked at it before, if the pool was not closed in order.
@@ -145,8 +148,8 @@ impl Copies {
         }
         let root = self.root(pool)?;
         self.write_state(root, Stage::Changing, true, barrier)?;
-        // ORDER: durable before the first store to main, which may reach the media at any time: from then on a crash needs the back copy, which is
-        // whole: both were the same, durably.
+        // ORDER: durable before the first store to main, which may reach the media at any time: from then on a crash
+        // needs the back copy, which is whole: both were the same, durably.
         barrier.fence(root.private, CHANGING_FENCE)?;
         self.is_settled.store(true, Ordering::Relaxed);
         self.is_changing.store(true, Ordering::Relaxed);
@@ -214,7 +217,8 @@ impl Copies {
         barrier.fence(root.private, COPYING_FENCE)
     }
 
-    /// Back is being made durable: the next transaction may change main when the caller's fence is through. Without a seal that has to wait until then.
+    /// Back is being made durable: the next transaction may change main when the caller's fence is through. Without a
+    /// seal that has to wait until then.
     pub(super) fn go_on(
         &self,
         pool: &PoolInner,
@@ -232,7 +236,8 @@ impl Copies {
         }
     }
 
-    /// From here on no seal is asked whether back is whole. For a thread that has the pool's turn, or a pool that is being closed.
+    /// From here on no seal is asked whether back is whole. For a thread that has the pool's turn, or a pool that is
+    /// being closed.
     pub(super) fn settle(&self, pool: &PoolInner, barrier: &mut Barrier) -> Result<()> {
         if !self.is_changing() || self.is_settled.load(Ordering::Relaxed) {
             return Ok(());

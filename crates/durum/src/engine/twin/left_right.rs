@@ -1,11 +1,12 @@
 //! Readers beside a writer: each of them reads the copy that nobody is changing (left-right; Romulus, SPAA'18, §5.3).
 //!
-//! Readers are sent to one of the copies. The writer changes the other one, sends new readers there, and waits until the readers of the first copy have left
-//! before it changes that one. A reader says that it comes, asks where to, reads and leaves: it never waits, whatever the writer does, and even if that never
-//! goes on.
+//! Readers are sent to one of the copies. The writer changes the other one, sends new readers there, and waits until
+//! the readers of the first copy have left before it changes that one. A reader says that it comes, asks where to,
+//! reads and leaves: it never waits, whatever the writer does, and even if that never goes on.
 //!
-//! Readers are counted under one of two *versions*, and the writer waits for both in turn: for the next one, which is nearly always empty, then for the one under
-//! which readers came until now. So new readers cannot keep it waiting (Ramalhete and Correia, "Brief announcement: left-right", SPAA'15).
+//! Readers are counted under one of two *versions*, and the writer waits for both in turn: for the next one, which is
+//! nearly always empty, then for the one under which readers came until now. So new readers cannot keep it waiting
+//! (Ramalhete and Correia, "Brief announcement: left-right", SPAA'15).
 
 use crossbeam_utils::CachePadded;
 
@@ -53,7 +54,8 @@ impl LeftRight {
         let version = self.version.load(Ordering::SeqCst);
         let stripe = STRIPE.try_with(|stripe| *stripe).unwrap_or(0);
         let counter = &*self.readers[version % 2][stripe];
-        // ORDER (of threads): it is counted before it asks where to. So a writer that finds nobody here has sent it to the other copy.
+        // ORDER (of threads): it is counted before it asks where to. So a writer that finds nobody here has sent it to
+        // the other copy.
         counter.fetch_add(1, Ordering::SeqCst);
         order();
         Reading {

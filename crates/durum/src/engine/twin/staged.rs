@@ -1,7 +1,8 @@
 //! Lines on their way to the back copy.
 //!
-//! A line that was written back is no longer in the cache on many processors, so comparing main with back after main's write-back waits for memory twice a line. Here the lines
-//! that a transaction has changed are put aside before; that they have changed, the old contents tell that were kept for a rollback. Later they go to back past the cache, whole,
+//! A line that was written back is no longer in the cache on many processors, so comparing main with back after main's
+//! write-back waits for memory twice a line. Here the lines that a transaction has changed are put aside before; that
+//! they have changed, the old contents tell that were kept for a rollback. Later they go to back past the cache, whole,
 //! so that nothing need be read there.
 
 use durum_persist::line;
@@ -35,7 +36,8 @@ impl Staged {
                 if announced.touches_large(line.address) {
                     continue;
                 }
-                // The seal is about a line that was announced and not changed, too; back lacks what was stored there before without an announcement.
+                // The seal is about a line that was announced and not changed, too; back lacks what was stored there
+                // before without an announcement.
                 if has_changed(&line) || differs(line.address, line.address + distance) {
                     self.0.push(Line {
                         // SAFETY: a line of a mapped puddle; only this thread, whose turn it is, changes it.
@@ -52,8 +54,8 @@ impl Staged {
         guarded(|| {
             for line in &self.0 {
                 let back = (line.address + distance) as *mut u8;
-                // SAFETY: the back copy of a line of a mapped puddle; nobody but the thread whose turn it is changes it.
-                // ORDER: durable with the caller's fence.
+                // SAFETY: the back copy of a line of a mapped puddle; nobody but the thread whose turn it is changes
+                // it. ORDER: durable with the caller's fence.
                 unsafe {
                     line::copy_streaming(
                         back,
@@ -71,11 +73,13 @@ impl Staged {
 /// Whether two lines hold something else.
 pub(super) fn differs(main: usize, back: usize) -> bool {
     let (main, back) = (main as *const [u64; 8], back as *const [u64; 8]);
-    // SAFETY: both copies of a line of a mapped puddle; nobody changes the announced one meanwhile but this thread, nor the other.
+    // SAFETY: both copies of a line of a mapped puddle; nobody changes the announced one meanwhile but this thread, nor
+    // the other.
     unsafe { main.read() != back.read() }
 }
 
-/// Whether the line may hold something else than before the transaction. Of what was allocated in it nobody kept what was there.
+/// Whether the line may hold something else than before the transaction. Of what was allocated in it nobody kept what
+/// was there.
 fn has_changed(line: &AnnouncedLine<'_>) -> bool {
     if line.saved != line.mask {
         return true;

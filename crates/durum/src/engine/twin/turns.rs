@@ -1,8 +1,8 @@
 //! Whose turn it is, of threads that may do something one at a time only.
 //!
-//! Who comes takes a turn that is nobody's, also when others wait: they would have to be woken first, and the turn would be nobody's for that long. But
-//! whoever has waited longest is passed over [`PASSES_MAX`] times at most. Then the turn is handed to it, and is nobody's in between. So nobody
-//! waits for ever.
+//! Who comes takes a turn that is nobody's, also when others wait: they would have to be woken first, and the turn
+//! would be nobody's for that long. But whoever has waited longest is passed over [`PASSES_MAX`] times at most. Then
+//! the turn is handed to it, and is nobody's in between. So nobody waits for ever.
 
 use std::collections::VecDeque;
 
@@ -41,7 +41,8 @@ impl Turns {
     fn wait(&self) {
         let number = this_thread();
         let mut queue = locked(&self.queue);
-        // ORDER (of threads): told before the holder is asked, who gives up before he asks for this. So one of the two sees the other.
+        // ORDER (of threads): told before the holder is asked, who gives up before he asks for this. So one of the two
+        // sees the other.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         order();
         let thread = current();

@@ -45,7 +45,8 @@ pub(crate) fn is_reading() -> bool {
     !INNERMOST.get().is_null()
 }
 
-/// The distance of the copy that this thread sees of a pool already: it reads it, or it is the thread that changes it and sees what it has changed.
+/// The distance of the copy that this thread sees of a pool already: it reads it, or it is the thread that changes it
+/// and sees what it has changed.
 #[inline]
 fn seen_already(pool: &PoolInner) -> Option<usize> {
     let mut next = INNERMOST.get();
@@ -72,7 +73,8 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// What to add to the address of any object of the pool to get what this view shows of it: 0, or the distance between the copies.
+    /// What to add to the address of any object of the pool to get what this view shows of it: 0, or the distance
+    /// between the copies.
     pub fn distance(&self) -> usize {
         self.distance
     }
@@ -101,7 +103,8 @@ impl View<'_> {
     }
 }
 
-/// A pointer in a pool that readers follow in the copy that they see: a *synthetic pointer* (Romulus, SPAA'18, §5.3). As large as a plain one, and null or not.
+/// A pointer in a pool that readers follow in the copy that they see: a *synthetic pointer* (Romulus, SPAA'18, §5.3).
+/// As large as a plain one, and null or not.
 #[repr(transparent)]
 pub struct LrRef<T>(*mut T);
 
@@ -155,15 +158,16 @@ impl<T> fmt::Debug for LrRef<T> {
 }
 
 impl Pool {
-    /// Runs `body` on what has been committed, beside a transaction that changes the pool, and without waiting for it: wait-free. For Twin pools that are open with
-    /// [`TwinMode::LeftRight`](crate::TwinMode).
+    /// Runs `body` on what has been committed, beside a transaction that changes the pool, and without waiting for it:
+    /// wait-free. For Twin pools that are open with [`TwinMode::LeftRight`](crate::TwinMode).
     ///
-    /// The view shows one copy of the pool, all of it as of one moment: every transaction whose commit has returned is in it, and it is durable. It does not change while
-    /// `body` runs. A transaction that commits meanwhile waits, after it has become durable, until `body` has returned: do not wait in it for other threads' transactions. What is changed
-    /// without a transaction, and made durable by [`Pool::persist`], may be seen in parts.
+    /// The view shows one copy of the pool, all of it as of one moment: every transaction whose commit has returned is
+    /// in it, and it is durable. It does not change while `body` runs. A transaction that commits meanwhile waits,
+    /// after it has become durable, until `body` has returned: do not wait in it for other threads' transactions. What
+    /// is changed without a transaction, and made durable by [`Pool::persist`], may be seen in parts.
     ///
-    /// Within another `read_copy` of the pool on this thread it is a call, which shows what that one shows. Within an update or a transaction of this thread that changes the pool it is a
-    /// call, too, and shows what that has changed.
+    /// Within another `read_copy` of the pool on this thread it is a call, which shows what that one shows. Within an
+    /// update or a transaction of this thread that changes the pool it is a call, too, and shows what that has changed.
     ///
     /// ```
     /// use durum::{Engine, LrRef, PoolOptions, Store, StoreOptions, TwinMode};
@@ -193,8 +197,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NoCopies` where the pool is of another engine or open in another mode; `Forked`, `Poisoned`. Inside of `body` this thread's transactions and updates of Twin pools are refused with
-    /// `ReadsCopy`: they would wait for somebody who waits for this reader.
+    /// `NoCopies` where the pool is of another engine or open in another mode; `Forked`, `Poisoned`. Inside of `body`
+    /// this thread's transactions and updates of Twin pools are refused with `ReadsCopy`: they would wait for somebody
+    /// who waits for this reader.
     #[inline]
     pub fn read_copy<R>(&self, body: impl FnOnce(&View<'_>) -> R) -> Result<R> {
         if forked() {

@@ -1,6 +1,7 @@
 //! `PBTreeMap`: entries in the order of their keys.
 //!
-//! A B-tree with entries in all nodes, as std's. A node holds its entries in any order, and a word says which order that is:
+//! A B-tree with entries in all nodes, as std's. A node holds its entries in any order, and a word says which order
+//! that is:
 //!
 //! ```text
 //! map    root | height | len
@@ -8,12 +9,14 @@
 //! inner  order | slot 0 ... slot 14 | children    the first child, and the one behind the entry of each slot
 //! ```
 //!
-//! So an insertion writes to one vacant slot, to the order and to the map's length, where keeping the entries in a row would move half of them, and log them before: for
-//! pairs of words two to three lines instead of up to five. Fifteen slots are what one word can order, and make a leaf of such pairs just the largest object that slabs
-//! have. No entry moves but when a node is split or two are merged.
+//! So an insertion writes to one vacant slot, to the order and to the map's length, where keeping the entries in a row
+//! would move half of them, and log them before: for pairs of words two to three lines instead of up to five. Fifteen
+//! slots are what one word can order, and make a leaf of such pairs just the largest object that slabs have. No entry
+//! moves but when a node is split or two are merged.
 //!
-//! The code of the user (`Ord`, `Borrow`, closures) runs before anything is changed, and every split and merge leaves a tree; so if it panics, or if it contradicts itself,
-//! searches give wrong answers at worst. Nothing but speed depends on how full nodes are, nor on the order of the keys.
+//! The code of the user (`Ord`, `Borrow`, closures) runs before anything is changed, and every split and merge leaves a
+//! tree; so if it panics, or if it contradicts itself, searches give wrong answers at worst. Nothing but speed depends
+//! on how full nodes are, nor on the order of the keys.
 
 mod change;
 mod entry;
@@ -41,7 +44,8 @@ use crate::typed::running::Work;
 
 /// An ordered map in the pool.
 ///
-/// What gives a value to be changed ([`PBTreeMap::get_mut`], [`PBTreeMap::iter_mut`], entries) announces that value and nothing else.
+/// What gives a value to be changed ([`PBTreeMap::get_mut`], [`PBTreeMap::iter_mut`], entries) announces that value and
+/// nothing else.
 #[repr(C)]
 pub struct PBTreeMap<K: PSafe, V: PSafe, P: PoolType> {
     /// Address of the root node; 0 if there is none.
@@ -152,7 +156,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
             .then(|| OccupiedEntry::new(self, path, j.running()))
     }
 
-    /// Keeps the entries for which `keep` is true. Values can be changed by [`PBTreeMap::iter_mut`] before: here that would announce all of them.
+    /// Keeps the entries for which `keep` is true. Values can be changed by [`PBTreeMap::iter_mut`] before: here that
+    /// would announce all of them.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
         let Some(running) = running_unless::<P>(self.len == 0) else {
             return;
@@ -315,7 +320,8 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         Range::new(self, &range)
     }
 
-    /// The entries whose keys lie in a range, in order, their values to be changed. Each value is announced when the iterator comes to it.
+    /// The entries whose keys lie in a range, in order, their values to be changed. Each value is announced when the
+    /// iterator comes to it.
     ///
     /// # Panics
     /// As [`PBTreeMap::range`].

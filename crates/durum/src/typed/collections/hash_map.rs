@@ -8,13 +8,15 @@
 //! group   tag 0 ... tag 6, overflow | slot 0 ... slot 6   tag: 7 bits of the hash of the entry there, or 0
 //! ```
 //!
-//! The hash says where to begin and in which steps to go on. An entry lies in the first group on its way that had a vacant slot when it came; in each group that it passed,
-//! `overflow` counts it, and goes down when it is removed. So a search ends at the first group that nobody passed, nothing has to stay where an entry was
-//! removed, and no entry is ever moved for another one. An insertion writes to a group's word, to a slot behind it, mostly on the same line, and to the map's length; one entry
-//! of ten passes a group, and writes to a second word.
+//! The hash says where to begin and in which steps to go on. An entry lies in the first group on its way that had a
+//! vacant slot when it came; in each group that it passed, `overflow` counts it, and goes down when it is removed. So a
+//! search ends at the first group that nobody passed, nothing has to stay where an entry was removed, and no entry is
+//! ever moved for another one. An insertion writes to a group's word, to a slot behind it, mostly on the same line, and
+//! to the map's length; one entry of ten passes a group, and writes to a second word.
 //!
-//! A full table is replaced by one of twice as many groups. The code of the user (`Hash`, `Eq`, `Borrow`, closures) runs before anything is changed; if it panics, or if it
-//! contradicts itself, searches give wrong answers at worst: which slots have entries is told by the tags alone.
+//! A full table is replaced by one of twice as many groups. The code of the user (`Hash`, `Eq`, `Borrow`, closures)
+//! runs before anything is changed; if it panics, or if it contradicts itself, searches give wrong answers at worst:
+//! which slots have entries is told by the tags alone.
 
 mod entry;
 mod hasher;
@@ -37,10 +39,11 @@ use crate::typed::running::{Running, Work};
 
 /// A hash map in the pool.
 ///
-/// What gives a value to be changed ([`PHashMap::get_mut`], [`PHashMap::iter_mut`], entries) announces that value and nothing else.
+/// What gives a value to be changed ([`PHashMap::get_mut`], [`PHashMap::iter_mut`], entries) announces that value and
+/// nothing else.
 ///
-/// Which entries there are is part of the pool, and so is where `Hash` has put them. A key type whose `Hash` is another one in a new build of the program finds its old entries after
-/// [`PHashMap::rehash`].
+/// Which entries there are is part of the pool, and so is where `Hash` has put them. A key type whose `Hash` is another
+/// one in a new build of the program finds its old entries after [`PHashMap::rehash`].
 #[repr(C)]
 pub struct PHashMap<K: PSafe, V: PSafe, P: PoolType> {
     /// Address of the table; 0 if there is none.
@@ -109,7 +112,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         ValuesMut::new(self)
     }
 
-    /// Takes all entries out, in no order; their room goes, as by [`PHashMap::clear`]. Those that the iterator is not asked for are dropped with it.
+    /// Takes all entries out, in no order; their room goes, as by [`PHashMap::clear`]. Those that the iterator is not
+    /// asked for are dropped with it.
     pub fn drain(&mut self) -> IntoIter<K, V, P> {
         std::mem::take(self).into_iter()
     }
@@ -327,7 +331,8 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         Entry::new(self, key, j.running())
     }
 
-    /// Keeps the entries for which `keep` is true. Values can be changed by [`PHashMap::iter_mut`] before: here that would announce all of them.
+    /// Keeps the entries for which `keep` is true. Values can be changed by [`PHashMap::iter_mut`] before: here that
+    /// would announce all of them.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
         let Some(running) = running_unless::<P>(self.len == 0) else {
             return;

@@ -1,7 +1,8 @@
 //! Collections in a pool, with the methods of their twins in std.
 //!
-//! What only reads is as there. What may allocate asks for the journal; what changes asks for `&mut`, which a cell gives in a transaction. The contents lie in allocations of
-//! their own, of which a change announces the part that it changes.
+//! What only reads is as there. What may allocate asks for the journal; what changes asks for `&mut`, which a cell
+//! gives in a transaction. The contents lie in allocations of their own, of which a change announces the part that it
+//! changes.
 
 pub mod btree_map;
 pub mod hash_map;

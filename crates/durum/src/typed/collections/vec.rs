@@ -26,8 +26,8 @@ use crate::typed::running::{Running, Work};
 
 /// A vector in the pool.
 ///
-/// Indexing to write (`v[3] = x`), [`PVec::get_mut`] and [`PVec::iter_mut`] announce the elements that they give; a slice that is borrowed to write as a whole (`v.sort()`) is
-/// announced as a whole.
+/// Indexing to write (`v[3] = x`), [`PVec::get_mut`] and [`PVec::iter_mut`] announce the elements that they give; a
+/// slice that is borrowed to write as a whole (`v.sort()`) is announced as a whole.
 #[repr(C)]
 pub struct PVec<T: PSafe, P: PoolType> {
     /// Address of the elements; 0 if there is no room for any. Room beyond `len` is zero where elements have pointers.
@@ -140,7 +140,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         self.capacity = bytes / size_of::<T>();
     }
 
-    /// Prepares the room in `[from, to)` for being written to, where there are no elements, or those that are about to move.
+    /// Prepares the room in `[from, to)` for being written to, where there are no elements, or those that are about to
+    /// move.
     fn prepare(&self, running: &Running, from: usize, to: usize) {
         let bytes = (to - from) * size_of::<T>();
         if bytes > 0 {
@@ -150,7 +151,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         }
     }
 
-    /// The accounts of all elements end: one may be of several in a row, and must neither count elements that are moved out of it nor overlap another one.
+    /// The accounts of all elements end: one may be of several in a row, and must neither count elements that are moved
+    /// out of it nor overlap another one.
     fn close_accounts(running: &Running, start: usize, len: usize) {
         if T::OWNERS {
             running.close_accounts(start, len * size_of::<T>());
@@ -334,7 +336,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         self.dedup_by(|a, b| key(a) == key(b));
     }
 
-    /// Drops the elements of which `same` says that they are as the last one that was kept, which it gets behind the other.
+    /// Drops the elements of which `same` says that they are as the last one that was kept, which it gets behind the
+    /// other.
     pub fn dedup_by(&mut self, mut same: impl FnMut(&T, &T) -> bool) {
         let mut kept = 0;
         for at in 1..self.len {
@@ -370,7 +373,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         self.extend(other.drain(..), j);
     }
 
-    /// Takes the elements in a range out; those behind it move on. All at once, also those that the iterator is not asked for.
+    /// Takes the elements in a range out; those behind it move on. All at once, also those that the iterator is not
+    /// asked for.
     ///
     /// # Panics
     /// If the range begins behind its end, or ends behind the last element.
@@ -493,7 +497,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         unsafe { slice::from_raw_parts_mut(self.start(), self.len) }
     }
 
-    /// Announces an element or several in a row, of the vector of `all_len` that begins at `all`. References to them are made afterwards ([`Running::open_to_changes`]).
+    /// Announces an element or several in a row, of the vector of `all_len` that begins at `all`. References to them
+    /// are made afterwards ([`Running::open_to_changes`]).
     #[inline]
     fn open_to_changes<E: ?Sized>(elements: *mut E, all: usize, all_len: usize) {
         // As the accounts that end here are read by address, too.
@@ -683,7 +688,8 @@ impl<T: PSafe, P: PoolType> IntoIterator for PVec<T, P> {
     type Item = T;
     type IntoIter = std::vec::IntoIter<T>;
 
-    /// Takes all elements out, as [`PVec::drain`] does. Only in a transaction, as everything that has a vector by value.
+    /// Takes all elements out, as [`PVec::drain`] does. Only in a transaction, as everything that has a vector by
+    /// value.
     fn into_iter(mut self) -> Self::IntoIter {
         self.drain(..)
     }

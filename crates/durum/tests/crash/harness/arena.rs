@@ -1,4 +1,5 @@
-//! Address ranges. An image opens at the addresses of its original, so tests that run at the same time need ranges of their own.
+//! Address ranges. An image opens at the addresses of its original, so tests that run at the same time need ranges of
+//! their own.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 

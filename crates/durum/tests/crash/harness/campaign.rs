@@ -213,10 +213,11 @@ impl Recording {
         let judge = &mut self.judge;
         self.plan.points_max = match std::env::var_os("DURUM_CRASH_ALL") {
             Some(_) => None,
-            // All engines have their turn in `make test`, which is to be over soon. Recovery of Twin compares two copies of each image.
+            // All engines have their turn in `make test`, which is to be over soon. Recovery of Twin compares two
+            // copies of each image.
             None => self.plan.points_max.map(|points| match engine() {
                 Engine::Twin => points.div_ceil(5),
-                _ => points.div_ceil(3),
+                _ => points.div_ceil(4),
             }),
         };
         explore_with_recovery(

@@ -334,7 +334,8 @@ impl Running<'_> {
         self.enter(slot, object, size, tag, How::Set)
     }
 
-    /// Allocates an object and fills it, but for a part that `set` fills at commit: not before, because another one has to wait.
+    /// Allocates an object and fills it, but for a part that `set` fills at commit: not before, because another one has
+    /// to wait.
     pub fn alloc_and_set_part(&mut self, slot: usize, size: usize, tag: u64) -> Result<(), Stop> {
         self.change(0, 12, tag)?;
         self.set(8, 12, tag + 1)?;

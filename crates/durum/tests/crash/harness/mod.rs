@@ -1,7 +1,7 @@
 //! How a run is recorded together with a model of it, and how an image is judged.
 //!
-//! `state` is the model; `lane` runs transactions and writes down what each may leave (`turns`: of several threads); `campaign`
-//! records a run and explores it; `judge` recovers, checks and uses an image; `workload` gives runs names.
+//! `state` is the model; `lane` runs transactions and writes down what each may leave (`turns`: of several threads);
+//! `campaign` records a run and explores it; `judge` recovers, checks and uses an image; `workload` gives runs names.
 
 mod arena;
 mod campaign;

@@ -1,4 +1,5 @@
-//! Records in several parts: of transactions that do not fit where the cursor is, and of large ranges, which go to the log from where they are.
+//! Records in several parts: of transactions that do not fit where the cursor is, and of large ranges, which go to the
+//! log from where they are.
 
 use std::ops::Range;
 
@@ -19,12 +20,14 @@ use crate::store::StoreInner;
 
 /// The end of a segment is left unused if less than this fits.
 const PART_MIN: usize = 1024;
-/// From this many bytes on a range goes to the log from where it is: putting it into the record first would take as long as writing it.
+/// From this many bytes on a range goes to the log from where it is: putting it into the record first would take as
+/// long as writing it.
 const LARGE_MIN: usize = 32 << 10;
 /// Words of an entry that copies, before what it copies.
 const COPY_HEAD_WORDS: usize = 2;
 
-/// What a part holds, in order. No addresses: lists that are freed leave them all over memory, where who looks for pointers would find them.
+/// What a part holds, in order. No addresses: lists that are freed leave them all over memory, where who looks for
+/// pointers would find them.
 #[derive(Clone, Debug)]
 enum Content {
     /// Words of the record in the making, whole entries.
@@ -69,7 +72,8 @@ impl Part {
 }
 
 impl Writer {
-    /// Puts a range that the transaction has written into the record, or leaves it where it is until the record is written: if `may_stay`, and it is large.
+    /// Puts a range that the transaction has written into the record, or leaves it where it is until the record is
+    /// written: if `may_stay`, and it is large.
     pub(in super::super) fn push_range(&mut self, range: Range<usize>, may_stay: bool) {
         if !may_stay || range.len() < LARGE_MIN {
             return push_range(&mut self.record, range);

@@ -1,7 +1,8 @@
 //! A record on its way to the log, piece by piece.
 //!
-//! What a large transaction has written goes from where it is through a buffer that stays in the processor's nearest caches, is summed there, and leaves for the log in
-//! whole lines. The first one has the header with the sum, and goes last.
+//! What a large transaction has written goes from where it is through a buffer that stays in the processor's nearest
+//! caches, is summed there, and leaves for the log in whole lines. The first one has the header with the sum, and goes
+//! last.
 
 use std::ops::Range;
 
@@ -11,7 +12,8 @@ use durum_persist::line;
 use super::RECORD_WRITE;
 
 const LINE_WORDS: usize = line::LINE / 8;
-/// So much goes through the buffer at once that its stores are still on their way while the next is read: a processor holds some 70.
+/// So much goes through the buffer at once that its stores are still on their way while the next is read: a processor
+/// holds some 70.
 const PIECE_WORDS: usize = 1 << 8;
 
 /// A record that is being written.
@@ -29,7 +31,8 @@ pub(super) struct Stream<'b> {
 }
 
 impl<'b> Stream<'b> {
-    /// Begins a record at the address `start`, which is that of a line. Nobody else writes there, as far as its entries go.
+    /// Begins a record at the address `start`, which is that of a line. Nobody else writes there, as far as its entries
+    /// go.
     pub(super) fn begin(seal: Seal, start: usize, buffer: &'b mut Vec<u64>) -> Self {
         debug_assert!(start.is_multiple_of(line::LINE));
         buffer.clear();
@@ -57,7 +60,8 @@ impl<'b> Stream<'b> {
     /// # Safety
     /// It is mapped.
     pub(super) unsafe fn push_memory(&mut self, range: &Range<usize>) {
-        // SAFETY: as the caller promises. Should somebody change words that the transaction did not announce for him alone, then the buffer holds the one or the other.
+        // SAFETY: as the caller promises. Should somebody change words that the transaction did not announce for him
+        // alone, then the buffer holds the one or the other.
         let bytes = unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) };
         self.buffer
             .extend_from_slice(&copy_head(range.start as u64, bytes.len()));

@@ -158,7 +158,8 @@ fn split<K: PSafe, V: PSafe>(path: &mut Path<K, V>, level: usize, running: &Runn
     }
 }
 
-/// Merges the node at a level of a path with a neighbour, or takes an entry from it. The path still leads to the same gap.
+/// Merges the node at a level of a path with a neighbour, or takes an entry from it. The path still leads to the same
+/// gap.
 fn fill_up<K: PSafe, V: PSafe>(path: &mut Path<K, V>, level: usize, running: &Running) {
     let (above, Step { node, .. }) = (path.step(level - 1), path.step(level));
     if above.at > 0 {

@@ -336,7 +336,8 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
         self.set_order(self.order().removed(at));
     }
 
-    /// Moves the entry at `at`, with the child behind it, to another node, where it is announced, before the entry at `target_at`.
+    /// Moves the entry at `at`, with the child behind it, to another node, where it is announced, before the entry at
+    /// `target_at`.
     pub(super) fn move_entry(self, at: usize, target: Self, target_at: usize, running: &Running) {
         let place = target.insert_slot(target_at);
         self.entry(at).move_to(place, running);
@@ -378,7 +379,8 @@ pub(super) unsafe fn drop_node<K: PSafe, V: PSafe>(
 /// The type of an allocation with a node in it. Behind a leaf nothing follows, behind an inner node its children.
 pub(super) struct NodeType<K, V>(PhantomData<(K, V)>);
 
-// SAFETY: measured. A slot without an entry is zero where entries have pointers, and so are children that are not there.
+// SAFETY: measured. A slot without an entry is zero where entries have pointers, and so are children that are not
+// there.
 unsafe impl<K: PSafe, V: PSafe> Described for NodeType<K, V> {
     fn name() -> Option<Cow<'static, str>> {
         let (key, value) = (name_of::<K>(), name_of::<V>());

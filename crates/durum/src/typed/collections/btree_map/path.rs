@@ -1,6 +1,7 @@
 //! Ways through a tree: from the root to a gap in a leaf, or to an entry.
 //!
-//! Between any two neighbouring entries of a tree there is exactly one gap of a leaf, and one before the first entry and behind the last one.
+//! Between any two neighbouring entries of a tree there is exactly one gap of a leaf, and one before the first entry
+//! and behind the last one.
 
 use arrayvec::ArrayVec;
 
@@ -10,7 +11,8 @@ use crate::typed::psafe::PSafe;
 /// More levels than fit in the memory there is, even if every node has six children.
 pub(super) const LEVELS_MAX: usize = 18;
 
-/// A node on the way, and which way goes on: in inner nodes to which child, in a leaf to which gap. In the last node of a way to an entry it is that entry's place in the order.
+/// A node on the way, and which way goes on: in inner nodes to which child, in a leaf to which gap. In the last node of
+/// a way to an entry it is that entry's place in the order.
 pub(super) struct Step<K, V> {
     pub(super) node: Node<K, V>,
     pub(super) at: usize,

@@ -1,7 +1,8 @@
 //! The hash function of maps in a pool.
 //!
-//! Its values are stored: a map that was written by one build of a program is read by the next. So it is our own, and what it makes of given bytes never changes. It
-//! multiplies to 128 bits and folds the halves, once for each word (as wyhash does).
+//! Its values are stored: a map that was written by one build of a program is read by the next. So it is our own, and
+//! what it makes of given bytes never changes. It multiplies to 128 bits and folds the halves, once for each word (as
+//! wyhash does).
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
@@ -17,7 +18,8 @@ pub(super) fn hash_of<Q: Hash + ?Sized>(seed: u64, key: &Q) -> u64 {
     hasher.finish()
 }
 
-/// A seed that nobody guesses, another one for each table: copying one map into another in the order of the first's table would otherwise crowd the second.
+/// A seed that nobody guesses, another one for each table: copying one map into another in the order of the first's
+/// table would otherwise crowd the second.
 #[cold]
 pub(super) fn fresh_seed() -> u64 {
     RandomState::new().hash_one(0)

@@ -1,4 +1,5 @@
-//! Tables of groups of slots, as they lie in the pool. What is here knows places, and moves values; it calls no code of the user.
+//! Tables of groups of slots, as they lie in the pool. What is here knows places, and moves values; it calls no code of
+//! the user.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -14,7 +15,8 @@ use crate::typed::running::Running;
 
 /// Slots of a group: one byte of its word each, and one for the entries that went on.
 const SLOTS: usize = 7;
-/// A table takes so many entries for each group on average; then it grows. Three of ten groups are full then; with one entry more it would be twice as many.
+/// A table takes so many entries for each group on average; then it grows. Three of ten groups are full then; with one
+/// entry more it would be twice as many.
 const ENTRIES_PER_GROUP: usize = 5;
 const LINE: usize = 64;
 const WORD: usize = size_of::<u64>();
@@ -31,7 +33,8 @@ struct Group<K, V> {
     slots: [MaybeUninit<Slot<K, V>>; SLOTS],
 }
 
-/// A group's word: a tag for each slot, and in the last byte how many entries found no room here and went on. From [`OVERFLOW_MAX`] on that is not counted any more.
+/// A group's word: a tag for each slot, and in the last byte how many entries found no room here and went on. From
+/// [`OVERFLOW_MAX`] on that is not counted any more.
 #[derive(Clone, Copy)]
 struct Word(u64);
 
@@ -113,7 +116,8 @@ macro_rules! copies {
 copies! { Table GroupAt Place }
 
 impl<K: PSafe, V: PSafe> GroupAt<K, V> {
-    /// Bytes from one group to the next. Where that wastes little they begin with lines, so that the word lies on one with the first slots.
+    /// Bytes from one group to the next. Where that wastes little they begin with lines, so that the word lies on one
+    /// with the first slots.
     const STRIDE: usize = {
         let size = size_of::<Group<K, V>>();
         let in_lines = size.next_multiple_of(LINE);

@@ -1,0 +1,169 @@
+//! Objects that a transaction took or gave back, by the words of the bitmaps on the media that say so.
+
+use std::ptr::NonNull;
+
+use durum_format::GRANULE;
+use durum_format::puddle::{BITMAP_OFFSET, header_size};
+
+use super::objects::ObjectExtent;
+use super::reserve::BitChange;
+use super::slab::Slab;
+use crate::puddle::Puddle;
+use crate::steps;
+
+const GRANULE_SIZE: usize = GRANULE as usize;
+/// A bitmap word is looked for among so many that were noted last: objects of as many sizes may come in turn.
+const RECENT: usize = 4;
+
+/// Objects whose bits lie in one word: elements of a slab, or extents that start in 64 granules of a puddle. Neighbours
+/// are mostly taken together and given back together, and what is done for them all is done once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) puddle: NonNull<Puddle>,
+    /// `None`: they are extents.
+    slab: Option<NonNull<Slab>>,
+    /// Which word of the bitmap of the slab, or of the puddle.
+    pub(super) word: usize,
+    /// Their bits.
+    pub(super) mask: u64,
+}
+
+/// The position of a puddle's first granule that is not in its header.
+fn first_position(puddle: &Puddle) -> usize {
+    header_size(puddle.size as u64) as usize / GRANULE_SIZE
+}
+
+impl Places {
+    /// An element of a slab.
+    pub(super) fn element(puddle: NonNull<Puddle>, slab: NonNull<Slab>, index: usize) -> Self {
+        Self {
+            puddle,
+            slab: Some(slab),
+            word: index / 64,
+            mask: 1 << (index % 64),
+        }
+    }
+
+    /// The extent that starts at `position`.
+    pub(super) fn extent(puddle: NonNull<Puddle>, position: usize) -> Self {
+        // SAFETY: as in `Places::puddle`.
+        let granule = position - first_position(unsafe { puddle.as_ref() });
+        Self {
+            puddle,
+            slab: None,
+            word: granule / 64,
+            mask: 1 << (granule % 64),
+        }
+    }
+
+    pub(super) fn puddle(&self) -> &Puddle {
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
+        unsafe { self.puddle.as_ref() }
+    }
+
+    /// The slab that they are elements of.
+    pub(super) fn slab(&self) -> Option<&Slab> {
+        // SAFETY: an element of it is reserved, or not free again, so the slab stays.
+        self.slab.map(|slab| unsafe { slab.as_ref() })
+    }
+
+    /// The position that the word's first bit stands for, if it is one of extents.
+    fn first_position(&self) -> usize {
+        first_position(self.puddle()) + 64 * self.word
+    }
+
+    /// The positions of extents.
+    pub(super) fn positions(&self) -> impl Iterator<Item = usize> {
+        let (first, mut rest) = (self.first_position(), self.mask);
+        std::iter::from_fn(move || {
+            let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
+            rest &= rest - 1;
+            Some(first + bit)
+        })
+    }
+
+    /// The address of the word on the media.
+    pub(super) fn media_word(&self) -> usize {
+        match self.slab() {
+            Some(slab) => slab.media_word(self.word),
+            None => self.puddle().address + BITMAP_OFFSET as usize + 8 * self.word,
+        }
+    }
+
+    /// The change that allocates them, or frees them.
+    pub(super) fn change(&self, set: bool) -> BitChange {
+        BitChange {
+            puddle: self.puddle,
+            word: self.media_word(),
+            mask: self.mask,
+            set,
+        }
+    }
+
+    /// Those of them that are not about to be freed, or the others.
+    pub(super) fn that_are(&self, live: bool) -> Self {
+        let live_mask = match self.slab() {
+            Some(slab) => slab.live(self.word, self.mask),
+            None => {
+                let first = self.first_position();
+                self.fold_objects(0, |mask, position, object| {
+                    mask | u64::from(object.live) << (position - first)
+                })
+            }
+        };
+        let mask = match live {
+            true => live_mask,
+            false => self.mask & !live_mask,
+        };
+        Self { mask, ..*self }
+    }
+
+    /// They are to be freed.
+    pub(super) fn begin_free(&self) {
+        match self.slab() {
+            Some(slab) => slab.begin_free_all(self.word, self.mask),
+            None => self.fold_objects((), |(), _, object| object.live = false),
+        }
+    }
+
+    /// Those that were to be freed stay.
+    pub(super) fn cancel_free(&self) {
+        match self.slab() {
+            Some(slab) => slab.cancel_free(self.word, self.mask),
+            None => self.fold_objects((), |(), _, object| object.live = true),
+        }
+    }
+
+    /// Goes over the extents, which others keep away from meanwhile.
+    fn fold_objects<R>(&self, first: R, each: impl FnMut(R, usize, &mut ObjectExtent) -> R) -> R {
+        match self.puddle().heap.get() {
+            Some(heap) => heap.fold_objects(self.positions(), first, each),
+            None => first,
+        }
+    }
+
+    /// Whether the root is among them, which their transaction is making.
+    pub(super) fn have_new_root(&self) -> bool {
+        // It has the first granule, and nothing else ever has it in the root's puddle.
+        let is_first = self.slab.is_none() && self.word == 0 && self.mask & 1 != 0;
+        is_first
+            && self
+                .puddle()
+                .heap
+                .get()
+                .is_some_and(|heap| heap.root_is_pending())
+    }
+}
+
+/// Notes an object behind the first `kept` entries, which stay as they are.
+pub(super) fn note(noted: &mut Vec<Places>, kept: usize, place: Places) {
+    steps::add(1);
+    let from = noted.len().saturating_sub(RECENT).max(kept);
+    let is_beside = |other: &&mut Places| {
+        other.word == place.word && other.slab == place.slab && other.puddle == place.puddle
+    };
+    match noted[from..].iter_mut().rev().find(is_beside) {
+        Some(other) => other.mask |= place.mask,
+        None => noted.push(place),
+    }
+}
