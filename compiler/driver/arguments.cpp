@@ -170,9 +170,7 @@ class Reader {
             request.nvl_options |= own->bit;
             for_clang.pop_back();
             own_count++;
-        } else if (word.rfind("-flto", 0) == 0 || word.rfind("-ffat-lto", 0) == 0)
-            request.makes_bitcode = true;
-        else if (word == "-static")
+        } else if (word == "-static")
             request.links_statically = true;
         else if (contains(without_link, word))
             ends_before_link = true;

@@ -18,8 +18,6 @@ struct Request {
     std::string refused;
     // The bits of __nvl_options (nvl.h), from options of the driver's own.
     unsigned nvl_options = 0;
-    // What comes out is for the optimizer of the linker.
-    bool makes_bitcode = false;
     // A program or a shared library comes out, with the usual libraries.
     bool links = false;
     bool links_statically = false;

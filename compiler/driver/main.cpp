@@ -96,11 +96,6 @@ int main(int argc, char **argv) {
         own.push_back("-fplugin=" + front_end);
         if (!has_passes)
             own.push_back("-fplugin-arg-nvl-no-passes");
-        // Keeps files and lines in the intermediate code without -g, for checks that fail at run
-        // time. No remark has this name, so none is printed. Bitcode would show that Clang has kept
-        // them, in a list of names, also where the passes have taken them away.
-        else if (!request.makes_bitcode)
-            own.push_back("-Rpass=^nvl$");
     }
     if (has_passes && (request.has_source || request.has_intermediate_code))
         own.push_back("-fpass-plugin=" + passes);

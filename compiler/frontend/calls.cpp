@@ -68,10 +68,15 @@ void check_set(State &state, const CallExpr *call) {
 void check_library_call(State &state, const CallExpr *call, const FunctionDecl *callee,
                         const Expr *argument) {
     switch (memory_function(callee->getName())) {
-    case Memory::No:
+    case Memory::No: {
+        QualType type = argument->IgnoreParenImpCasts()->getType();
+        // A message without `nvl` would not tell what is wrong with an array.
+        if (type->isArrayType())
+            type = state.context.getArrayDecayedType(type);
         report(state.diagnostics(), argument->getExprLoc(), Diag::Library)
-            << callee << spelled(state.context, argument->IgnoreParenImpCasts()->getType());
+            << callee << spelled(state.context, type);
         break;
+    }
     case Memory::Copy:
         check_copy(state, call);
         break;
@@ -101,6 +106,8 @@ const Expr *nvl_argument(const CallExpr *call) {
 }
 
 void check_unnamed(State &state, const CallExpr *call, const FunctionType *type) {
+    if (is_of_clauses(call))
+        return;
     const auto *prototype = dyn_cast<FunctionProtoType>(type);
     unsigned named = prototype ? prototype->getNumParams() : 0;
     for (unsigned i = named; i < call->getNumArgs(); i++) {
@@ -197,15 +204,18 @@ void check_atomic(State &state, const AtomicExpr *operation) {
         report(state.diagnostics(), operation->getExprLoc(), Diag::Atomic);
 }
 
-void check_assembly(State &state, const GCCAsmStmt *assembly) {
+void check_assembly(State &state, const AsmStmt *assembly) {
     auto check = [&](const Expr *operand) {
         if (operand->isGLValue() && is_nvl(operand->getType()))
             report(state.diagnostics(), operand->getExprLoc(), Diag::Assembly);
+        else if (has_nvl_pointer(operand->getType()))
+            report(state.diagnostics(), operand->getExprLoc(), Diag::AssemblyPointer)
+                << spelled(state.context, operand->IgnoreParenImpCasts()->getType());
     };
-    for (unsigned i = 0; i < assembly->getNumOutputs(); i++)
-        check(assembly->getOutputExpr(i));
-    for (unsigned i = 0; i < assembly->getNumInputs(); i++)
-        check(assembly->getInputExpr(i));
+    for (const Expr *operand : assembly->outputs())
+        check(operand);
+    for (const Expr *operand : assembly->inputs())
+        check(operand);
 }
 
 } // namespace nvl

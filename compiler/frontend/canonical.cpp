@@ -331,7 +331,12 @@ Reach reach(QualType type) {
         if (const auto *atomic = type->getAs<AtomicType>())
             type = atomic->getValueType();
         if (type->isPointerType()) {
-            open.push_back(type->getPointeeType());
+            QualType target = type->getPointeeType();
+            // That it leads out of NVM is the mistake, and has been told.
+            if (!is_nvl(target) && element(target)->isRecordType() && !record_of(target))
+                result.is_sound = false;
+            else
+                open.push_back(target);
             continue;
         }
         const auto *tag = type->getAs<RecordType>();

@@ -61,7 +61,7 @@ void note_discarded(State &state, const clang::Stmt *statement);
 void check_call(State &state, const clang::CallExpr *call);
 void check_va_arg(State &state, const clang::VAArgExpr *argument);
 void check_atomic(State &state, const clang::AtomicExpr *operation);
-void check_assembly(State &state, const clang::GCCAsmStmt *assembly);
+void check_assembly(State &state, const clang::AsmStmt *assembly);
 
 // weak.cpp: a weak pointer is named to be read or written, nothing else.
 void note_weak(State &state, const clang::Expr *expression);
@@ -71,6 +71,11 @@ void check_weak(State &state, const clang::Expr *expression);
 void check_jumps(State &state, clang::Stmt *body);
 void initialize(State &state, clang::VarDecl *variable);
 void check_transaction(State &state, const clang::CompoundStmt *block);
+
+// clauses.cpp: puts what the clauses of a pragma name into the calls that the pragma has become.
+void place_clause(State &state, clang::CallExpr *call);
+// Whether a call only stands there for what clauses name: it has arguments of all types.
+bool is_of_clauses(const clang::CallExpr *call);
 
 // descriptor.cpp: puts the descriptor of a type into a call that asks for it.
 void fill_descriptor(State &state, clang::CallExpr *call);

@@ -6,6 +6,7 @@
 
 #include "checks.h"
 #include "types.h"
+#include "wording.h"
 
 #include "clang/AST/RecursiveASTVisitor.h"
 #include "clang/Basic/DiagnosticParse.h"
@@ -91,6 +92,7 @@ class Visitor : public RecursiveASTVisitor<Visitor> {
         return true;
     }
     bool VisitCallExpr(CallExpr *call) {
+        place_clause(state, call);
         check_call(state, call);
         fill_descriptor(state, call);
         return true;
@@ -103,7 +105,7 @@ class Visitor : public RecursiveASTVisitor<Visitor> {
         check_atomic(state, operation);
         return true;
     }
-    bool VisitGCCAsmStmt(GCCAsmStmt *assembly) {
+    bool VisitAsmStmt(AsmStmt *assembly) {
         check_assembly(state, assembly);
         return true;
     }
@@ -121,10 +123,49 @@ class Visitor : public RecursiveASTVisitor<Visitor> {
     State &state;
 };
 
+// Whether the compilation ends with something that could be linked.
+bool makes_code(const FrontendOptions &options) {
+    switch (options.ProgramAction) {
+    case frontend::EmitObj:
+    case frontend::EmitAssembly:
+    case frontend::EmitBC:
+    case frontend::EmitCodeGenOnly:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// Makes Clang keep files and lines in the intermediate code without -g, for checks that fail at run
+// time. Its code generator asks for that when it is made, and again at each call of OpenMP's
+// library, which would be told its line: only the first time the answer is yes, so that ordinary C
+// stays what it is.
+class Lines {
+  public:
+    Lines(CodeGenOptions &options, bool passes_are_here) : options(options) {
+        // Bitcode would show it, in a list of names, also where the passes have taken them away.
+        are_kept = passes_are_here && !options.PrepareForLTO &&
+                   options.getDebugInfo() == llvm::codegenoptions::NoDebugInfo;
+        if (are_kept)
+            options.setDebugInfo(llvm::codegenoptions::LocTrackingOnly);
+    }
+
+    // The first declaration comes when the code generator has been made.
+    void before_declaration() {
+        if (are_kept)
+            options.setDebugInfo(llvm::codegenoptions::NoDebugInfo);
+    }
+
+  private:
+    CodeGenOptions &options;
+    bool are_kept;
+};
+
 class Consumer : public ASTConsumer {
   public:
-    Consumer(CompilerInstance &compiler, bool may_compile)
-        : diagnostics(compiler.getDiagnostics()), may_compile(may_compile),
+    Consumer(CompilerInstance &compiler, bool passes_are_here)
+        : diagnostics(compiler.getDiagnostics()), lines(compiler.getCodeGenOpts(), passes_are_here),
+          may_compile(passes_are_here || !makes_code(compiler.getFrontendOpts())),
           has_precompiled_header(!compiler.getPreprocessorOpts().ImplicitPCHInclude.empty()) {}
 
     void Initialize(ASTContext &context) override {
@@ -139,6 +180,7 @@ class Consumer : public ASTConsumer {
     }
 
     bool HandleTopLevelDecl(DeclGroupRef group) override {
+        lines.before_declaration();
         for (Decl *declaration : group) {
             if (!is_active && !begins(declaration))
                 continue;
@@ -160,6 +202,7 @@ class Consumer : public ASTConsumer {
         if (!is_header(declaration))
             return false;
         is_active = true;
+        reword_messages(state->context);
         if (!may_compile)
             report(diagnostics, declaration->getLocation(), Diag::NoPasses);
         return true;
@@ -174,31 +217,18 @@ class Consumer : public ASTConsumer {
     }
 
     DiagnosticsEngine &diagnostics;
+    Lines lines;
     bool may_compile;
     bool has_precompiled_header;
     bool is_active = false;
     std::unique_ptr<State> state;
 };
 
-// Whether the compilation ends with something that could be linked.
-bool makes_code(const FrontendOptions &options) {
-    switch (options.ProgramAction) {
-    case frontend::EmitObj:
-    case frontend::EmitAssembly:
-    case frontend::EmitBC:
-    case frontend::EmitCodeGenOnly:
-        return true;
-    default:
-        return false;
-    }
-}
-
 } // namespace
 
 std::unique_ptr<ASTConsumer> Action::CreateASTConsumer(CompilerInstance &compiler,
                                                        llvm::StringRef) {
-    bool may_compile = passes_are_here || !makes_code(compiler.getFrontendOpts());
-    return std::make_unique<Consumer>(compiler, may_compile);
+    return std::make_unique<Consumer>(compiler, passes_are_here);
 }
 
 bool Action::ParseArgs(const CompilerInstance &, const std::vector<std::string> &arguments) {

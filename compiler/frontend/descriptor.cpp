@@ -58,6 +58,12 @@ bool has_size(ASTContext &context, QualType type) {
            !context.getTypeSizeInChars(type).isZero();
 }
 
+bool is_null_root(ASTContext &context, const CallExpr *call) {
+    return call->getDirectCallee()->getName() == "__nvl_set_root" &&
+           call->getArg(1)->IgnoreParenCasts()->isNullPointerConstant(
+               context, Expr::NPC_ValueDependentIsNotNull);
+}
+
 } // namespace
 
 void fill_descriptor(State &state, CallExpr *call) {
@@ -75,6 +81,9 @@ void fill_descriptor(State &state, CallExpr *call) {
     while (isa<TypeOfType>(type.getTypePtr()) || isa<TypeOfExprType>(type.getTypePtr()))
         type = type.getSingleStepDesugaredType(context);
     SourceLocation location = call->getExprLoc();
+    // nvl_set_root(heap, NULL): that there is no root needs no type, and the function takes one.
+    if (type->isVoidType() && is_null_root(context, call))
+        type = context.CharTy;
     Reach reached = reach(type);
     if (!reached.is_sound)
         return;

@@ -5,13 +5,15 @@
 //
 //   {
 //       struct __nvl_tx __nvl_tx0 __attribute__((__cleanup__(__nvl_tx_end)));
-//       __nvl_tx_begin(&__nvl_tx0, __nvl_backup, 1, __extension__(nvl_heap_t *[]){(h)});
-//       __nvl_tx_range(&__nvl_tx0, __nvl_clobber, &(a)[i], __extension__(long long)(n),
-//       sizeof((a)[i])); statement
+//       __nvl_tx_begin(&__nvl_tx0, __nvl_backup, __nvl_values(1, h), (nvl_heap_t *[]){0});
+//       __nvl_tx_range(&__nvl_tx0, __nvl_clobber, 0, ((void)(a)[i], __nvl_values(1, n)), 0);
+//       statement
 //   }
 //
 // The cleanup makes every way out of the statement a commit, and makes Clang refuse a jump into it.
-// Tokens of the program keep their places, so that errors in a clause point into the pragma.
+// Tokens of the program keep their places and stand here once, where Clang takes expressions of any
+// type: so a mistake is one error and points into the pragma. clauses.cpp looks at their types and
+// puts them where the functions expect them.
 //
 // The statement cannot be read while the pragma is handled: the lexer of the file is in the middle
 // of its work then, and would be deleted under its own feet at the file's end. So the pragma is
@@ -55,6 +57,22 @@ class Writer {
     }
 
     void append(ArrayRef<Token> more) { tokens.append(more.begin(), more.end()); }
+
+    // A token of ours that counts as standing at a place of the program, for what Clang says of it.
+    void place(tok::TokenKind kind, SourceLocation place) {
+        Token token;
+        token.startToken();
+        token.setKind(kind);
+        token.setLength(1);
+        token.setLocation(place);
+        tokens.push_back(token);
+    }
+
+    // A name of ours at the pragma, where Clang tells of jumps past it.
+    void place(StringRef name) {
+        place(tok::identifier, location);
+        tokens.back().setIdentifierInfo(preprocessor.getIdentifierInfo(name));
+    }
 
     const Token &last() const { return tokens.back(); }
 
@@ -111,47 +129,50 @@ class Writer {
 
 void write_begin(Writer &writer, StringRef name, const Clauses &clauses) {
     writer.text("struct __nvl_tx");
-    writer.text(name);
+    writer.place(name);
     writer.text("__attribute__ ( ( __cleanup__ ( __nvl_tx_end ) ) ) ; __nvl_tx_begin ( &");
     writer.text(name);
     writer.text(",");
     writer.text(clauses.default_kind);
     writer.text(",");
+    writer.text("__nvl_values (");
     writer.text(llvm::utostr(clauses.heaps.size()));
-    writer.text(", __extension__ ( nvl_heap_t * [ ] ) {");
-    for (const Tokens &heap : clauses.heaps) {
-        writer.text("(");
-        writer.append(heap);
-        writer.text(") ,");
+    for (const Item &heap : clauses.heaps) {
+        writer.place(tok::comma, heap.begin);
+        writer.append(heap.object);
     }
+    writer.place(tok::r_paren, clauses.heaps.back().end);
+    writer.text(", __extension__ ( nvl_heap_t * [ ] ) {");
+    for (size_t i = 0; i < clauses.heaps.size(); i++)
+        writer.text("0 ,");
     writer.text("} ) ;");
 }
 
 void write_range(Writer &writer, StringRef name, const Segment &segment) {
-    auto object = [&] {
-        writer.text("(");
-        writer.append(segment.item.object);
-        writer.text(")");
-        if (segment.item.first.empty())
-            return;
-        writer.text("[");
-        writer.append(segment.item.first);
-        writer.text("]");
-    };
+    const Item &item = segment.item;
+    bool is_section = !item.count.empty();
     writer.text("__nvl_tx_range ( &");
     writer.text(name);
     writer.text(",");
     writer.text(segment.kind);
-    writer.text(", &");
-    object();
-    writer.text(", __extension__ ( long long ) (");
-    if (segment.item.count.empty())
+    // The parentheses are for `*p[1:2]`.
+    writer.text(", 0 , ( ( void )");
+    writer.place(tok::l_paren, item.object.front().getLocation());
+    writer.append(item.object);
+    writer.place(tok::r_paren, is_section ? item.open : item.end);
+    if (is_section) {
+        writer.place(tok::l_square, item.open);
+        writer.append(item.first);
+        writer.place(tok::r_square, item.colon);
+        writer.text(", __nvl_values ( 1");
+        writer.place(tok::comma, item.colon);
+        writer.append(item.count);
+        writer.place(tok::r_paren, item.close);
+    } else {
+        writer.place(tok::comma, item.end);
         writer.text("1");
-    else
-        writer.append(segment.item.count);
-    writer.text(") , sizeof (");
-    object();
-    writer.text(") ) ;");
+    }
+    writer.text(") , 0 ) ;");
 }
 
 class NvlPragma : public PragmaHandler {
@@ -165,8 +186,11 @@ class NvlPragma : public PragmaHandler {
         preprocessor.LexUnexpandedToken(word);
         const IdentifierInfo *name = word.getIdentifierInfo();
         if (!name || name->getName() != "atomic") {
-            report(diagnostics, word.is(tok::eod) ? first.getLocation() : word.getLocation(),
-                   Diag::PragmaUnknown);
+            SourceLocation place = word.is(tok::eod) ? first.getLocation() : word.getLocation();
+            FixItHint fix;
+            if (name && name->getName().edit_distance("atomic") <= 2 && place.isFileID())
+                fix = FixItHint::CreateReplacement(place, "atomic");
+            report(diagnostics, place, Diag::PragmaUnknown) << fix;
             while (word.isNot(tok::eod))
                 preprocessor.LexUnexpandedToken(word);
             return;
@@ -186,7 +210,8 @@ class NvlPragma : public PragmaHandler {
                 << FixItHint::CreateInsertion(start, "#include <nvl.h>\n");
             return;
         }
-        std::optional<Clauses> clauses = read_clauses(preprocessor, first.getLocation(), line);
+        std::optional<Clauses> clauses =
+            read_clauses(preprocessor, word.getLocation(), line, token.getLocation());
         if (!clauses)
             return;
         if (introducer.Kind == PIK_HashPragma && declares(preprocessor, token.getLocation()))

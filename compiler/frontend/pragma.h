@@ -15,6 +15,13 @@ struct Item {
     Tokens object;
     Tokens first;
     Tokens count;
+    // Where it begins and ends: the parentheses and commas around it.
+    clang::SourceLocation begin;
+    clang::SourceLocation end;
+    // Of a section.
+    clang::SourceLocation open;
+    clang::SourceLocation colon;
+    clang::SourceLocation close;
 };
 
 // What is done with a segment: the names of the clauses, and of the constants in nvl.h.
@@ -24,15 +31,18 @@ struct Segment {
 };
 
 struct Clauses {
-    llvm::SmallVector<Tokens, 1> heaps;
+    llvm::SmallVector<Item, 1> heaps;
     llvm::SmallVector<Segment, 4> segments;
     const char *default_kind = "__nvl_backup";
 };
 
-// pragma_clauses.cpp: `line` is what stands behind `atomic`, `pragma` where. Nothing if an error
-// was reported.
-std::optional<Clauses> read_clauses(clang::Preprocessor &preprocessor, clang::SourceLocation pragma,
-                                    llvm::ArrayRef<clang::Token> line);
+// pragma_clauses.cpp: `line` is what stands behind `atomic`, `end` where it ends. Nothing if an
+// error was reported.
+std::optional<Clauses> read_clauses(clang::Preprocessor &preprocessor, clang::SourceLocation atomic,
+                                    llvm::ArrayRef<clang::Token> line, clang::SourceLocation end);
+
+// The clause that a token at the place belongs to, or nothing.
+llvm::StringRef clause_at(clang::SourceLocation place);
 
 // pragma_statement.cpp: whether a keyword stands at the beginning of declarations only.
 bool begins_declaration(const clang::Token &token);

@@ -109,21 +109,22 @@ class Reader {
             case tok::kw_if:
                 take();
                 return read_condition() && read_statement() && read_else();
+            case tok::kw_switch:
+                has_switch = true;
+                [[fallthrough]];
             case tok::kw_for:
             case tok::kw_while:
-            case tok::kw_switch:
                 take();
                 return read_condition() && read_statement();
             case tok::kw_do:
                 take();
                 return read_statement() && read_to(tok::semi);
             case tok::kw_case:
+            case tok::kw_default:
+                if (!has_switch)
+                    return fail(Diag::PragmaCase);
                 if (!read_to(tok::colon))
                     return false;
-                continue;
-            case tok::kw_default:
-                take();
-                take();
                 continue;
             case tok::l_square:
                 if (!read_balanced())
@@ -219,6 +220,8 @@ class Reader {
     Statement &statement;
     Token next;
     bool has_next = false;
+    // The switch of a label is in the statement.
+    bool has_switch = false;
     bool has_failed = false;
 };
 

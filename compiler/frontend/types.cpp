@@ -33,12 +33,13 @@ const clang::FieldDecl *find_member(clang::QualType type,
     return nullptr;
 }
 
-// Without the macros and attributes that the qualifiers are written by, with typedefs.
+// Without the macros and attributes that the qualifiers are written by, and without the
+// `__typeof__` of macros in nvl.h; with typedefs.
 clang::QualType without_spelling(const clang::ASTContext &context, clang::QualType type) {
     clang::SplitQualType split = type.split();
     clang::QualType inner(split.Ty, 0);
-    while (llvm::isa<clang::MacroQualifiedType>(inner.getTypePtr()) ||
-           llvm::isa<clang::AttributedType>(inner.getTypePtr())) {
+    while (llvm::isa<clang::MacroQualifiedType, clang::AttributedType, clang::TypeOfType,
+                     clang::TypeOfExprType>(inner.getTypePtr())) {
         clang::SplitQualType next = inner.getSingleStepDesugaredType(context).split();
         split.Quals.addConsistentQualifiers(next.Quals);
         inner = clang::QualType(next.Ty, 0);
@@ -63,9 +64,13 @@ std::string spelled(const clang::ASTContext &context, clang::QualType type) {
     std::string text = without_spelling(context, type)
                            .getUnqualifiedType()
                            .getAsString(context.getPrintingPolicy());
+    return "'" + with_qualifiers(text) + "'";
+}
+
+std::string with_qualifiers(std::string text) {
     replace_all(text, "__attribute__((address_space(1)))", "nvl");
     replace_all(text, "__attribute__((address_space(2)))", "nvl_wp");
-    return "'" + text + "'";
+    return text;
 }
 
 bool is_nvl(clang::QualType type) {

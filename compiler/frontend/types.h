@@ -39,6 +39,9 @@ const clang::FieldDecl *nvm_only_member(clang::QualType type);
 // attributes behind a qualifier, or the qualifier in the wrong place.
 std::string spelled(const clang::ASTContext &context, clang::QualType type);
 
+// A text of Clang's, with qualifiers in the place of the attributes behind them.
+std::string with_qualifiers(std::string text);
+
 // The element of arrays of arrays, or the type itself.
 clang::QualType element(clang::QualType type);
 

@@ -39,12 +39,6 @@ void note_weak(State &state, const Expr *expression) {
     } else if (const auto *unary = dyn_cast<UnaryOperator>(expression)) {
         if (unary->getOpcode() == UO_Deref)
             state.may_be_weak.insert(unary->getSubExpr()->IgnoreParens());
-    } else if (const auto *call = dyn_cast<CallExpr>(expression)) {
-        // A clause of a pragma names bytes only.
-        const FunctionDecl *callee = call->getDirectCallee();
-        if (callee && callee->getIdentifier() && callee->getName() == "__nvl_tx_range")
-            for (const Expr *argument : call->arguments())
-                state.may_be_weak.insert(argument->IgnoreParenImpCasts());
     }
 }
 

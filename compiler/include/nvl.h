@@ -3,18 +3,16 @@
  *  1. A type that is qualified with `nvl` is stored in non-volatile memory (NVM). Pointers to it
  *     are ordinary 8-byte pointers. Objects are made by nvl_alloc_nv only.
  *  2. A heap is a directory of its own: a durum store with one pool, `heap`. A handle of it lasts
- *     until nvl_close and may be used by all threads.
- *  3. nvl_open and nvl_create give NULL where the heap cannot be opened or made. What breaks a rule
- *     of NVL-C at run time ends the program, with file, line and heaps.
+ *     until nvl_close and may be used by all threads. It is no address: a handle that is used
+ *     behind nvl_close, or was never given, is told, and ends the program.
+ *  3. nvl_open and nvl_create give NULL where the heap cannot be opened or made; nvl_error says
+ *     why. What breaks a rule of NVL-C at run time ends the program, with file, line and heaps.
  *  4. Names that begin with __nvl_ belong to the compiler and its runtime (docs/nvl-ir.md).
  *
  * Nothing is included but stddef.h: programs may use any other name of the C library for theirs. */
 #ifndef NVL_H
 #define NVL_H
 
-#ifndef __NVLC__
-#error "nvl.h needs durumcc: compile with `durumcc` in the place of cc, gcc or clang"
-#endif
 #ifdef __cplusplus
 #error                                                                                             \
     "NVL-C extends C, not C++: compile this file as C, and call it from C++ through functions with plain pointers"
@@ -28,14 +26,33 @@
 /* The front end waits for this declaration: the rules of NVL-C hold from here on. */
 typedef struct __nvl_heap nvl_heap_t;
 
+#ifdef __NVLC__
 /* Type qualifiers. The attribute address_space carries the meaning into the intermediate code; the
  * second one makes the front end look at parameters and members. */
 #define nvl __attribute__((address_space(1), __nvl_q__))
 /* For members that are pointers: a weak pointer, which does not keep its target. */
 #define nvl_wp __attribute__((address_space(2), __nvl_wp_q__))
+#else
+/* For editors and other tools that only read programs, such as clangd: plain C, which has the
+ * program's types without the qualifiers. Who makes code of it is refused at the end. (With nothing
+ * behind the names, declarations would seem to be indented.) */
+#define nvl __attribute__(())
+#define nvl_wp __attribute__(())
+/* What only a pragma names is no mistake. */
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#pragma GCC diagnostic ignored "-Wunused-but-set-parameter"
+#endif
 
-/* Opens a heap. NULL, if it cannot be opened. */
+/* Opens a heap. NULL, if it cannot be opened; nvl_error says why, and so does errno (docs/nvl-c.md
+ * has the table). */
 nvl_heap_t *nvl_open(const char *path);
+
+/* Why the latest nvl_open or nvl_create of this thread failed; "" if it did not. Valid until the
+ * next of these calls in this thread. */
+const char *nvl_error(void);
 
 /* Behind the macros of these names, so that one with too few arguments is an error at once. Clang
  * would look for a name that resembles it, find a function, and fail when it initializes a pointer
@@ -43,12 +60,13 @@ nvl_heap_t *nvl_open(const char *path);
 extern const struct __nvl_macro nvl_create, nvl_alloc_nv, nvl_get_root, nvl_set_root;
 
 /* nvl_create(path), nvl_create(path, size), nvl_create(path, size, mode): makes a heap that does
- * not exist yet and opens it. `size`: how many bytes to make room for now; it grows by itself.
- * `mode`: permissions as for open(2), 0600 if it is not given or 0. */
+ * not exist yet and opens it. NULL on failure, as for nvl_open. `size`: how many bytes to make room
+ * for now; it grows by itself. `mode`: permissions as for open(2), 0600 if it is not given or 0. */
 #define nvl_create(...) __nvl_create_with(__VA_ARGS__, 0, 0, 0)
 #define __nvl_create_with(path, size, mode, ...) __nvl_create((path), (size), (mode))
 
-/* Frees what nothing points to any more and closes the heap. NULL is allowed. */
+/* Frees what nothing points to any more and closes the heap. NULL is allowed. Not while any thread
+ * is in a transaction on it. */
 void nvl_close(nvl_heap_t *heap);
 
 /* Frees now what neither the heap nor any thread's memory points to; returns how many allocations.
@@ -90,7 +108,7 @@ void nvl_counters(struct nvl_counters *counters);
 #define nvl_get_root(heap, type)                                                                   \
     ((nvl __typeof__(type) *)__nvl_get_root((heap), __nvl_type_of((__typeof__(type) *)0)))
 
-/* Makes `ptr` the root; `(nvl type *)0` leaves none. */
+/* Makes `ptr` the root; NULL leaves none. */
 #define nvl_set_root(heap, ptr)                                                                    \
     __nvl_set_root((heap), (ptr), __nvl_type_of_nvl((__typeof__(*(ptr)) *)0))
 
@@ -105,6 +123,10 @@ void __nvl_set_root(nvl_heap_t *heap, nvl const volatile void *root, const char 
 const char *__nvl_type_of(const volatile void *null_of_type);
 const char *__nvl_type_of_nvl(nvl const volatile void *null_of_type);
 
+/* Never called: takes the values that clauses name, of any type, and the front end puts them where
+ * they belong. */
+int __nvl_values(int count, ...);
+
 /* What `#pragma nvl atomic` becomes. */
 struct __nvl_tx {
     void *__state[8];
@@ -116,6 +138,7 @@ void __nvl_tx_range(struct __nvl_tx *tx, int kind, nvl const volatile void *star
                     size_t size);
 void __nvl_tx_end(struct __nvl_tx *tx);
 
+#ifdef __NVLC__
 /* The passes take this reference away. It is never defined: code that they have not seen does not
  * link, instead of running with stores that nobody makes durable. */
 extern const char __nvl_code_was_not_compiled_by_durumcc;
@@ -123,5 +146,14 @@ static const char *const __nvl_needs_passes __attribute__((__used__, __retain__)
     &__nvl_code_was_not_compiled_by_durumcc;
 /* What the command line asks of the passes; intermediate code carries it along. */
 static const int __nvl_options __attribute__((__used__, __retain__)) = __NVL_OPTIONS__;
+#else
+/* An error where a compiler makes code of the call; where it does not know of that, one of the
+ * linker. */
+void __nvl_code_was_not_compiled_by_durumcc(void) __attribute__((
+    __error__("nvl.h needs durumcc: compile with `durumcc` in the place of cc, gcc or clang")));
+static __attribute__((__used__)) void __nvl_needs_passes(void) {
+    __nvl_code_was_not_compiled_by_durumcc();
+}
+#endif
 
 #endif

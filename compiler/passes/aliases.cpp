@@ -8,6 +8,7 @@
 #include "passes.h"
 #include "runtime.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
@@ -19,8 +20,24 @@ using namespace llvm;
 
 enum class Memory { Nvm, Volatile, Both };
 
-Memory memory_of(const Instruction &access) {
-    auto of = [](const Value *pointer) { return is_nvm(pointer) ? Memory::Nvm : Memory::Volatile; };
+// What is read by functions of the library (library.cpp) leads out of NVM by a cast, which the
+// optimizer keeps when it reads by itself.
+bool leaves_nvm(const Instruction &instruction) {
+    const auto *cast = dyn_cast<AddrSpaceCastInst>(&instruction);
+    return cast && cast->getSrcAddressSpace() == nvm_space;
+}
+bool may_come_from_nvm(const Value *pointer) {
+    SmallVector<const Value *, 4> objects;
+    getUnderlyingObjects(pointer, objects, nullptr, 0);
+    return any_of(objects, [](const Value *object) { return is_nvm(object); });
+}
+
+Memory memory_of(const Instruction &access, bool has_casts) {
+    auto of = [&](const Value *pointer) {
+        if (is_nvm(pointer))
+            return Memory::Nvm;
+        return has_casts && may_come_from_nvm(pointer) ? Memory::Both : Memory::Volatile;
+    };
     if (const Value *pointer = getLoadStorePointerOperand(&access))
         return of(pointer);
     if (const auto *copy = dyn_cast<MemTransferInst>(&access)) {
@@ -54,8 +71,9 @@ void tell_aliases(Module &module) {
     MDNode *nvm = MDNode::get(context, builder.createAliasScope("nvm", domain));
     MDNode *rest = MDNode::get(context, builder.createAliasScope("volatile", domain));
     for (Function &function : module) {
+        bool has_casts = any_of(instructions(function), leaves_nvm);
         for (Instruction &instruction : instructions(function)) {
-            Memory memory = memory_of(instruction);
+            Memory memory = memory_of(instruction, has_casts);
             if (memory == Memory::Both)
                 continue;
             add(instruction, LLVMContext::MD_alias_scope, memory == Memory::Nvm ? nvm : rest);

@@ -24,7 +24,7 @@ class Locations {
         const DILocation *location = call.getDebugLoc().get();
         Function *callee = call.getCalledFunction();
         // Line 0 is code that belongs to several.
-        if (!location || location->getLine() == 0 || callee->getName().ends_with("_at"))
+        if (!location || location->getLine() == 0)
             return;
         IRBuilder<> builder(&call);
         FunctionType *type = callee->getFunctionType();
@@ -71,7 +71,7 @@ void pass_locations(Module &module) {
     Locations locations(module);
     for (Function &function : module)
         for (Instruction &instruction : make_early_inc_range(instructions(function)))
-            if (runtime::has_location(runtime::called(instruction)))
+            if (runtime::has_location(instruction))
                 locations.pass(cast<CallBase>(instruction));
 }
 

@@ -19,6 +19,9 @@ void simplify_transactions(llvm::Module &module, const Options &options);
 void lower_pointers(llvm::Module &module, const Options &options);
 // values.cpp: objects in NVM that are passed by value, and what leads out of the address space.
 void copy_arguments(llvm::Module &module);
+// library.cpp: functions of the C library that get pointers into NVM.
+void adapt_library_calls(llvm::Module &module);
+void adapt_sanitized(llvm::Module &module);
 // jumps.cpp: what setjmp comes back to, and ways out of transactions that would commit.
 void unwind_after_jumps(llvm::Module &module);
 void refuse_exceptions(llvm::Module &module);

@@ -26,6 +26,7 @@ struct Begin : PassInfoMixin<Begin> {
             check_comparisons(module);
         refuse_exceptions(module);
         copy_arguments(module);
+        adapt_library_calls(module);
         lower_pointers(module, options);
         unwind_after_jumps(module);
         // When the calls of the runtime are there.
@@ -64,6 +65,7 @@ struct End : PassInfoMixin<End> {
             if (!function.isDeclaration())
                 make_durable(function, entries.lookup(&function), options, library_of(function));
         tell_aliases(module);
+        adapt_sanitized(module);
         forget_effects(module);
         pass_locations(module);
         strip_lines(module);

@@ -2,6 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/IR/Instructions.h"
 
 namespace nvl::runtime {
 namespace {
@@ -96,12 +97,16 @@ StringRef called(const Instruction &instruction) {
     return name;
 }
 
-bool has_location(StringRef name) {
-    return StringSwitch<bool>(name)
-        .Cases(store_ptr, store_weak, load_weak, copy, fill, true)
-        .Cases(persist, write_back, log, check_same, tx_begin, tx_end, true)
-        .Cases(tx_range, alloc, alloc_pinned, "__nvl_get_root", "__nvl_set_root", true)
-        .Default(false);
+bool has_location(const Instruction &instruction) {
+    const auto *call = dyn_cast<CallInst>(&instruction);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    return callee &&
+           StringSwitch<bool>(callee->getName())
+               .Cases(store_ptr, store_weak, load_weak, copy, fill, true)
+               .Cases(persist, write_back, log, check_same, tx_begin, tx_end, true)
+               .Cases(tx_range, alloc, alloc_pinned, "__nvl_get_root", "__nvl_set_root", true)
+               .Cases("nvl_close", "nvl_collect", "nvl_set_concurrent", true)
+               .Default(false);
 }
 
 } // namespace nvl::runtime

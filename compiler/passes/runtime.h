@@ -42,8 +42,8 @@ llvm::FunctionCallee declare(llvm::Module &module, llvm::StringRef name);
 // The name of the runtime's function that is called, without `_at`, or nothing.
 llvm::StringRef called(const llvm::Instruction &instruction);
 
-// Whether the function has a form that is told file and line.
-bool has_location(llvm::StringRef name);
+// Whether it calls a function of the runtime's that has another form, which is told file and line.
+bool has_location(const llvm::Instruction &instruction);
 
 } // namespace runtime
 } // namespace nvl

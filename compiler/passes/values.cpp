@@ -25,6 +25,12 @@ bool leaves_nvm(const Value *value) {
            is_nvm(cast->getOperand(0)) && cast->getType()->isPointerTy() && !is_nvm(cast);
 }
 
+// What is no pointer into NVM becomes one.
+bool enters_nvm(const Instruction &instruction) {
+    const auto *cast = dyn_cast<AddrSpaceCastInst>(&instruction);
+    return cast && is_nvm(cast) && !is_nvm(cast->getPointerOperand());
+}
+
 void copy_arguments(CallBase &call) {
     for (unsigned i = 0; i < call.arg_size(); i++) {
         Value *argument = call.getArgOperand(i);
@@ -46,6 +52,9 @@ void copy_arguments(CallBase &call) {
 constexpr char changed_elsewhere[] =
     "an object in NVM is changed by a library function here, such as that for an atomic operation "
     "of its size: what it writes would not be durable [nvl-library]";
+constexpr char copied_elsewhere[] =
+    "a copy in volatile memory takes the place of an object in NVM here, such as the one that an "
+    "OpenMP reduction gives each thread: what is written to it is not NVM [nvl-openmp]";
 
 } // namespace
 
@@ -57,6 +66,8 @@ void copy_arguments(Module &module) {
                 copy_arguments(*call);
             if (leaves_nvm(&instruction))
                 casts.push_back(&instruction);
+            if (enters_nvm(instruction))
+                module.getContext().emitError(&instruction, copied_elsewhere);
         }
         for (Instruction *cast : casts) {
             if (cast->use_empty())

@@ -22,6 +22,10 @@ config.environment["HOME"] = config.test_exec_root
 # Programs that run need the runtime, which is installed beside durumcc.
 config.environment["LD_LIBRARY_PATH"] = os.path.join(prefix, "lib")
 
+# LLVM checks what each of its passes leaves, and each of ours: Clang's driver adds the option for it to all command lines.
+config.environment["CCC_OVERRIDE_OPTIONS"] = \
+    "# ^--end-no-unused-arguments ^-llvm-verify-each ^-Xclang ^--start-no-unused-arguments"
+
 durumcc = os.path.join(prefix, "bin", "durumcc")
 inputs = os.path.join(config.test_source_root, "run", "inputs")
 

@@ -14,7 +14,7 @@ static inline nvl_heap_t *heap_of(int argc, char **argv) {
     if (argc >= 2 && !(heap = nvl_open(argv[1])))
         heap = nvl_create(argv[1]);
     if (!heap) {
-        fprintf(stderr, "%s: %s\n", argv[0], argc < 2 ? "give a heap" : durum_errormsg());
+        fprintf(stderr, "%s: %s\n", argv[0], argc < 2 ? "give a heap" : nvl_error());
         exit(argc < 2 ? 2 : 1);
     }
     return heap;

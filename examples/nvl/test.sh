@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles each program twice, plain and with its data in NVM, and compares what they print: run in one go at each level of
-# optimization, and killed again and again. `test.sh DURUMCC [OPTION]...`; PROGRAMS chooses some, CLANG the plain compiler.
+# Compiles each program twice, plain and with its data in NVM, and compares what they print: run in one go at each level
+# of optimization, and killed again and again. `test.sh DURUMCC [OPTION]...`; PROGRAMS chooses some, CLANG the plain
+# compiler.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 durumcc=("$@")

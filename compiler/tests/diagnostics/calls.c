@@ -1,5 +1,5 @@
 // Functions that know nothing about NVM (paper, §3.8).
-// RUN: %verify -std=c17
+// RUN: %verify -std=c17 -fasm-blocks
 #include <nvl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,13 +14,18 @@ struct list {
 struct weak {
     nvl struct weak *nvl_wp up;
 };
+struct named {
+    char name[8];
+};
 
-void library(nvl char *text, char *buffer, nvl struct list *l, struct list *v, nvl int *n) {
+void library(nvl char *text, char *buffer, nvl struct list *l, struct list *v, nvl int *n,
+             nvl struct named *named) {
     free(text);                         // expected-error {{'free' knows nothing about NVM, so 'nvl char *' cannot be its argument [nvl-library]}}
     (void)strlen(text);                 // expected-error {{[nvl-library]}}
     (void)strcpy(buffer, text);         // expected-error {{[nvl-library]}}
     printf("%s\n", text);               // expected-error {{'printf' knows nothing about NVM, so 'nvl char *' cannot be its argument}}
     printf("%d\n", *n);
+    printf("%s\n", named->name);        // expected-error {{'printf' knows nothing about NVM, so 'nvl char *' cannot be its argument}}
     fprintf(stderr, text);              // expected-error {{[nvl-library]}} expected-warning {{format string is not a string literal}} expected-note {{treat the string as an argument}}
     memcpy(text, buffer, 3);
     memcpy(buffer, text, 3);
@@ -80,8 +85,20 @@ void atomics(nvl struct list *l, nvl int *n, nvl struct list *other) {
 }
 
 void assembly(nvl int *n) {
+    int value = *n;
+    nvl int *two[2] = {n, n};
+    struct list copy = {0, NULL};
     __asm__("movl $1, %0" : "=m"(*n));       // expected-error {{inline assembly cannot have an operand in NVM}}
     __asm__("movl $1, %0" : "=r"(*n));       // expected-error {{[nvl-asm]}}
     __asm__("" : : "r"(*n));
     __asm__("" : : "m"(*n));                 // expected-error {{[nvl-asm]}}
+    __asm__("movl $1, (%0)" : : "r"(n));     // expected-error {{inline assembly cannot have the pointer into NVM 'nvl int *' as an operand: what it writes there would not be logged [nvl-asm-pointer]}}
+    __asm__("" : : "r"(&n[1]) : "memory");   // expected-error {{'nvl int *' as an operand}}
+    __asm__("" : "=r"(n));                   // expected-error {{[nvl-asm-pointer]}}
+    __asm__("" : "+r"(n));                   // expected-error {{[nvl-asm-pointer]}}
+    __asm__("" : : "m"(n));                  // expected-error {{[nvl-asm-pointer]}}
+    __asm__("" : : "m"(two));                // expected-error {{'nvl int *[2]' as an operand}}
+    __asm__("" : : "m"(copy));               // expected-error {{'struct list' as an operand}}
+    __asm__("" : "=r"(value) : "r"(&value), "0"(*n + 1) : "memory");
+    __asm { mov rax, n }                     // expected-error {{[nvl-asm-pointer]}}
 }

@@ -52,6 +52,18 @@ void clauses(nvl_heap_t *h, nvl_heap_t *g, nvl struct s *p, nvl int a[10], int i
     p->n = a[i];
 }
 
+// An index with an effect has it once, also where only the run knows the size.
+// CHECK-LABEL: @rows(
+void rows(nvl_heap_t *h, int n, nvl int (*a)[n], int i) {
+// CHECK: call void @__nvl_tx_begin(
+// CHECK: add nsw i32
+// CHECK-NOT: add nsw i32
+// CHECK: %[[SIZE:[0-9]+]] = mul nuw i64 4, %
+// CHECK: call void @__nvl_tx_range(ptr {{.*}}, i32 noundef 2, ptr addrspace(1) {{.*}}, i64 noundef 1, i64 noundef %[[SIZE]])
+#pragma nvl atomic heap(h) clobber(a[i++])
+    a[0][0] = 1;
+}
+
 // CHECK-LABEL: @nested(
 void nested(nvl_heap_t *h, nvl struct s *p, int c) {
     if (c)

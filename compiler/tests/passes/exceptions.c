@@ -1,4 +1,5 @@
-// With -fexceptions what ends a transaction would also run when a thread is cancelled: that is an error, where there is something to unwind.
+// With -fexceptions what ends a transaction would also run when a thread is cancelled: that is an error, where there is
+// something to unwind.
 // RUN: not %durumcc -fexceptions -c %s -o %t.o 2>&1 | FileCheck %s
 // RUN: %durumcc -fexceptions -fnvl-no-transactions -c %s -o %t.o
 // RUN: %durumcc -c %s -o %t.o

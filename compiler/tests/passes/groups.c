@@ -43,7 +43,7 @@ void entered(nvl struct record *r, nvl struct record *s) {
 // CHECK: call void @__nvl_write_back_at(ptr addrspace(1) %{{.*}}, i64 16,
 // CHECK-NOT: call
 // CHECK: call void @__nvl_persist_at(ptr addrspace(1) %{{.*}}, i64 8,
-// CHECK: call {{.*}}@nvl_close(
+// CHECK: call {{.*}}@nvl_close_at(
 // Behind a call of another file nothing is left open.
 // CHECK: store i64 4
 // CHECK: call void @__nvl_persist_at(

@@ -1,4 +1,5 @@
-// Stores of pointers, weak ones, and copies become calls of the runtime, whatever the optimizer does; plain data stays plain.
+// Stores of pointers, weak ones, and copies become calls of the runtime, whatever the optimizer does; plain data stays
+// plain.
 // RUN: %lowered -O0 | %filecheck
 // RUN: %lowered -O2 | %filecheck
 #include <nvl.h>

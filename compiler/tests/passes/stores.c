@@ -1,7 +1,9 @@
-// Plain stores: durable behind, or with -fnvl-relaxed not; logged before, in transactions. Lines come without -g, and leave no trace.
+// Plain stores: durable behind, or with -fnvl-relaxed not; logged before, in transactions. Lines come without -g, and
+// leave no trace.
 // RUN: %lowered -O0 | %filecheck --check-prefixes=CHECK,T0
 // RUN: %lowered -O2 | %filecheck --check-prefixes=CHECK,T0
 // RUN: %lowered -O1 -fnvl-relaxed | %filecheck --check-prefixes=CHECK,RELAXED
+// RUN: %lowered -O2 -fopenmp | %filecheck --check-prefixes=CHECK,T0
 // RUN: %lowered -O2 -g | %filecheck --check-prefix=DEBUG
 #include <nvl.h>
 #include <string.h>
@@ -14,8 +16,8 @@
 // CHECK-NEXT: load i32, ptr %[[PLACE]]
 // CHECK: br i1
 // CHECK-NOT: @__nvl_tx_depth
-// CHECK-DAG: call void @__nvl_log_at(ptr addrspace(1) %{{.*}}, i64 4, ptr {{.*}}@__nvl_file, i32 22)
-// T0-DAG: call void @__nvl_persist_at(ptr addrspace(1) %{{.*}}, i64 4, ptr {{.*}}@__nvl_file, i32 22)
+// CHECK-DAG: call void @__nvl_log_at(ptr addrspace(1) %{{.*}}, i64 4, ptr {{.*}}@__nvl_file, i32 24)
+// T0-DAG: call void @__nvl_persist_at(ptr addrspace(1) %{{.*}}, i64 4, ptr {{.*}}@__nvl_file, i32 24)
 // RELAXED-NOT: __nvl_persist
 // CHECK: ret void
 // CHECK-NOT: @plain.nvl

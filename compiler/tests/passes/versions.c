@@ -1,4 +1,5 @@
-// What is known of callers is used. Functions that nobody knows the callers of ask once, and become two where the answer would be in the way of a loop.
+// What is known of callers is used. Functions that nobody knows the callers of ask once, and become two where the
+// answer would be in the way of a loop.
 // RUN: %lowered -O1 -fno-inline | %filecheck
 // RUN: %lowered -O0 | FileCheck --check-prefix=SIMPLE %s
 #include <nvl.h>
@@ -63,7 +64,8 @@ void variable(nvl int *p, int n, ...) {
     for (int i = 0; i < n; i++)
         p[p[i] & 7] = 5;
 }
-// Objects by value are copied once more, for a call that is not musttail; with any number of arguments behind them it asks.
+// Objects by value are copied once more, for a call that is not musttail; with any number of arguments behind them it
+// asks.
 // CHECK-LABEL: define {{.*}}@large(
 // CHECK-NOT: musttail
 // CHECK: call {{.*}}@large.nvltx({{.*}}byval(

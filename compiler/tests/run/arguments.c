@@ -1,5 +1,6 @@
-// Functions get their arguments as they are when they are called from somewhere that does not know whether it is inside of a transaction: in registers, on the stack, structs, and any number of them.
-// The places in the loops are such that each function has two versions.
+// Functions get their arguments as they are when they are called from somewhere that does not know whether it is inside
+// of a transaction: in registers, on the stack, structs, and any number of them. The places in the loops are such that
+// each function has two versions.
 // RUN: %levels %s
 // RUN: %levels %s -g
 #include <stdarg.h>
@@ -80,6 +81,8 @@ static void check(void) {
     nvl_heap_t *heap = nvl_open("heap");
     nvl long *p = nvl_get_root(heap, long);
     CHECK(p[0] == 84 && p[1] == 244 && p[2] == 216 && p[3] == 216 && p[5] == 0);
+    nvl_set_root(heap, NULL);
+    CHECK(nvl_get_root(heap, struct small) == NULL);
     nvl_close(heap);
 }
 

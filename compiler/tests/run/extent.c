@@ -1,4 +1,5 @@
-// Functions that store, called inside and outside of transactions: outside a store is durable when the function returns, inside it goes with the transaction.
+// Functions that store, called inside and outside of transactions: outside a store is durable when the function
+// returns, inside it goes with the transaction.
 // RUN: %levels %s
 // RUN: %levels %s -g -DDIRECT
 #include "inputs/test.h"

@@ -1,4 +1,5 @@
-// longjmp out of a transaction takes back what it has written, and setjmp comes back to a program that is outside of it.
+// longjmp out of a transaction takes back what it has written, and setjmp comes back to a program that is outside of
+// it.
 // RUN: %levels %s
 #include <setjmp.h>
 #include <ucontext.h>

@@ -1,4 +1,5 @@
-// The matrix multiply of the paper, Figure 4, as its text describes it: killed again and again, it goes on where it was and computes what it would have without.
+// The matrix multiply of the paper, Figure 4, as its text describes it: killed again and again, it goes on where it was
+// and computes what it would have without.
 // RUN: %levels %s
 #include <time.h>
 #include "inputs/test.h"

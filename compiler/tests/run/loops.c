@@ -1,4 +1,5 @@
-// Loops over arrays in NVM, of lengths that only the program knows: durable outside of transactions, taken back inside of one that does not commit.
+// Loops over arrays in NVM, of lengths that only the program knows: durable outside of transactions, taken back inside
+// of one that does not commit.
 // RUN: %levels %s
 // RUN: %levels %s -march=native -Wno-invalid-feature-combination
 #include "inputs/test.h"

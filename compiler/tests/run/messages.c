@@ -23,11 +23,14 @@ __attribute__((noinline)) static long distance(nvl int *p, nvl int *q) {
     return q - p;
 }
 
+__attribute__((noinline)) static void set_next(nvl struct list *p, nvl struct list *to) {
+    p->next = to;
+}
 static int number;
 static void case_of(nvl_heap_t *heap) {
     CHECK(freopen("errors", "w", stderr) != NULL);
-    nvl_heap_t *other = nvl_create("other");
-    nvl struct list *p = nvl_get_root(heap, struct list);
+    nvl_heap_t *other = nvl_create("other"), *second;
+    nvl struct list *p = nvl_get_root(heap, struct list), *q;
     nvl int *one = nvl_alloc_nv(heap, 10, int), *two = nvl_alloc_nv(heap, 10, int);
     p->data = one;
     p->data = two;
@@ -55,6 +58,35 @@ static void case_of(nvl_heap_t *heap) {
 #endif
 #pragma nvl atomic heap(heap, other)
         one[0] = 1;
+        break;
+    case 6:
+        nvl_close(other);
+        nvl_close(other);
+        break;
+    case 7:
+        nvl_close(other);
+        nvl_alloc_nv(other, 1, int);
+        break;
+    case 8:
+#pragma nvl atomic heap(heap)
+        nvl_close(heap);
+        break;
+    case 9:
+        nvl_collect((nvl_heap_t *)&number);
+        break;
+    case 10:
+        second = nvl_create("heap/second");
+        q = nvl_alloc_nv(second, 1, struct list);
+#pragma nvl atomic heap(heap)
+        {
+#pragma nvl atomic heap(second)
+            {
+                set_next(q, q);
+                set_next(p, NULL);
+            }
+            set_next(p, p);
+            set_next(q, NULL);
+        }
         break;
     }
 }
@@ -84,15 +116,21 @@ static void set_up(void) {
 
 int main(void) {
     done(set_up);
-    expect("messages.c:39: nvl:", "pointers from heap to heap are not allowed");
-    expect("messages.c:42: nvl:", "root");
+    expect("messages.c:42: nvl:", "pointers from heap to heap are not allowed");
+    expect("messages.c:45: nvl:", "root");
 #ifndef UNCHECKED
     expect("messages.c:14: nvl:", "pointers to different allocations are compared");
     expect("messages.c:18: nvl:", "pointers to different allocations are compared");
     expect("messages.c:23: nvl:", "pointers to different allocations are compared");
 #endif
-    expect("messages.c:56: nvl:", "one transaction over the heaps");
-    number = 9;
+    expect("messages.c:59: nvl:", "one transaction over the heaps");
+    number = 6;
+    expect("messages.c:64: nvl:", "the heap \"other\" was closed at ");
+    expect("messages.c:68: nvl:", "messages.c:67 before");
+    expect("messages.c:72: nvl:", "closed inside of a transaction");
+    expect("messages.c:75: nvl:", "is no heap");
+    expect("messages.c:27: nvl:", "a store to the heap \"heap/second\", and heap(...) of this");
+    number = 99;
     expect("", NULL);
     return 0;
 }

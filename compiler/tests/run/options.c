@@ -1,4 +1,5 @@
-// Programs give the same with every option that leaves a part of NVL-C out, as long as nothing crashes; what was allocated without counts stays.
+// Programs give the same with every option that leaves a part of NVL-C out, as long as nothing crashes; what was
+// allocated without counts stays.
 // RUN: %levels %s
 // RUN: %levels %s -fnvl-no-transactions
 // RUN: %levels %s -fnvl-no-clauses
@@ -15,7 +16,8 @@ struct node {
     nvl long *large;
 };
 
-// Puts `rows` nodes in front, each with a row that is too large for a log, and lets them go again, but for the last one.
+// Puts `rows` nodes in front, each with a row that is too large for a log, and lets them go again, but for the last
+// one.
 __attribute__((noinline)) static void change(nvl_heap_t *heap, nvl struct node *root) {
     for (long i = 0; i < rows; i++) {
 #pragma nvl atomic heap(heap) clobber(root->value)

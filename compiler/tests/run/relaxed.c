@@ -1,4 +1,5 @@
-// With -fnvl-relaxed a store outside of transactions is lost in a crash, unless a transaction takes it along; pointers are durable in any case.
+// With -fnvl-relaxed a store outside of transactions is lost in a crash, unless a transaction takes it along; pointers
+// are durable in any case.
 // RUN: %levels %s -fnvl-relaxed
 // RUN: not %levels %s
 #include "inputs/test.h"

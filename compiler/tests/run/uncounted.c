@@ -1,4 +1,5 @@
-// A module without counts beside one with them: what the first one allocates stays, whoever stores and drops pointers to it, and its stores are as durable as others.
+// A module without counts beside one with them: what the first one allocates stays, whoever stores and drops pointers
+// to it, and its stores are as durable as others.
 // RUN: mkdir -p %t && %durumcc -Wall -Wextra -Werror -O2 -I%prefix/include -DCOUNTED -c %s -o %t/counted.o
 // RUN: %durumcc -Wall -Wextra -Werror -O2 -I%prefix/include -fnvl-no-counts -c %s -o %t/uncounted.o
 // RUN: rm -rf %t/heap && %durumcc %t/counted.o %t/uncounted.o -o %t/program && cd %t && ./program

@@ -1,12 +1,15 @@
-//! What compiled code calls (docs/nvl-runtime.md). Functions that need a place for their message have a form with `_at` that is told file and line.
+//! What compiled code calls (docs/nvl-runtime.md). Functions that need a place for their message have a form with `_at`
+//! that is told file and line.
 //!
-//! None of them fails: whatever cannot be done ends the program with a message. A panic does, too: these functions do not unwind.
+//! None of them fails: whatever cannot be done ends the program with a message. A panic does, too: these functions do
+//! not unwind.
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
 use crate::alloc::Lifetime;
 use crate::fatal::Location;
+use crate::handles::{Handle, Here};
 use crate::heap::Heap;
 use crate::store::{Source, Strength};
 use crate::tx::Kind;
@@ -21,11 +24,11 @@ pub struct TxBlock {
 
 /// The two forms of a function: without and with file and line.
 macro_rules! located {
-    ($(#[$doc:meta])* $name:ident, $at_name:ident, ($($arg:ident: $ty:ty),*) $(-> $out:ty)?, |$at:ident| $body:expr) => {
+    ($(#[$doc:meta])* $name:ident, $at_name:ident, ($($arg:ident: $ty:ty),*) $(-> $out:ty)?, |$here:ident, $at:ident| $body:expr) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $out)? {
-            let $at = Location::UNKNOWN;
+            let ($here, $at) = (&Here::enter(), Location::UNKNOWN);
             $body
         }
 
@@ -36,43 +39,41 @@ macro_rules! located {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $at_name($($arg: $ty,)* file: *const c_char, line: c_uint) $(-> $out)? {
             // SAFETY: as the caller promises.
-            let $at = unsafe { Location::new(file, line) };
+            let ($here, $at) = unsafe { (&Here::enter(), Location::new(file, line)) };
             $body
         }
     };
 }
 
-/// Closes a heap; null is allowed.
-///
-/// # Safety
-/// A heap from `nvl_open` or `__nvl_create`; nobody uses it or pointers into it any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvl_close(heap: *mut Heap) {
-    if !heap.is_null() {
-        // SAFETY: as the caller promises.
-        unsafe { Heap::close(heap) };
+located! {
+    /// Closes a heap; null is allowed. Not in a transaction of any thread on it.
+    ///
+    /// # Safety
+    /// Nobody uses pointers into it any more.
+    nvl_close, nvl_close_at, (heap: *mut Handle),
+    |_here, at| {
+        if !heap.is_null() {
+            Heap::close(heap, at);
+        }
     }
 }
 
-/// Frees what neither the heap nor the program's memory leads to. How many allocations that were.
-///
-/// # Safety
-/// An open heap.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvl_collect(heap: *mut Heap) -> usize {
-    // SAFETY: as the caller promises.
-    collect::collect(unsafe { alloc::of(heap, Location::UNKNOWN) })
+located! {
+    /// Frees what neither the heap nor the program's memory leads to. How many allocations that were.
+    ///
+    /// # Safety
+    /// Threads keep pointers where a collection finds them.
+    nvl_collect, nvl_collect_at, (heap: *mut Handle) -> usize,
+    |here, at| collect::collect(here.heap(heap, at))
 }
 
-/// Whether clauses of transactions lock their segments: 1 from now on, 0 no more. While no transaction is open.
-///
-/// # Safety
-/// An open heap.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvl_set_concurrent(heap: *mut Heap, concurrent: c_int) {
-    // SAFETY: as the caller promises.
-    let heap = unsafe { alloc::of(heap, Location::UNKNOWN) };
-    heap.is_concurrent.store(concurrent != 0, Ordering::Relaxed);
+located! {
+    /// Whether clauses of transactions lock their segments: 1 from now on, 0 no more. While no transaction is open.
+    ///
+    /// # Safety
+    /// None is.
+    nvl_set_concurrent, nvl_set_concurrent_at, (heap: *mut Handle, concurrent: c_int),
+    |here, at| here.heap(heap, at).is_concurrent.store(concurrent != 0, Ordering::Relaxed)
 }
 
 located! {
@@ -80,10 +81,11 @@ located! {
     ///
     /// # Safety
     /// An open heap; a descriptor that does not change.
-    __nvl_alloc, __nvl_alloc_at, (heap: *mut Heap, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
-    |at| {
+    __nvl_alloc, __nvl_alloc_at, (heap: *mut Handle, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
+    |here, at| {
+        let heap = here.heap(heap, at);
         // SAFETY: as the caller promises.
-        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        let ty = unsafe { types::declared(descriptor, at) };
         std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, Lifetime::Counted, at))
     }
 }
@@ -93,10 +95,11 @@ located! {
     ///
     /// # Safety
     /// As for `__nvl_alloc`.
-    __nvl_alloc_pinned, __nvl_alloc_pinned_at, (heap: *mut Heap, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
-    |at| {
+    __nvl_alloc_pinned, __nvl_alloc_pinned_at, (heap: *mut Handle, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
+    |here, at| {
+        let heap = here.heap(heap, at);
         // SAFETY: as the caller promises.
-        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        let ty = unsafe { types::declared(descriptor, at) };
         std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, Lifetime::Pinned, at))
     }
 }
@@ -106,10 +109,11 @@ located! {
     ///
     /// # Safety
     /// An open heap; a descriptor that does not change.
-    __nvl_get_root, __nvl_get_root_at, (heap: *mut Heap, descriptor: *const c_char) -> *mut c_void,
-    |at| {
+    __nvl_get_root, __nvl_get_root_at, (heap: *mut Handle, descriptor: *const c_char) -> *mut c_void,
+    |here, at| {
+        let heap = here.heap(heap, at);
         // SAFETY: as the caller promises.
-        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        let ty = unsafe { types::declared(descriptor, at) };
         std::ptr::with_exposed_provenance_mut(alloc::root(heap, ty, at))
     }
 }
@@ -119,10 +123,11 @@ located! {
     ///
     /// # Safety
     /// An open heap; a descriptor that does not change.
-    __nvl_set_root, __nvl_set_root_at, (heap: *mut Heap, root: *const c_void, descriptor: *const c_char),
-    |at| {
+    __nvl_set_root, __nvl_set_root_at, (heap: *mut Handle, root: *const c_void, descriptor: *const c_char),
+    |here, at| {
+        let heap = here.heap(heap, at);
         // SAFETY: as the caller promises.
-        let (heap, ty) = unsafe { (alloc::of(heap, at), types::declared(descriptor, at)) };
+        let ty = unsafe { types::declared(descriptor, at) };
         alloc::set_root(heap, root.expose_provenance(), ty, at);
     }
 }
@@ -132,8 +137,8 @@ located! {
     ///
     /// # Safety
     /// `tx` stays where it is until `__nvl_tx_end`; `heaps` are so many open heaps.
-    __nvl_tx_begin, __nvl_tx_begin_at, (tx: *mut TxBlock, default_kind: c_int, heap_count: c_int, heaps: *const *const Heap),
-    |at| {
+    __nvl_tx_begin, __nvl_tx_begin_at, (tx: *mut TxBlock, default_kind: c_int, heap_count: c_int, heaps: *const *const Handle),
+    |here, at| {
         let frame = 0u8;
         let heaps = match usize::try_from(heap_count) {
             Ok(count) if count > 0 && !heaps.is_null() => {
@@ -142,7 +147,7 @@ located! {
             }
             _ => &[],
         };
-        tx::begin(tx.addr(), (&raw const frame).addr(), Kind::from_c(default_kind, at), heaps, at);
+        tx::begin(here, tx.addr(), (&raw const frame).addr(), Kind::from_c(default_kind, at), heaps, at);
     }
 }
 
@@ -152,7 +157,7 @@ located! {
     /// # Safety
     /// Inside the level of `tx`; no other thread stores to the segment, but for those that lock it.
     __nvl_tx_range, __nvl_tx_range_at, (_tx: *mut TxBlock, kind: c_int, start: *const c_void, count: c_longlong, size: usize),
-    |at| tx::clause(Kind::from_c(kind, at), start.expose_provenance(), count, size, at)
+    |here, at| tx::clause(here, Kind::from_c(kind, at), start.expose_provenance(), count, size, at)
 }
 
 located! {
@@ -161,10 +166,11 @@ located! {
     /// # Safety
     /// `tx` was begun on this thread.
     __nvl_tx_end, __nvl_tx_end_at, (tx: *mut TxBlock),
-    |at| tx::end(tx.addr(), at)
+    |_here, at| tx::end(tx.addr(), at)
 }
 
-/// Rolls back the levels above `depth`: control came back to a place where so many were open, by a jump that left the others.
+/// Rolls back the levels above `depth`: control came back to a place where so many were open, by a jump that left the
+/// others.
 #[unsafe(no_mangle)]
 pub extern "C" fn __nvl_tx_unwind(depth: c_int) {
     tx::unwind(depth);
@@ -182,7 +188,7 @@ located! {
     /// # Safety
     /// The range lies in an open heap; no other thread stores there until the transaction has ended.
     __nvl_log, __nvl_log_at, (start: *const c_void, len: usize),
-    |at| store::log(start.expose_provenance(), len, at)
+    |here, at| store::log(here, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -191,7 +197,7 @@ located! {
     /// # Safety
     /// A slot that the descriptor of its allocation shows; no other thread uses it.
     __nvl_store_ptr, __nvl_store_ptr_at, (slot: *mut c_void, value: *const c_void),
-    |at| store::pointer(slot.expose_provenance(), value.expose_provenance(), Strength::Strong, at)
+    |here, at| store::pointer(here, slot.expose_provenance(), value.expose_provenance(), Strength::Strong, at)
 }
 
 located! {
@@ -200,7 +206,7 @@ located! {
     /// # Safety
     /// As for `__nvl_store_ptr`.
     __nvl_store_weak, __nvl_store_weak_at, (slot: *mut c_void, value: *const c_void),
-    |at| store::pointer(slot.expose_provenance(), value.expose_provenance(), Strength::Weak, at)
+    |here, at| store::pointer(here, slot.expose_provenance(), value.expose_provenance(), Strength::Weak, at)
 }
 
 located! {
@@ -209,7 +215,7 @@ located! {
     /// # Safety
     /// As for `__nvl_store_ptr`.
     __nvl_load_weak, __nvl_load_weak_at, (slot: *const c_void) -> *mut c_void,
-    |at| std::ptr::with_exposed_provenance_mut(weak::load(slot.expose_provenance(), at))
+    |here, at| std::ptr::with_exposed_provenance_mut(weak::load(here, slot.expose_provenance(), at))
 }
 
 located! {
@@ -218,7 +224,7 @@ located! {
     /// # Safety
     /// As for `memmove`; pointers lie in the source where the descriptor of the destination's allocation shows them.
     __nvl_copy, __nvl_copy_at, (destination: *mut c_void, source: *const c_void, len: usize),
-    |at| store::copy(destination.expose_provenance(), Source::Memory(source.expose_provenance()), len, at)
+    |here, at| store::copy(here, destination.expose_provenance(), Source::Memory(source.expose_provenance()), len, at)
 }
 
 located! {
@@ -227,7 +233,7 @@ located! {
     /// # Safety
     /// As for `memset`.
     __nvl_fill, __nvl_fill_at, (destination: *mut c_void, byte: c_int, len: usize),
-    |at| store::copy(destination.expose_provenance(), Source::Byte(byte as u8), len, at)
+    |here, at| store::copy(here, destination.expose_provenance(), Source::Byte(byte as u8), len, at)
 }
 
 located! {
@@ -237,16 +243,17 @@ located! {
     /// The range lies in an open heap, which stays open till then; no other thread stores there meanwhile.
     __nvl_write_back, __nvl_write_back_at, (start: *const c_void, len: usize),
     // ORDER: none yet; durable with the next `__nvl_persist`, before anybody else may see the stores.
-    |at| noted::write_back(start.expose_provenance(), len, at)
+    |here, at| noted::write_back(here, start.expose_provenance(), len, at)
 }
 
 located! {
-    /// Makes `len` bytes durable as they are, outside of transactions, and with the same fence what `__nvl_write_back` has noted. 0 bytes may begin anywhere.
+    /// Makes `len` bytes durable as they are, outside of transactions, and with the same fence what `__nvl_write_back`
+    /// has noted. 0 bytes may begin anywhere.
     ///
     /// # Safety
     /// The range lies in an open heap; no other thread stores there meanwhile.
     __nvl_persist, __nvl_persist_at, (start: *const c_void, len: usize),
-    |at| noted::persist(start.expose_provenance(), len, at)
+    |here, at| noted::persist(here, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -255,5 +262,5 @@ located! {
     /// # Safety
     /// Nobody closes a heap meanwhile.
     __nvl_check_same, __nvl_check_same_at, (one: *const c_void, other: *const c_void),
-    |at| store::check_same(one.expose_provenance(), other.expose_provenance(), at)
+    |here, at| store::check_same(here, one.expose_provenance(), other.expose_provenance(), at)
 }

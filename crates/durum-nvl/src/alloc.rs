@@ -6,7 +6,7 @@ use durum::{Durability, Engine, Result, Tx, persist, service};
 
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::heap::{self, Heap};
+use crate::heap::Heap;
 use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
 use crate::object::{Object, put, word};
 use crate::pending::Pending;
@@ -32,7 +32,7 @@ pub(crate) enum Lifetime {
 
 /// `count` elements in a row, zeroed: the address of the first.
 pub(crate) fn allocate(
-    heap: &'static Heap,
+    heap: &Heap,
     count: usize,
     size: usize,
     ty: &'static Declared,
@@ -53,6 +53,7 @@ pub(crate) fn allocate(
     };
     let made = if tx::is_running() {
         with_running(|running| {
+            running.check_named(heap, at);
             let object = Tx::with_running(|tx| place(tx, heap, count, bytes, ty, lifetime))?;
             if lifetime == Lifetime::Counted {
                 running.pending.made(heap, object);
@@ -81,10 +82,11 @@ fn is_full(error: &durum::Error) -> bool {
     )
 }
 
-/// An allocation in a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence. A pinned one does: the plain store
-/// of a pointer that leads there next may be durable before any other transaction is.
+/// An allocation in a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need
+/// no fence. A pinned one does: the plain store of a pointer that leads there next may be durable before any other
+/// transaction is.
 fn alone(
-    heap: &'static Heap,
+    heap: &Heap,
     count: usize,
     bytes: usize,
     ty: &'static Declared,
@@ -98,7 +100,8 @@ fn alone(
         true => Durability::Durable,
         false => Durability::Buffered,
     };
-    // Until the caller has it, it is on a list whose members a collection frees. So the pointer is where that looks for pointers, before the heap is unlocked.
+    // Until the caller has it, it is on a list whose members a collection frees. So the pointer is where that looks for
+    // pointers, before the heap is unlocked.
     let mut kept = 0;
     tx::implicit(
         heap,
@@ -129,7 +132,8 @@ fn alone(
     Ok(unsafe { (&raw const kept).read_volatile() })
 }
 
-/// A header of an allocation that nothing leads to. A pinned one is not fresh: no store will be told that it links it, so what is stored there becomes durable by itself.
+/// A header of an allocation that nothing leads to. A pinned one is not fresh: no store will be told that it links it,
+/// so what is stored there becomes durable by itself.
 fn header(count: usize, lifetime: Lifetime) -> Header {
     let (strong, state) = match lifetime {
         Lifetime::Counted => (0, FRESH),
@@ -167,8 +171,8 @@ fn place(
     })
 }
 
-/// Allocates zeros that go where they will stay, without private pages and without the log. Nobody may store there before the transaction has ended, so the header
-/// is on the zero list already: it begins it, before `next`.
+/// Allocates zeros that go where they will stay, without private pages and without the log. Nobody may store there
+/// before the transaction has ended, so the header is on the zero list already: it begins it, before `next`.
 fn place_filled(
     tx: &Tx,
     heap: &Heap,
@@ -232,7 +236,7 @@ pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
 }
 
 /// Makes an allocation the root, or none.
-pub(crate) fn set_root(heap: &'static Heap, root: usize, ty: &Declared, at: Location) {
+pub(crate) fn set_root(heap: &Heap, root: usize, ty: &Declared, at: Location) {
     let object = (root != 0).then(|| {
         heap.object(root, at)
             .unwrap_or_else(|| crate::store::foreign(heap, root, "the root of", at))
@@ -267,22 +271,4 @@ pub(crate) fn set_root(heap: &'static Heap, root: usize, ty: &Declared, at: Loca
         words.write(checksum, ty.checksum)
     });
     done.or_fatal(at, "setting the root");
-}
-
-/// The heap of a handle.
-///
-/// # Safety
-/// Null, or an open heap.
-pub(crate) unsafe fn of(handle: *const Heap, at: Location) -> &'static Heap {
-    // SAFETY: as the caller promises.
-    let Some(heap) = (unsafe { handle.as_ref() }) else {
-        fatal(
-            at,
-            format_args!(
-                "the heap is NULL: nvl_open or nvl_create has failed, and durum_errormsg() says why"
-            ),
-        );
-    };
-    debug_assert!(heap::open_heaps().any(|open| std::ptr::eq(open, heap)));
-    heap
 }

@@ -1,9 +1,10 @@
 //! Collections: freeing what neither the heap nor the program's memory leads to, while the program runs.
 //!
-//! Candidates are on the zero list. Threads are stopped while their memory is looked through ([`crate::roots`]); then, with counts still locked, it is decided once and for all what
-//! is garbage: candidates that nothing names, and allocations to which only garbage leads and that nothing names. No thread can get a pointer to those any more: not from
-//! the heap, because nothing there leads to them, and not by a weak pointer, because these read null from here on. What is decided stays true while other threads go on, and
-//! it is freed in as many transactions as it takes.
+//! Candidates are on the zero list. Threads are stopped while their memory is looked through ([`crate::roots`]); then,
+//! with counts still locked, it is decided once and for all what is garbage: candidates that nothing names, and
+//! allocations to which only garbage leads and that nothing names. No thread can get a pointer to those any more: not
+//! from the heap, because nothing there leads to them, and not by a weak pointer, because these read null from here on.
+//! What is decided stays true while other threads go on, and it is freed in as many transactions as it takes.
 
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, TryLockError};
@@ -30,7 +31,8 @@ pub(crate) fn under_pressure(heap: &Heap) {
     }
 }
 
-/// Frees what nothing leads to. How many allocations that were; 0 also where it cannot be known: in a transaction, beside another collection, and where a thread does not stop.
+/// Frees what nothing leads to. How many allocations that were; 0 also where it cannot be known: in a transaction,
+/// beside another collection, and where a thread does not stop.
 pub(crate) fn collect(heap: &Heap) -> usize {
     if tx::is_running() {
         return 0;
@@ -45,7 +47,8 @@ pub(crate) fn collect(heap: &Heap) -> usize {
         let garbage = heap.garbage.lock().unwrap_or_else(PoisonError::into_inner);
         garbage.contains(&Hidden::new(start))
     });
-    // ORDER: proxies say that their targets are gone before the set is empty; who reads weak pointers asks the set first and the proxy then.
+    // ORDER: proxies say that their targets are gone before the set is empty; who reads weak pointers asks the set
+    // first and the proxy then.
     *heap.garbage.lock().unwrap_or_else(PoisonError::into_inner) = FxHashSet::default();
     heap.collecting.fetch_add(1, Ordering::AcqRel);
     let mut counts = heap.counts();
@@ -53,7 +56,8 @@ pub(crate) fn collect(heap: &Heap) -> usize {
     freed
 }
 
-/// Decides what is garbage: the candidates among it. From here on until `collecting` changes weak pointers to garbage are null.
+/// Decides what is garbage: the candidates among it. From here on until `collecting` changes weak pointers to garbage
+/// are null.
 fn decide(heap: &Heap) -> Vec<Hidden> {
     // No count changes from here on, so the list and what it leads to stay.
     let mut counts = heap.counts();

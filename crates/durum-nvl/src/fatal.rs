@@ -23,16 +23,29 @@ impl Location {
     pub(crate) unsafe fn new(file: *const c_char, line: c_uint) -> Self {
         Self { file, line }
     }
+
+    /// As `new` was given them.
+    pub(crate) fn parts(self) -> (*const c_char, c_uint) {
+        (self.file, self.line)
+    }
+
+    /// `FILE:LINE`, where the caller says.
+    pub(crate) fn place(self) -> Option<String> {
+        if self.file.is_null() {
+            return None;
+        }
+        // SAFETY: as `new` was promised.
+        let file = unsafe { CStr::from_ptr(self.file) };
+        Some(format!("{}:{}", file.to_string_lossy(), self.line))
+    }
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.file.is_null() {
-            return Ok(());
+        match self.place() {
+            Some(place) => write!(f, "{place}: "),
+            None => Ok(()),
         }
-        // SAFETY: as `new` was promised.
-        let file = unsafe { CStr::from_ptr(self.file) };
-        write!(f, "{}:{}: ", file.to_string_lossy(), self.line)
     }
 }
 

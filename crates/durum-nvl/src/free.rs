@@ -1,4 +1,5 @@
-//! Freeing: allocations that nothing leads to, and what only they lead to, by a list and not by recursion, in transactions of bounded size.
+//! Freeing: allocations that nothing leads to, and what only they lead to, by a list and not by recursion, in
+//! transactions of bounded size.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +16,8 @@ use crate::zero;
 /// So many pointers are taken away in one transaction, and no more allocations freed than that.
 const BATCH: usize = 512;
 
-/// Frees everything on the zero list, and what is left without a pointer by that. No volatile pointer leads into the heap.
+/// Frees everything on the zero list, and what is left without a pointer by that. No volatile pointer leads into the
+/// heap.
 pub(crate) fn everything_listed(heap: &Heap) {
     loop {
         let listed = listed(heap);
@@ -39,7 +41,8 @@ pub(crate) fn listed(heap: &Heap) -> Vec<Hidden> {
     found
 }
 
-/// Frees these members of the zero list, and those that no pointer leads to by that, of which `goes` says so; the others join the list. How many have gone.
+/// Frees these members of the zero list, and those that no pointer leads to by that, of which `goes` says so; the
+/// others join the list. How many have gone.
 pub(crate) fn all(heap: &Heap, listed: Vec<Hidden>, goes: impl Fn(usize) -> bool) -> usize {
     let mut sweep = Sweep {
         heap,

@@ -1,50 +1,25 @@
-//! Heaps: opened, made, closed, and found by an address. A heap is a pool; one with a path of its own is a store with the pool `heap`.
+//! Heaps: opened, made, closed. A heap is a pool; one with a path of its own is a store with the pool `heap`.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, service};
 use rustc_hash::FxHashSet;
 
 use crate::fatal::{Location, fatal};
+use crate::handles::{self, HEAPS_MAX, Handle};
 use crate::layout::{HeapRoot, Hidden, VERSION, field};
 use crate::object::{put, word};
+use crate::opening::OpenError;
 use crate::{free, roots, tx, types};
 
 /// The pool of a store that is one heap.
 const POOL: &str = "heap";
 /// What makes a directory a store.
 const STORE_FILE: &str = "durum.store";
-
-/// Why a heap could not be opened or made.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// What the store says.
-    Store(durum::Error),
-    /// What the caller asked for.
-    Argument(String),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Store(error) => error.fmt(f),
-            Self::Argument(what) => f.write_str(what),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<durum::Error> for OpenError {
-    fn from(error: durum::Error) -> Self {
-        Self::Store(error)
-    }
-}
 
 /// How heaps are made and opened. From the environment in programs; tests say it themselves.
 #[derive(Clone, Debug, Default)]
@@ -64,9 +39,10 @@ impl HeapOptions {
     pub fn from_environment() -> Result<Self, OpenError> {
         let engine = match std::env::var("DURUM_NVL_ENGINE") {
             Ok(name) => Some(Engine::from_name(&name).ok_or_else(|| {
-                OpenError::Argument(format!(
-                    "DURUM_NVL_ENGINE is \"{name}\"; engines are shadow, hybrid and twin"
-                ))
+                OpenError::Refused(
+                    libc::EINVAL,
+                    format!("DURUM_NVL_ENGINE is \"{name}\"; engines are shadow, hybrid and twin"),
+                )
             })?),
             Err(_) => None,
         };
@@ -77,10 +53,14 @@ impl HeapOptions {
     }
 }
 
-/// An open heap. C programs have a pointer to it, `nvl_heap_t *`.
+/// An open heap.
 #[derive(Debug)]
 pub struct Heap {
-    path: PathBuf,
+    /// What programs have of it.
+    pub(crate) handle: usize,
+    pub(crate) path: PathBuf,
+    /// Who opened it: a forked child has the handle, and nothing of what it is for.
+    process: u32,
     pub(crate) store: Store,
     pub(crate) pool: Pool,
     /// The root object.
@@ -89,8 +69,6 @@ pub struct Heap {
     counts: Mutex<Counts>,
     /// Allocations that are committed and fresh. While there are none nobody has to ask whether one is.
     pub(crate) fresh: AtomicUsize,
-    /// Grows when allocations come to an end.
-    pub(crate) epoch: AtomicU64,
     /// Odd while `garbage` counts: weak pointers to what is in there are null.
     pub(crate) collecting: AtomicU64,
     /// Headers of the allocations that a collection is about to free.
@@ -119,34 +97,11 @@ impl fmt::Display for Heap {
     }
 }
 
-/// Heaps that may be open at a time.
-const HEAPS_MAX: usize = 64;
-static HEAPS: [AtomicPtr<Heap>; HEAPS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; HEAPS_MAX];
-/// No heap is at this index or behind it.
-static HEAPS_END: AtomicUsize = AtomicUsize::new(0);
-
 /// Stores of open heaps, and how many heaps of each are open. Held while heaps are opened and closed.
 static STORES: Mutex<Vec<(PathBuf, Store, usize)>> = Mutex::new(Vec::new());
 
 fn stores() -> MutexGuard<'static, Vec<(PathBuf, Store, usize)>> {
     STORES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The open heap that an address lies in.
-#[inline]
-pub(crate) fn holding(address: usize) -> Option<&'static Heap> {
-    let at = ptr::without_provenance::<u8>(address);
-    open_heaps().find(|heap| heap.pool.holds(at, 1))
-}
-
-/// The open heaps.
-#[inline]
-pub(crate) fn open_heaps() -> impl Iterator<Item = &'static Heap> {
-    let end = HEAPS_END.load(Ordering::Acquire);
-    HEAPS[..end].iter().filter_map(|heap| {
-        // SAFETY: null or an open heap; who closes it says that nobody uses it any more.
-        unsafe { heap.load(Ordering::Acquire).as_ref() }
-    })
 }
 
 /// Which store and which pool a path names: a store directory itself, or a name in one.
@@ -168,7 +123,7 @@ impl Heap {
     ///
     /// # Errors
     /// Why that cannot be done. The heap is as before.
-    pub fn open(path: &Path, options: &HeapOptions) -> Result<*mut Heap, OpenError> {
+    pub fn open(path: &Path, options: &HeapOptions) -> Result<*mut Handle, OpenError> {
         let mut stores = stores();
         let (store_path, pool_name) = resolve(path);
         roots::prepare();
@@ -187,7 +142,7 @@ impl Heap {
         size: u64,
         mode: u32,
         options: &HeapOptions,
-    ) -> Result<*mut Heap, OpenError> {
+    ) -> Result<*mut Handle, OpenError> {
         let mut stores = stores();
         let (store_path, pool_name) = resolve(path);
         let engine = options.engine.unwrap_or(Engine::Shadow);
@@ -221,20 +176,21 @@ impl Heap {
         path: &Path,
         store: Store,
         pool: Pool,
-    ) -> Result<*mut Heap, OpenError> {
-        if open_heaps().any(|heap| heap.pool.uuid() == pool.uuid()) {
-            return Err(OpenError::Argument(format!(
-                "the heap \"{}\" is open already in this process: use the handle that the program has",
-                path.display()
-            )));
+    ) -> Result<*mut Handle, OpenError> {
+        if handles::open_heaps().any(|heap| heap.pool.uuid() == pool.uuid()) {
+            return Err(OpenError::Refused(
+                libc::EBUSY,
+                format!(
+                    "the heap \"{}\" is open already in this process: use the handle that the program has",
+                    path.display()
+                ),
+            ));
         }
-        let Some(slot) = HEAPS
-            .iter()
-            .position(|heap| heap.load(Ordering::Relaxed).is_null())
-        else {
-            return Err(OpenError::Argument(format!(
-                "{HEAPS_MAX} heaps are open, and more cannot be"
-            )));
+        let Some((index, handle)) = handles::reserve() else {
+            return Err(OpenError::Refused(
+                libc::EMFILE,
+                format!("{HEAPS_MAX} heaps are open, and more cannot be: close one"),
+            ));
         };
         let root = make_root(&pool)?;
         let canonical = canonical(&store.info().path);
@@ -243,7 +199,9 @@ impl Heap {
             None => stores.push((canonical, store.clone(), 1)),
         }
         let heap = Box::new(Heap {
+            handle,
             path: path.to_owned(),
+            process: std::process::id(),
             store,
             pool,
             root,
@@ -252,7 +210,6 @@ impl Heap {
                 listed_max: LISTED_MIN,
             }),
             fresh: AtomicUsize::new(0),
-            epoch: AtomicU64::new(0),
             collecting: AtomicU64::new(0),
             garbage: Mutex::default(),
             collection: Mutex::new(()),
@@ -262,33 +219,24 @@ impl Heap {
         free::everything_listed(&heap);
         // Those that a crash has left were fresh and were not counted.
         heap.fresh.store(0, Ordering::Release);
-        let heap = Box::into_raw(heap);
-        HEAPS[slot].store(heap, Ordering::Release);
-        HEAPS_END.fetch_max(slot + 1, Ordering::AcqRel);
-        Ok(heap)
+        Ok(handles::publish(index, Box::into_raw(heap)))
     }
 
-    /// Closes a heap: what nothing in it leads to is freed first.
-    ///
-    /// # Safety
-    /// `heap` came from [`Heap::open`] or [`Heap::create`], and nobody uses it or pointers into it any more.
-    pub unsafe fn close(heap: *mut Heap) {
+    /// Closes a heap: what nothing in it leads to is freed first. One that is not open, or that a transaction has, ends
+    /// the program.
+    pub(crate) fn close(handle: *mut Handle, at: Location) {
         if tx::is_running() {
             fatal(
-                Location::UNKNOWN,
-                format_args!("a heap is closed inside of a transaction"),
+                at,
+                format_args!("a heap is closed inside of a transaction; close it behind that"),
             );
         }
+        tx::make_noted_durable(at);
         let mut stores = stores();
-        // SAFETY: as the caller promises.
-        let heap = unsafe { Box::from_raw(heap) };
-        free::everything_listed(&heap);
-        let address = ptr::from_ref(&*heap).cast_mut();
-        if let Some(slot) = HEAPS
-            .iter()
-            .find(|slot| slot.load(Ordering::Relaxed) == address)
-        {
-            slot.store(ptr::null_mut(), Ordering::Release);
+        // SAFETY: made by `enter`, and nobody finds it or uses it any more.
+        let heap = unsafe { Box::from_raw(handles::forget(handle, at)) };
+        if !heap.is_of_parent() {
+            free::everything_listed(&heap);
         }
         let canonical = canonical(&heap.store.info().path);
         let store = heap.store.clone();
@@ -303,6 +251,29 @@ impl Heap {
             // What was committed is durable whether or not that can be recorded; the next opener recovers.
             let _ = store.close();
         }
+    }
+
+    /// Its place in the table of heaps.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.handle % HEAPS_MAX
+    }
+
+    /// Its bit in the words of threads.
+    #[inline]
+    pub(crate) fn bit(&self) -> u64 {
+        1 << self.index()
+    }
+
+    /// Whether this process has it by fork only.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// What its store has taken of addresses: the space, and the second range behind it.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let info = self.store.info();
+        info.base as usize..(info.base + 2 * info.space_size) as usize
     }
 
     /// Keeps others from changing counts.
@@ -353,9 +324,10 @@ fn make_root(pool: &Pool) -> Result<usize, OpenError> {
     // SAFETY: as above.
     match unsafe { word(field!(root, HeapRoot, version)) } {
         VERSION => Ok(root),
-        other => Err(OpenError::Argument(format!(
-            "the heap has layout {other}, and this version of durum has {VERSION}"
-        ))),
+        other => Err(OpenError::Refused(
+            libc::EINVAL,
+            format!("the heap has layout {other}, and this version of durum has {VERSION}"),
+        )),
     }
 }
 
@@ -365,9 +337,12 @@ fn restrict(path: &Path, mode: u32) -> Result<(), OpenError> {
     let mode = if mode == 0 { 0o600 } else { mode & 0o777 };
     let mode = mode | (mode >> 2 & 0o111);
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| {
-        OpenError::Argument(format!(
-            "the permissions of \"{}\" cannot be set: {error}",
-            path.display()
-        ))
+        OpenError::Refused(
+            error.raw_os_error().unwrap_or(libc::EIO),
+            format!(
+                "the permissions of \"{}\" cannot be set: {error}",
+                path.display()
+            ),
+        )
     })
 }

@@ -1,5 +1,5 @@
-//! What lies in a heap beside the program's data (docs/nvl-runtime.md has the tables): a header before each allocation, one proxy for each address that weak
-//! pointers lead to, and the pool's root object.
+//! What lies in a heap beside the program's data (docs/nvl-runtime.md has the tables): a header before each allocation,
+//! one proxy for each address that weak pointers lead to, and the pool's root object.
 
 /// The header of an allocation. The data begin behind it, or further behind where their alignment asks for that.
 #[repr(C)]
@@ -18,8 +18,8 @@ pub(crate) struct Header {
     pub(crate) state: u64,
 }
 
-/// How far behind an allocation's start a link to it leads. Not to the start, which may be where the allocation before it ends: a collection would take every link
-/// that it finds in a log for a pointer behind that one.
+/// How far behind an allocation's start a link to it leads. Not to the start, which may be where the allocation before
+/// it ends: a collection would take every link that it finds in a log for a pointer behind that one.
 pub(crate) const LINK: usize = std::mem::offset_of!(Header, next);
 
 /// An allocation's start, as volatile lists keep it: so that it looks like no pointer.

@@ -1,7 +1,8 @@
 //! Locks on segments of heaps that are open for concurrent use: what clauses name, readers beside each other.
 //!
-//! A transaction gets its locks clause by clause and keeps them until it has ended. Whoever would wait in a circle is told so instead: a transaction whose body has not
-//! begun gives all its locks back and waits until it can have all of them at once, holding none; so no set of transactions waits for each other.
+//! A transaction gets its locks clause by clause and keeps them until it has ended. Whoever would wait in a circle is
+//! told so instead: a transaction whose body has not begun gives all its locks back and waits until it can have all of
+//! them at once, holding none; so no set of transactions waits for each other.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,9 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use crate::fatal::{Location, OrFatal};
+use crate::handles::Here;
 use crate::heap::Heap;
+use crate::presence;
 use crate::store::heap_of;
 use crate::tx::with_running;
 
@@ -26,7 +28,7 @@ impl Noted {
         }
     }
 
-    fn make_durable(&mut self, at: Location) {
+    pub(crate) fn make_durable(&mut self, at: Location) {
         let doing = "making stores durable";
         self.0.sort_by_key(|(heap, _)| ptr::from_ref(*heap));
         for of_heap in self.0.chunk_by(|one, next| ptr::eq(one.0, next.0)) {
@@ -45,41 +47,45 @@ impl Noted {
             }
         }
         self.0.clear();
+        presence::drop_kept();
     }
 }
 
-/// Where a store has to become durable: not in a fresh allocation, which becomes so as a whole when something durable leads to it.
-fn durable_place(start: usize, len: usize, at: Location) -> Option<(&'static Heap, Range<usize>)> {
+/// Notes plain stores that have to become durable: not in a fresh allocation, which becomes so as a whole when
+/// something durable leads to it.
+fn note(noted: &mut Noted, here: &Here, start: usize, len: usize, at: Location) {
     if len == 0 {
-        return None;
+        return;
     }
-    let heap = heap_of(start, at);
+    // Mostly the heap of the last ones, which is kept already.
+    let place = ptr::without_provenance(start);
+    let known = noted.0.last().map(|(heap, _)| *heap);
+    let known = known.filter(|heap| heap.pool.holds(place, 1));
+    let heap = known.unwrap_or_else(|| heap_of(here, start, at));
     let is_fresh = heap.fresh.load(Ordering::Acquire) > 0
         && heap
             .object(start, at)
             .is_some_and(|object| object.is_fresh());
-    (!is_fresh).then(|| (heap, start..start + len))
-}
-
-/// After plain stores that the next [`persist`] makes durable.
-pub(crate) fn write_back(start: usize, len: usize, at: Location) {
-    if let Some((heap, range)) = durable_place(start, len, at) {
-        with_running(|running| {
-            running.noted.add(heap, range);
-            if running.noted.0.len() == MAX {
-                running.noted.make_durable(at);
-            }
-        });
+    if !is_fresh {
+        // SAFETY: what is noted is forgotten before the heap may go.
+        noted.add(unsafe { here.keep(heap) }, start..start + len);
     }
 }
 
-/// After plain stores: they, and what was noted, are durable when this returns.
-pub(crate) fn persist(start: usize, len: usize, at: Location) {
-    let place = durable_place(start, len, at);
+/// After plain stores that the next [`persist`] makes durable.
+pub(crate) fn write_back(here: &Here, start: usize, len: usize, at: Location) {
     with_running(|running| {
-        if let Some((heap, range)) = place {
-            running.noted.add(heap, range);
+        note(&mut running.noted, here, start, len, at);
+        if running.noted.0.len() == MAX {
+            running.noted.make_durable(at);
         }
+    });
+}
+
+/// After plain stores: they, and what was noted, are durable when this returns.
+pub(crate) fn persist(here: &Here, start: usize, len: usize, at: Location) {
+    with_running(|running| {
+        note(&mut running.noted, here, start, len, at);
         running.noted.make_durable(at);
     });
 }

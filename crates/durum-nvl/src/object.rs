@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use crate::fatal::{Location, OrFatal};
+use crate::handles;
 use crate::heap::Heap;
 use crate::layout::{FRESH, Hidden, field};
 use crate::types::{self, TypeInfo};
@@ -68,7 +68,8 @@ impl Object {
     /// Whether nothing durable has led to it yet.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
-        // SAFETY: a header of a live allocation. It stops being fresh when it is linked, and who stores to it at that very moment races with the program's own link.
+        // SAFETY: a header of a live allocation. It stops being fresh when it is linked, and who stores to it at that
+        // very moment races with the program's own link.
         unsafe { word(field!(self.start, Header, state)) & FRESH != 0 }
     }
 }
@@ -76,11 +77,33 @@ impl Object {
 /// The allocation that a thread looked at last.
 #[derive(Clone, Copy)]
 struct Recent {
-    heap: *const Heap,
+    /// The heap's place in the table of heaps, and its epoch then.
+    index: usize,
     epoch: u64,
     start: Hidden,
     end: Hidden,
     info: &'static TypeInfo,
+}
+
+impl Recent {
+    #[inline]
+    fn holds(&self, address: usize) -> bool {
+        (self.start.start() + self.info.data..self.end.start()).contains(&address)
+    }
+
+    /// Whether the heap is still open, and nothing in it has come to an end since.
+    #[inline]
+    fn is_so(&self) -> bool {
+        self.epoch == handles::epoch(self.index)
+    }
+}
+
+/// Whether two addresses lie in the allocation that this thread looked at last. False says nothing.
+#[inline]
+pub(crate) fn are_in_recent(one: usize, other: usize) -> bool {
+    RECENT
+        .get()
+        .is_some_and(|recent| recent.holds(one) && recent.holds(other) && recent.is_so())
 }
 
 thread_local! {
@@ -92,9 +115,9 @@ impl Heap {
     #[inline]
     pub(crate) fn object(&self, address: usize, at: Location) -> Option<Object> {
         if let Some(recent) = RECENT.get()
-            && (recent.start.start() + recent.info.data..recent.end.start()).contains(&address)
-            && std::ptr::eq(recent.heap, self)
-            && recent.epoch == self.epoch.load(Ordering::Acquire)
+            && recent.holds(address)
+            && recent.index == self.index()
+            && recent.is_so()
         {
             return Some(Object {
                 start: recent.start.start(),
@@ -106,7 +129,7 @@ impl Heap {
 
     #[inline(never)]
     fn look_up(&self, address: usize, at: Location) -> Option<Object> {
-        let epoch = self.epoch.load(Ordering::Acquire);
+        let epoch = handles::epoch(self.index());
         let found = match self.object_over(address, at) {
             Some(object) if address >= object.data() => {
                 (address <= object.data() + object.len()).then_some(object)
@@ -118,7 +141,7 @@ impl Heap {
             }
         }?;
         let recent = Recent {
-            heap: self,
+            index: self.index(),
             epoch,
             start: Hidden::new(found.start),
             end: Hidden::new(found.data() + found.len()),
@@ -156,6 +179,6 @@ impl Heap {
 
     /// Allocations have come to an end: what threads remember of them does not hold any more.
     pub(crate) fn forget_objects(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        handles::end_epoch(self.index());
     }
 }

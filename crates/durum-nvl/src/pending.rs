@@ -1,7 +1,8 @@
-//! What a transaction has done to counts, summed up until it commits: only then are the words changed that threads share, under the lock of their heap.
+//! What a transaction has done to counts, summed up until it commits: only then are the words changed that threads
+//! share, under the lock of their heap.
 //!
-//! So a count that goes up and down again costs nothing, an abort has no counts to put back, and no thread waits for another one's transaction but while that
-//! commits.
+//! So a count that goes up and down again costs nothing, an abort has no counts to put back, and no thread waits for
+//! another one's transaction but while that commits.
 
 use std::ptr;
 
@@ -16,8 +17,8 @@ use crate::types::TypeInfo;
 use crate::words::Words;
 use crate::zero;
 
-/// A fresh allocation of up to this size becomes durable in the record of the transaction that links it, with one fence; a larger one before that, in pieces, so that
-/// no transaction is larger than a log.
+/// A fresh allocation of up to this size becomes durable in the record of the transaction that links it, with one
+/// fence; a larger one before that, in pieces, so that no transaction is larger than a log.
 const WHOLE_MAX: usize = 64 << 10;
 /// Such a piece.
 const PIECE: usize = 1 << 20;
@@ -25,7 +26,8 @@ const PIECE: usize = 1 << 20;
 /// What happens to the count of one allocation.
 #[derive(Clone, Copy)]
 struct Strong {
-    /// Where its data begin: as a pointer, so that a collection finds what other threads' transactions are about to link.
+    /// Where its data begin: as a pointer, so that a collection finds what other threads' transactions are about to
+    /// link.
     data: usize,
     heap: *const Heap,
     info: &'static TypeInfo,
@@ -49,7 +51,8 @@ struct Weak {
 pub(crate) struct Pending {
     strong: Vec<Strong>,
     weak: Vec<Weak>,
-    /// Where they are in these, by inverted address: what stays here when a transaction has ended must not look like a pointer.
+    /// Where they are in these, by inverted address: what stays here when a transaction has ended must not look like a
+    /// pointer.
     index: FxHashMap<usize, usize>,
 }
 
@@ -175,7 +178,8 @@ impl Pending {
 fn wipe<T: Copy>(list: &mut Vec<T>) {
     let len = list.len();
     list.clear();
-    // SAFETY: memory of the list, of which nothing is in use any more. Volatile: a store that nobody reads would be left out.
+    // SAFETY: memory of the list, of which nothing is in use any more. Volatile: a store that nobody reads would be
+    // left out.
     unsafe {
         let bytes = list.as_mut_ptr().cast::<u8>();
         for at in (0..len * size_of::<T>()).step_by(8) {
@@ -238,7 +242,8 @@ fn apply_strong(
 fn make_whole(tx: &Tx, heap: &Heap, object: Object, at: Location) -> Result<()> {
     let (data, len) = (object.data(), object.len());
     if len <= WHOLE_MAX {
-        // SAFETY: the data of an allocation that the program is about to link; if other threads store to it now, these stores may be durable or not, as any.
+        // SAFETY: the data of an allocation that the program is about to link; if other threads store to it now, these
+        // stores may be durable or not, as any.
         return unsafe { tx.add_contents(ptr::with_exposed_provenance(data), len) };
     }
     for from in (0..len).step_by(PIECE) {

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use durum::{Durability, Tx};
 
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::heap::{self, Heap};
-use crate::object::{Object, put, word};
+use crate::handles::{self, Here};
+use crate::heap::Heap;
+use crate::object::{Object, are_in_recent, put, word};
 use crate::pending::Pending;
 use crate::tx::{self, Kind, with_running};
 use crate::weak;
@@ -21,19 +22,39 @@ pub(crate) enum Strength {
 }
 
 /// The heap that a store goes to.
-pub(crate) fn heap_of(slot: usize, at: Location) -> &'static Heap {
-    heap::holding(slot).unwrap_or_else(|| {
+#[inline]
+pub(crate) fn heap_of(here: &Here, slot: usize, at: Location) -> &Heap {
+    // Mostly the first heap of the transaction, which stays open as long as that.
+    let home = tx::home().filter(|home| home.pool.holds(std::ptr::without_provenance(slot), 1));
+    home.or_else(|| here.holding(slot))
+        .unwrap_or_else(|| in_no_heap("a store", slot, at))
+}
+
+/// Below this the address of a member, too, says that its pointer is null.
+const NULL_END: usize = 4096;
+
+/// An address is in no open heap.
+#[cold]
+pub(crate) fn in_no_heap(what: &str, address: usize, at: Location) -> ! {
+    if address < NULL_END {
         fatal(
             at,
-            format_args!("a store to {slot:#x}, which is in no open heap; it may have been closed"),
-        )
-    })
+            format_args!("{what} at {address:#x}: the pointer is null"),
+        );
+    }
+    fatal(
+        at,
+        format_args!(
+            "{what} at {address:#x}, which is in no open heap{}",
+            handles::was_in(address)
+        ),
+    )
 }
 
 /// A pointer leads to where it may not: the message says where that is.
 #[cold]
 pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> ! {
-    match heap::holding(target) {
+    match Here::enter().holding(target) {
         Some(other) if !std::ptr::eq(other, heap) => fatal(
             at,
             format_args!(
@@ -49,7 +70,8 @@ pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> !
         None => fatal(
             at,
             format_args!(
-                "a pointer to {target:#x}, which is in no open heap, was to be stored as {what} heap {heap}; a heap may have been closed"
+                "a pointer to {target:#x}, which is in no open heap, was to be stored as {what} heap {heap}{}",
+                handles::was_in(target)
             ),
         ),
     }
@@ -77,8 +99,8 @@ fn durability(heap: &Heap, slot: usize, at: Location) -> Durability {
 }
 
 /// `*slot = value`, where both are in a heap or `value` is null.
-pub(crate) fn pointer(slot: usize, value: usize, strength: Strength, at: Location) {
-    let heap = heap_of(slot, at);
+pub(crate) fn pointer(here: &Here, slot: usize, value: usize, strength: Strength, at: Location) {
+    let heap = heap_of(here, slot, at);
     let new = target(heap, value, at);
     // SAFETY: a slot that the program stores to, so no other thread does.
     let old = unsafe { word(slot) } as usize;
@@ -145,11 +167,11 @@ pub(crate) enum Source {
 }
 
 /// `memmove` and `memset` to a heap: pointers in the destination are counted by the descriptor of its allocation.
-pub(crate) fn copy(destination: usize, source: Source, len: usize, at: Location) {
+pub(crate) fn copy(here: &Here, destination: usize, source: Source, len: usize, at: Location) {
     if len == 0 {
         return;
     }
-    let heap = heap_of(destination, at);
+    let heap = heap_of(here, destination, at);
     let Some(object) = heap.object(destination, at) else {
         foreign(heap, destination, "a copy in", at);
     };
@@ -193,7 +215,8 @@ pub(crate) fn copy(destination: usize, source: Source, len: usize, at: Location)
         // SAFETY: the program stores there, and no other thread does.
         unsafe {
             if object.is_fresh() {
-                // What was stored there before may not be durable, so a comparison would not tell what has to become so. The pointers are in it.
+                // What was stored there before may not be durable, so a comparison would not tell what has to become
+                // so. The pointers are in it.
                 words.tx().add_contents(target, len)?;
             } else {
                 words.tx().add_bytes(target, len, Default::default())?;
@@ -222,7 +245,7 @@ unsafe fn fill(destination: usize, source: Source, len: usize) {
 
 /// Counts what goes and what comes with a copy, before it is made.
 fn count_window(
-    heap: &'static Heap,
+    heap: &Heap,
     object: Object,
     window: Range<usize>,
     source: Source,
@@ -270,21 +293,23 @@ fn count_window(
 }
 
 /// Before a plain store in a transaction.
-pub(crate) fn log(start: usize, len: usize, at: Location) {
+pub(crate) fn log(here: &Here, start: usize, len: usize, at: Location) {
     if len == 0 || !tx::is_running() {
         return;
     }
-    let heap = heap_of(start, at);
+    let heap = heap_of(here, start, at);
     with_running(|running| running.announce(heap, start, len, running.default_kind(), at));
 }
 
 /// Ends the program if two pointers do not lead into the same allocation.
-pub(crate) fn check_same(one: usize, other: usize, at: Location) {
-    if one == other || one == 0 || other == 0 {
+pub(crate) fn check_same(here: &Here, one: usize, other: usize, at: Location) {
+    if one == other || one == 0 || other == 0 || are_in_recent(one, other) {
         return;
     }
-    let find =
-        |address| heap::holding(address).and_then(|heap| Some((heap, heap.object(address, at)?)));
+    let find = |address| {
+        here.glance(address)
+            .and_then(|heap| Some((heap, heap.object(address, at)?)))
+    };
     let found = (find(one), find(other));
     if let (Some((one, a)), Some((other, b))) = found
         && std::ptr::eq(one, other)
@@ -300,7 +325,10 @@ pub(crate) fn check_same(one: usize, other: usize, at: Location) {
             object.info.name,
             object.data()
         ),
-        None => format!("{address:#x}, which is in no allocation of an open heap"),
+        None => format!(
+            "{address:#x}, which is in no allocation of an open heap{}",
+            handles::was_in(address)
+        ),
     };
     fatal(
         at,

@@ -1,6 +1,7 @@
 //! Transactions: what `#pragma nvl atomic` becomes, and the implicit ones around a single operation.
 //!
-//! Explicit ones nest, and inner ones become part of the outer one: only the outermost end commits. Counts are settled there ([`crate::pending`]).
+//! Explicit ones nest, and inner ones become part of the outer one: only the outermost end commits. Counts are settled
+//! there ([`crate::pending`]).
 
 use std::cell::{Cell, RefCell};
 use std::sync::MutexGuard;
@@ -9,10 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use durum::{Announce, Durability, Engine, Result, Tx};
 
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::heap::{self, Counts, Heap};
+use crate::handles::{Handle, Here};
+use crate::heap::{Counts, Heap};
 use crate::locks::{self, Segment};
 use crate::noted::Noted;
 use crate::pending::Pending;
+use crate::presence;
+use crate::store::in_no_heap;
 use crate::words::Words;
 
 /// What a clause says of a segment.
@@ -45,6 +49,10 @@ struct Level {
     /// Where the stack was when it began.
     frame: usize,
     default: Kind,
+    /// Those that it may change: named by it, or by a level around it.
+    heaps: u64,
+    /// Where it began.
+    began: Location,
 }
 
 /// A clause of the outermost level.
@@ -57,8 +65,6 @@ struct Clause {
 #[derive(Default)]
 pub(crate) struct Running {
     levels: Vec<Level>,
-    /// The heap that the outermost level began on.
-    home: Option<&'static Heap>,
     pub(crate) pending: Pending,
     /// Stores outside of transactions.
     pub(crate) noted: Noted,
@@ -85,12 +91,20 @@ thread_local! {
     static RUNNING: RefCell<Running> = RefCell::default();
     /// Levels of explicit transactions. Const and without destructor, so cheap; compiled code reads it.
     static DEPTH: Cell<i32> = const { Cell::new(0) };
+    /// The heap that the outermost level began on; cheap, too.
+    static HOME: Cell<Option<&'static Heap>> = const { Cell::new(None) };
 }
 
 /// Whether an explicit transaction runs on this thread.
 #[inline]
 pub(crate) fn is_running() -> bool {
     DEPTH.get() > 0
+}
+
+/// The heap that the thread's explicit transaction began on.
+#[inline]
+pub(crate) fn home() -> Option<&'static Heap> {
+    HOME.get()
 }
 
 /// Where this thread's depth is.
@@ -120,23 +134,29 @@ pub(crate) fn with_running<R>(f: impl FnOnce(&mut Running) -> R) -> R {
 
 /// Begins a level.
 pub(crate) fn begin(
+    here: &Here,
     block: usize,
     frame: usize,
     default: Kind,
-    heaps: &[*const Heap],
+    heaps: &[*const Handle],
     at: Location,
 ) {
-    with_running(|running| running.begin(block, frame, default, heaps, at));
+    with_running(|running| running.begin(here, block, frame, default, heaps, at));
 }
 
 /// A clause of the innermost level.
-pub(crate) fn clause(kind: Kind, start: usize, count: i64, size: usize, at: Location) {
-    with_running(|running| running.clause(kind, start, count, size, at));
+pub(crate) fn clause(here: &Here, kind: Kind, start: usize, count: i64, size: usize, at: Location) {
+    with_running(|running| running.clause(here, kind, start, count, size, at));
 }
 
 /// Ends a level; the outermost one commits.
 pub(crate) fn end(block: usize, at: Location) {
     with_running(|running| running.end(block, at));
+}
+
+/// Makes durable what the thread has noted of plain stores.
+pub(crate) fn make_noted_durable(at: Location) {
+    with_running(|running| running.noted.make_durable(at));
 }
 
 /// Rolls back the levels above `depth`, which a jump has left.
@@ -152,23 +172,22 @@ pub(crate) fn unwind(depth: i32) {
 impl Running {
     fn begin(
         &mut self,
+        here: &Here,
         block: usize,
         frame: usize,
         default: Kind,
-        heaps: &[*const Heap],
+        named: &[*const Handle],
         at: Location,
     ) {
         self.forget_left(block, frame);
-        let mut named = heaps.iter().map(|heap| {
-            // SAFETY: null or an open heap, as the program says.
-            unsafe { heap.as_ref() }
-                .unwrap_or_else(|| fatal(at, format_args!("a transaction on a heap that is NULL")))
-        });
-        let Some(first) = named.next() else {
+        let Some(first) = named.first() else {
             fatal(at, format_args!("a transaction without a heap"));
         };
-        let home = self.home.unwrap_or(first);
-        for heap in named.chain([first]) {
+        let mut heaps = self.levels.last().map_or(0, |level| level.heaps);
+        let first = here.heap(*first, at);
+        let home = home().unwrap_or(first);
+        for handle in named {
+            let heap = here.heap(*handle, at);
             if heap.store.info().uuid != home.store.info().uuid {
                 fatal(
                     at,
@@ -178,20 +197,36 @@ impl Running {
                     ),
                 );
             }
+            heaps |= heap.bit();
         }
+        here.keep_for_transaction(heaps, at);
+        // SAFETY: kept until the transaction has ended, and forgotten then.
+        let home: &'static Heap = unsafe { &*std::ptr::from_ref(home) };
         // SAFETY: the levels end in reverse order, and the heap stays open until the outermost one has.
         let level = unsafe { home.pool.begin() }.or_fatal(at, "beginning a transaction");
         std::mem::forget(level);
-        self.home = Some(home);
+        HOME.set(Some(home));
         self.levels.push(Level {
             block,
             frame,
             default,
+            heaps,
+            began: at,
         });
         DEPTH.set(self.levels.len() as i32);
     }
 
-    /// Rolls back levels that are open and cannot be: a jump has left their frames. (Stacks grow downwards, and a level begins inside those that are open.)
+    /// Ends the program if the transaction may not change a heap.
+    #[inline]
+    pub(crate) fn check_named(&self, heap: &Heap, at: Location) {
+        match self.levels.last() {
+            Some(level) if level.heaps & heap.bit() == 0 => unnamed(level, heap, at),
+            _ => {}
+        }
+    }
+
+    /// Rolls back levels that are open and cannot be: a jump has left their frames. (Stacks grow downwards, and a level
+    /// begins inside those that are open.)
     fn forget_left(&mut self, block: usize, frame: usize) {
         let is_left = |level: &Level| level.frame < frame || level.block == block;
         if let Some(first) = self.levels.iter().position(is_left) {
@@ -199,7 +234,15 @@ impl Running {
         }
     }
 
-    fn clause(&mut self, kind: Kind, start: usize, count: i64, size: usize, at: Location) {
+    fn clause(
+        &mut self,
+        here: &Here,
+        kind: Kind,
+        start: usize,
+        count: i64,
+        size: usize,
+        at: Location,
+    ) {
         let Ok(count) = usize::try_from(count) else {
             fatal(at, format_args!("a clause names {count} elements"));
         };
@@ -215,12 +258,9 @@ impl Running {
         if start == 0 || len == 0 {
             return;
         }
-        let heap = heap::holding(start).unwrap_or_else(|| {
-            fatal(
-                at,
-                format_args!("a clause names memory at {start:#x}, which is in no open heap"),
-            )
-        });
+        let heap = here
+            .holding(start)
+            .unwrap_or_else(|| in_no_heap("a clause names memory", start, at));
         let segment = Segment {
             range: start..start + len,
             is_exclusive: kind != Kind::ReadOnly,
@@ -243,7 +283,7 @@ impl Running {
             ),
         }
         if heap.is_concurrent.load(Ordering::Relaxed) {
-            self.lock(&segment, at);
+            self.lock(here, &segment, at);
         }
         self.announce_clause(heap, &segment, kind, at);
         if self.levels.len() == 1 {
@@ -252,7 +292,7 @@ impl Running {
     }
 
     /// Locks a segment, waiting for others.
-    fn lock(&mut self, segment: &Segment, at: Location) {
+    fn lock(&mut self, here: &Here, segment: &Segment, at: Location) {
         if self.owner == 0 {
             static NEXT: AtomicU64 = AtomicU64::new(1);
             self.owner = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -261,7 +301,7 @@ impl Running {
         if locks::lock(self.owner, segment.clone()).is_ok() {
             return;
         }
-        let (1, Some(home)) = (self.levels.len(), self.home) else {
+        let (1, Some(home)) = (self.levels.len(), home()) else {
             fatal(
                 at,
                 format_args!(
@@ -269,8 +309,8 @@ impl Running {
                 ),
             );
         };
-        // The body has not begun, so nothing was changed. Rolled back before others may change what was announced: that puts its bytes back as they are.
-        // SAFETY: the outermost level, begun above.
+        // The body has not begun, so nothing was changed. Rolled back before others may change what was announced: that
+        // puts its bytes back as they are. SAFETY: the outermost level, begun above.
         let ended = unsafe { Tx::end_level(false) };
         ended.or_fatal(at, "beginning a transaction again");
         locks::unlock(self.owner);
@@ -282,14 +322,14 @@ impl Running {
         std::mem::forget(level);
         let clauses = std::mem::take(&mut self.clauses);
         for Clause { segment, kind } in &clauses {
-            if let Some(heap) = heap::holding(segment.range.start) {
+            if let Some(heap) = here.holding(segment.range.start) {
                 self.announce_clause(heap, segment, *kind, at);
             }
         }
         self.clauses = clauses;
     }
 
-    fn announce_clause(&self, heap: &'static Heap, segment: &Segment, kind: Kind, at: Location) {
+    fn announce_clause(&self, heap: &Heap, segment: &Segment, kind: Kind, at: Location) {
         if kind != Kind::ReadOnly {
             let (start, len) = (segment.range.start, segment.range.len());
             self.announce(heap, start, len, kind, at);
@@ -306,14 +346,8 @@ impl Running {
     }
 
     /// Announces that the program is about to store to a range in the explicit transaction.
-    pub(crate) fn announce(
-        &self,
-        heap: &'static Heap,
-        start: usize,
-        len: usize,
-        kind: Kind,
-        at: Location,
-    ) {
+    pub(crate) fn announce(&self, heap: &Heap, start: usize, len: usize, kind: Kind, at: Location) {
+        self.check_named(heap, at);
         let doing = "announcing a store in a transaction";
         let target = std::ptr::with_exposed_provenance_mut::<u8>(start);
         if heap.fresh.load(Ordering::Acquire) > 0
@@ -397,7 +431,8 @@ impl Running {
         })?;
         // SAFETY: the outermost level, which `begin` began.
         unsafe { Tx::end_level(true) }
-        // ORDER: only here are the counts unlocked: whoever changes them next builds on what is durable, or comes behind it in the order of commits.
+        // ORDER: only here are the counts unlocked: whoever changes them next builds on what is durable, or comes
+        // behind it in the order of commits.
     }
 
     /// The outermost level has ended.
@@ -410,7 +445,8 @@ impl Running {
         if std::mem::take(&mut self.has_locks) {
             locks::unlock(self.owner);
         }
-        self.home = None;
+        HOME.set(None);
+        presence::end_transaction();
     }
 
     /// Rolls back the levels from number `depth` on.
@@ -435,6 +471,19 @@ impl Running {
             let _ = DEPTH.try_with(|level| level.set(depth as i32));
         }
     }
+}
+
+/// A heap is to change that the clause of the level does not name.
+#[cold]
+fn unnamed(level: &Level, heap: &Heap, at: Location) -> ! {
+    let began = level.began.place();
+    fatal(
+        at,
+        format_args!(
+            "a store to the heap {heap}, and heap(...) of this transaction{} does not name it; add it to the clause, heap(..., h), with its handle",
+            began.map_or_else(String::new, |place| format!(", which began at {place},"))
+        ),
+    )
 }
 
 /// Runs `body` as a transaction of its own, outside of explicit ones, with the heap's counts locked.

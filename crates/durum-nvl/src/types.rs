@@ -1,14 +1,16 @@
 //! Types: from the descriptors in compiled code to what the store registers, and back to where the pointers are.
 //!
-//! A descriptor says what one element is. What the store knows is the whole allocation, under the name `nvl` and the element's:
+//! A descriptor says what one element is. What the store knows is the whole allocation, under the name `nvl` and the
+//! element's:
 //!
 //! ```text
 //! struct "nvl node"(48,16){0:"count":u64; ...header... 48:"data":[struct "node"(16,8){..};field "count"];}
 //! ```
 //!
-//! so that check, inspect, export and clone understand an allocation without this crate. Strong pointers become `*any`: what they lead to says its type itself. Weak
-//! ones become strong pointers to a proxy, which is what they are. The map of pointers is always made from that text, whether this program allocates
-//! objects of the type or has found them in the heap.
+//! so that check, inspect, export and clone understand an allocation without this crate. Strong pointers become `*any`:
+//! what they lead to says its type itself. Weak ones become strong pointers to a proxy, which is what they are. The map
+//! of pointers is always made from that text, whether this program allocates objects of the type or has found them in
+//! the heap.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
@@ -72,7 +74,8 @@ impl TypeInfo {
         !self.parts.is_empty()
     }
 
-    /// Visits the pointers, of `count` elements in a row, that have a byte in `window`; offsets count from the first element. Tells for each whether it is weak.
+    /// Visits the pointers, of `count` elements in a row, that have a byte in `window`; offsets count from the first
+    /// element. Tells for each whether it is weak.
     pub(crate) fn pointers(
         &self,
         count: usize,

@@ -1,5 +1,6 @@
-//! Weak pointers. What is stored is the address of a proxy, one for each address that weak pointers of a heap lead to; when the allocation is freed its proxies are told,
-//! and its memory is free at once, however many weak pointers there are.
+//! Weak pointers. What is stored is the address of a proxy, one for each address that weak pointers of a heap lead to;
+//! when the allocation is freed its proxies are told, and its memory is free at once, however many weak pointers there
+//! are.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{Ordering, fence};
@@ -7,10 +8,12 @@ use std::sync::atomic::{Ordering, fence};
 use durum::{Result, Tx};
 
 use crate::fatal::Location;
-use crate::heap::{self, Heap};
+use crate::handles::Here;
+use crate::heap::Heap;
 use crate::layout::{Hidden, Proxy, field};
 use crate::object::{Object, word};
 use crate::pending::Pending;
+use crate::store::in_no_heap;
 use crate::types;
 
 /// The proxy for an address in `object`, made in the running transaction if there is none; 0 for null.
@@ -71,7 +74,8 @@ fn made_if_missing(
     Ok(made)
 }
 
-/// A proxy stays as long as its target does, so what is found here is there until the target is freed, which is not while the caller has a pointer to it.
+/// A proxy stays as long as its target does, so what is found here is there until the target is freed, which is not
+/// while the caller has a pointer to it.
 fn find(object: Object, value: usize) -> Option<usize> {
     // SAFETY: header and proxies of a live allocation, locked by the caller.
     unsafe {
@@ -101,24 +105,22 @@ pub(crate) fn count(heap: &Heap, pending: &mut Pending, old: usize, new: usize) 
 
 /// What a weak pointer leads to, or 0 if that is gone.
 #[inline]
-pub(crate) fn load(slot: usize, at: Location) -> usize {
+pub(crate) fn load(here: &Here, slot: usize, at: Location) -> usize {
+    let heap = here
+        .glance(slot)
+        .unwrap_or_else(|| in_no_heap("a weak pointer is read", slot, at));
     // SAFETY: a slot that the program reads.
     let proxy = unsafe { word(slot) } as usize;
     if proxy == 0 {
         return 0;
     }
-    let Some(heap) = heap::holding(slot) else {
-        crate::fatal::fatal(
-            at,
-            format_args!("a weak pointer is read at {slot:#x}, which is in no open heap"),
-        );
-    };
     let before = heap.collecting.load(Ordering::Acquire);
-    if before % 2 == 0 {
+    if before.is_multiple_of(2) {
         // SAFETY: a weak pointer leads to the proxy, so it is there.
         let target = unsafe { word(field!(proxy, Proxy, target)) } as usize;
         fence(Ordering::Acquire);
-        // A collection that begins from now on finds the pointer in this thread; one that began in between may not have.
+        // A collection that begins from now on finds the pointer in this thread; one that began in between may not
+        // have.
         if heap.collecting.load(Ordering::Relaxed) == before {
             return target;
         }

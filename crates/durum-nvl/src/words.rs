@@ -1,7 +1,8 @@
 //! Words of counts and lists, changed in a transaction in the way that costs its engine least.
 //!
-//! Shadow keeps old words at no cost, so they are announced and stored at once. On the other engines each announced range may take a fence, and
-//! deferred stores take three together: so the words are gathered here, read back from here, and deferred when the transaction is about to commit.
+//! Shadow keeps old words at no cost, so they are announced and stored at once. On the other engines each announced
+//! range may take a fence, and deferred stores take three together: so the words are gathered here, read back from
+//! here, and deferred when the transaction is about to commit.
 
 use durum::{Announce, Engine, Result, Tx};
 use rustc_hash::FxHashMap;

@@ -1,5 +1,5 @@
-//! The zero list: allocations that no strong pointer in the heap leads to. Volatile pointers may, so who is on it is freed only by whoever knows better: the
-//! opener, the closer, a collection.
+//! The zero list: allocations that no strong pointer in the heap leads to. Volatile pointers may, so who is on it is
+//! freed only by whoever knows better: the opener, the closer, a collection.
 
 use durum::Result;
 

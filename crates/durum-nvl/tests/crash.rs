@@ -1,7 +1,9 @@
-//! A program of pointer stores, transactions and collections, crashed at every store, write-back and fence of the runtime.
+//! A program of pointer stores, transactions and collections, crashed at every store, write-back and fence of the
+//! runtime.
 //!
-//! The crashes: between an allocation and its link, inside of an implicit transaction, inside of an explicit one with clauses, while garbage is freed. Each image is recovered
-//! by the service alone, checked (no damage), opened, and compared as a whole with what the program had at some moment since the last store that was durable; counts are
+//! The crashes: between an allocation and its link, inside of an implicit transaction, inside of an explicit one with
+//! clauses, while garbage is freed. Each image is recovered by the service alone, checked (no damage), opened, and
+//! compared as a whole with what the program had at some moment since the last store that was durable; counts are
 //! exact, and after closing it nothing is left to which nothing leads.
 
 #![allow(
@@ -16,7 +18,7 @@ use std::time::Duration;
 
 use durum::{Domain, Engine};
 use durum_nvl::abi::*;
-use durum_nvl::{Heap, HeapOptions};
+use durum_nvl::{Handle, Heap, HeapOptions};
 use durum_persist::record::{self, Recorder, RecorderOptions};
 use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
 use durum_service::{CheckOptions, Embedded, Leaks, OpenOptions, Severity};
@@ -62,7 +64,7 @@ unsafe fn state(root: *mut Node) -> State {
     found
 }
 
-unsafe fn node(heap: *mut Heap, value: i64) -> *mut Node {
+unsafe fn node(heap: *mut Handle, value: i64) -> *mut Node {
     unsafe {
         let node: *mut Node = __nvl_alloc(heap, 1, size_of::<Node>(), NODE.as_ptr()).cast();
         (*node).value = value;
@@ -70,7 +72,7 @@ unsafe fn node(heap: *mut Heap, value: i64) -> *mut Node {
     }
 }
 
-unsafe fn root(heap: *mut Heap) -> *mut Node {
+unsafe fn root(heap: *mut Handle) -> *mut Node {
     unsafe { __nvl_get_root(heap, NODE.as_ptr()).cast() }
 }
 
@@ -79,7 +81,7 @@ unsafe fn store<T>(slot: *mut *mut T, value: *mut T) {
 }
 
 /// The steps of the program; each is one acknowledged change.
-unsafe fn step(heap: *mut Heap, number: i64) {
+unsafe fn step(heap: *mut Handle, number: i64) {
     unsafe {
         let first = root(heap);
         match number {

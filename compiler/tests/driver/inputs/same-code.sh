@@ -8,16 +8,24 @@ shift 3
 mkdir -p "$scratch"
 
 same() { # same FILE OPTIONS...
-    "$durumcc" "$@" -o "$scratch/durumcc.o"
-    "$clang" "$@" -o "$scratch/clang.o"
+    "$durumcc" "$@" -o "$scratch/durumcc.o" 2>"$scratch/told" || { cat "$scratch/told" && exit 1; }
+    "$clang" "$@" -o "$scratch/clang.o" 2>"$scratch/told"
     cmp "$scratch/durumcc.o" "$scratch/clang.o" || { echo "not the same: $*" && exit 1; }
 }
+all=(-O0 -O1 -O2 -O3 -Os "-O2 -g" "-O0 -g3" "-O2 -march=x86-64-v3" "-O1 -fsanitize=address,undefined" "-O2 -flto" "-O2 -flto=thin"
+    "-O2 -fPIC -ffunction-sections" "-O1 -fopenmp" "-O2 -std=c99" "-O2 -fprofile-instr-generate" "-O2 -save-temps=obj")
+with_openmp=(-O0 -O2 -O3 -Os "-O0 -g" "-O2 -g" "-O2 -gline-tables-only" "-O2 -Rpass=inline" "-O2 -flto" "-O2 -flto=thin"
+    "-O1 -fsanitize=address" "-O2 -fsanitize=thread,undefined" "-O2 -fPIC" "-O2 -save-temps=obj")
 for file in "$@"; do
-    for options in -O0 -O1 -O2 -O3 -Os "-O2 -g" "-O0 -g3" "-O2 -march=x86-64-v3" "-O1 -fsanitize=address,undefined" \
-        "-O2 -flto" "-O2 -flto=thin" "-O2 -fPIC -ffunction-sections" "-O1 -fopenmp" "-O2 -std=c99" "-O2 -fprofile-instr-generate"; do
+    tried=("${all[@]}")
+    if grep -q '#pragma omp' "$file"; then
+        tried+=("${with_openmp[@]/#/-fopenmp }" "-O0 -fopenmp-simd" "-O2 -fopenmp-simd" "-O2 -fopenmp-simd -flto")
+    fi
+    for options in "${tried[@]}"; do
         # shellcheck disable=SC2086
         same -c -w $options "$file"
     done
     same -w -S -O2 "$file"
+    same -w -S -O2 -fopenmp "$file"
     same -w -E "$file"
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles a program at each level of optimization and runs it in an empty directory in memory. It ends with 0 if all is well.
+# Compiles a program at each level of optimization and runs it in an empty directory in memory. It ends with 0 if all is
+# well.
 #   levels.sh DURUMCC -IDIRECTORY FILE OPTIONS...
 set -euo pipefail
 durumcc=$1

@@ -1,10 +1,11 @@
-//! Looking through the process' memory while no other thread runs. System calls and memory that is there already, nothing else: whoever was stopped may hold any lock.
+//! Looking through the process' memory while no other thread runs. System calls and memory that is there already,
+//! nothing else: whoever was stopped may hold any lock.
 
 use std::ffi::CStr;
 use std::ops::Range;
 
 use super::memory::Reserved;
-use crate::heap;
+use crate::handles;
 
 /// Words that are found at most, and at least where the process may not reserve as much.
 const WORDS_MAX: [usize; 2] = [1 << 30, 1 << 24];
@@ -62,12 +63,7 @@ impl Scan {
         while pages.push(0) {}
         let mut copy = Reserved::new(PAGES_AT_ONCE * PAGE / 8)?;
         while copy.push(0) {}
-        let mut left_out: Vec<_> = heap::open_heaps()
-            .map(|heap| {
-                let info = heap.store.info();
-                info.base as usize..(info.base + 2 * info.space_size) as usize
-            })
-            .collect();
+        let mut left_out: Vec<_> = handles::open_addresses().collect();
         // A heap that is just being opened is not among those.
         left_out.extend([
             wanted.clone(),
@@ -167,7 +163,8 @@ impl Scan {
         }
     }
 
-    /// Looks at each word. A copy that the kernel makes: durum's own threads go on, and may give memory back that is being looked at.
+    /// Looks at each word. A copy that the kernel makes: durum's own threads go on, and may give memory back that is
+    /// being looked at.
     fn memory(&mut self, start: usize, len: usize, memory: &File) -> bool {
         let place = self.copy.as_mut_slice().as_mut_ptr();
         // SAFETY: our own memory, as large as the pages of one run.
@@ -199,7 +196,8 @@ impl Scan {
     }
 }
 
-/// The addresses of a line of /proc/self/maps, if the program can have pointers there: private memory that it can write or could once, and anonymous shared memory.
+/// The addresses of a line of /proc/self/maps, if the program can have pointers there: private memory that it can write
+/// or could once, and anonymous shared memory.
 fn worth_looking(line: &[u8]) -> Option<Range<usize>> {
     let mut fields = line
         .split(|byte| *byte == b' ')

@@ -1,4 +1,5 @@
-//! Memory that is reserved ahead and takes room only as far as it is used: for what is written while no allocator may be asked.
+//! Memory that is reserved ahead and takes room only as far as it is used: for what is written while no allocator may
+//! be asked.
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -66,7 +67,8 @@ impl<T: Copy> Reserved<T> {
 }
 
 impl Reserved<u8> {
-    /// Replaces the contents by those that `read` puts into a buffer, piece by piece until it gives nothing. `None` where it fails or there is no room.
+    /// Replaces the contents by those that `read` puts into a buffer, piece by piece until it gives nothing. `None`
+    /// where it fails or there is no room.
     pub(super) fn fill(&mut self, mut read: impl FnMut(*mut u8, usize) -> isize) -> Option<&[u8]> {
         self.len = 0;
         loop {

@@ -1,8 +1,10 @@
-//! Roots: which addresses of a heap the program's memory names, by words in registers, stacks and everything else that threads can write.
+//! Roots: which addresses of a heap the program's memory names, by words in registers, stacks and everything else that
+//! threads can write.
 //!
-//! Conservative: whatever looks like a pointer is one. Addresses into data and right behind them count; headers do not, which nobody but the runtime and its logs name.
-//! What is not found: pointers that are not stored as such (in files, shifted, xored), and those in memory that other processes share. A word that is left
-//! over on a stack keeps its allocation until it is overwritten.
+//! Conservative: whatever looks like a pointer is one. Addresses into data and right behind them count; headers do not,
+//! which nobody but the runtime and its logs name. What is not found: pointers that are not stored as such (in files,
+//! shifted, xored), and those in memory that other processes share. A word that is left over on a stack keeps its
+//! allocation until it is overwritten.
 
 mod maps;
 mod memory;
@@ -32,7 +34,8 @@ pub(crate) fn prepare() {
     stop::install();
 }
 
-/// Stops all other threads, and finds what the process' memory names in this range. `None` where a thread does not stop, or memory cannot be read.
+/// Stops all other threads, and finds what the process' memory names in this range. `None` where a thread does not
+/// stop, or memory cannot be read.
 pub(crate) fn named(wanted: Range<usize>) -> Option<Named> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,8 @@
-//! Stopping all other threads: each gets a signal, and waits in its handler until it may go on. Its registers are on its stack meanwhile, where the kernel has put them.
+//! Stopping all other threads: each gets a signal, and waits in its handler until it may go on. Its registers are on
+//! its stack meanwhile, where the kernel has put them.
 //!
-//! While threads are stopped the caller asks the kernel only, and no allocator: a stopped thread may hold its lock, or any other.
+//! While threads are stopped the caller asks the kernel only, and no allocator: a stopped thread may hold its lock, or
+//! any other.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -55,7 +57,8 @@ pub(super) fn install() {
 }
 
 extern "C" fn handler(_: i32) {
-    // ORDER: the generation is read before the thread says that it has stopped; else it could wait for the end of the next stop, of which nobody counts it.
+    // ORDER: the generation is read before the thread says that it has stopped; else it could wait for the end of the
+    // next stop, of which nobody counts it.
     let generation = GENERATION.load(Ordering::Acquire);
     if generation.is_multiple_of(2) {
         return;
@@ -226,7 +229,8 @@ fn tell(process: i32, id: i32) -> Option<()> {
     Some(())
 }
 
-/// Whether the thread is gone, or only waits to be told of; or is one of durum's own, which block signals, and have no pointers of the program's.
+/// Whether the thread is gone, or only waits to be told of; or is one of durum's own, which block signals, and have no
+/// pointers of the program's.
 fn need_not_stop(id: i32) -> bool {
     let mut path = *b"/proc/self/task/0000000000/status\0";
     let mut rest = id;

@@ -170,9 +170,9 @@ fn what_an_open_transaction_of_another_thread_links_stays() {
     }
 
     /// Allocates before the transaction, links inside of it, and keeps no pointer but the one in the heap.
-    fn link_and_forget(heap: *mut durum_nvl::Heap, root: *mut Node, steps: &Barrier) {
+    fn link_and_forget(heap: *mut durum_nvl::Handle, root: *mut Node, steps: &Barrier) {
         #[inline(never)]
-        fn link(heap: *mut durum_nvl::Heap, root: *mut Node) {
+        fn link(heap: *mut durum_nvl::Handle, root: *mut Node) {
             unsafe { store(&raw mut (*root).next, *Box::new(node(heap, 42))) };
         }
         transaction(heap, |_| {
@@ -184,7 +184,8 @@ fn what_an_open_transaction_of_another_thread_links_stays() {
     }
 }
 
-/// A heap on a file system that holds a sixth of what is allocated: each time that it is full, what nothing names makes room.
+/// A heap on a file system that holds a sixth of what is allocated: each time that it is full, what nothing names makes
+/// room.
 #[test]
 fn a_full_heap_is_collected_before_it_says_that_there_is_no_room() {
     const ROW: usize = 32 << 10;
@@ -219,7 +220,7 @@ fn a_full_heap_is_collected_before_it_says_that_there_is_no_room() {
                 let node = *kept.add(number as usize / 100);
                 assert_eq!((*node).value, number, "{engine:?}");
             }
-            Heap::close(heap);
+            nvl_close(heap);
         });
         assert!(mount(&["umount", "-l", path]));
         filled.unwrap();
@@ -258,7 +259,8 @@ fn weak_pointers_to_what_is_collected_read_null() {
     }
 }
 
-/// Threads that build, read by weak pointers and drop while one collects again and again: whatever a thread has a pointer to keeps its contents.
+/// Threads that build, read by weak pointers and drop while one collects again and again: whatever a thread has a
+/// pointer to keeps its contents.
 #[test]
 fn collections_beside_busy_threads_free_nothing_that_is_used() {
     for engine in ENGINES {
@@ -295,7 +297,7 @@ fn collections_beside_busy_threads_free_nothing_that_is_used() {
         });
     }
 
-    fn churn(heap: *mut durum_nvl::Heap, own: *mut Node, value: i64) {
+    fn churn(heap: *mut durum_nvl::Handle, own: *mut Node, value: i64) {
         unsafe {
             let weak = (&raw mut (*own).back).cast();
             let before: *mut Node = __nvl_load_weak(weak).cast();

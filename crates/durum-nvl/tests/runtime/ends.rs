@@ -11,7 +11,7 @@ const OTHER: &std::ffi::CStr = c"nvl1 32 8 00000000000000ff\nstruct \"other\"(32
 const FILE: &std::ffi::CStr = c"list.c";
 
 /// What is done, by number, and words of the message.
-const ENDS: [(&str, &[&str]); 10] = [
+const ENDS: [(&str, &[&str]); 14] = [
     (
         "inter_heap",
         &["list.c:26: ", "/heap\"", "/second\"", "heap to heap"],
@@ -31,7 +31,28 @@ const ENDS: [(&str, &[&str]); 10] = [
     ("two_stores", &["list.c:50: ", "two stores", "nvl_create("]),
     ("segment", &["list.c:51: ", "clause", "node"]),
     ("cut", &["list.c:60: ", "cuts the pointer"]),
-    ("null_heap", &["list.c:1: ", "NULL"]),
+    (
+        "unnamed_store",
+        &[
+            "list.c:72: ",
+            "/second\"",
+            "heap(...) of this transaction, which began at list.c:70, does not name it",
+        ],
+    ),
+    (
+        "unnamed_allocation",
+        &["list.c:73: ", "/second\"", "does not name it"],
+    ),
+    ("unnamed_root", &["list.c:74: ", "does not name it"]),
+    // The inner level names it, and has ended.
+    (
+        "unnamed_behind_inner",
+        &["list.c:72: ", "list.c:70", "does not name it"],
+    ),
+    (
+        "null",
+        &["list.c:80: ", "a store at 0x8", "the pointer is null"],
+    ),
     ("room", &["list.c:2: ", "no room", "/heap\""]),
     ("jump", &["longjmp"]),
 ];
@@ -105,7 +126,32 @@ fn program_that_breaks_a_rule() {
                 __nvl_tx_range_at(block, 1, a.cast(), 33, 1, file, 51);
             }
             "cut" => __nvl_copy_at(a.cast(), b.cast(), 12, file, 60),
-            "null_heap" => drop(__nvl_alloc_at(null_mut(), 1, 32, NODE.as_ptr(), file, 1)),
+            "unnamed_store" | "unnamed_allocation" | "unnamed_root" | "unnamed_behind_inner" => {
+                let b = node(second.unwrap(), 3);
+                __nvl_tx_begin_at(block, 0, 1, heaps.as_ptr(), file, 70);
+                match name.as_str() {
+                    "unnamed_allocation" => {
+                        __nvl_alloc_at(heaps[1].cast_mut(), 1, 32, NODE.as_ptr(), file, 73);
+                    }
+                    "unnamed_root" => {
+                        __nvl_set_root_at(heaps[1].cast_mut(), b.cast(), NODE.as_ptr(), file, 74);
+                    }
+                    "unnamed_behind_inner" => {
+                        let mut inner = std::mem::MaybeUninit::<TxBlock>::uninit();
+                        __nvl_tx_begin_at(inner.as_mut_ptr(), 0, 1, &raw const heaps[1], file, 71);
+                        __nvl_log(b.cast(), 8);
+                        // Of the level around it.
+                        __nvl_log(a.cast(), 8);
+                        __nvl_tx_end(inner.as_mut_ptr());
+                    }
+                    _ => {}
+                }
+                __nvl_log_at(b.cast(), 8, file, 72);
+            }
+            "null" => {
+                __nvl_tx_begin(block, 0, 1, heaps.as_ptr());
+                __nvl_log_at(std::ptr::without_provenance(8), 8, file, 80);
+            }
             "room" => drop(__nvl_alloc_at(heap, 1 << 57, 32, NODE.as_ptr(), file, 2)),
             "jump" => {
                 __nvl_tx_begin(block, 0, 1, heaps.as_ptr());

@@ -1,5 +1,5 @@
-//! Random programs over graphs of nodes, against a model: counts are exact at every moment, transactions that are rolled back leave none behind, and after closing exactly what
-//! the root leads to is there.
+//! Random programs over graphs of nodes, against a model: counts are exact at every moment, transactions that are
+//! rolled back leave none behind, and after closing exactly what the root leads to is there.
 
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
@@ -18,7 +18,8 @@ impl Random {
     }
 }
 
-/// What the model knows of a node, by its number, which is its value too. Pointers lead to smaller numbers only, so there are no cycles.
+/// What the model knows of a node, by its number, which is its value too. Pointers lead to smaller numbers only, so
+/// there are no cycles.
 #[derive(Clone, Copy, Default)]
 struct Known {
     strong: [Option<i64>; 2],

@@ -1,16 +1,19 @@
-//! A program is killed at random moments, again and again: what the root leads to is whole each time, and nothing else is left.
+//! A program is killed at random moments, again and again: what the root leads to is whole each time, and nothing else
+//! is left.
 //!
-//! The crash: SIGKILL at any instruction. The page cache survives it, so this tests rollback and the zero list, not missing flushes (`tests/crash.rs` does).
+//! The crash: SIGKILL at any instruction. The page cache survives it, so this tests rollback and the zero list, not
+//! missing flushes (`tests/crash.rs` does).
 
 use std::time::Duration;
 
 use durum::Engine;
-use durum_nvl::Heap;
+use durum_nvl::{Handle, Heap};
 
 use crate::support::*;
 
-/// A list whose values count down to 1 from its length, so that a lost or doubled link shows; and a tail that hangs on a weak pointer.
-unsafe fn work(heap: *mut Heap) {
+/// A list whose values count down to 1 from its length, so that a lost or doubled link shows; and a tail that hangs on
+/// a weak pointer.
+unsafe fn work(heap: *mut Handle) {
     let mut random = std::process::id() as u64;
     let anchor: *mut Node = unsafe { __nvl_get_root(heap, NODE.as_ptr()).cast() };
     loop {

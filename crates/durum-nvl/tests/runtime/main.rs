@@ -10,6 +10,7 @@ mod copies;
 mod costs;
 mod ends;
 mod graphs;
+mod handles;
 mod isolation;
 mod kills;
 mod objects;

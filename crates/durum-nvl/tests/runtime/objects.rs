@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-use durum_nvl::{Heap, OpenError};
+use durum_nvl::{Handle, Heap, OpenError};
 
 use crate::support::*;
 
@@ -85,7 +85,7 @@ fn allocations_of_all_sizes_are_zeroed_and_found_by_pointers_into_them() {
 #[test]
 fn heaps_that_cannot_be_opened_say_why() {
     let place = Place::new(durum::Engine::Shadow);
-    let text = |result: Result<*mut Heap, OpenError>| result.unwrap_err().to_string();
+    let text = |result: Result<*mut Handle, OpenError>| result.unwrap_err().to_string();
     assert!(text(Heap::open(&place.path(), &place.options)).contains("open already"));
     assert!(text(Heap::create(&place.path(), 0, 0, &place.options)).contains("heap"));
     let nowhere = place.dir.path().join("nowhere");

@@ -8,7 +8,7 @@ use std::ptr::null;
 pub use crate::processes::directory;
 use durum::Engine;
 pub use durum_nvl::abi::*;
-use durum_nvl::{Heap, HeapOptions};
+use durum_nvl::{Handle, Heap, HeapOptions};
 use durum_service::{CheckOptions, Leaks, Severity};
 
 pub const ENGINES: [Engine; 3] = [Engine::Shadow, Engine::Hybrid, Engine::Twin];
@@ -31,7 +31,7 @@ pub const SLOT: &CStr = c"nvl1 8 8 00000000000000cc\n*1\nstruct \"node\"(32,8){0
 pub struct Place {
     pub dir: tempfile::TempDir,
     pub options: HeapOptions,
-    pub heap: *mut Heap,
+    pub heap: *mut Handle,
 }
 
 pub fn options(engine: Engine) -> HeapOptions {
@@ -87,7 +87,7 @@ impl Drop for Place {
     }
 }
 
-pub fn node(heap: *mut Heap, value: i64) -> *mut Node {
+pub fn node(heap: *mut Handle, value: i64) -> *mut Node {
     unsafe {
         let node: *mut Node = __nvl_alloc(heap, 1, size_of::<Node>(), NODE.as_ptr()).cast();
         (*node).value = value;
@@ -101,7 +101,7 @@ pub fn store<T>(slot: *mut *mut T, value: *mut T) {
 }
 
 /// A transaction on one heap.
-pub fn transaction<R>(heap: *mut Heap, body: impl FnOnce(*mut TxBlock) -> R) -> R {
+pub fn transaction<R>(heap: *mut Handle, body: impl FnOnce(*mut TxBlock) -> R) -> R {
     let mut block = std::mem::MaybeUninit::<TxBlock>::uninit();
     let heaps = [heap.cast_const()];
     unsafe {
@@ -145,7 +145,8 @@ pub fn objects(path: &Path) -> u64 {
     report.pools.first().unwrap().objects
 }
 
-/// Starts the ignored test `name` in a process of its own, with `dir` to work in; what it says on its standard error can be read.
+/// Starts the ignored test `name` in a process of its own, with `dir` to work in; what it says on its standard error
+/// can be read.
 pub fn start(name: &str, dir: &Path) -> Child {
     let mut command = crate::processes::command(name, dir);
     command.stderr(Stdio::piped()).spawn().unwrap()

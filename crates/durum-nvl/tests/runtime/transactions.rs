@@ -8,7 +8,7 @@ fn log<T>(place: *const T) {
     unsafe { __nvl_log(place.cast(), size_of::<T>()) };
 }
 
-fn begin(block: *mut TxBlock, kind: i32, heap: *mut durum_nvl::Heap) {
+fn begin(block: *mut TxBlock, kind: i32, heap: *mut durum_nvl::Handle) {
     let heaps = [heap.cast_const()];
     unsafe { __nvl_tx_begin(block, kind, 1, heaps.as_ptr()) };
 }
@@ -61,7 +61,7 @@ fn a_thread_that_ends_inside_rolls_back() {
         place.set_root(root);
         let (heap, at) = (place.heap.addr(), root.addr());
         std::thread::spawn(move || {
-            let heap: *mut durum_nvl::Heap = std::ptr::with_exposed_provenance_mut(heap);
+            let heap: *mut durum_nvl::Handle = std::ptr::with_exposed_provenance_mut(heap);
             let root: *mut Node = std::ptr::with_exposed_provenance_mut(at);
             let block = Box::leak(Box::new(std::mem::MaybeUninit::<TxBlock>::uninit()));
             begin(block.as_mut_ptr(), 0, heap);
@@ -145,7 +145,8 @@ fn clauses_announce_their_segments() {
     }
 }
 
-/// Stores to a fresh allocation before, in and after the transaction that links it; some of them store what is there already.
+/// Stores to a fresh allocation before, in and after the transaction that links it; some of them store what is there
+/// already.
 #[test]
 fn a_fresh_allocation_is_durable_whole_when_it_is_linked() {
     for engine in ENGINES {

@@ -1,0 +1,337 @@
+//! Which heaps are open, and the handles that programs have of them.
+//!
+//! A handle is a number and no address: a place in a table that is never freed, and the number of the opening. So
+//! whatever a program passes is looked up and never followed, and one that was closed, or that nobody gave, is told by
+//! name.
+//!
+//! Who looks a heap up is [`Here`], and whoever closes one waits for them:
+//!
+//! ```text
+//! look up                            close
+//! 1  own word: in any heap           1  the table forgets the heap
+//! 2  (the compiler keeps the order)  2  membarrier: a full fence in every running thread
+//! 3  read the table                  3  wait until no word has the heap; a transaction that has it ends the program
+//! 4  own word: in this heap
+//! ```
+//!
+//! So never do both go on: the fence falls behind step 1 of a thread, then the closer sees its word, or before, then
+//! the thread reads a table without the heap. Where the system has no membarrier, looking up makes a fence of its own.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
+};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use durum::Pool;
+
+use crate::fatal::{Location, fatal};
+use crate::heap::Heap;
+use crate::opening;
+use crate::presence::{self, ANY, Presence};
+
+/// What programs have of an open heap, `nvl_heap_t` of nvl.h. Nothing lies at its address.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Handle {
+    nothing: [u8; 0],
+}
+
+/// Heaps that may be open at a time: a thread's word has a bit for each.
+pub(crate) const HEAPS_MAX: usize = 64;
+
+/// The upper bits of each handle. No pointer of a program has them, so that a collection takes none for one.
+const MARK: usize = 0x4e56 << 48;
+const INDEX_BITS: u32 = HEAPS_MAX.trailing_zeros();
+
+/// An open heap's place.
+struct Slot {
+    /// 0: none is open here.
+    handle: AtomicUsize,
+    /// The key of its pool, or 0.
+    pool: AtomicU64,
+    heap: AtomicPtr<Heap>,
+    /// Addresses that its store has taken.
+    addresses: [AtomicUsize; 2],
+    /// Grows when allocations come to an end, and with the heap: never the same for two of them.
+    epoch: AtomicU64,
+}
+
+static SLOTS: [Slot; HEAPS_MAX] = [const {
+    Slot {
+        handle: AtomicUsize::new(0),
+        pool: AtomicU64::new(0),
+        heap: AtomicPtr::new(ptr::null_mut()),
+        addresses: [AtomicUsize::new(0), AtomicUsize::new(0)],
+        epoch: AtomicU64::new(0),
+    }
+}; HEAPS_MAX];
+/// No heap is at this index or behind it.
+static END: AtomicUsize = AtomicUsize::new(0);
+/// How many heaps were opened.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+/// Looking up makes a fence. Till the first heap is open nobody finds one.
+static IS_FENCED: AtomicBool = AtomicBool::new(true);
+
+/// What is remembered of a heap that was closed.
+struct Closed {
+    handle: usize,
+    path: PathBuf,
+    /// `FILE:LINE`, where that is known.
+    place: Option<String>,
+    addresses: Range<usize>,
+}
+
+/// The latest of them.
+static CLOSED: Mutex<VecDeque<Closed>> = Mutex::new(VecDeque::new());
+const CLOSED_MAX: usize = 64;
+
+fn closed() -> MutexGuard<'static, VecDeque<Closed>> {
+    CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A free place, and the handle of the heap that will be there. While heaps are locked against opening and closing.
+pub(crate) fn reserve() -> Option<(usize, usize)> {
+    let is_free = |slot: &Slot| slot.handle.load(Ordering::Relaxed) == 0;
+    let index = SLOTS.iter().position(is_free)?;
+    let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
+    // As many openings as 42 bits can count take longer than any process lasts.
+    Some((index, MARK | number << INDEX_BITS | index))
+}
+
+/// Lets others find a heap, which is freed by nobody until [`forget`] gives it back.
+pub(crate) fn publish(index: usize, heap: *mut Heap) -> *mut Handle {
+    // SAFETY: the caller's, who has just made it.
+    let open = unsafe { &*heap };
+    IS_FENCED.store(!durum::can_fence_all(), Ordering::Relaxed);
+    let slot = &SLOTS[index];
+    let Range { start, end } = open.addresses();
+    slot.addresses[0].store(start, Ordering::Relaxed);
+    slot.addresses[1].store(end, Ordering::Relaxed);
+    // ORDER (of threads): who finds the handle or the pool finds the heap.
+    slot.heap.store(heap, Ordering::Release);
+    slot.pool.store(open.pool.key(), Ordering::Release);
+    slot.handle.store(open.handle, Ordering::Release);
+    END.fetch_max(index + 1, Ordering::AcqRel);
+    ptr::without_provenance_mut(open.handle)
+}
+
+/// Lets nobody find an open heap any more, and waits until nobody uses it. While heaps are locked against opening and
+/// closing.
+pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
+    let Some(slot) = slot_of(handle.addr()) else {
+        refuse(handle.addr(), at);
+    };
+    let index = handle.addr() % HEAPS_MAX;
+    let heap = slot.heap.load(Ordering::Relaxed);
+    // SAFETY: open, and only this function ends that, whose caller holds the lock.
+    let open = unsafe { &*heap };
+    slot.handle.store(0, Ordering::SeqCst);
+    slot.pool.store(0, Ordering::SeqCst);
+    end_epoch(index);
+    let mut closed = closed();
+    if closed.len() == CLOSED_MAX {
+        closed.pop_front();
+    }
+    closed.push_back(Closed {
+        handle: open.handle,
+        path: open.path.clone(),
+        place: at.place(),
+        addresses: open.addresses(),
+    });
+    drop(closed);
+    // In a forked child there are no others, only what they have left; nor is anything of the heap left there.
+    if !open.is_of_parent() {
+        fence(Ordering::SeqCst);
+        if !IS_FENCED.load(Ordering::Relaxed) {
+            durum::fence_all();
+        }
+        presence::wait_for_others(1 << index, |began| {
+            fatal(
+                at,
+                format_args!(
+                    "the heap {open} is closed while another thread is in a transaction on it{began}; wait for that thread first"
+                ),
+            )
+        });
+    }
+    slot.addresses[1].store(0, Ordering::Relaxed);
+    slot.addresses[0].store(0, Ordering::Relaxed);
+    slot.heap.store(ptr::null_mut(), Ordering::Release);
+    heap
+}
+
+fn slot_of(handle: usize) -> Option<&'static Slot> {
+    let slot = &SLOTS[handle % HEAPS_MAX];
+    (handle != 0 && slot.handle.load(Ordering::Acquire) == handle).then_some(slot)
+}
+
+/// Tells what is wrong with a handle of no open heap.
+#[cold]
+pub(crate) fn refuse(handle: usize, at: Location) -> ! {
+    if handle == 0 {
+        fatal(at, format_args!("the heap is NULL{}", opening::latest()));
+    }
+    if let Some(known) = closed().iter().find(|known| known.handle == handle) {
+        fatal(at, format_args!("the heap {known} before; open it again"));
+    }
+    let number = (handle & !MARK) >> INDEX_BITS;
+    if handle & MARK == MARK && (1..=OPENED.load(Ordering::Relaxed)).contains(&number) {
+        fatal(
+            at,
+            format_args!("a heap is used that was closed before; open it again"),
+        );
+    }
+    fatal(
+        at,
+        format_args!("{handle:#x} is no heap: those are what nvl_open and nvl_create give"),
+    )
+}
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\" was closed", self.path.display())?;
+        match &self.place {
+            Some(place) => write!(f, " at {place}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which closed heaps an address may have been in that is in no open one: a clause for a message, or nothing.
+#[cold]
+pub(crate) fn was_in(address: usize) -> String {
+    let mut heaps = String::new();
+    for known in closed().iter().filter(|it| it.addresses.contains(&address)) {
+        let more = format!("; the heap {known}");
+        if !heaps.contains(&more) {
+            heaps.push_str(&more);
+        }
+    }
+    heaps
+}
+
+/// Addresses of the stores of open heaps.
+pub(crate) fn open_addresses() -> impl Iterator<Item = Range<usize>> {
+    let end = END.load(Ordering::Acquire);
+    SLOTS[..end].iter().filter_map(|slot| {
+        let [start, end] = &slot.addresses;
+        let range = start.load(Ordering::Relaxed)..end.load(Ordering::Relaxed);
+        (!range.is_empty()).then_some(range)
+    })
+}
+
+/// The open heaps. While heaps are locked against opening and closing.
+pub(crate) fn open_heaps() -> impl Iterator<Item = &'static Heap> {
+    SLOTS.iter().filter_map(|slot| {
+        // SAFETY: null or an open heap, which nobody closes meanwhile.
+        unsafe { slot.heap.load(Ordering::Acquire).as_ref() }
+    })
+}
+
+/// What threads remember of allocations of the heap in this place holds for one epoch.
+#[inline]
+pub(crate) fn epoch(index: usize) -> u64 {
+    SLOTS[index].epoch.load(Ordering::Acquire)
+}
+
+/// What they remember does not hold any more.
+pub(crate) fn end_epoch(index: usize) {
+    SLOTS[index].epoch.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A thread in a function of the runtime. What it looks up stays open as long as this is there.
+pub(crate) struct Here {
+    presence: &'static Presence,
+    /// What it has looked up.
+    found: Cell<u64>,
+}
+
+impl Here {
+    #[inline]
+    pub(crate) fn enter() -> Self {
+        Self {
+            presence: presence::of_thread(),
+            found: Cell::new(0),
+        }
+    }
+
+    /// The open heap that an address lies in.
+    #[inline]
+    pub(crate) fn holding(&self, address: usize) -> Option<&Heap> {
+        let heap = self.glance(address);
+        self.only(heap.map_or(0, Heap::bit));
+        heap
+    }
+
+    /// The same for a function that waits for nobody: until it ends, no heap is closed.
+    #[inline]
+    pub(crate) fn glance(&self, address: usize) -> Option<&Heap> {
+        self.announce();
+        let pool = Pool::key_at(address)?;
+        let mut slots = SLOTS[..END.load(Ordering::Acquire)].iter();
+        let slot = slots.find(|slot| slot.pool.load(Ordering::Acquire) == pool)?;
+        // SAFETY: the table had it when this thread's word said so, so who closes it waits until the word does not.
+        unsafe { slot.heap.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The heap of a handle, or the end of the program.
+    #[inline]
+    pub(crate) fn heap(&self, handle: *const Handle, at: Location) -> &Heap {
+        let handle = handle.addr();
+        self.announce();
+        let slot = slot_of(handle).unwrap_or_else(|| refuse(handle, at));
+        // SAFETY: as in `glance`.
+        let heap = unsafe { slot.heap.load(Ordering::Acquire).as_ref() };
+        self.only(1 << (handle % HEAPS_MAX));
+        heap.unwrap_or_else(|| refuse(handle, at))
+    }
+
+    /// Before the table is read.
+    #[inline]
+    fn announce(&self) {
+        self.presence.uses.store(ANY, Ordering::Relaxed);
+        // ORDER (of threads): the word before the table; the processor's part is done by the membarrier of who closes.
+        match IS_FENCED.load(Ordering::Relaxed) {
+            true => fence(Ordering::SeqCst),
+            false => compiler_fence(Ordering::SeqCst),
+        }
+    }
+
+    /// The function uses these heaps, beside those that it has found before.
+    #[inline]
+    fn only(&self, heaps: u64) {
+        let found = self.found.get() | heaps;
+        self.found.set(found);
+        // ORDER (of threads): what was found is not read behind the end of the function, where the word is taken back.
+        self.presence
+            .uses
+            .store(self.presence.kept() | found, Ordering::Release);
+    }
+
+    /// Keeps these heaps open until the transaction of the thread has ended, which begins, or is open already.
+    pub(crate) fn keep_for_transaction(&self, heaps: u64, at: Location) {
+        self.presence.begin(heaps, at);
+    }
+
+    /// Keeps a heap open until [`presence::drop_kept`].
+    ///
+    /// # Safety
+    /// Nobody uses it behind that.
+    pub(crate) unsafe fn keep(&self, heap: &Heap) -> &'static Heap {
+        self.presence.keep(heap.bit());
+        // SAFETY: as the caller promises.
+        unsafe { &*ptr::from_ref(heap) }
+    }
+}
+
+impl Drop for Here {
+    #[inline]
+    fn drop(&mut self) {
+        self.presence.leave();
+    }
+}
