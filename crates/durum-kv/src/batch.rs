@@ -17,7 +17,8 @@ struct Step {
     value_len: Option<usize>,
 }
 
-/// Changes that a database makes together: all of them are there, or none, whatever happens. Of several that concern one key the last one counts.
+/// Changes that a database makes together: all of them are there, or none, whatever happens. Of several that concern
+/// one key the last one counts.
 ///
 /// ```
 /// let mut batch = durum_kv::WriteBatch::new();

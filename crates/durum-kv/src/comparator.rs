@@ -9,8 +9,9 @@ pub const BYTEWISE: &str = "leveldb.BytewiseComparator";
 
 /// An order of keys.
 ///
-/// The order is total and never changes, not between two runs of the program either: the database is read by it. What it takes for equal is one key. The name is
-/// stored with the database, and opening it with another is refused; choose a new name when the order changes.
+/// The order is total and never changes, not between two runs of the program either: the database is read by it. What
+/// it takes for equal is one key. The name is stored with the database, and opening it with another is refused; choose
+/// a new name when the order changes.
 pub trait Comparator: Send + Sync {
     /// Compares two keys. It must not panic, and not write to the database.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;

@@ -153,8 +153,9 @@ impl Inner {
 
 /// An open database: ordered keys with values, any bytes.
 ///
-/// Handles are cheap to clone and may be used from any thread. The database closes with the last one, and with the last [`Snapshot`] and [`Iter`] of it. If the process
-/// dies before, every write that has returned is there at the next opening, except for buffered ones within their window.
+/// Handles are cheap to clone and may be used from any thread. The database closes with the last one, and with the last
+/// [`Snapshot`] and [`Iter`] of it. If the process dies before, every write that has returned is there at the next
+/// opening, except for buffered ones within their window.
 #[derive(Clone, Debug)]
 pub struct Db {
     pub(crate) inner: Arc<Inner>,
@@ -177,8 +178,8 @@ impl Db {
     /// Opens the database in the store at `path`, a directory that belongs to it.
     ///
     /// # Errors
-    /// `Missing` and `Exists`, as the options say; `Comparator`; `NotAStore`; `Newer`; `Damaged`; those of durum: the store is open already, or has quarantined logs. Nothing
-    /// was changed then.
+    /// `Missing` and `Exists`, as the options say; `Comparator`; `NotAStore`; `Newer`; `Damaged`; those of durum: the
+    /// store is open already, or has quarantined logs. Nothing was changed then.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let path = path.as_ref();
         let missing = || Error::Missing { path: path.into() };
@@ -199,7 +200,8 @@ impl Db {
         Self::open_in(&store, POOL, options)
     }
 
-    /// Opens the database in a pool of an open store. Other pools of the store may hold anything; this pool is the database's.
+    /// Opens the database in a pool of an open store. Other pools of the store may hold anything; this pool is the
+    /// database's.
     ///
     /// # Errors
     /// As for [`Db::open`].
@@ -209,7 +211,8 @@ impl Db {
             return Err(Error::InTransaction);
         }
         let path = store.info().path.clone();
-        // Puddles stay while the database is open: who reads by an old number may be looking at what has just been freed.
+        // Puddles stay while the database is open: who reads by an old number may be looking at what has just been
+        // freed.
         let pool_options = PoolOptions::new()
             .engine(options.engine)
             .spare_max(u64::MAX);
@@ -327,10 +330,12 @@ impl Db {
         Ok(found.is_some())
     }
 
-    /// Gives a key a value. It is durable when this returns, unless the database was set otherwise ([`Db::set_durability`]).
+    /// Gives a key a value. It is durable when this returns, unless the database was set otherwise
+    /// ([`Db::set_durability`]).
     ///
     /// # Errors
-    /// Those of durum, such as a full disk; `InTransaction`, `KeyTooLong`, `Broken`. Nothing has changed then, unless durum says that the outcome is unknown.
+    /// Those of durum, such as a full disk; `InTransaction`, `KeyTooLong`, `Broken`. Nothing has changed then, unless
+    /// durum says that the outcome is unknown.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.put_with(key, value, &WriteOptions::new())
     }
@@ -412,7 +417,8 @@ impl Db {
         Ok(())
     }
 
-    /// Begins a transaction: reads that see its own writes, and writes that are made together when it commits. Other writers wait until it has ended; readers do not.
+    /// Begins a transaction: reads that see its own writes, and writes that are made together when it commits. Other
+    /// writers wait until it has ended; readers do not.
     ///
     /// # Errors
     /// `InTransaction` if this thread has one already.

@@ -19,8 +19,8 @@ pub enum Error {
     Durum(#[from] durum::Error),
 
     // ---- the caller -------------------------------------------------------------------------
-    /// A write inside a transaction of this thread: one of this database, which it would wait for, or one of the pool's store, whose
-    /// outcome it would depend on.
+    /// A write inside a transaction of this thread: one of this database, which it would wait for, or one of the pool's
+    /// store, whose outcome it would depend on.
     #[error(
         "a transaction is running on this thread; write through it, or end it before the database is written to"
     )]

@@ -1,6 +1,7 @@
 //! Which leaf a key belongs to: the upper levels of the tree, in plain memory, made anew when a database is opened.
 //!
-//! Two levels: chunks of up to [`CHUNK_MAX`] nodes, and a row of chunks. Both are searched by heads ([`Sorted`]). A million keys have some 25 thousand leaves, hence two hundred chunks.
+//! Two levels: chunks of up to [`CHUNK_MAX`] nodes, and a row of chunks. Both are searched by heads ([`Sorted`]). A
+//! million keys have some 25 thousand leaves, hence two hundred chunks.
 
 use std::sync::OnceLock;
 
@@ -25,7 +26,8 @@ pub(crate) struct Node {
     entries: OnceLock<Box<Entries>>,
 }
 
-/// The records of a leaf in the order of their keys. In one piece, because it is rarely in the cache: its lines can be fetched together.
+/// The records of a leaf in the order of their keys. In one piece, because it is rarely in the cache: its lines can be
+/// fetched together.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Entries {
@@ -141,7 +143,8 @@ impl Entries {
         self.order.find(keys, key, |index| self.key(index))
     }
 
-    /// The record of a key, which is about to be read: its first lines are fetched together. Where its value begins is known only when its head is there.
+    /// The record of a key, which is about to be read: its first lines are fetched together. Where its value begins is
+    /// known only when its head is there.
     #[inline]
     pub(crate) fn find_to_read(&self, keys: &Keys, key: &[u8]) -> Option<*mut Record> {
         let found = self.order.find(keys, key, |index| {
@@ -153,7 +156,8 @@ impl Entries {
         found.ok().map(|index| self.records[index])
     }
 
-    /// The place of a key, which is about to be written: if it has a record, that is freed and its slot changes, and these places are fetched together with the record's key.
+    /// The place of a key, which is about to be written: if it has a record, that is freed and its slot changes, and
+    /// these places are fetched together with the record's key.
     #[inline]
     pub(crate) fn find_to_write(
         &self,
@@ -369,7 +373,8 @@ impl Index {
         Ok(entries)
     }
 
-    /// Fetches what somebody will look at soon who goes forward: `count` records from a place on, and where those behind them are.
+    /// Fetches what somebody will look at soon who goes forward: `count` records from a place on, and where those
+    /// behind them are.
     pub(crate) fn fetch_behind(&self, at: Position, from: usize, count: usize) {
         let Some(entries) = self.node(at).entries.get() else {
             return;

@@ -1,10 +1,11 @@
 //! Going over entries in the order of keys.
 //!
-//! An iterator pins a sequence number, so the records that it sees stay where they are. It takes a row of records at a time, and needs no lock until it comes to the end of the row. Rows
-//! begin short, for those who look for one entry, and grow up to a leaf.
+//! An iterator pins a sequence number, so the records that it sees stay where they are. It takes a row of records at a
+//! time, and needs no lock until it comes to the end of the row. Rows begin short, for those who look for one entry,
+//! and grow up to a leaf.
 //!
-//! As long as no key comes or goes, the next row is where this one ends. Otherwise the key at this end is looked for: its record is pinned, and whatever came or went beside it is nothing
-//! that the pinned number sees.
+//! As long as no key comes or goes, the next row is where this one ends. Otherwise the key at this end is looked for:
+//! its record is pinned, and whatever came or went beside it is nothing that the pinned number sees.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +18,8 @@ use crate::tree::{Tree, visible};
 
 /// The entries of a database as they were when the iterator was made, in the order of keys.
 ///
-/// It stands at an entry, or at none: after it was made, after the last entry, before the first, and after an error. Each step says whether it stands at one.
+/// It stands at an entry, or at none: after it was made, after the last entry, before the first, and after an error.
+/// Each step says whether it stands at one.
 ///
 /// ```
 /// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -93,7 +95,8 @@ fn take(records: &mut Vec<*const Record>, entries: &[*mut Record], sequence: u64
     records.extend(seen);
 }
 
-/// Checks a leaf as a whole, unless it is the one that was checked last: a key that is damaged stands at another place of it.
+/// Checks a leaf as a whole, unless it is the one that was checked last: a key that is damaged stands at another place
+/// of it.
 fn verify_once(tree: &Tree, leaf: Position, verified: &mut Option<(Position, u64)>) -> Result<()> {
     let here = Some((leaf, tree.shape()));
     if *verified != here {

@@ -1,7 +1,8 @@
 //! A durable, ordered key-value store with LevelDB's interface.
 //!
-//! A [`Db`] lies in a pool of a durum store. Every write is durable when it returns, unless it was asked to be buffered; batches and transactions are there as a whole or not at all,
-//! whatever kills the program. Readers go on while somebody writes, and snapshots and iterators see one moment.
+//! A [`Db`] lies in a pool of a durum store. Every write is durable when it returns, unless it was asked to be
+//! buffered; batches and transactions are there as a whole or not at all, whatever kills the program. Readers go on
+//! while somebody writes, and snapshots and iterators see one moment.
 //!
 //! ```
 //! use durum_kv::{Db, Options, WriteBatch};
@@ -22,8 +23,9 @@
 //! # Ok::<(), durum_kv::Error>(())
 //! ```
 //!
-//! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `write` (how changes become durable and visible), `tree` and `media` (what
-//! changes, and where it lies), `index` and `sorted` (finding a key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
+//! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `write` (how changes
+//! become durable and visible), `tree` and `media` (what changes, and where it lies), `index` and `sorted` (finding a
+//! key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
 
 mod batch;
 mod comparator;

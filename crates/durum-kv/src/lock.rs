@@ -1,7 +1,8 @@
 //! The lock between those who read and the one who writes: readers share nothing, writers go first.
 //!
-//! Readers announce themselves in one of several counters, each on a cache line of its own, so that two processors that read disturb each other only where their threads share
-//! a counter. A writer raises a flag and waits until all counters are zero. Reading costs two atomic additions.
+//! Readers announce themselves in one of several counters, each on a cache line of its own, so that two processors that
+//! read disturb each other only where their threads share a counter. A writer raises a flag and waits until all
+//! counters are zero. Reading costs two atomic additions.
 //!
 //! ```text
 //! read                                   write (whoever has the turn)
@@ -11,12 +12,14 @@
 //!
 //! Both steps are sequentially consistent: of a reader and a writer that meet, at least one sees the other.
 //!
-//! The flag stays up for as long as a writer changes memory: about a microsecond. Who waits longer than that sleeps. A writer lets those go first who have slept, for
-//! a moment, so that a row of writers does not keep them out for good.
+//! The flag stays up for as long as a writer changes memory: about a microsecond. Who waits longer than that sleeps. A
+//! writer lets those go first who have slept, for a moment, so that a row of writers does not keep them out for good.
 //!
-//! *Alone.* An atomic read-modify-write waits until everything that was written back before it is on the media, so that with one on its way a write cannot begin while the fence of the
-//! last one is under way. Hence a thread that has written several times without meeting anybody *owns* the lock: it says that it is inside by plain stores. Who comes
-//! then asks it to leave, and pays for the other half of that handshake by a fence in all threads (as at the gate of a store, which durum has).
+//! *Alone.* An atomic read-modify-write waits until everything that was written back before it is on the media, so that
+//! with one on its way a write cannot begin while the fence of the last one is under way. Hence a thread that has
+//! written several times without meeting anybody *owns* the lock: it says that it is inside by plain stores. Who comes
+//! then asks it to leave, and pays for the other half of that handshake by a fence in all threads (as at the gate of a
+//! store, which durum has).
 //!
 //! ```text
 //! the owner                              who comes
@@ -125,7 +128,8 @@ pub(crate) struct Writing<'l, T> {
 }
 
 impl<T> ReadersWriter<T> {
-    /// With `may_be_owned` a thread that writes without meeting others has it cheaper. Those who come wait then until its turn is over.
+    /// With `may_be_owned` a thread that writes without meeting others has it cheaper. Those who come wait then until
+    /// its turn is over.
     pub(crate) fn new(value: T, may_be_owned: bool) -> Self {
         let counter = |_| CachePadded::new(AtomicU64::new(0));
         let turns = match may_be_owned && can_fence_all() {
@@ -167,7 +171,8 @@ impl<T> ReadersWriter<T> {
             return false;
         }
         self.busy.store(1, Ordering::Relaxed);
-        // ORDER (of threads): busy before the look at the owner; the processor's part is done by the fence of who comes.
+        // ORDER (of threads): busy before the look at the owner; the processor's part is done by the fence of who
+        // comes.
         keep_order();
         if self.owner.load(Ordering::Acquire) == own {
             return true;

@@ -1,8 +1,10 @@
 //! What lies in the pool: the database, its leaves, and the records that hold keys and values.
 //!
-//! docs/kv.md shows how they hang together. Everything has a type descriptor, so `durum inspect`, `check` and `gc` see all of it.
+//! docs/kv.md shows how they hang together. Everything has a type descriptor, so `durum inspect`, `check` and `gc` see
+//! all of it.
 //!
-//! Addresses and lengths come from media, which may be damaged: [`Media`] follows a pointer only when what it leads to lies in the pool.
+//! Addresses and lengths come from media, which may be damaged: [`Media`] follows a pointer only when what it leads to
+//! lies in the pool.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +17,8 @@ use crate::error::{Error, Result};
 
 /// The layout that this version writes: the lower half of [`Database::layout`].
 pub(crate) const LAYOUT: u64 = 1;
-/// In the upper half: writes that say nothing are buffered. A version that does not know it refuses the database, as a layout that is newer. Never renumber.
+/// In the upper half: writes that say nothing are buffered. A version that does not know it refuses the database, as a
+/// layout that is newer. Never renumber.
 pub(crate) const BUFFERED: u64 = 1 << 32;
 
 /// Records of one leaf. With its extent's header a leaf takes 512 bytes.
@@ -43,7 +46,8 @@ durum::describe!(Database as "kv database" { layout, first, comparator, sequence
 pub(crate) struct Leaf {
     /// The leaf of the next larger keys; null in the last one.
     pub next: *mut Leaf,
-    /// No key of this leaf is smaller, and none of the leaves before is as large. Null in the first leaf: it has no bound.
+    /// No key of this leaf is smaller, and none of the leaves before is as large. Null in the first leaf: it has no
+    /// bound.
     pub low: *mut Text,
     /// Bit i: the record of slot i has older versions, or says that its key was deleted.
     pub stale: u64,
@@ -132,7 +136,8 @@ impl Record {
     /// The bytes of key and value.
     ///
     /// # Safety
-    /// The record was made by [`Media::alloc_record`] or found by [`Media::record`], and is not freed while the slice lives.
+    /// The record was made by [`Media::alloc_record`] or found by [`Media::record`], and is not freed while the slice
+    /// lives.
     unsafe fn bytes<'a>(this: *const Record) -> &'a [u8] {
         // SAFETY: `len` bytes follow the struct, as the caller promises.
         unsafe {
@@ -255,7 +260,8 @@ impl Media {
                 std::slice::from_raw_parts((&raw const record).cast(), size_of::<Record>())
             };
             let parts = [head, key, value];
-            // SAFETY: a record does not change in the transaction that makes it, unless another change of its key comes behind: that frees it, or leads to it.
+            // SAFETY: a record does not change in the transaction that makes it, unless another change of its key comes
+            // behind: that frees it, or leads to it.
             let place = unsafe { tx.alloc_filled(&self.pool, self.record_type, &parts, 8)? };
             return Ok(place.cast());
         }

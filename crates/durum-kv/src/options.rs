@@ -114,8 +114,8 @@ impl Options {
 pub struct ReadOptions<'s> {
     /// Read what was there when the snapshot was taken. Default: what is there now.
     pub snapshot: Option<&'s Snapshot>,
-    /// Compare what is read with its checksums: the record of a key; all those of the leaf where a key would be that is not found, and of each leaf
-    /// that an iterator comes to. Default: off.
+    /// Compare what is read with its checksums: the record of a key; all those of the leaf where a key would be that is
+    /// not found, and of each leaf that an iterator comes to. Default: off.
     pub verify_checksums: bool,
 }
 
@@ -144,8 +144,9 @@ impl<'s> ReadOptions<'s> {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// When the write is durable. Default: as the database is set ([`Db::set_durability`](crate::Db::set_durability)), which is when it returns unless
-    /// somebody has said otherwise. A buffered one, which costs no fence and no sync, is so within [`StoreOptions::buffered_window`].
+    /// When the write is durable. Default: as the database is set ([`Db::set_durability`](crate::Db::set_durability)),
+    /// which is when it returns unless somebody has said otherwise. A buffered one, which costs no fence and no sync,
+    /// is so within [`StoreOptions::buffered_window`].
     pub durability: Option<Durability>,
 }
 

@@ -7,8 +7,8 @@ use crate::primitive::{
     thread_number, waited,
 };
 
-/// The sequence numbers of snapshots and iterators. A number is entered while readers keep the writer out, so that a writer which finds none
-/// knows that no older version is needed.
+/// The sequence numbers of snapshots and iterators. A number is entered while readers keep the writer out, so that a
+/// writer which finds none knows that no older version is needed.
 #[derive(Debug)]
 pub(crate) struct Pins {
     /// The number of pins, so that a writer sees without a look at the places that there are none.
@@ -35,7 +35,8 @@ struct Queue {
 /// A number that was entered, and its place, if it has one.
 pub(crate) type Entered = (u64, Option<usize>);
 
-/// As long as the writer has it nobody enters a number that is not pinned. At its end it enters the visible number for all who wait: so nobody waits for more than one commit.
+/// As long as the writer has it nobody enters a number that is not pinned. At its end it enters the visible number for
+/// all who wait: so nobody waits for more than one commit.
 pub(crate) struct Shut<'p> {
     pins: &'p Pins,
     visible: &'p AtomicU64,
@@ -74,7 +75,8 @@ impl Pins {
         locked(&self.others)
     }
 
-    /// From here on nobody enters a number that is not pinned. For the writer, before it keeps readers out: those whom it finds inside then have entered theirs.
+    /// From here on nobody enters a number that is not pinned. For the writer, before it keeps readers out: those whom
+    /// it finds inside then have entered theirs.
     pub(crate) fn shut<'p>(&'p self, visible: &'p AtomicU64) -> Shut<'p> {
         self.is_shut.store(true, Ordering::SeqCst);
         let pins = self;
@@ -87,7 +89,8 @@ impl Pins {
         self.is_shut.load(Ordering::SeqCst)
     }
 
-    /// Waits for the writer, who enters the number that is visible then. `None`: it is through already. For those who keep nobody out.
+    /// Waits for the writer, who enters the number that is visible then. `None`: it is through already. For those who
+    /// keep nobody out.
     #[cold]
     pub(crate) fn wait(&self) -> Option<Entered> {
         let mut queue = locked(&self.queue);

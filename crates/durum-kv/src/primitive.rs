@@ -1,4 +1,5 @@
-//! What the lock and the pins stand on. `tests/loom` has the same names for loom's, so that all interleavings of them can be tried.
+//! What the lock and the pins stand on. `tests/loom` has the same names for loom's, so that all interleavings of them
+//! can be tried.
 
 use std::cell::Cell;
 pub(crate) use std::hint::spin_loop as relax;

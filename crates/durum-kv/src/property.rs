@@ -24,8 +24,8 @@ pub struct Range<'k> {
 }
 
 impl Db {
-    /// How many bytes the entries of each range take in the pool, about: exact in the first and last leaf, sampled between them. What snapshots and iterators keep is part of it:
-    /// older versions, and entries that were deleted.
+    /// How many bytes the entries of each range take in the pool, about: exact in the first and last leaf, sampled
+    /// between them. What snapshots and iterators keep is part of it: older versions, and entries that were deleted.
     ///
     /// # Errors
     /// `Damaged`, `Broken`.
@@ -37,7 +37,8 @@ impl Db {
             .collect()
     }
 
-    /// Frees what no snapshot needs any more. There is nothing else to compact: space of deleted entries is used again at once.
+    /// Frees what no snapshot needs any more. There is nothing else to compact: space of deleted entries is used again
+    /// at once.
     ///
     /// # Errors
     /// Those of durum.
@@ -46,8 +47,9 @@ impl Db {
         self.inner.sweep_all(&turn)
     }
 
-    /// A property by its name: LevelDB's `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables` and `leveldb.approximate-memory-usage`, and `durum.`
-    /// with `keys`, `leaves`, `stale-keys`, `snapshots`, `sequence`, `pool-bytes`, `free-bytes`, `engine`, `durability` and `comparator`. `None`: there is no such property.
+    /// A property by its name: LevelDB's `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables` and
+    /// `leveldb.approximate-memory-usage`, and `durum.` with `keys`, `leaves`, `stale-keys`, `snapshots`, `sequence`,
+    /// `pool-bytes`, `free-bytes`, `engine`, `durability` and `comparator`. `None`: there is no such property.
     ///
     /// docs/kv.md says what each means here. `durum.keys` goes over all keys.
     ///
@@ -226,11 +228,12 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
     fs::remove_dir_all(path).map_err(refused("removing the store"))
 }
 
-/// Repairs what can be repaired of a database that is closed: the registry of its store, and versions that a crash left. Then every record is read. How many
-/// there are.
+/// Repairs what can be repaired of a database that is closed: the registry of its store, and versions that a crash
+/// left. Then every record is read. How many there are.
 ///
 /// # Errors
-/// `Missing`; `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of durum.
+/// `Missing`; `Damaged`, and what checking the store found, if anything is wrong that cannot be repaired; those of
+/// durum.
 pub fn repair(path: impl AsRef<Path>, options: crate::Options) -> Result<u64> {
     let path = path.as_ref();
     if !is_occupied(path)? {

@@ -52,7 +52,8 @@ impl Drop for Pin {
 
 /// A database as it was at one moment. Values that were superseded since stay as long as it lives.
 ///
-/// It belongs to the process: none outlives a crash or the closing of the database, which stays open while there is one.
+/// It belongs to the process: none outlives a crash or the closing of the database, which stays open while there is
+/// one.
 pub struct Snapshot {
     pub(crate) pin: Pin,
 }

@@ -1,7 +1,8 @@
 //! Finding a key in a sorted row without looking at the keys.
 //!
-//! For each key a *head* is kept: its next eight bytes behind what all keys of the row begin with. Most searches compare heads only, which lie side by side, and
-//! look at one key in the end. With a comparator of the program's own, heads say nothing and keys are compared.
+//! For each key a *head* is kept: its next eight bytes behind what all keys of the row begin with. Most searches
+//! compare heads only, which lie side by side, and look at one key in the end. With a comparator of the program's own,
+//! heads say nothing and keys are compared.
 
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -95,8 +96,8 @@ fn head(key: &[u8], skip: usize) -> u64 {
     }
 }
 
-/// Rows up to this length are gone through from end to end. A row of a leaf is not in the cache, mostly: its lines come at the same time then, and not one after the
-/// other, as when each comparison says where to look next.
+/// Rows up to this length are gone through from end to end. A row of a leaf is not in the cache, mostly: its lines come
+/// at the same time then, and not one after the other, as when each comparison says where to look next.
 const SHORT: usize = 64;
 
 /// How many heads are smaller, and how many equal.

@@ -42,10 +42,12 @@ impl PartialEq for Ordered {
 
 impl Eq for Ordered {}
 
-/// A transaction on a database. It sees what was there when it began, and what it has written; nobody else sees that before it commits.
+/// A transaction on a database. It sees what was there when it began, and what it has written; nobody else sees that
+/// before it commits.
 ///
-/// Transactions and other writes happen one after the other: while one is open, all other writers wait, and readers see what was there before. Dropping it takes everything back. It
-/// belongs to the thread that began it, which must not write to the database past it.
+/// Transactions and other writes happen one after the other: while one is open, all other writers wait, and readers see
+/// what was there before. Dropping it takes everything back. It belongs to the thread that began it, which must not
+/// write to the database past it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir_in("/dev/shm").unwrap();

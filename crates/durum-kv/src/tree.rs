@@ -1,8 +1,9 @@
 //! The tree: leaves in the pool, upper levels in memory, and how a change is made in both.
 //!
-//! A put of a new key makes a record and stores its address in a free slot of a leaf: one word that existed before changes. A put of a known key does the same with
-//! the slot that it has, and frees the old record, unless somebody still reads by an older sequence number: then the new record leads to the old one, and the leaf's
-//! word `stale` says that this slot is to be looked at again.
+//! A put of a new key makes a record and stores its address in a free slot of a leaf: one word that existed before
+//! changes. A put of a known key does the same with the slot that it has, and frees the old record, unless somebody
+//! still reads by an older sequence number: then the new record leads to the old one, and the leaf's word `stale` says
+//! that this slot is to be looked at again.
 //!
 //! Memory follows at once. If the transaction fails, the caller has it read again ([`Tree::load`]).
 
@@ -57,6 +58,11 @@ struct Stale {
     key: Box<[u8]>,
 }
 
+/// How a leaf is found again as long as no leaf goes: by its lower bound, which the first leaf has not. When it has gone,
+/// this finds the one that took over its range.
+#[derive(Debug)]
+pub(crate) struct LeafKey(Option<Box<[u8]>>);
+
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) media: Media,
@@ -65,8 +71,8 @@ pub(crate) struct Tree {
     pub(crate) index: Index,
     /// Each slot that is marked stale, once.
     stale: VecDeque<Stale>,
-    /// A record of each leaf that the running commit takes entries from which readers still see. It may be one that was freed: its bytes stay until something else is allocated.
-    leaving: Vec<*mut Record>,
+    /// The leaves that the running commit takes entries from.
+    leaving: Vec<LeafKey>,
     /// Memory says what is not committed yet: no reader may see it before.
     pub(crate) is_ahead: bool,
     /// Counts the times that a key, or a leaf, came or went.
@@ -197,7 +203,8 @@ impl Tree {
         let (entries, leaf) = (self.entries_to_search(at)?, self.index.node(at).leaf);
         match entries.find_to_write(&self.media, &self.keys, leaf, key) {
             Ok(index) if is_empty(leaf, entries.slot(index)) => {
-                // The commit has deleted it: what readers still see in its place has to go first, and no reader may come any more.
+                // The commit has deleted it: what readers still see in its place has to go first, and no reader may
+                // come any more.
                 self.is_ahead = true;
                 self.shape += 1;
                 let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
@@ -228,7 +235,7 @@ impl Tree {
         }
         if !self.is_pinned(record, sequence, readers)? {
             return match readers.beside {
-                Some(_) => self.leave(tx, at, index),
+                Some(_) => self.leave(tx, at, index, sequence),
                 None => self.remove(tx, at, index),
             };
         }
@@ -239,7 +246,8 @@ impl Tree {
         self.supersede(tx, at, index, key, None, sequence, readers)
     }
 
-    /// Whether a pinned number sees a value among the versions of a key, of which `newest` is superseded by commit `until`.
+    /// Whether a pinned number sees a value among the versions of a key, of which `newest` is superseded by commit
+    /// `until`.
     fn is_pinned(&self, newest: *mut Record, mut until: u64, readers: &Readers) -> Result<bool> {
         if readers.pinned.is_empty() {
             return Ok(false);
@@ -274,12 +282,28 @@ impl Tree {
         Ok(version)
     }
 
+    /// The first of a key's versions, from this one on, that came before a commit; null if none did.
+    fn newest_before(&self, sequence: u64, newest: *mut Record) -> Result<*mut Record> {
+        let mut at = newest;
+        while !at.is_null() {
+            let version = self.version(at, u64::MAX)?;
+            // SAFETY: just checked.
+            let (from, previous) = unsafe { ((*version).sequence(), (*version).previous) };
+            if from < sequence {
+                break;
+            }
+            at = previous;
+        }
+        Ok(at)
+    }
+
     /// Frees all versions of a key.
     fn free_versions(&self, tx: &Tx, newest: *mut Record) -> Result<()> {
         let (mut at, mut until) = (newest, u64::MAX);
         while !at.is_null() {
             let version = self.version(at, until)?;
-            // SAFETY: just checked. Nobody finds it any more; those who read it now, or while this commit goes on, do so before anything else is allocated.
+            // SAFETY: just checked. Nobody finds it any more; those who read it now, or while this commit goes on, do
+            // so before the commit is through, and till then nothing else is there.
             unsafe {
                 (at, until) = ((*version).previous, (*version).sequence());
                 tx.free(version)?;
@@ -288,29 +312,47 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a key's record out of the leaf, and frees it. Its entry stays until the commit is through ([`Tree::remove_leaving`]), for those who read meanwhile: nothing need be
-    /// made for them, and what they see is whole until something else is allocated.
-    fn leave(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
+    /// Takes a key's record out of the leaf, and frees all versions.
+    fn take_out(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
         let entries = self.entries(at)?;
         let (record, slot) = (entries.record(index), entries.slot(index));
         let leaf = self.index.node(at).leaf;
         store(tx, slot_of(leaf, slot), std::ptr::null_mut())?;
         self.free_versions(tx, record)?;
-        self.mark(tx, leaf, slot, false, record)?;
+        self.mark(tx, leaf, slot, false, record)
+    }
+
+    /// The same for a commit that others read beside. The entry stays until the commit is through
+    /// ([`Tree::remove_leaving`]), for those who read meanwhile: nothing need be made for them, and what they see is
+    /// whole until the commit is. Not so what this commit has made itself, which nobody sees: that memory may be given
+    /// to the next record that it makes, so no entry leads there.
+    fn leave(&mut self, tx: &Tx, at: Position, index: usize, sequence: u64) -> Result<()> {
+        let seen = self.newest_before(sequence, self.entries(at)?.record(index))?;
+        self.take_out(tx, at, index)?;
+        let is_first = at == self.index.first();
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-        if entries.note_leaving() {
-            self.leaving.push(record);
+        let is_first_to_leave = entries.note_leaving();
+        if seen.is_null() {
+            entries.remove(index);
+            self.shape += 1;
+        } else {
+            entries.replace(index, seen);
+        }
+        if is_first_to_leave {
+            let low = (!is_first).then(|| self.index.node(at).low.clone());
+            self.leaving.push(LeafKey(low));
         }
         Ok(())
     }
 
-    /// The commit is through: takes its deleted keys out of memory. A record of each leaf that has lost some, for [`Tree::merge_few`].
-    pub(crate) fn remove_leaving(&mut self) -> Result<Vec<*mut Record>> {
+    /// The commit is through: takes its deleted keys out of memory. The leaves that have lost some, for
+    /// [`Tree::merge_few`].
+    pub(crate) fn remove_leaving(&mut self) -> Result<Vec<LeafKey>> {
         self.is_ahead = false;
         let leaving = std::mem::take(&mut self.leaving);
         self.shape += 1;
-        for &record in &leaving {
-            let at = self.find_leaf_of(record);
+        for leaf in &leaving {
+            let at = self.find_leaf(leaf);
             let leaf = self.index.node(at).leaf;
             let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
             entries.remove_leaving(leaf);
@@ -318,10 +360,10 @@ impl Tree {
         Ok(leaving)
     }
 
-    /// Merges leaves that have few records left, if they have: those where these records were or are.
-    pub(crate) fn merge_few(&mut self, tx: &Tx, records: &[*mut Record]) -> Result<()> {
-        for &record in records {
-            let at = self.find_leaf_of(record);
+    /// Merges those of these leaves that have few records left.
+    pub(crate) fn merge_few(&mut self, tx: &Tx, leaves: &[LeafKey]) -> Result<()> {
+        for leaf in leaves {
+            let at = self.find_leaf(leaf);
             if self.entries(at)?.len() <= FEW {
                 self.merge_around(tx, at)?;
             }
@@ -329,10 +371,11 @@ impl Tree {
         Ok(())
     }
 
-    /// The leaf that the key of a record belongs to; of one that was freed, too, as long as nothing was allocated since.
-    fn find_leaf_of(&self, record: *mut Record) -> Position {
-        // SAFETY: the bytes of a record that was live when this commit began, or was made by it.
-        self.index.find(&self.keys, unsafe { Record::key(record) })
+    fn find_leaf(&self, LeafKey(low): &LeafKey) -> Position {
+        match low {
+            Some(low) => self.index.find(&self.keys, low),
+            None => self.index.first(),
+        }
     }
 
     fn insert(
@@ -389,7 +432,8 @@ impl Tree {
         store(tx, slot_of(leaf, slot), record)?;
         let mut has_more = value.is_none();
         if frees_old {
-            // SAFETY: nobody finds the old record any more, and its place is taken by the next writer, who waits for those that read it now.
+            // SAFETY: nobody finds the old record any more, and its place is taken by the next writer, who waits for
+            // those that read it now.
             unsafe { tx.free(old)? };
         } else {
             has_more |= self.prune(tx, record, readers)?;
@@ -402,12 +446,7 @@ impl Tree {
 
     /// Takes a key's entry away, and frees its versions.
     fn remove(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
-        let entries = self.entries(at)?;
-        let (record, slot) = (entries.record(index), entries.slot(index));
-        let leaf = self.index.node(at).leaf;
-        store(tx, slot_of(leaf, slot), std::ptr::null_mut())?;
-        self.free_versions(tx, record)?;
-        self.mark(tx, leaf, slot, false, record)?;
+        self.take_out(tx, at, index)?;
         self.shape += 1;
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
         entries.remove(index);
@@ -469,8 +508,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks all versions that a leaf has, and that its neighbours keep to their bounds. A key that is not found in it is in the
-    /// database under no other name.
+    /// Checks all versions that a leaf has, and that its neighbours keep to their bounds. A key that is not found in it
+    /// is in the database under no other name.
     pub(crate) fn verify(&self, at: Position) -> Result<()> {
         for neighbour in [self.index.previous(at), self.index.next(at)] {
             neighbour.map_or(Ok(()), |at| self.entries(at).map(|_| ()))?;
@@ -555,11 +594,6 @@ impl Tree {
         let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
         let moved = entries.split_off(kept);
         let has_leaving = entries.has_leaving();
-        if has_leaving {
-            let first = moved.first().map(|(record, _)| *record);
-            self.leaving
-                .extend([entries.record(0)].into_iter().chain(first));
-        }
         // SAFETY: the old leaf is announced as a whole before it changes, the new one is nobody else's yet.
         unsafe {
             (*new).low = self.media.alloc_text(tx, &low)?;
@@ -582,6 +616,7 @@ impl Tree {
         let mut entries = Entries::of(&self.keys, &records);
         if has_leaving {
             entries.note_leaving();
+            self.leaving.push(LeafKey(Some(low.clone())));
         }
         let node = Node::with_entries(new, low, entries);
         self.index.insert_after(&self.keys, at, node);

@@ -1,12 +1,15 @@
 //! How changes become durable and visible.
 //!
-//! One thread writes at a time. It makes its changes while readers are kept out, in a transaction of the pool, under the next sequence number; readers see them when
-//! that number becomes the visible one, which is after the commit. So nobody reads what a crash may take back, unless it was written as buffered.
+//! One thread writes at a time. It makes its changes while readers are kept out, in a transaction of the pool, under
+//! the next sequence number; readers see them when that number becomes the visible one, which is after the commit. So
+//! nobody reads what a crash may take back, unless it was written as buffered.
 //!
-//! Where a commit takes as long as a fence, readers are kept out to its end, and nothing that was superseded has to stay. Where it takes a sync, or the batch is large, they
-//! go on meanwhile: what they see is kept as older versions, until the commit is through and somebody sweeps.
+//! Where a commit takes as long as a fence, readers are kept out to its end, and nothing that was superseded has to
+//! stay. Where it takes a sync, or the batch is large, they go on meanwhile: what they see is kept as older versions,
+//! until the commit is through and somebody sweeps.
 //!
-//! Threads that find another one writing leave their changes in a queue. Whoever writes next makes all of them in one commit.
+//! Threads that find another one writing leave their changes in a queue. Whoever writes next makes all of them in one
+//! commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
@@ -19,9 +22,9 @@ use crate::batch::{Change, WriteBatch};
 use crate::db::Inner;
 use crate::error::{Error, Result};
 use crate::lock::{Turn, Writing};
-use crate::media::{Database, Record};
+use crate::media::Database;
 use crate::options::WriteOptions;
-use crate::tree::{Readers, Tree};
+use crate::tree::{LeafKey, Readers, Tree};
 
 /// So many changes are made at a stretch while readers wait.
 const STRETCH: usize = 32;
@@ -211,7 +214,8 @@ impl Inner {
     ) -> Result<()> {
         let goes_on_beside = self.has_slow_commits || work.is_large();
         let deletes_beside = goes_on_beside && work.has_deletes();
-        // What it deletes is gone when it is through: nobody may begin to read by the number of before for longer than that.
+        // What it deletes is gone when it is through: nobody may begin to read by the number of before for longer than
+        // that.
         let shut = deletes_beside.then(|| self.pins.shut(&self.visible));
         let mut emptied = Vec::new();
         let sequence = self.visible() + 1;
@@ -264,7 +268,7 @@ impl Inner {
     }
 
     /// Merges leaves that a commit has left with few records. Readers are kept out for a moment at a time.
-    fn merge_few(&self, turn: &Turn<'_, Tree>, emptied: &[*mut Record]) -> Result<()> {
+    fn merge_few(&self, turn: &Turn<'_, Tree>, emptied: &[LeafKey]) -> Result<()> {
         for some in emptied.chunks(MERGED_AT_ONCE) {
             self.transact(
                 turn,
@@ -314,7 +318,8 @@ impl Inner {
         }
     }
 
-    /// A transaction that changes the tree, by a thread that holds the writer's lock. If it fails, memory is made to say what the pool says.
+    /// A transaction that changes the tree, by a thread that holds the writer's lock. If it fails, memory is made to
+    /// say what the pool says.
     fn transact<'l>(
         &self,
         turn: &Turn<'l, Tree>,

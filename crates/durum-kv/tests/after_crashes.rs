@@ -1,8 +1,9 @@
-//! What users of LevelDB report after crashes, done to the files of a database: a log whose end is torn, a table that is empty, a manifest that is missing, cut,
-//! doubled or old.
+//! What users of LevelDB report after crashes, done to the files of a database: a log whose end is torn, a table that
+//! is empty, a manifest that is missing, cut, doubled or old.
 //!
-//! The crash: a process is killed after writes that were acknowledged, so that its logs wait for recovery; then a file is as a file system might leave it that has lost what it
-//! said it had. Either the database opens with everything, or it is refused by the name of the file, and nothing of it is lost; then the cure that is told works.
+//! The crash: a process is killed after writes that were acknowledged, so that its logs wait for recovery; then a file
+//! is as a file system might leave it that has lost what it said it had. Either the database opens with everything, or
+//! it is refused by the name of the file, and nothing of it is lost; then the cure that is told works.
 
 #[path = "../../durum/tests/support/mod.rs"]
 mod process;
@@ -93,7 +94,8 @@ impl Killed {
         path
     }
 
-    /// Files of puddles, which hold objects or do not. Logs that are kept in reserve were never used, and nobody misses them.
+    /// Files of puddles, which hold objects or do not. Logs that are kept in reserve were never used, and nobody misses
+    /// them.
     fn files(&self, of_objects: bool) -> Vec<PathBuf> {
         let wanted = |name: &str, kind: PuddleKind| {
             kind.holds_objects() == of_objects
@@ -175,7 +177,8 @@ fn is_refused(path: &Path, name: &str, what: &str) -> Error {
     refusal
 }
 
-/// A log that is cut or gone is neither replayed nor dropped. Its file and the pool stay as they were, and a person decides.
+/// A log that is cut or gone is neither replayed nor dropped. Its file and the pool stay as they were, and a person
+/// decides.
 #[test]
 fn a_log_whose_end_is_cut_is_refused_and_kept() {
     for engine in ENGINES {
@@ -205,7 +208,8 @@ fn a_log_whose_end_is_cut_is_refused_and_kept() {
                 opens_whole(&path, &what);
             }
         }
-        // The second one: the pool as it is. What the log would have brought home may be missing, and is then told as damage.
+        // The second one: the pool as it is. What the log would have brought home may be missing, and is then told as
+        // damage.
         let logs = killed.files(false);
         let path = killed.damaged(&logs[0], |log| fs::remove_file(log).unwrap());
         is_refused(&path, "quarantine", "a log that is gone");
@@ -221,8 +225,9 @@ fn a_log_whose_end_is_cut_is_refused_and_kept() {
     }
 }
 
-/// A file system that makes a file long before it writes what is in it leaves zeros at its end. Behind what was written they mean nothing. In it they mean that nothing was
-/// written: then there is what was there after some write, in the order of writes, or damage that is told.
+/// A file system that makes a file long before it writes what is in it leaves zeros at its end. Behind what was written
+/// they mean nothing. In it they mean that nothing was written: then there is what was there after some write, in the
+/// order of writes, or damage that is told.
 #[test]
 fn a_log_with_zeros_at_its_end_brings_all_up_to_them() {
     for engine in ENGINES {
@@ -346,6 +351,35 @@ fn a_database_without_its_identity_is_not_written_over_and_gets_it_back() {
         // The registry repeats it.
         assert_eq!(repair(&path, Options::new()).unwrap(), u64::from(KEYS));
         opens_whole(&path, &what);
+    }
+}
+
+#[test]
+#[ignore = "the other process of the test below"]
+fn repairs_what_is_open() {
+    let Some(dir) = process::directory() else {
+        return;
+    };
+    let refused = repair(dir.join("db"), Options::new()).unwrap_err();
+    assert!(refused.to_string().contains("in use"), "{refused}");
+}
+
+/// LevelDB's moves the files away that are in use; what is written then is lost, and the database does not open again.
+#[test]
+fn a_database_that_is_open_is_not_repaired() {
+    for engine in ENGINES {
+        let (dir, path) = support::place();
+        let db = Db::open(&path, support::options().engine(engine)).unwrap();
+        db.put(b"before", b"1").unwrap();
+        let refused = repair(&path, Options::new()).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        let status = process::start("repairs_what_is_open", dir.path()).wait();
+        assert!(status.unwrap().success());
+        db.put(b"after", b"2").unwrap();
+        drop(db);
+        assert_eq!(repair(&path, Options::new()).unwrap(), 2);
+        let db = Db::open(&path, Options::new()).unwrap();
+        assert_eq!(db.get(b"after").unwrap().as_deref(), Some(&b"2"[..]));
     }
 }
 

@@ -261,6 +261,80 @@ fn a_large_batch_may_change_a_key_many_times() {
     }
 }
 
+/// A batch that deletes what it has put itself, among keys that come in any order or in their own, so that leaves are
+/// split while some of their keys are on their way out; in the order of bytes and in the program's own, where the tree
+/// grows at its other end.
+#[test]
+fn a_large_batch_may_delete_what_it_has_put() {
+    let begin = "a beginning that is longer than what is kept of one, and than a head";
+    for engine in support::ENGINES {
+        for (order, ascends) in [
+            ("bytes", false),
+            ("bytes", true),
+            ("own", false),
+            ("own", true),
+        ] {
+            let (_dir, path) = place();
+            let options = match order {
+                "bytes" => options(),
+                _ => options().comparator(Arc::new(Named("backward"))),
+            };
+            let db = Db::open(&path, options.engine(engine)).unwrap();
+            let mut model = support::Map::new();
+            // A row that is the same in each run, of every 16 bits once.
+            let mut row = 1_u32;
+            let mut draw = |count: u32| {
+                row = row * 75 % 65_537;
+                row % count
+            };
+            for round in 0..30 {
+                let mut batch = WriteBatch::new();
+                for step in 0..300 {
+                    let number = match ascends {
+                        true => 300 * round + step - draw(20).min(step),
+                        false => draw(400),
+                    };
+                    let key = format!("{begin} {number:05}").into_bytes();
+                    if draw(5) < 3 {
+                        let value = vec![b'v'; draw(60) as usize];
+                        batch.put(&key, &value);
+                        model.insert(key, value);
+                    } else {
+                        batch.delete(&key);
+                        model.remove(&key);
+                    }
+                }
+                db.write(&batch).unwrap();
+                let what = format!("{engine:?}, {order}, {ascends}, after {round} batches");
+                assert!(contents(&db) == model, "{what}");
+                for number in 0..400 {
+                    let key = format!("{begin} {number:05}").into_bytes();
+                    assert!(db.get(&key).unwrap() == model.get(&key).cloned(), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Batches that take all back which they have put leave no leaf behind.
+#[test]
+fn what_batches_put_and_delete_takes_no_room() {
+    let (_dir, db) = database();
+    let mut taken = Vec::new();
+    for round in 0..40_u32 {
+        let keys: Vec<_> = (0..200_u32)
+            .map(|number| format!("{round:08} {number:08}").into_bytes())
+            .collect();
+        let mut batch = WriteBatch::new();
+        keys.iter().for_each(|key| batch.put(key, b"value"));
+        keys.iter().for_each(|key| batch.delete(key));
+        db.write(&batch).unwrap();
+        taken.push(db.property("durum.leaves").unwrap());
+    }
+    assert_eq!(taken.first(), taken.last(), "{taken:?}");
+    assert!(contents(&db).is_empty());
+}
+
 /// A batch that fails in the middle has deleted nothing.
 #[test]
 fn a_large_batch_that_fails_takes_its_deletes_back() {
@@ -281,7 +355,8 @@ fn a_large_batch_that_fails_takes_its_deletes_back() {
     assert_eq!(contents(&db).len(), 2);
 }
 
-/// What 100,000 deletes in one batch need is kept for them, wherever their keys are. A larger batch fails as a whole, and says why.
+/// What 100,000 deletes in one batch need is kept for them, wherever their keys are. A larger batch fails as a whole,
+/// and says why.
 #[test]
 fn a_hundred_thousand_deletes_fit_on_a_full_disk() {
     const DELETES: u32 = 100_000;
@@ -435,7 +510,8 @@ fn a_database_lives_beside_other_pools() {
     ));
 }
 
-/// Whatever bytes of the pool are wrong, opening and reading say so or read right; nothing panics, and no pointer is followed out of the pool.
+/// Whatever bytes of the pool are wrong, opening and reading say so or read right; nothing panics, and no pointer is
+/// followed out of the pool.
 #[test]
 fn damage_is_an_error() {
     let (dir, path) = place();
@@ -493,7 +569,8 @@ fn damage_is_an_error() {
     drop(dir);
 }
 
-/// Puts other bytes to the one place of the root puddle where `found` is, has `check` look at the database, and puts them back.
+/// Puts other bytes to the one place of the root puddle where `found` is, has `check` look at the database, and puts
+/// them back.
 fn with_damage(path: &Path, found: &[u8], other: &[u8], check: impl FnOnce(&Db)) {
     let puddle = fs::read_dir(path.join("puddles"))
         .unwrap()
@@ -513,8 +590,8 @@ fn with_damage(path: &Path, found: &[u8], other: &[u8], check: impl FnOnce(&Db))
     file.write_all_at(&clean, 0).unwrap();
 }
 
-/// A key that has other bytes now, or that lies behind another bound, is not where it is looked for. With checksums that is damage, and not
-/// a key that is not there.
+/// A key that has other bytes now, or that lies behind another bound, is not where it is looked for. With checksums
+/// that is damage, and not a key that is not there.
 #[test]
 fn a_key_that_damage_hides_is_damage_where_checksums_are_asked_for() {
     let (_dir, path) = place();

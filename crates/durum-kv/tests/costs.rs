@@ -85,6 +85,22 @@ fn operations_cost_what_is_documented() {
     assert!(batch.fences <= 2, "{batch:?}");
 }
 
+/// What a large batch makes is written once, to its places: records, and leaves, each of which is too small to be worth
+/// that alone.
+#[test]
+fn a_large_batch_is_hardly_logged() {
+    const COUNT: u64 = 40_000;
+    let (_dir, path) = support::place();
+    let db = Db::open(&path, support::options()).unwrap();
+    let mut batch = WriteBatch::new();
+    (0..COUNT).for_each(|number| batch.put(&key(number), &VALUE));
+    let cost = cost(|| db.write(&batch).unwrap());
+    println!("{cost:?}");
+    // A leaf has 512 bytes for 59 keys.
+    assert!(cost.bytes_logged < COUNT * 4, "{cost:?}");
+    assert_eq!(support::contents(&db).len(), COUNT as usize);
+}
+
 #[test]
 fn a_put_on_a_file_system_takes_one_sync() {
     let (_dir, path) = support::place();
@@ -96,7 +112,8 @@ fn a_put_on_a_file_system_takes_one_sync() {
     assert!((100..104).contains(&syncs.syncs), "{syncs:?}");
 }
 
-/// What the database keeps decides of writes that say nothing, in whichever program; those that say `Durable` are durable.
+/// What the database keeps decides of writes that say nothing, in whichever program; those that say `Durable` are
+/// durable.
 #[test]
 fn a_database_that_is_set_so_buffers_writes_that_say_nothing() {
     let (_dir, path) = support::place();

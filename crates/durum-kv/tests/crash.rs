@@ -1,8 +1,10 @@
-//! A database, crashed at every store, write-back and fence: every write that was acknowledged is there, and the one under way as a whole or not at all.
+//! A database, crashed at every store, write-back and fence: every write that was acknowledged is there, and the one
+//! under way as a whole or not at all.
 //!
-//! The crashes: inside puts, deletes, batches and transactions, while leaves are split and merged, while older versions are kept for a snapshot and swept, while a
-//! database is made or opened. Each image is recovered by the service alone, checked (no damage, no object that nothing leads to but what the next opening sweeps),
-//! opened, and compared as a whole with the model; then it is written to.
+//! The crashes: inside puts, deletes, batches and transactions, while leaves are split and merged, while older versions
+//! are kept for a snapshot and swept, while a database is made or opened. Each image is recovered by the service alone,
+//! checked (no damage, no object that nothing leads to but what the next opening sweeps), opened, and compared as a
+//! whole with the model; then it is written to.
 
 mod support;
 
@@ -398,7 +400,8 @@ fn buffered_writes_are_lost_from_the_end() {
     all(&SECTORS, buffered);
 }
 
-/// What LevelDB's users have met as a missing or doubled manifest pointer, an empty table, a torn log: here a database is there, or it is not.
+/// What LevelDB's users have met as a missing or doubled manifest pointer, an empty table, a torn log: here a database
+/// is there, or it is not.
 #[test]
 fn a_database_is_made_as_a_whole() {
     for setting in LINES.iter().chain(&SECTORS) {
@@ -442,7 +445,8 @@ fn a_database_is_made_as_a_whole() {
     }
 }
 
-/// What these tests notice: without the fence of its commit, or the write-back of its record, an acknowledged write is not there.
+/// What these tests notice: without the fence of its commit, or the write-back of its record, an acknowledged write is
+/// not there.
 #[test]
 fn a_forgotten_fence_is_noticed() {
     let is_commit = |site: &durum::Site| site.0.starts_with("shadow.commit: ");

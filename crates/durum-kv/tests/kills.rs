@@ -1,6 +1,8 @@
-//! A process that writes with several threads is killed at random moments: all that was acknowledged is there, and of what was not, all or nothing.
+//! A process that writes with several threads is killed at random moments: all that was acknowledged is there, and of
+//! what was not, all or nothing.
 //!
-//! The crash: SIGKILL at any instruction. The page cache survives it, so this tests recovery under real concurrency, not missing flushes (`tests/crash.rs` does).
+//! The crash: SIGKILL at any instruction. The page cache survives it, so this tests recovery under real concurrency,
+//! not missing flushes (`tests/crash.rs` does).
 
 #[path = "../../durum/tests/support/mod.rs"]
 mod process;
@@ -150,7 +152,8 @@ fn dies_with_buffered_writes() {
     std::process::abort();
 }
 
-/// A buffered write waits in the memory of the process, and goes with it, which LevelDB's does not. What a durable one came after is there with it.
+/// A buffered write waits in the memory of the process, and goes with it, which LevelDB's does not. What a durable one
+/// came after is there with it.
 #[test]
 fn the_death_of_the_process_takes_the_last_buffered_writes() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -1,6 +1,8 @@
-//! Whatever a program does, the database holds what a sorted map would: random histories on every engine and domain, beside a model.
+//! Whatever a program does, the database holds what a sorted map would: random histories on every engine and domain,
+//! beside a model.
 //!
-//! Snapshots and iterators live through later writes, in both directions; batches, transactions, buffered writes and reopening come in between.
+//! Snapshots and iterators live through later writes, in both directions; batches, transactions, buffered writes and
+//! reopening come in between.
 
 mod support;
 

@@ -113,7 +113,8 @@ fn readers_see_whole_batches_in_their_order() {
     }
 }
 
-/// While a large batch deletes, readers find each key until all are gone; an iterator, or a snapshot, sees all or none, however long it lives.
+/// While a large batch deletes, readers find each key until all are gone; an iterator, or a snapshot, sees all or none,
+/// however long it lives.
 #[test]
 fn a_large_batch_deletes_all_at_once() {
     const MANY: u32 = 500;
@@ -163,6 +164,56 @@ fn a_large_batch_deletes_all_at_once() {
         drop(db);
         let report = durum::service::check(&path, &Default::default()).unwrap();
         assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
+    }
+}
+
+/// While a large batch puts a key, deletes it and uses the memory of what it put for others, readers see what was there
+/// before.
+#[test]
+fn what_a_batch_puts_and_deletes_is_seen_by_nobody() {
+    const OLD: u32 = 4;
+    for (name, options) in settings() {
+        let (_dir, path) = support::place();
+        let db = Db::open(&path, options).unwrap();
+        let done = AtomicBool::new(false);
+        let reads = AtomicU64::new(0);
+        let restore = || (0..OLD).for_each(|number| db.put(&key(number), b"old").unwrap());
+        restore();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for number in 0..OLD {
+                        let found = db.get(&key(number)).unwrap();
+                        let found = found.as_deref();
+                        assert!(found.is_none_or(|it| it == b"old"), "{name}: {found:?}");
+                    }
+                    for (found, value) in support::contents(&db) {
+                        let number: u32 = String::from_utf8(found).unwrap().parse().unwrap();
+                        let is_old = number < OLD && value == b"old";
+                        assert!(
+                            is_old || number >= OLD && value == b"new",
+                            "{name}: {number}"
+                        );
+                    }
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let mut rounds = 0;
+            while rounds < 20 || reads.load(Ordering::Relaxed) < 20 {
+                let mut batch = WriteBatch::new();
+                // Nothing else has been made by the batch when these go, so their places are taken by the next ones.
+                for number in 0..OLD {
+                    batch.put(&key(number), b"new");
+                    batch.delete(&key(number));
+                    batch.put(&key(100 + rounds % 7 + 10 * number), b"new");
+                }
+                (0..KEYS).for_each(|number| batch.put(&key(1000 + number), b"new"));
+                db.write(&batch).unwrap();
+                restore();
+                rounds += 1;
+            }
+            done.store(true, Ordering::Relaxed);
+        });
     }
 }
 

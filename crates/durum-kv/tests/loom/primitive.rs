@@ -1,4 +1,5 @@
-//! loom's, under the names of `src/primitive.rs`. Rare paths are common here: sleep at once, few counters and places, and two turns make an owner.
+//! loom's, under the names of `src/primitive.rs`. Rare paths are common here: sleep at once, few counters and places,
+//! and two turns make an owner.
 
 use std::cell::Cell;
 
@@ -21,7 +22,8 @@ pub(crate) fn can_fence_all() -> bool {
     true
 }
 
-/// loom has no fence in all threads: each half of the handshake makes its own. What one thread's fence does for another one is not tried here.
+/// loom has no fence in all threads: each half of the handshake makes its own. What one thread's fence does for another
+/// one is not tried here.
 pub(crate) fn fence_all() {
     fence(Ordering::SeqCst);
 }
