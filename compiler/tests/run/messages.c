@@ -101,7 +101,8 @@ static void expect(const char *line, const char *text) {
     if (!text) {
         CHECK(WTERMSIG(status) == SIGKILL && errors[0] == 0);
     } else if (WTERMSIG(status) != SIGABRT || !strstr(errors, line) || !strstr(errors, text)) {
-        fprintf(stderr, "case %d: expected %s and %s, got: %s\n", number, line, text, errors);
+        fprintf(stderr, "case %d: expected %s and %s, got signal %d and: %s\n", number, line, text,
+                WTERMSIG(status), errors);
         _exit(1);
     }
     CHECK(system("rm -rf other") == 0);

@@ -1,11 +1,11 @@
 //! Which addresses of the puddle space are taken, and where the next puddle goes.
 //!
-//! A new store draws a random start, so that two stores rarely meet in one process, and never where one process made
-//! both. From there puddles are placed upward: the first free run after the last placement, wrapping around at the end
+//! A new store draws a random start, so that two stores rarely meet in one process, and not where one process made
+//! both, or made one after it had opened the other. From there puddles are placed upward: the first free run after the last placement, wrapping around at the end
 //! of the space, so that an address is reused as late as possible. A puddle never straddles the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The start of a new store is a multiple of this, in bytes.
 pub(crate) const START_ALIGNMENT: u64 = 1 << 30;
@@ -91,6 +91,18 @@ impl Space {
         self.cursor = cursor - self.base;
     }
 
+    /// This process opens the store: no store that it makes later starts among its puddles, or where the next one goes.
+    pub(crate) fn avoid_in_process(&self) {
+        let mut avoided = avoided();
+        let next = (self.cursor, 1);
+        let taken = self.taken.iter().map(|(&start, &length)| (start, length));
+        for (start, length) in taken.chain([next]) {
+            let first = start - start % START_ALIGNMENT;
+            let starts = (first..start + length).step_by(START_ALIGNMENT as usize);
+            avoided.extend(starts.map(|start| self.base + start));
+        }
+    }
+
     /// The first free run of `length` bytes in `from..to`, as an offset.
     fn first_fit(&self, from: u64, to: u64, length: u64) -> Option<u64> {
         let mut at = from;
@@ -107,18 +119,23 @@ impl Space {
     }
 }
 
-/// Draws the start of a new store from 64 random bits: one that this process has given to no other store, while there
-/// are any.
+/// Starts at which this process makes no store any more.
+fn avoided() -> MutexGuard<'static, BTreeSet<u64>> {
+    static AVOIDED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+    AVOIDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Draws the start of a new store from 64 random bits: one that this process has given to no other store, and at which
+/// no store has puddles that it has opened, while there are any.
 ///
-/// A program that makes several stores can so have them open all at once.
+/// A program that makes several stores can so have them open all at once, beside those that it found.
 pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {
-    static DRAWN: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
     let steps = (size / START_ALIGNMENT).max(1);
     let start = |step: u64| base + (random.wrapping_add(step) % steps) * START_ALIGNMENT;
-    let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let unused = (0..steps).map(start).find(|start| !drawn.contains(start));
+    let mut avoided = avoided();
+    let unused = (0..steps).map(start).find(|start| !avoided.contains(start));
     let chosen = unused.unwrap_or_else(|| start(0));
-    drawn.insert(chosen);
+    avoided.insert(chosen);
     chosen
 }
 
@@ -230,5 +247,17 @@ mod tests {
         }
         assert_eq!(random_start(base, 1 << 40, 7), base + 7 * START_ALIGNMENT);
         assert_eq!(random_start(BASE, UNIT, 77), BASE);
+    }
+
+    #[test]
+    fn a_new_store_starts_where_no_opened_one_has_puddles() {
+        let base = 0x5000_0000_0000;
+        let start = |number: u64| base + number * START_ALIGNMENT;
+        let mut opened = Space::new(base, 8 * START_ALIGNMENT, start(6) + UNIT);
+        opened.insert(start(1) - UNIT, 2 * UNIT).unwrap();
+        opened.insert(start(3), 2 * START_ALIGNMENT).unwrap();
+        opened.avoid_in_process();
+        let drawn = [(); 4].map(|()| random_start(base, 8 * START_ALIGNMENT, 0));
+        assert_eq!(drawn, [2, 5, 7, 0].map(start));
     }
 }

@@ -79,6 +79,7 @@ impl Embedded {
             // Validated: they do not overlap.
             let _ = space.insert(record.address, record.size);
         }
+        space.avoid_in_process();
         let domain = domain(&path, options.domain)?;
         Ok(Embedded {
             path,
