@@ -90,7 +90,7 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
         });
     }
     // One that is used may be a log, and so may be what was moved.
-    if strays.iter().any(|stray| stray.state == StrayState::Used) || was_moved(store) {
+    if are_used(&strays) || was_moved(store) {
         for stray in &mut strays {
             if stray.state == StrayState::Unfinished {
                 stray.state = StrayState::Waiting;
@@ -119,14 +119,9 @@ pub(crate) fn refuse_used(store: &Path, strays: &[Stray]) -> Result<()> {
 /// Where any holds something, moves them out of the way, for a person to decide, and with them those that they may be
 /// about. Durable on return. Tells which were moved.
 pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a Stray>> {
-    let is_used = strays.iter().any(|stray| stray.state == StrayState::Used);
-    if !is_used && !was_moved(store) {
-        return Ok(Vec::new());
-    }
-    let moved = strays
-        .iter()
-        .filter(|stray| matches!(stray.state, StrayState::Used | StrayState::Waiting));
-    let moved: Vec<&Stray> = moved.collect();
+    let is_due = are_used(strays) || was_moved(store);
+    let moved = strays.iter().filter(|stray| !stray.state.may_go());
+    let moved: Vec<&Stray> = moved.filter(|_| is_due).collect();
     if moved.is_empty() {
         return Ok(moved);
     }
@@ -165,10 +160,17 @@ pub(crate) fn has_place(store: &Path) -> Result<bool> {
     }
 }
 
-/// Whether puddles lie where they are moved.
+/// Whether any holds something.
+fn are_used(strays: &[Stray]) -> bool {
+    strays.iter().any(|stray| stray.state == StrayState::Used)
+}
+
+/// Whether puddles lie where they are moved. They may, where nobody can look.
 fn was_moved(store: &Path) -> bool {
-    let mut entries = fs::read_dir(store.join(DIRECTORY)).into_iter().flatten();
-    entries.next().is_some()
+    match fs::read_dir(store.join(DIRECTORY)) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// Whether nobody has written in a puddle: it is handed out after the registry names it, and then its user writes

@@ -106,7 +106,7 @@ fn carry_out(
     report: &mut RecoveryReport,
 ) -> Result<Option<RefusedPool>, Failure> {
     if let Some(pool) = &options.accept_quarantined {
-        accept(store, pool)?;
+        store.accept_quarantined(pool)?;
     }
     let mut lost = None;
     if let Some(pool) = &options.give_up {
@@ -220,21 +220,6 @@ fn outcome(
 fn names(pools: &[&RefusedPool]) -> String {
     let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
     names.join(", ")
-}
-
-/// Lifts the quarantine of a pool.
-fn accept(store: &Embedded, name: &str) -> Result<(), Failure> {
-    let pools = store.pools()?;
-    let mut pools = pools.iter();
-    if pools.any(|pool| pool.name == name && pool.quarantine.is_none()) {
-        return Err(durum_service::Error::NothingKept {
-            store: store.info().path,
-            pool: name.to_owned(),
-            reason: "it is not quarantined",
-        }
-        .into());
-    }
-    Ok(store.accept_quarantined(name)?)
 }
 
 fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {

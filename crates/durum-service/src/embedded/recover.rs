@@ -140,10 +140,13 @@ fn retire(
     }
     let invalid: BTreeSet<Uuid> = plan.invalid.iter().map(|log| log.puddle).collect();
     let (ending, puddles) = contents.ending_of(client);
+    // Where all logs are valid, a puddle that was not read was prepared and never used: no log space, and no log, names
+    // it. So whether its file is whole, or there, concerns nobody.
+    let may_go = |uuid: &Uuid| plan.invalid.is_empty() || plan.sound.contains(uuid);
     let (sound, unsound): (Vec<Uuid>, Vec<Uuid>) = puddles
         .into_iter()
         .filter(|uuid| !invalid.contains(uuid))
-        .partition(|uuid| plan.sound.contains(uuid));
+        .partition(may_go);
     let mut changes = Vec::new();
     // Which of the puddles belong to which of several invalid logs cannot be known.
     let mut with_it = unsound;

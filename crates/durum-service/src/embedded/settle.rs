@@ -37,11 +37,7 @@ impl Embedded {
     pub fn give_up(&self, name: &str) -> Result<RecoveryReport> {
         self.with_open(|open| {
             let pool = self.pool_named(&open.contents, name)?;
-            let nothing = |reason| Error::NothingKept {
-                store: self.path.clone(),
-                pool: name.to_owned(),
-                reason,
-            };
+            let nothing = |reason| self.nothing_kept(name, reason);
             let Some(refused) = open.refused.pool(&open.contents, pool) else {
                 return Err(nothing("it is not refused"));
             };
@@ -67,13 +63,13 @@ impl Embedded {
     /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
     ///
     /// # Errors
-    /// `PoolMissing`. A pool that is not quarantined stays as it is.
+    /// `PoolMissing`; `NothingKept` for a pool that is not quarantined.
     pub fn accept_quarantined(&self, name: &str) -> Result<()> {
         self.with_open(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let (changes, freed) = open.contents.unmarking_of(pool);
             if changes.is_empty() {
-                return Ok(());
+                return Err(self.not_quarantined(name));
             }
             let accepted = self.commit_removal(open, &changes, &[]);
             for (uuid, record) in &freed {
@@ -95,11 +91,7 @@ impl Embedded {
             let pool = self.pool_named(&open.contents, name)?;
             let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
             if clients.is_empty() {
-                return Err(Error::NothingKept {
-                    store: self.path.clone(),
-                    pool: name.to_owned(),
-                    reason: "it is not quarantined",
-                });
+                return Err(self.not_quarantined(name));
             }
             let mut changes = Vec::new();
             let mut puddles = BTreeSet::new();
@@ -125,6 +117,18 @@ impl Embedded {
             self.commit_removal(open, &changes, &[])?;
             self.settle(open)
         })
+    }
+
+    fn nothing_kept(&self, pool: &str, reason: &'static str) -> Error {
+        Error::NothingKept {
+            store: self.path.clone(),
+            pool: pool.to_owned(),
+            reason,
+        }
+    }
+
+    fn not_quarantined(&self, pool: &str) -> Error {
+        self.nothing_kept(pool, "it is not quarantined")
     }
 
     /// The changes that drop what is kept for a pool.

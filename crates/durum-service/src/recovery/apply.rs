@@ -35,7 +35,7 @@ pub(crate) fn apply(
     let threads = workers::count(pages);
     if plan.replays_logs {
         // Where the power stayed on and only the process ended, files hold what was never synced.
-        let logs: Vec<Uuid> = plan.replayed.iter().copied().collect();
+        let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
         // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction,
         // and no log that tells of it.
         in_parallel(&logs, threads, |log| {

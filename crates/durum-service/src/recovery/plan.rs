@@ -80,11 +80,9 @@ pub(crate) struct ClientPlan {
     pub(crate) twins: Vec<Outcome>,
     /// The logs that must not be replayed.
     pub(crate) invalid: Vec<InvalidLog>,
-    /// Log and log space puddles that a valid log or log space is made of, and that no log is made of: they may go when
-    /// the writes are durable.
+    /// Puddles of logs and log spaces that were read and found valid: the writes come from them. They may go when those
+    /// are durable.
     pub(crate) sound: BTreeSet<Uuid>,
-    /// Those of them that were read, and that the writes come from.
-    pub(crate) replayed: BTreeSet<Uuid>,
 }
 
 impl ClientPlan {
@@ -244,13 +242,6 @@ pub(crate) fn plan_client(
             plan.sound.remove(&space);
             plan.quarantine(lost, 0, reason);
         }
-    }
-    plan.replayed = plan.sound.clone();
-    // Puddles that were prepared and never used hold nothing: no registered log space, and no log, names them. So
-    // whether their files are whole, or there, concerns nobody.
-    if plan.invalid.is_empty() {
-        let prepared = contents.puddles_of(client);
-        plan.sound.extend(prepared.iter().map(|(uuid, _)| *uuid));
     }
     Ok(plan)
 }
