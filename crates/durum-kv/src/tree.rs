@@ -58,8 +58,8 @@ struct Stale {
     key: Box<[u8]>,
 }
 
-/// How a leaf is found again as long as no leaf goes: by its lower bound, which the first leaf has not. When it has gone,
-/// this finds the one that took over its range.
+/// How a leaf is found again: by its lower bound, which the first leaf has not. When it has gone, this finds the one
+/// that took over its range.
 #[derive(Debug)]
 pub(crate) struct LeafKey(Option<Box<[u8]>>);
 
