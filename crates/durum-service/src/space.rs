@@ -1,8 +1,9 @@
 //! Which addresses of the puddle space are taken, and where the next puddle goes.
 //!
 //! A new store draws a random start, so that two stores rarely meet in one process, and not where one process made
-//! both, or made one after it had opened the other. From there puddles are placed upward: the first free run after the last placement, wrapping around at the end
-//! of the space, so that an address is reused as late as possible. A puddle never straddles the end.
+//! both, or made one after it had opened the other. From there puddles are placed upward: the first free run after the
+//! last placement, wrapping around at the end of the space, so that an address is reused as late as possible. A puddle
+//! never straddles the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
