@@ -8,7 +8,7 @@ use crate::Uuid;
 use crate::consts::{ADDRESS_END, UNIT};
 use crate::crc::crc32c;
 use crate::error::FormatError;
-use crate::text::hex;
+use crate::text::{hex, parse_hex};
 
 /// The name of the file in the store's directory.
 pub const FILE_NAME: &str = "durum.store";
@@ -206,17 +206,4 @@ pub(crate) fn check_domain(structure: &'static str, domain: &str) -> Result<(), 
         return Err(FormatError::damaged_text(structure, problem));
     }
     Ok(())
-}
-
-/// A number as `{:#x}` prints it.
-pub(crate) fn parse_hex(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x")?;
-    let lower = digits
-        .bytes()
-        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if lower {
-        u64::from_str_radix(digits, 16).ok()
-    } else {
-        None
-    }
 }

@@ -2,7 +2,6 @@
 
 use crate::crc::crc32c;
 use crate::error::FormatError;
-use crate::store::parse_hex;
 
 /// A first line is never longer than this behind its first words.
 pub(crate) const LINE_MAX: usize = 80;
@@ -134,7 +133,7 @@ pub(crate) fn decimal(word: &str) -> Option<u64> {
 pub(crate) mod hex {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use crate::store::parse_hex;
+    use super::parse_hex;
 
     pub(crate) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{number:#x}"))
@@ -145,5 +144,17 @@ pub(crate) mod hex {
         parse_hex(&text).ok_or_else(|| {
             serde::de::Error::custom(format!("{text:?} is no hex number below 2^64"))
         })
+    }
+}
+/// A number as `{:#x}` prints it.
+pub(crate) fn parse_hex(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    let lower = digits
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if lower {
+        u64::from_str_radix(digits, 16).ok()
+    } else {
+        None
     }
 }

@@ -1,155 +1,28 @@
 //! The database: opening, reading, and what it says of itself.
 
-use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::ThreadId;
 
 use durum::{Domain, Durability, Pool, PoolOptions, Store, Tx};
 use durum_service::Error as StoreError;
 
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
+use crate::inner::{Inner, Root};
 use crate::iter::Iter;
-use crate::lock::{ReadersWriter, Turn};
-use crate::media::{BUFFERED, Database, LAYOUT, Media, Record};
+use crate::lock::ReadersWriter;
+use crate::media::{BUFFERED, Database, LAYOUT, Media};
 use crate::options::{Options, ReadOptions, WriteOptions};
 use crate::pins::Pins;
 use crate::snapshot::{Pin, Snapshot};
 use crate::transaction::Transaction;
 use crate::tree::Tree;
-use crate::write::{Request, Work};
+use crate::write::Work;
 
 /// The pool of a database that has a store of its own.
 pub const POOL: &str = "kv";
-
-/// Keys that opening and closing sweep in one transaction.
-const SWEPT_AT_ONCE: usize = 1000;
-
-/// The root, which stays where it is as long as the pool is open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Root(pub(crate) *mut Database);
-
-// SAFETY: a place in the pool, changed by the thread that has the turn to write.
-unsafe impl Send for Root {}
-// SAFETY: as above.
-unsafe impl Sync for Root {}
-
-/// What all handles of a database share.
-pub(crate) struct Inner {
-    pub(crate) tree: ReadersWriter<Tree>,
-    /// The number of the last commit that readers see.
-    pub(crate) visible: AtomicU64,
-    pub(crate) pins: Pins,
-    /// The thread whose explicit transaction has the turn to write.
-    pub(crate) owner: Mutex<Option<ThreadId>>,
-    /// Changes that whoever writes next is to make.
-    pub(crate) queue: Mutex<Vec<Arc<Request>>>,
-    /// The length of `queue`.
-    pub(crate) waiting: AtomicUsize,
-    /// A commit takes a sync: readers go on meanwhile.
-    pub(crate) has_slow_commits: bool,
-    /// Writes that say nothing are buffered, as [`BUFFERED`] in the root says.
-    is_buffered: AtomicBool,
-    pub(crate) database: Root,
-    pub(crate) pool: Pool,
-    pub(crate) path: PathBuf,
-    _store: Store,
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Database")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Nobody reads by an old number any more. What this leaves, the next opener sweeps.
-        let _ = self.sweep_all(&self.tree.turn());
-    }
-}
-
-impl Inner {
-    #[inline]
-    pub(crate) fn visible(&self) -> u64 {
-        self.visible.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_visible(&self, sequence: u64) {
-        self.visible.store(sequence, Ordering::Release);
-    }
-
-    /// When a write is durable that says nothing.
-    pub(crate) fn durability(&self) -> Durability {
-        match self.is_buffered.load(Ordering::Relaxed) {
-            true => Durability::Buffered,
-            false => Durability::Durable,
-        }
-    }
-
-    pub(crate) fn sweep_all(&self, turn: &Turn<'_, Tree>) -> Result<()> {
-        let mut waiting = usize::MAX;
-        loop {
-            let now = self.tree.read().stale_keys();
-            if now == 0 || now >= waiting {
-                return Ok(());
-            }
-            waiting = now;
-            self.sweep(turn, 1, SWEPT_AT_ONCE)?;
-        }
-    }
-
-    /// Has `see` look at the value of a key. The writer waits meanwhile.
-    #[inline]
-    pub(crate) fn look<R>(
-        &self,
-        key: &[u8],
-        options: &ReadOptions<'_>,
-        see: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        let tree = self.readable()?;
-        let sequence = match options.snapshot {
-            Some(snapshot) => self.sequence_of(snapshot)?,
-            None => self.visible(),
-        };
-        let Some(record) = tree.get(key, sequence)? else {
-            if options.verify_checksums {
-                tree.verify(tree.index.find(&tree.keys, key))?;
-            }
-            return Ok(None);
-        };
-        if options.verify_checksums {
-            // SAFETY: the record was found in the tree, and the writer is kept out.
-            unsafe { Record::verify(record)? };
-        }
-        // SAFETY: as above.
-        Ok(Some(see(unsafe { Record::value(record) })))
-    }
-
-    /// The tree, which cannot change meanwhile.
-    #[inline]
-    pub(crate) fn readable(&self) -> Result<crate::lock::Reading<'_, Tree>> {
-        let tree = self.tree.read();
-        match &tree.broken {
-            None => Ok(tree),
-            Some(reason) => Err(Error::Broken {
-                reason: reason.clone(),
-            }),
-        }
-    }
-
-    pub(crate) fn sequence_of(&self, snapshot: &Snapshot) -> Result<u64> {
-        match std::ptr::eq(&*snapshot.pin.db, self) {
-            true => Ok(snapshot.pin.sequence),
-            false => Err(Error::OtherSnapshot),
-        }
-    }
-}
 
 /// An open database: ordered keys with values, any bytes.
 ///
@@ -423,7 +296,7 @@ impl Db {
     /// # Errors
     /// `InTransaction` if this thread has one already.
     pub fn transaction(&self) -> Result<Transaction<'_>> {
-        Transaction::begin(self)
+        Transaction::begin(&self.inner)
     }
 
     /// The database as it is now, to be read later.

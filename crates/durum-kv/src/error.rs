@@ -63,7 +63,7 @@ pub enum Error {
         given: String,
     },
     /// The database was made by a version that this one does not know.
-    #[error("{path}: its layout is {found}, and this version knows {known}; use a newer version of durum", path = .path.display(), known = crate::media::LAYOUT)]
+    #[error("{path}: its layout is {found}, which this version does not know; use a newer version of durum", path = .path.display())]
     Newer {
         /// The store's directory.
         path: PathBuf,

@@ -10,9 +10,8 @@ use durum_persist::line::{LINE, prefetch, prefetch_to_write};
 
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
-use crate::media::{Leaf, Media, Record, SLOTS};
+use crate::media::{Leaf, Media, Record, SLOTS, slot_of};
 use crate::sorted::Sorted;
-use crate::tree::slot_of;
 
 const CHUNK_MAX: usize = 128;
 

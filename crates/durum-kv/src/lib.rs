@@ -23,15 +23,17 @@
 //! # Ok::<(), durum_kv::Error>(())
 //! ```
 //!
-//! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `write` (how changes
-//! become durable and visible), `tree` and `media` (what changes, and where it lies), `index` and `sorted` (finding a
-//! key), `lock`, `pins` and `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
+//! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what its
+//! handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree` and `media` (what
+//! changes, and where it lies), `index` and `sorted` (finding a key), `lock`, `pins` and `snapshot` (readers beside the
+//! writer), [`Iter`], [`Transaction`].
 
 mod batch;
 mod comparator;
 mod db;
 mod error;
 mod index;
+mod inner;
 mod iter;
 mod lock;
 #[cfg(test)]
@@ -41,6 +43,8 @@ mod options;
 mod pins;
 mod primitive;
 mod property;
+mod queue;
+mod read;
 mod snapshot;
 mod sorted;
 mod transaction;

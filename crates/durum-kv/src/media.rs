@@ -56,6 +56,12 @@ pub(crate) struct Leaf {
 }
 durum::describe!(Leaf as "kv leaf" { next, low, stale, slots });
 
+/// Where a leaf has the address of a record.
+pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
+    // SAFETY: the leaf is live, and slots are below SLOTS.
+    unsafe { (&raw mut (*leaf).slots).cast::<*mut Record>().add(slot) }
+}
+
 /// A version of a key: its value, or that it was deleted. The bytes of key and value follow.
 #[repr(C)]
 pub(crate) struct Record {

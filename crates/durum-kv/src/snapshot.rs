@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::db::Inner;
+use crate::inner::Inner;
 
 /// As long as it lives, what its sequence number sees stays in the database.
 pub(crate) struct Pin {

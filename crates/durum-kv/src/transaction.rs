@@ -3,15 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::thread;
 
 use crate::batch::WriteBatch;
 use crate::comparator::Keys;
-use crate::db::Db;
 use crate::error::Result;
+use crate::inner::Inner;
 use crate::iter::Iter;
 use crate::lock::Turn;
 use crate::options::{ReadOptions, WriteOptions};
+use crate::snapshot::Pin;
 use crate::tree::Tree;
 use crate::write::Work;
 
@@ -62,7 +64,7 @@ impl Eq for Ordered {}
 /// ```
 #[derive(Debug)]
 pub struct Transaction<'d> {
-    db: &'d Db,
+    db: &'d Arc<Inner>,
     turn: Turn<'d, Tree>,
     keys: Keys,
     /// What it has written: a value, or nothing where it has deleted.
@@ -70,10 +72,10 @@ pub struct Transaction<'d> {
 }
 
 impl<'d> Transaction<'d> {
-    pub(crate) fn begin(db: &'d Db) -> Result<Self> {
-        let turn = db.inner.wait_for_turn()?;
-        *db.inner.lock_owner() = Some(thread::current().id());
-        let keys = db.inner.tree.read().keys.clone();
+    pub(crate) fn begin(db: &'d Arc<Inner>) -> Result<Self> {
+        let turn = db.wait_for_turn()?;
+        *db.lock_owner() = Some(thread::current().id());
+        let keys = db.tree.read().keys.clone();
         Ok(Self {
             db,
             turn,
@@ -92,11 +94,11 @@ impl<'d> Transaction<'d> {
     /// The value of a key, as this transaction sees it.
     ///
     /// # Errors
-    /// As for [`Db::get`].
+    /// As for [`Db::get`](crate::Db::get).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         match self.written.get(&self.ordered(key)) {
             Some(written) => Ok(written.clone()),
-            None => self.db.get(key),
+            None => self.db.look(key, &ReadOptions::new(), <[u8]>::to_vec),
         }
     }
 
@@ -113,11 +115,11 @@ impl<'d> Transaction<'d> {
     /// The first entry whose key is not smaller, or is larger, as this transaction sees it: key and value.
     ///
     /// # Errors
-    /// As for [`Db::get`].
+    /// As for [`Db::get`](crate::Db::get).
     pub fn first_from(&self, from: Bound<&[u8]>) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let bound = from.map(|key| self.ordered(key));
         let mut written = self.written.range((bound, Bound::Unbounded)).peekable();
-        let mut stored: Iter = self.db.iter_with(&ReadOptions::new())?;
+        let mut stored = Iter::new(Pin::now(self.db), false);
         match from {
             Bound::Unbounded => stored.seek_to_first()?,
             Bound::Included(key) => stored.seek(key)?,
@@ -150,10 +152,10 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// Makes what was written durable together, as [`Db::put`] does. If it has written nothing, it costs nothing.
+    /// Makes what was written durable together, as [`Db::put`](crate::Db::put) does. If it has written nothing, it costs nothing.
     ///
     /// # Errors
-    /// As for [`Db::put`]. Nothing has changed then.
+    /// As for [`Db::put`](crate::Db::put). Nothing has changed then.
     pub fn commit(self) -> Result<()> {
         self.commit_with(&WriteOptions::new())
     }
@@ -173,7 +175,7 @@ impl<'d> Transaction<'d> {
                 None => batch.delete(&key.bytes),
             }
         }
-        let inner = &self.db.inner;
+        let inner = self.db;
         let durability = options.durability.unwrap_or_else(|| inner.durability());
         inner.commit(&self.turn, Work::Batches(&[&batch]), durability)
     }
@@ -187,6 +189,6 @@ impl<'d> Transaction<'d> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // Before the lock goes, which it does after this.
-        *self.db.inner.lock_owner() = None;
+        *self.db.lock_owner() = None;
     }
 }

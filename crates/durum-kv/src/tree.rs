@@ -15,7 +15,7 @@ use durum_persist::line::prefetch_to_write;
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
 use crate::index::{Entries, Index, Node, Position};
-use crate::media::{Database, Leaf, Media, Record, SLOTS, Text};
+use crate::media::{Database, Leaf, Media, Record, SLOTS, Text, slot_of};
 
 /// With at most so many records a leaf looks for a neighbour to merge with.
 const FEW: usize = SLOTS / 8;
@@ -695,11 +695,6 @@ pub(crate) unsafe fn visible(mut record: *const Record, sequence: u64) -> Option
         }
         record = version.previous;
     }
-}
-
-pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
-    // SAFETY: the leaf is live, and slots are below SLOTS.
-    unsafe { (&raw mut (*leaf).slots).cast::<*mut Record>().add(slot) }
 }
 
 /// Whether a slot has no record: its entry, if it has one, leaves with the running commit.

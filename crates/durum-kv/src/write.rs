@@ -13,17 +13,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use durum::{Durability, Tx};
 
 use crate::batch::{Change, WriteBatch};
-use crate::db::Inner;
 use crate::error::{Error, Result};
+use crate::inner::Inner;
 use crate::lock::{Turn, Writing};
 use crate::media::Database;
 use crate::options::WriteOptions;
+use crate::queue::Request;
 use crate::tree::{LeafKey, Readers, Tree};
 
 /// So many changes are made at a stretch while readers wait.
@@ -36,6 +37,8 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 const SEQUENCES: u64 = 1 << 32;
 /// Keys that a commit sweeps on its way.
 const SWEPT_BY_COMMIT: usize = 4;
+/// Keys that opening and closing sweep in one transaction.
+const SWEPT_AT_REST: usize = 1000;
 /// Where commits go on beside readers, a sweep has a transaction of its own, which is worth it for so many keys.
 const SWEPT_AT_ONCE: usize = 256;
 /// Leaves that are merged in one transaction.
@@ -82,17 +85,10 @@ impl Work<'_> {
     }
 }
 
-/// Changes of a thread that another one is to make.
-#[derive(Debug)]
-pub(crate) struct Request {
-    batch: WriteBatch,
-    durability: Durability,
-    outcome: Mutex<Option<Result<()>>>,
-}
-
-impl Request {
-    fn outcome(&self) -> MutexGuard<'_, Option<Result<()>>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nobody reads by an old number any more. What this leaves, the next opener sweeps.
+        let _ = self.sweep_all(&self.tree.turn());
     }
 }
 
@@ -141,11 +137,7 @@ impl Inner {
             }
             Ok(())
         })?;
-        let own = Arc::new(Request {
-            batch,
-            durability,
-            outcome: Mutex::new(None),
-        });
+        let own = Arc::new(Request::new(batch, durability));
         {
             let mut queue = self.lock_queue();
             queue.push(own.clone());
@@ -289,6 +281,18 @@ impl Inner {
             (*database).sequence_max = sequence_max;
         }
         Ok(())
+    }
+
+    pub(crate) fn sweep_all(&self, turn: &Turn<'_, Tree>) -> Result<()> {
+        let mut waiting = usize::MAX;
+        loop {
+            let now = self.tree.read().stale_keys();
+            if now == 0 || now >= waiting {
+                return Ok(());
+            }
+            waiting = now;
+            self.sweep(turn, 1, SWEPT_AT_REST)?;
+        }
     }
 
     /// Frees superseded versions that nobody needs, where at least `least` keys wait. Readers are kept out.

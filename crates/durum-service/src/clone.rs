@@ -20,9 +20,10 @@ use durum_format::types::{Descriptor, Registry as Types};
 use durum_persist::Site;
 use durum_persist::file;
 
+use crate::directory::absolute;
 use crate::embedded::CreateOptions;
 use crate::embedded::create::{check_options, draw, fill};
-use crate::embedded::open::{absolute, validate};
+use crate::embedded::open::validate;
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, grown};
 use crate::identity;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use durum_format::puddle::PuddleKind;
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader};
+use durum_format::registry::PuddleRecord;
 use durum_format::{UNIT, Uuid};
 use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
@@ -14,7 +15,6 @@ use rustix::fs::SeekFrom;
 
 use crate::error::{Error, Result};
 use crate::reading::{self, Role};
-use crate::registry::contents::PuddleRecord;
 
 /// The directory of the puddle files in the store directory.
 pub(crate) const PUDDLE_DIRECTORY: &str = "puddles";

@@ -8,7 +8,7 @@ use durum_format::store::{FILE_NAME, LEN_MAX, StoreHeader};
 use durum_persist::Site;
 use durum_persist::domain::Domain;
 
-use crate::embedded::{UNFINISHED_FILE, is_free};
+use crate::directory::{UNFINISHED_FILE, is_free};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::reading::{self, Role};

@@ -13,7 +13,7 @@ use durum_format::puddle::PuddleHeader;
 use durum_format::store::StoreHeader;
 use durum_persist::file::MediaFile;
 
-use crate::embedded::open::absolute;
+use crate::directory::absolute;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::identity;

@@ -24,6 +24,7 @@
 mod check;
 mod clone;
 mod descriptors;
+mod directory;
 mod embedded;
 mod error;
 mod files;
@@ -37,7 +38,6 @@ mod recovery;
 mod registry;
 mod service;
 mod space;
-mod takeover;
 mod unregistered;
 
 pub use check::{

@@ -21,8 +21,7 @@ use std::sync::Arc;
 
 use durum_format::Uuid;
 
-use crate::embedded::UNFINISHED_FILE;
-use crate::embedded::open::absolute;
+use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
@@ -31,7 +30,7 @@ use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::{ProgressFn, RecoveryReport, RefusedPool, quoted};
 use crate::registry;
 use crate::registry::contents::Contents;
-use crate::takeover;
+use crate::registry::takeover;
 use crate::unregistered::{self, StrayState};
 
 use self::records::Records;

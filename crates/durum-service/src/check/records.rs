@@ -5,12 +5,12 @@ use std::path::Path;
 use durum_format::store::StoreHeader;
 
 use super::{CheckReport, Severity, keep};
-use crate::embedded::UNFINISHED_FILE;
+use crate::directory::UNFINISHED_FILE;
 use crate::error::{Error, Result};
 use crate::identity;
 use crate::registry::contents::Contents;
+use crate::registry::takeover;
 use crate::registry::{self, Remains};
-use crate::takeover;
 
 /// What a store says about itself.
 pub(super) struct Records {

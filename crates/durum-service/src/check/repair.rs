@@ -10,16 +10,15 @@ use durum_persist::Site;
 use durum_persist::file::{self, MediaFile};
 
 use super::records;
-use crate::embedded::UNFINISHED_FILE;
-use crate::embedded::open::absolute;
+use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, grown};
 use crate::identity;
 use crate::lock::StoreLock;
 use crate::recovery::ensure_nothing_kept;
 use crate::registry::contents::Contents;
+use crate::registry::takeover;
 use crate::registry::{self, Registry, Remains};
-use crate::takeover;
 use crate::unregistered::{self, StrayState};
 
 /// A registry that cannot be read is kept under this name.

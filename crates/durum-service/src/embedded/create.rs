@@ -16,6 +16,7 @@ use durum_persist::domain::Domain;
 use durum_persist::file::{self, MediaFile};
 
 use super::{CreateOptions, Embedded, Open, State};
+use crate::directory::{UNFINISHED_FILE, is_free};
 use crate::error::{Error, Result};
 use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
 use crate::identity;
@@ -24,12 +25,9 @@ use crate::model::RecoveryReport;
 use crate::names;
 use crate::recovery::RefusedPools;
 use crate::registry::contents::Contents;
+use crate::registry::takeover;
 use crate::registry::{self, Registry};
 use crate::space::{self, Space};
-use crate::takeover;
-
-/// The mark of a store that is being made.
-pub(crate) const UNFINISHED_FILE: &str = "unfinished";
 
 const MAKING: Site = Site("new store");
 const MARK: Site = Site("new store's mark");
@@ -236,30 +234,6 @@ fn prepare_directory(path: &Path) -> Result<PathBuf> {
     file::sync_dir(&path, MARK)
         .map_err(|error| Error::io("syncing the directory", &path, error))?;
     Ok(path)
-}
-
-/// Whether a store may be made in a directory: it is empty, or holds an unfinished store.
-pub(crate) fn is_free(path: &Path) -> Result<bool> {
-    let entries =
-        fs::read_dir(path).map_err(|error| Error::io("listing the directory", path, error));
-    let Ok(entries) = entries else {
-        // A file, or a directory that is not ours.
-        return match path.is_dir() {
-            true => entries.map(|_| false),
-            false => Ok(false),
-        };
-    };
-    let mut is_empty = true;
-    let mut is_marked = false;
-    for entry in entries {
-        let entry = entry.map_err(|error| Error::io("listing the directory", path, error))?;
-        is_empty = false;
-        if entry.file_name() == durum_format::store::FILE_NAME {
-            return Ok(false);
-        }
-        is_marked |= entry.file_name() == UNFINISHED_FILE;
-    }
-    Ok(is_empty || is_marked)
 }
 
 /// Removes what an earlier attempt left, except for the mark and the lock. The lock is held.

@@ -27,8 +27,6 @@ use crate::registry::Registry;
 use crate::registry::contents::Contents;
 use crate::space::Space;
 
-pub(crate) use self::create::{UNFINISHED_FILE, is_free};
-
 /// How a store is made.
 #[derive(Clone, Debug)]
 pub struct CreateOptions {

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use durum_format::Uuid;
@@ -14,8 +14,8 @@ use durum_persist::Site;
 use durum_persist::domain::{self, Domain};
 use durum_persist::file;
 
-use super::create::UNFINISHED_FILE;
 use super::{Embedded, Open, OpenOptions, State, recover};
+use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
@@ -23,9 +23,9 @@ use crate::lock::StoreLock;
 use crate::model::{Progress, RecoveryReport, Stage};
 use crate::names;
 use crate::registry::contents::Contents;
+use crate::registry::takeover;
 use crate::registry::{self, Found, Registry};
 use crate::space::Space;
-use crate::takeover;
 use crate::unregistered;
 
 const ORPHAN: Site = Site("orphan removal");
@@ -101,18 +101,6 @@ impl Embedded {
             }),
         })
     }
-}
-
-/// The absolute path of a store directory that is there.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    fs::canonicalize(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::StoreMissing {
-            path: path.to_owned(),
-            missing: "the directory",
-            can_be_made: !path.exists(),
-        },
-        _ => Error::io("finding the absolute path", path, error),
-    })
 }
 
 /// The domain of the store, or the one that was chosen.

@@ -8,6 +8,7 @@ pub(crate) mod contents;
 mod file;
 mod read;
 mod salvage;
+pub(crate) mod takeover;
 
 use std::fs;
 use std::io;

@@ -10,10 +10,10 @@ use durum_persist::file::MediaFile;
 
 use super::contents::Contents;
 use super::file::{COPY, Place, REGISTRY};
+use super::takeover;
 use super::{CURE, refusal};
 use crate::error::{Error, Result};
 use crate::reading;
-use crate::takeover;
 
 /// Attempts to read a file that a writer changes meanwhile.
 const ATTEMPTS_MAX: usize = 8;

@@ -1,0 +1,30 @@
+//! Changes that wait for whoever writes next.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use durum::Durability;
+
+use crate::batch::WriteBatch;
+use crate::error::Result;
+
+/// Changes of a thread that another one is to make.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) batch: WriteBatch,
+    pub(crate) durability: Durability,
+    outcome: Mutex<Option<Result<()>>>,
+}
+
+impl Request {
+    pub(crate) fn new(batch: WriteBatch, durability: Durability) -> Self {
+        Self {
+            batch,
+            durability,
+            outcome: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn outcome(&self) -> MutexGuard<'_, Option<Result<()>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

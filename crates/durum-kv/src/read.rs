@@ -1,0 +1,43 @@
+//! How the value of a key is read.
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::media::Record;
+use crate::options::ReadOptions;
+use crate::snapshot::Snapshot;
+
+impl Inner {
+    /// Has `see` look at the value of a key. The writer waits meanwhile.
+    #[inline]
+    pub(crate) fn look<R>(
+        &self,
+        key: &[u8],
+        options: &ReadOptions<'_>,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let tree = self.readable()?;
+        let sequence = match options.snapshot {
+            Some(snapshot) => self.sequence_of(snapshot)?,
+            None => self.visible(),
+        };
+        let Some(record) = tree.get(key, sequence)? else {
+            if options.verify_checksums {
+                tree.verify(tree.index.find(&tree.keys, key))?;
+            }
+            return Ok(None);
+        };
+        if options.verify_checksums {
+            // SAFETY: the record was found in the tree, and the writer is kept out.
+            unsafe { Record::verify(record)? };
+        }
+        // SAFETY: as above.
+        Ok(Some(see(unsafe { Record::value(record) })))
+    }
+
+    pub(crate) fn sequence_of(&self, snapshot: &Snapshot) -> Result<u64> {
+        match std::ptr::eq(&*snapshot.pin.db, self) {
+            true => Ok(snapshot.pin.sequence),
+            false => Err(Error::OtherSnapshot),
+        }
+    }
+}
