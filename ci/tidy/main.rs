@@ -10,12 +10,14 @@
 //! | `unwrap` | product code outside tests does not `unwrap()` |
 //! | `ignore` | `#[ignore]` says why |
 //! | `comment` | a line that is a comment has 120 characters at most |
+//! | `floors` | the modules of a crate import downward only |
 //! | `link` | a relative link in Markdown leads to a file |
 //!
 //! Files of more than 600 lines are listed, as a hint. Exceptions stand with their reasons in
 //! `allow.txt`; one that nothing needs any more is an error. One file, no dependencies: `rustc` is enough.
 
 mod allow;
+mod floors;
 mod rules;
 mod source;
 
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     };
 
     let mut findings = Vec::new();
+    let mut floors = floors::Floors::default();
     let mut checked = 0;
     for path in list.lines() {
         // Inputs of fuzzers are what they are.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
             path,
             &text,
             &|target| Path::new(target).exists(),
+            &mut floors,
             &mut findings,
         );
         let lines = text.lines().count();
@@ -78,6 +82,8 @@ fn main() -> ExitCode {
             println!("hint: {path} has {lines} lines: one subject?");
         }
     }
+
+    floors.check(&mut findings);
 
     let mut failed = false;
     for finding in &findings {

@@ -1,6 +1,7 @@
 //! The rules, as functions from a file's text to findings.
 
 use crate::Finding;
+use crate::floors::Floors;
 use crate::source::{self, Line, is_word};
 
 /// Source files longer than this are worth a second look.
@@ -36,7 +37,13 @@ const RAW_CALLS: [&str; 13] = [
 ];
 
 /// Checks one file. `exists` tells whether a path from the repository's top leads anywhere.
-pub fn check(path: &str, text: &str, exists: &dyn Fn(&str) -> bool, findings: &mut Vec<Finding>) {
+pub fn check(
+    path: &str,
+    text: &str,
+    exists: &dyn Fn(&str) -> bool,
+    floors: &mut Floors,
+    findings: &mut Vec<Finding>,
+) {
     let mut report = |rule, index: usize, advice| {
         let text = text.lines().nth(index).unwrap_or_default().to_owned();
         findings.push(Finding {
@@ -67,6 +74,7 @@ pub fn check(path: &str, text: &str, exists: &dyn Fn(&str) -> bool, findings: &m
         check_rust(&lines, &mut report);
         if is_product(path) {
             check_product(path, &lines, &mut report);
+            floors.add(path, text, &lines);
         }
     }
 }
@@ -312,6 +320,7 @@ mod tests {
             path,
             text,
             &|target| target == "docs/there.md",
+            &mut Floors::default(),
             &mut findings,
         );
         findings

@@ -14,8 +14,8 @@ use client::Tx;
 
 use crate::code;
 use crate::guard::{self, Failure, status};
+use crate::level;
 use crate::pool::PoolHandle;
-use crate::tx;
 
 /// The block's body runs.
 pub const DURUM_BLOCK_RUNNING: c_int = 1;
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn durum_block_enter(
     };
     let durability = how & !DURUM_ALLOC_MAY_FAIL;
     // SAFETY: a live handle, as the conventions say; the block lies inside the transaction.
-    if status(|| unsafe { tx::begin(pool, durability) }) == code::DURUM_OK {
+    if status(|| unsafe { level::begin(pool, durability) }) == code::DURUM_OK {
         entered.state = DURUM_BLOCK_RUNNING;
         entered.level = Tx::levels();
         INNERMOST.with(|innermost| innermost.set(block));
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn durum_block_commit(block: *mut Block) {
         return unsafe { take_out(block) };
     }
     INNERMOST.with(|innermost| innermost.set(this.outer));
-    this.state = match status(tx::commit) {
+    this.state = match status(level::commit) {
         code::DURUM_OK => DURUM_BLOCK_COMMITTED,
         _ => DURUM_BLOCK_ABORTED,
     };

@@ -6,8 +6,8 @@
 //!
 //! No Rust frame is ever jumped over: [`block`] records that a block has failed and tells C where to go on; C jumps.
 //!
-//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`tx`] and
-//! [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types),
+//! Reading order: [`code`] and [`guard`] (failures), [`store`], [`pool`], [`object`] (what exists), [`level`], [`tx`]
+//! and [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types),
 //! [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
 
 #![allow(
@@ -15,9 +15,11 @@
     reason = "the conventions at the top of durum.h say what callers owe"
 )]
 
+mod begun;
 pub mod block;
 pub mod code;
 pub mod guard;
+pub mod level;
 pub mod log;
 pub mod nvl;
 pub mod object;

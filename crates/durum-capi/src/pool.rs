@@ -4,9 +4,9 @@ use std::ffi::{c_char, c_int, c_void};
 
 use client::{Concurrency, Engine, PageTracking, Pool, TwinMode, Tx};
 
+use crate::begun;
 use crate::code;
 use crate::guard::{Failure, Result, handle, pointer, status, string};
-use crate::shared;
 use crate::store::StoreHandle;
 use crate::types::{self, TypeDeclaration};
 
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn durum_pool_close(pool: *mut PoolHandle) -> c_int {
             return Ok(());
         }
         // SAFETY: a live handle, as the conventions say.
-        if Tx::began_on(&unsafe { handle(pool, "the pool")? }.0) || shared::has_begun_on(pool) {
+        if Tx::began_on(&unsafe { handle(pool, "the pool")? }.0) || begun::has_begun_on(pool) {
             return Err(Failure::new(
                 code::DURUM_E_IN_TRANSACTION,
                 "the pool cannot be closed while this thread's transaction, update or read on it runs",

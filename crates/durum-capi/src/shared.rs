@@ -1,13 +1,12 @@
 //! Updates and reads of several threads on one pool.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::mem;
 
-use client::{OpenUpdate, Reading, Tx};
+use client::Tx;
 
-use crate::code;
+use crate::begun::{self, Open, keep, take};
 use crate::guard::{self, Failure, Result, handle, status};
 use crate::pool::PoolHandle;
 
@@ -96,11 +95,8 @@ pub unsafe extern "C" fn durum_pool_update(
         let arg = Argument(arg);
         let updated = pool.0.update(move |_| {
             guard::forget();
-            let around = FLOOR.replace(Tx::levels());
             // SAFETY: the function and its argument may be used on another thread, as the caller promises.
-            let code = unsafe { body(arg.get()) };
-            FLOOR.set(around);
-            match code {
+            match begun::in_update(|| unsafe { body(arg.get()) }) {
                 0 => Ok(()),
                 code => Err(Refused(guard::failure_of(code))),
             }
@@ -187,36 +183,6 @@ fn returned(body: impl FnOnce() -> Result<c_int>) -> c_int {
     guard::run(body).unwrap_or_else(|code| code)
 }
 
-/// What this thread began without a closure and has not ended, the latest last.
-enum Open {
-    Update(OpenUpdate<'static>),
-    Read(#[expect(dead_code, reason = "held until it is dropped")] Reading<'static>),
-}
-
-struct Begun {
-    pool: *mut PoolHandle,
-    open: Open,
-    /// What [`FLOOR`] was before.
-    around: u32,
-}
-
-thread_local! {
-    static OPEN: RefCell<Vec<Begun>> = const { RefCell::new(Vec::new()) };
-    /// Levels of the running transaction that end with an update, and not by durum_tx_commit or durum_tx_rollback.
-    static FLOOR: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Levels of the running transaction that belong to updates.
-pub(crate) fn floor() -> u32 {
-    FLOOR.get()
-}
-
-/// Whether this thread has begun something on this handle that has not ended.
-pub(crate) fn has_begun_on(pool: *mut PoolHandle) -> bool {
-    OPEN.try_with(|list| list.borrow().iter().any(|begun| begun.pool == pool))
-        .unwrap_or(false)
-}
-
 /// A pool that stays open for as long as what began on it.
 ///
 /// # Safety
@@ -224,15 +190,6 @@ pub(crate) fn has_begun_on(pool: *mut PoolHandle) -> bool {
 unsafe fn lasting(pool: *mut PoolHandle) -> Result<&'static client::Pool> {
     // SAFETY: as the caller promises.
     unsafe { handle(pool, "the pool") }.map(|pool: &'static PoolHandle| &pool.0)
-}
-
-fn keep(pool: *mut PoolHandle, open: Open) {
-    // Where the thread is ending, what was begun ends at once.
-    let around = match open {
-        Open::Update(_) => FLOOR.replace(Tx::levels()),
-        Open::Read(_) => FLOOR.get(),
-    };
-    let _ = OPEN.try_with(|list| list.borrow_mut().push(Begun { pool, open, around }));
 }
 
 /// Begins an update on this thread, or one more level of it. End it with durum_update_end. Until then all other updates
@@ -262,7 +219,7 @@ pub unsafe extern "C" fn durum_update_begin(pool: *mut PoolHandle) -> c_int {
 pub unsafe extern "C" fn durum_update_end(pool: *mut PoolHandle, commit: c_int) -> c_int {
     status(|| {
         match take(pool, |open| {
-            matches!(open, Open::Update(_)) && Tx::levels() == FLOOR.get()
+            matches!(open, Open::Update(_)) && Tx::levels() == begun::floor()
         })? {
             Open::Update(update) if commit != 0 => {
                 update.commit()?;
@@ -299,25 +256,4 @@ pub unsafe extern "C" fn durum_read_begin(pool: *mut PoolHandle) -> c_int {
 #[must_use]
 pub unsafe extern "C" fn durum_read_end(pool: *mut PoolHandle) -> c_int {
     status(|| take(pool, |open| matches!(open, Open::Read(_))).map(mem::drop))
-}
-
-/// The latest that this thread began, if it is such a one.
-fn take(pool: *mut PoolHandle, is_it: impl Fn(&Open) -> bool) -> Result<Open> {
-    let latest = OPEN.try_with(|list| {
-        let mut list = list.borrow_mut();
-        match list.last() {
-            Some(latest) if latest.pool == pool && is_it(&latest.open) => list.pop(),
-            _ => None,
-        }
-    });
-    match latest {
-        Ok(Some(latest)) => {
-            FLOOR.set(latest.around);
-            Ok(latest.open)
-        }
-        _ => Err(Failure::new(
-            code::DURUM_E_UNBALANCED,
-            "this thread has not begun that on this pool, or has to end something else first",
-        )),
-    }
 }

@@ -2,20 +2,14 @@
 
 use std::ffi::{c_int, c_void};
 
-use client::{Announce, Durability, Tx};
+use client::{Announce, Tx};
 
+use crate::begun;
 use crate::block;
 use crate::code;
-use crate::guard::{self, Failure, Result, handle, status};
+use crate::guard::{Failure, Result, handle, status};
+use crate::level::{self, DURUM_DURABLE};
 use crate::pool::PoolHandle;
-use crate::shared;
-
-/// The transaction is durable when its commit returns.
-pub const DURUM_DURABLE: u32 = 0;
-/// The transaction is durable soon after its commit has returned: a crash loses at most what was committed within the
-/// store's `buffered_window_us` before it. The order stays: once a later durable transaction has committed, it cannot
-/// be lost. On other engines than DURUM_ENGINE_SHADOW the same as DURUM_DURABLE.
-pub const DURUM_BUFFERED: u32 = 1;
 
 /// Begins a transaction on this thread, or one more level of the one that runs. End each level with durum_tx_commit or
 /// durum_tx_rollback. The handle must stay open until then. DURUM_TX_BEGIN is the safer way.
@@ -26,7 +20,7 @@ pub const DURUM_BUFFERED: u32 = 1;
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
     // SAFETY: a live handle, as the conventions say.
-    status(|| unsafe { begin(pool, DURUM_DURABLE) })
+    status(|| unsafe { level::begin(pool, DURUM_DURABLE) })
 }
 
 /// As durum_tx_begin, for a transaction that is durable when `durability` says: DURUM_DURABLE or DURUM_BUFFERED. If
@@ -37,24 +31,7 @@ pub unsafe extern "C" fn durum_tx_begin(pool: *mut PoolHandle) -> c_int {
 #[must_use]
 pub unsafe extern "C" fn durum_tx_begin_with(pool: *mut PoolHandle, durability: u32) -> c_int {
     // SAFETY: as in `durum_tx_begin`.
-    status(|| unsafe { begin(pool, durability) })
-}
-
-/// # Safety
-/// A live handle or NULL; it stays open until the outermost level has ended.
-pub(crate) unsafe fn begin(pool: *mut PoolHandle, durability: u32) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let pool = unsafe { handle(pool, "the pool")? };
-    let durability = match durability {
-        DURUM_DURABLE => Durability::Durable,
-        DURUM_BUFFERED => Durability::Buffered,
-        other => return Err(Failure::argument(format!("{other} is no durability"))),
-    };
-    // SAFETY: levels are ended in reverse order by `Tx::end_level`, and the handle stays open until the outermost is.
-    let transaction = unsafe { pool.0.begin_with(durability)? };
-    // From here on the level is ended by `Tx::end_level`.
-    std::mem::forget(transaction);
-    Ok(())
+    status(|| unsafe { level::begin(pool, durability) })
 }
 
 /// Begins a section on this thread: a transaction in which everything in this pool may be changed by plain stores,
@@ -95,19 +72,8 @@ pub unsafe extern "C" fn durum_section_begin(pool: *mut PoolHandle) -> c_int {
 pub extern "C" fn durum_tx_commit() -> c_int {
     status(|| {
         plain_level()?;
-        commit()
+        level::commit()
     })
-}
-
-/// Commits one level.
-#[inline]
-pub(crate) fn commit() -> Result<()> {
-    // SAFETY: in C every level is one of these.
-    unsafe { Tx::end_level(true) }?;
-    if Tx::levels() == 0 {
-        guard::forget();
-    }
-    Ok(())
 }
 
 /// Ends a level that durum_tx_begin or durum_section_begin began, without its changes: announced memory, allocations
@@ -131,7 +97,7 @@ fn plain_level() -> Result<()> {
             code::DURUM_E_UNBALANCED,
             format!("this transaction ends at the DURUM_TX_END of {block}, not by a call"),
         )),
-        _ if Tx::levels() > 0 && Tx::levels() == shared::floor() => Err(Failure::new(
+        _ if Tx::levels() > 0 && Tx::levels() == begun::floor() => Err(Failure::new(
             code::DURUM_E_UNBALANCED,
             "this transaction is an update, and ends with it",
         )),

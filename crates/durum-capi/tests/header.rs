@@ -4,8 +4,9 @@
 use std::path::Path;
 
 /// The order in which a C programmer meets the declarations.
-const SOURCES: [&str; 11] = [
-    "code", "guard", "types", "store", "pool", "object", "tx", "shared", "block", "log", "stats",
+const SOURCES: [&str; 12] = [
+    "code", "guard", "types", "store", "pool", "object", "level", "tx", "shared", "block", "log",
+    "stats",
 ];
 
 fn generated(top: &Path) -> String {

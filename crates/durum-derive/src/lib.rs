@@ -10,6 +10,7 @@
 //! forbid unsafe code.
 
 mod attributes;
+mod fields;
 mod item;
 mod layout;
 mod owners;

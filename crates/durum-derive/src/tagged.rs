@@ -11,8 +11,8 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use crate::fields::fields;
 use crate::item::{Variant, unraw};
-use crate::layout;
 use crate::repr::Tag;
 
 /// The tree of an enum.
@@ -26,7 +26,7 @@ pub fn variants(ty: &TokenStream, variants: &[Variant], tag: &Tag) -> TokenStrea
     let cases = variants.iter().enumerate().map(|(index, variant)| {
         let name = unraw(&variant.ident);
         let discriminant = discriminant(index);
-        let fields = layout::fields(
+        let fields = fields(
             variant
                 .fields
                 .iter()

@@ -70,6 +70,48 @@ pub(crate) const IGNORED: [&str; 8] = [
     "compression",
 ];
 
+/// Names of benchmarks, and what they mean.
+pub(crate) const BENCHMARKS: [(&str, &str); 26] = [
+    ("fillseq", "writes N entries in the order of keys"),
+    ("fillrandom", "writes N entries, keys drawn"),
+    ("overwrite", "the same, where entries are"),
+    ("fillbatch", "as fillseq, 1000 in a batch"),
+    ("fillone", "as fillseq, all in one batch"),
+    (
+        "fillsync",
+        "writes N/1000 entries, keys drawn, each durable when it returns",
+    ),
+    ("fill100K", "writes N/1000 entries of 100,000 bytes"),
+    ("deleteseq", "removes N keys in their order"),
+    ("deleterandom", "removes N keys, drawn"),
+    ("deleteone", "as deleteseq, all in one batch"),
+    ("readseq", "goes over entries in the order of keys"),
+    ("readreverse", "goes over them the other way"),
+    ("readrandom", "reads keys that are drawn"),
+    ("readmissing", "reads keys that are not there"),
+    ("readhot", "reads keys drawn from a hundredth of all"),
+    ("readrandomsmall", "a thousandth of readrandom"),
+    (
+        "readwhilewriting",
+        "as readrandom, while one more thread writes",
+    ),
+    (
+        "seekrandom",
+        "makes an iterator for each read, and seeks a key that is drawn",
+    ),
+    (
+        "seekordered",
+        "one iterator seeks keys, each a little behind the one before",
+    ),
+    ("open", "opens the database N/10000 times"),
+    ("compact", "compacts the database"),
+    ("stats, sstables", "print the property of that name"),
+    ("heapprofile", "of LevelDB's; says that there is none"),
+    ("crc32c", "times LevelDB's checksum: left out"),
+    ("snappycomp", "times its compression: left out"),
+    ("snappyuncomp", "times its decompression: left out"),
+];
+
 /// What `--help` prints.
 pub(crate) fn help() -> String {
     let mut text = String::from("usage: durum-kv-bench [--FLAG=VALUE ...]\n\n");
@@ -79,7 +121,7 @@ pub(crate) fn help() -> String {
         let _ = writeln!(text, "  {flag:<24} {meaning}");
     }
     text += "\nBenchmarks:\n";
-    for (name, meaning) in crate::run::BENCHMARKS {
+    for (name, meaning) in BENCHMARKS {
         let _ = writeln!(text, "  {name:<24} {meaning}");
     }
     let _ = write!(text, "\nWithout effect: --{}", IGNORED.join(", --"));

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::flags::{FLAGS, IGNORED};
-use crate::run::BENCHMARKS;
+use crate::flags::{BENCHMARKS, FLAGS, IGNORED};
 
 /// `durum-kv-bench.1`.
 pub fn page() -> String {

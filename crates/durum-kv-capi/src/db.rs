@@ -5,12 +5,13 @@ use std::io::ErrorKind;
 use std::ptr;
 use std::sync::Arc;
 
-use kv::{Db, Error, Range, ReadOptions, Snapshot, WriteOptions};
+use kv::{Db, Error, Range, ReadOptions, WriteOptions};
 
 use crate::batch::leveldb_writebatch_t;
-use crate::dependents::{Dependent, Dependents};
+use crate::dependents::Dependents;
 use crate::guard::{NONE, bytes, copy, copy_string, destroy, give, handle, path, run};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
+use crate::snapshot::leveldb_snapshot_t;
 use crate::status::Failure;
 
 /// An open database.
@@ -19,20 +20,6 @@ pub struct leveldb_t {
     pub(crate) db: Db,
     buffers: bool,
     pub(crate) dependents: Arc<Dependents>,
-}
-
-/// A database as it was.
-#[derive(Debug)]
-pub struct leveldb_snapshot_t {
-    /// None: its database is closed.
-    snapshot: Option<Snapshot>,
-    among: Arc<Dependents>,
-}
-
-impl Dependent for leveldb_snapshot_t {
-    fn end(&mut self) {
-        self.snapshot = None;
-    }
 }
 
 impl leveldb_t {

@@ -26,4 +26,5 @@ pub mod guard;
 pub mod ignored;
 pub mod iterator;
 pub mod options;
+pub mod snapshot;
 mod status;

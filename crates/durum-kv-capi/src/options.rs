@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kv::{Durability, Engine, Options};
 
 use crate::comparator::{Foreign, leveldb_comparator_t};
-use crate::db::leveldb_snapshot_t;
 use crate::guard::{destroy, give};
 use crate::ignored::{leveldb_cache_t, leveldb_env_t, leveldb_filterpolicy_t, leveldb_logger_t};
+use crate::snapshot::leveldb_snapshot_t;
 
 /// How a database is opened.
 #[derive(Debug)]

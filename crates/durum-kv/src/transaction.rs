@@ -152,7 +152,8 @@ impl<'d> Transaction<'d> {
         }
     }
 
-    /// Makes what was written durable together, as [`Db::put`](crate::Db::put) does. If it has written nothing, it costs nothing.
+    /// Makes what was written durable together, as [`Db::put`](crate::Db::put) does. Where nothing was written it costs
+    /// nothing.
     ///
     /// # Errors
     /// As for [`Db::put`](crate::Db::put). Nothing has changed then.
