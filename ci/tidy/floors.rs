@@ -10,7 +10,7 @@ use crate::Finding;
 use crate::source::{Line, is_word};
 
 /// The crates in which the order holds.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "durum-capi",
     "durum-cli",
     "durum-derive",
@@ -18,6 +18,7 @@ const CRATES: [&str; 8] = [
     "durum-kv",
     "durum-kv-bench",
     "durum-kv-capi",
+    "durum-persist",
     "durum-service",
 ];
 

@@ -12,6 +12,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 pub use crate::delay::{Delays, emulate};
 use crate::file::MediaFile;
+use crate::large::TMPFS_MAGIC;
 
 /// What makes a write durable in a directory, and against what.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -99,8 +100,6 @@ fn persistence_domains(devices: &Path) -> bool {
     regions > 0
 }
 
-/// From linux/magic.h.
-const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
 const PAGE: u64 = 4096;
@@ -125,11 +124,6 @@ fn temporary_file(dir: &Path) -> io::Result<File> {
         .open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
-}
-
-/// Whether a file is kept in memory by tmpfs.
-pub(crate) fn is_tmpfs(file: &File) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as u64 == TMPFS_MAGIC)
 }
 
 fn maps_synchronously(file: impl AsFd, access: ProtFlags) -> bool {

@@ -6,7 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::beneath;
 use crate::inject::{self, Operation};
-use crate::record::hook::{self, Name};
+use crate::key::FileKey;
+use crate::recording::hook::{self, Name};
 use crate::{Site, count, delay, large};
 
 /// An open file on media. Clones share the descriptor, which is close-on-exec.
@@ -28,22 +29,6 @@ struct Inner {
     file: File,
     path: PathBuf,
     key: FileKey,
-}
-
-/// Which file it is, whatever its name.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct FileKey {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-}
-
-impl FileKey {
-    pub(crate) fn of(metadata: &fs::Metadata) -> FileKey {
-        FileKey {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        }
-    }
 }
 
 impl MediaFile {
@@ -109,8 +94,8 @@ impl MediaFile {
         inject::check_growth(&self.inner.path, end, || self.len())?;
         let write = || self.inner.file.write_all_at(bytes, offset);
         hook::file_or_error(write, |active, result| match result {
-            Ok(()) => active.written(self, bytes, offset),
-            Err(_) => active.partly_written(self, bytes.len(), offset),
+            Ok(()) => active.written(self.key(), bytes, offset),
+            Err(_) => active.partly_written(self.key(), &self.inner.file, bytes.len(), offset),
         })?;
         count::add_file_write(bytes.len() as u64);
         Ok(())
@@ -152,7 +137,9 @@ impl MediaFile {
         reserve: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         inject::check(Operation::Grow, &self.inner.path)?;
-        hook::file(reserve, |active, ()| active.allocated(self, len, site))
+        hook::file(reserve, |active, ()| {
+            active.allocated(self.key(), len, site)
+        })
     }
 
     fn reserve(&self, len: u64) -> io::Result<()> {
@@ -190,7 +177,7 @@ impl MediaFile {
         inject::check_growth(&self.inner.path, len, || self.len())?;
         hook::file(
             || self.inner.file.set_len(len),
-            |active, ()| active.resized(self, len),
+            |active, ()| active.resized(self.key(), len),
         )
     }
 
@@ -206,7 +193,7 @@ impl MediaFile {
             rustix::fs::fdatasync(&self.inner.file).map_err(io::Error::from)
         };
         let result = hook::file_or_error(sync, |active, result| {
-            active.synced(self, result.is_ok(), site)
+            active.synced(self.key(), result.is_ok(), site)
         });
         delay::sync();
         count::add_sync();

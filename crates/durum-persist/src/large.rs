@@ -15,7 +15,8 @@ use std::time::Duration;
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::domain;
+/// From linux/magic.h.
+pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 /// The size of a large page, on x86-64 and on AArch64 with pages of 4 KiB. Where it is another one the request fails,
 /// and nothing is lost.
@@ -35,7 +36,7 @@ const MADV_COLLAPSE: libc::c_int = 25;
 /// met: here none counts.
 pub(crate) fn make(file: &File, growth: Range<u64>) {
     let pages = growth.start.next_multiple_of(LARGE_PAGE)..growth.end / LARGE_PAGE * LARGE_PAGE;
-    if pages.is_empty() || !domain::is_tmpfs(file) || !has_room(file, growth.end - growth.start) {
+    if pages.is_empty() || !is_tmpfs(file) || !has_room(file, growth.end - growth.start) {
         return;
     }
     // Where it fails, as on a kernel without it, small pages are left to make, or not even these.
@@ -112,4 +113,9 @@ fn thread_time() -> Duration {
     // SAFETY: the place is ours; the clock is there since Linux 2.6.12, and otherwise the time stays 0.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Whether a file is kept in memory by tmpfs.
+pub(crate) fn is_tmpfs(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as u64 == TMPFS_MAGIC)
 }

@@ -106,9 +106,12 @@ mod delay;
 pub mod domain;
 pub mod file;
 pub mod inject;
+mod key;
 mod large;
 pub mod line;
+mod processor;
 pub mod record;
+mod recording;
 pub mod simulate;
 mod state;
 #[doc(hidden)]

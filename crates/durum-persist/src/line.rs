@@ -6,94 +6,13 @@
 //!
 //! The stores here differ from plain ones only in that a recorder sees them at once; see [`crate::record`].
 
-use crate::{Site, count, record, state};
-
-#[cfg(all(target_arch = "aarch64", not(miri)))]
-#[path = "line/aarch64.rs"]
-mod arch;
-#[cfg(miri)]
-#[path = "line/interpreted.rs"]
-mod arch;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[path = "line/x86_64.rs"]
-mod arch;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("durum knows how to write back cache lines on x86-64 and AArch64 only");
-
-/// Bytes in a line, the unit of write-back.
-pub const LINE: usize = 64;
-
-/// How a line is written back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Instruction {
-    /// x86-64: writes back and keeps the line in the cache.
-    Clwb,
-    /// x86-64: writes back and drops the line; ordered by fences only.
-    ClflushOpt,
-    /// x86-64: writes back and drops the line; one after the other.
-    Clflush,
-    /// AArch64: cleans to the point of persistence.
-    DcCvap,
-    /// AArch64: cleans to the point of coherency, for processors without DC CVAP.
-    DcCvac,
-    /// Nothing: the platform's persistence domain includes the caches
-    /// (see [`crate::domain::caches_are_persistent`]). Fences remain.
-    None,
-}
-
-impl Instruction {
-    const fn code(self) -> u8 {
-        match self {
-            Instruction::Clwb => 0,
-            Instruction::ClflushOpt => 1,
-            Instruction::Clflush => 2,
-            Instruction::DcCvap => 3,
-            Instruction::DcCvac => 4,
-            Instruction::None => 5,
-        }
-    }
-
-    const fn from_code(code: u8) -> Instruction {
-        match code {
-            0 => Instruction::Clwb,
-            1 => Instruction::ClflushOpt,
-            2 => Instruction::Clflush,
-            3 => Instruction::DcCvap,
-            4 => Instruction::DcCvac,
-            _ => Instruction::None,
-        }
-    }
-}
-
-/// The instruction in use: the best that this machine has, found once, unless
-/// [`dangerous_set_instruction`] chose another.
-pub fn instruction() -> Instruction {
-    let mut state = state::load();
-    if state & state::UNDETECTED != 0 {
-        state::set_instruction(arch::best().code());
-        state = state::load();
-    }
-    Instruction::from_code(state as u8)
-}
-
-/// Whether this processor can execute the instruction.
-pub fn has(instruction: Instruction) -> bool {
-    arch::has(instruction)
-}
-
-/// Replaces the instruction for the whole process, for benchmarks and tests. With
-/// [`Instruction::None`] on a machine whose caches are volatile, nothing is durable any more.
-///
-/// # Panics
-/// If this processor lacks the instruction.
-pub fn dangerous_set_instruction(instruction: Instruction) {
-    assert!(
-        arch::has(instruction),
-        "this processor cannot execute {instruction:?}"
-    );
-    state::set_instruction(instruction.code());
-}
+use crate::processor::{self, atomic};
+pub use crate::processor::{
+    Instruction, LINE, dangerous_set_instruction, has, instruction, lines_touched, prefetch,
+    prefetch_to_write,
+};
+use crate::recording::hook;
+use crate::{Site, count, state};
 
 /// Stores 8 bytes at once: after a crash they are all old or all new. Other threads see it with release ordering.
 ///
@@ -104,7 +23,7 @@ pub fn dangerous_set_instruction(instruction: Instruction) {
 pub unsafe fn store_u64(target: *mut u64, value: u64) {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
-        return unsafe { record::hook::store_u64(target, value) };
+        return unsafe { hook::store_u64(target, value) };
     }
     // SAFETY: aligned and valid by contract.
     unsafe { atomic(target) }.store(value, std::sync::atomic::Ordering::Release);
@@ -134,7 +53,7 @@ pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
         unsafe {
             let target = line.add(rest.trailing_zeros() as usize);
             if is_recorded {
-                record::hook::store_u64(target, *word);
+                hook::store_u64(target, *word);
             } else {
                 atomic(target).store(*word, std::sync::atomic::Ordering::Release);
             }
@@ -152,7 +71,7 @@ pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
 pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
-        return unsafe { record::hook::copy(target, source, len) };
+        return unsafe { hook::copy(target, source, len) };
     }
     // SAFETY: valid and disjoint by contract.
     unsafe { target.copy_from_nonoverlapping(source, len) };
@@ -170,7 +89,7 @@ const COPY_WORDS_MAX: usize = 20;
 pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
-        return unsafe { record::hook::copy(target.cast(), source.cast(), len * 8) };
+        return unsafe { hook::copy(target.cast(), source.cast(), len * 8) };
     }
     if len > COPY_WORDS_MAX {
         // SAFETY: the same contract.
@@ -191,7 +110,7 @@ pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
 pub unsafe fn zero(target: *mut u8, len: usize) {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
-        return unsafe { record::hook::zero(target, len) };
+        return unsafe { hook::zero(target, len) };
     }
     // SAFETY: valid by contract.
     unsafe { target.write_bytes(0, len) };
@@ -205,7 +124,7 @@ pub unsafe fn zero(target: *mut u8, len: usize) {
 pub unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
-        return unsafe { record::hook::fetch_or_u64(target, mask) };
+        return unsafe { hook::fetch_or_u64(target, mask) };
     }
     // SAFETY: aligned and valid by contract.
     unsafe { atomic(target) }.fetch_or(mask, std::sync::atomic::Ordering::AcqRel)
@@ -219,7 +138,7 @@ pub unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
 pub unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
     if state::load() & state::RECORDING != 0 {
         // SAFETY: the same contract.
-        return unsafe { record::hook::fetch_and_u64(target, mask) };
+        return unsafe { hook::fetch_and_u64(target, mask) };
     }
     // SAFETY: aligned and valid by contract.
     unsafe { atomic(target) }.fetch_and(mask, std::sync::atomic::Ordering::AcqRel)
@@ -235,10 +154,10 @@ pub unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
 pub unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize, site: Site) {
     if state::load() >= state::HOOKED {
         // SAFETY: the same contract.
-        return unsafe { record::hook::copy_streaming(target, source, len, site) };
+        return unsafe { hook::copy_streaming(target, source, len, site) };
     }
     // SAFETY: the same contract.
-    unsafe { copy_streaming_unhooked(target, source, len) };
+    unsafe { processor::copy_streaming(target, source, len) };
 }
 
 /// Writes back every line that the `len` bytes at `addr` touch. They are durable after this thread's next
@@ -254,10 +173,10 @@ pub unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
     let state = state::load();
     if state >= state::HOOKED {
         // SAFETY: the same contract.
-        return unsafe { record::hook::write_back(addr, len, site) };
+        return unsafe { hook::write_back(addr, len, site) };
     }
     // SAFETY: mapped by contract; not empty.
-    unsafe { write_back_unhooked(Instruction::from_code(state as u8), addr, len) };
+    unsafe { processor::write_back(Instruction::from_code(state as u8), addr, len) };
 }
 
 /// Writes back whole lines: those with these numbers (address divided by [`LINE`]), `offset` bytes further on.
@@ -272,11 +191,11 @@ pub unsafe fn write_back_lines(numbers: &[usize], offset: usize, site: Site) {
         .map(|number| (number * LINE).wrapping_add(offset) as *const u8);
     if state >= state::HOOKED {
         // SAFETY: the same contract.
-        return lines.for_each(|line| unsafe { record::hook::write_back(line, LINE, site) });
+        return lines.for_each(|line| unsafe { hook::write_back(line, LINE, site) });
     }
     for line in lines {
         // SAFETY: mapped by contract.
-        unsafe { arch::write_back_lines(Instruction::from_code(state as u8), line, 1) };
+        unsafe { processor::write_back_lines(Instruction::from_code(state as u8), line, 1) };
     }
     count::add_write_backs(numbers.len() as u64, (numbers.len() * LINE) as u64);
 }
@@ -286,105 +205,7 @@ pub unsafe fn write_back_lines(numbers: &[usize], offset: usize, site: Site) {
 #[inline(always)]
 pub fn fence(site: Site) {
     if state::load() >= state::HOOKED {
-        return record::hook::fence(site);
+        return hook::fence(site);
     }
-    fence_unhooked();
-}
-
-/// Gets the line at `address` ready to be read soon. A hint only: nothing is read, and the address may be any.
-#[inline]
-pub fn prefetch(address: usize) {
-    arch::prefetch(address);
-}
-
-/// Gets the line at `address` ready to be written soon. A hint only: nothing is read or written, and the address may be
-/// any.
-#[inline]
-pub fn prefetch_to_write(address: usize) {
-    arch::prefetch_to_write(address);
-}
-
-/// The number of lines that a range touches.
-///
-/// ```
-/// use durum_persist::line::lines_touched;
-/// assert_eq!(lines_touched(0x1000, 0), 0);
-/// assert_eq!(lines_touched(0x103f, 1), 1);
-/// assert_eq!(lines_touched(0x103f, 2), 2);
-/// ```
-#[inline]
-pub const fn lines_touched(addr: usize, len: usize) -> usize {
-    if len == 0 {
-        return 0;
-    }
-    (addr + (len - 1)) / LINE - addr / LINE + 1
-}
-
-/// # Safety
-/// As for [`store_u64`].
-#[inline(always)]
-pub(crate) unsafe fn atomic<'a>(target: *mut u64) -> &'a std::sync::atomic::AtomicU64 {
-    debug_assert!(
-        target.is_aligned(),
-        "{target:?} is not on an 8-byte boundary"
-    );
-    // SAFETY: aligned, valid, and accessed atomically by others, by contract; callers use the reference once.
-    unsafe { std::sync::atomic::AtomicU64::from_ptr(target) }
-}
-
-/// # Safety
-/// As for [`write_back`], and `len > 0`.
-#[inline(always)]
-pub(crate) unsafe fn write_back_unhooked(instruction: Instruction, addr: *const u8, len: usize) {
-    let lines = lines_touched(addr as usize, len);
-    let first = addr.wrapping_sub(addr as usize % LINE);
-    // SAFETY: a line is never split over two mappings, so the lines of a mapped range are mapped.
-    unsafe { arch::write_back_lines(instruction, first, lines) };
-    count::add_write_backs(lines as u64, len as u64);
-}
-
-#[inline(always)]
-pub(crate) fn fence_unhooked() {
-    arch::fence();
-    count::add_fence();
-}
-
-/// The three parts of a range: ragged start, whole lines, ragged end. Lengths in bytes.
-pub(crate) fn split_at_lines(addr: usize, len: usize) -> (usize, usize, usize) {
-    let start = (addr.wrapping_neg() % LINE).min(len);
-    let middle = (len - start) / LINE * LINE;
-    (start, middle, len - start - middle)
-}
-
-/// # Safety
-/// As for [`copy`].
-pub(crate) unsafe fn copy_streaming_unhooked(target: *mut u8, source: *const u8, len: usize) {
-    let (start, middle, end) = split_at_lines(target as usize, len);
-    // Detects the instruction if this is the process's first operation.
-    let instruction = instruction();
-    for (offset, part) in [(0, start), (start + middle, end)] {
-        if part == 0 {
-            continue;
-        }
-        // SAFETY: a part of the ranges of the contract.
-        unsafe {
-            target
-                .add(offset)
-                .copy_from_nonoverlapping(source.add(offset), part)
-        };
-        // SAFETY: the range was just written, hence mapped.
-        unsafe { write_back_unhooked(instruction, target.add(offset), part) };
-    }
-    if middle > 0 {
-        // SAFETY: a part of the ranges of the contract; `start` is chosen so that the target is on a line.
-        unsafe {
-            arch::stream_lines(
-                instruction,
-                target.add(start),
-                source.add(start),
-                middle / LINE,
-            )
-        };
-        count::add_streamed((middle / LINE) as u64, middle as u64);
-    }
+    processor::fence();
 }

@@ -11,28 +11,14 @@
 //! Only threads that take part are recorded: the one that started the recorder, those that touched a file
 //! below the root, and those that called [`join_thread`]. So other tests of the same process do not disturb.
 
-mod active;
-mod content;
-pub(crate) mod hook;
-mod region;
-mod trace;
-
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(crate) use content::{Content, PAGE, Page, next_data};
-pub(crate) use trace::{Base, BaseNode};
-pub use trace::{Data, Event, EventKind, FileId, Note, Trace};
-
+use crate::Site;
 use crate::file::MediaFile;
-use crate::{Site, state};
-
-/// Whether a recorder is attached to the process.
-#[inline]
-pub fn active() -> bool {
-    state::load() & state::RECORDING != 0
-}
+pub use crate::recording::{Data, Event, EventKind, FileId, Note, RecorderOptions, Trace, active};
+use crate::recording::{Region, hook};
 
 /// Marks a call of the program's into the library. A crash point of its own, and the moment at which the program's own
 /// stores to watched regions are looked for.
@@ -75,7 +61,7 @@ pub fn join_thread() {
 /// The range stays mapped and readable until [`unmapped`] is called for it. With `watch`, the program changes it by
 /// stores to aligned words that may be read atomically at the same time.
 pub unsafe fn mapped(addr: *const u8, len: usize, file: &MediaFile, file_offset: u64, watch: bool) {
-    hook::mapped(region::Region {
+    hook::mapped(Region {
         addr: addr as usize,
         len,
         file: file.key(),
@@ -87,17 +73,6 @@ pub unsafe fn mapped(addr: *const u8, len: usize, file: &MediaFile, file_offset:
 /// Ends what [`mapped`] began, for a whole region or a part of it. To be called *before* the memory is unmapped.
 pub fn unmapped(addr: *const u8, len: usize) {
     hook::unmapped(addr as usize, len);
-}
-
-/// How to record.
-#[derive(Clone, Default, Debug)]
-pub struct RecorderOptions {
-    /// Leaves the write-backs, fences and syncs of this site out of the trace, as if the program had forgotten them; or
-    /// has the program forget a step ([`leaves_out`]).
-    pub skip: Option<Site>,
-    /// Files and directories that are none of the test's business, relative to the root: not in the images, not
-    /// in the trace.
-    pub ignore: Vec<PathBuf>,
 }
 
 /// An attached recorder. There is at most one in a process; starting another one waits until the first has stopped.

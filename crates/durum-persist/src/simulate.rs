@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 
 use self::run::Run;
 
-use crate::record::{Event, EventKind, Note, Trace};
+use crate::recording::{Event, EventKind, Note, Trace};
 
 /// What may happen to writes that are not durable yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

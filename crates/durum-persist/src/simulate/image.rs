@@ -17,7 +17,7 @@ use super::draw::Image;
 use super::media::Media;
 use super::names::Node;
 use crate::domain::{self, Domain};
-use crate::record::{FileId, PAGE, Page, next_data};
+use crate::recording::{FileId, PAGE, Page, next_data};
 
 /// A directory that takes the shape of one image after the other. Removed when dropped.
 pub(super) struct ImageDir {

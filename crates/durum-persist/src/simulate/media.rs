@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Rules;
 use super::names::{Names, Node, Place};
 use super::unit::{Shape, Unit};
-use crate::record::{Content, Data, Event, EventKind, FileId, Trace};
+use crate::recording::{Content, Data, Event, EventKind, FileId, Trace};
 
 pub(super) struct Media<'t> {
     trace: &'t Trace,

@@ -8,7 +8,8 @@ use super::draw::{Amounts, Draw, Image, choose, draws, sample};
 use super::image::ImageDir;
 use super::media::{Media, mix};
 use super::{CrashPoint, Failure, Plan, Report};
-use crate::record::{Event, EventKind, Recorder, RecorderOptions, Trace};
+use crate::record::Recorder;
+use crate::recording::{Event, EventKind, RecorderOptions, Trace};
 
 /// Recoveries of nested images are recorded this many times more rarely than those of outer ones.
 const DEEPER_IS_RARER: u64 = 8;

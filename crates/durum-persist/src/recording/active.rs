@@ -17,7 +17,7 @@ use super::{
     BaseNode, Content, Data, Event, EventKind, FileId, Note, PAGE, RecorderOptions, Trace,
 };
 use crate::Site;
-use crate::file::FileKey;
+use crate::key::FileKey;
 
 /// A change of names, with the paths as the program gave them.
 pub(crate) enum Name<'a> {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::active::Active;
 use super::region::{Region, Regions};
 use super::{RecorderOptions, Trace};
-use crate::{Site, delay, inject, line, state};
+use crate::{Site, delay, inject, processor, state};
 
 pub(crate) use super::active::Name;
 
@@ -31,7 +31,7 @@ fn lock() -> MutexGuard<'static, Global> {
     GLOBAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn start(root: &Path, options: RecorderOptions) -> io::Result<()> {
+pub(crate) fn start(root: &Path, options: RecorderOptions) -> io::Result<()> {
     let mut global = lock();
     let active = Active::new(root, options, &global.regions)?;
     global.active = Some(active);
@@ -39,7 +39,7 @@ pub(super) fn start(root: &Path, options: RecorderOptions) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn stop() -> io::Result<Trace> {
+pub(crate) fn stop() -> io::Result<Trace> {
     let mut global = lock();
     state::set(state::RECORDING, false);
     match global.active.take() {
@@ -48,27 +48,27 @@ pub(super) fn stop() -> io::Result<Trace> {
     }
 }
 
-pub(super) fn abandon() {
+pub(crate) fn abandon() {
     state::set(state::RECORDING, false);
     lock().active = None;
 }
 
 #[cold]
-pub(super) fn api(name: &'static str) {
+pub(crate) fn api(name: &'static str) {
     if let Some(active) = &mut lock().active {
         active.mark_api(name);
     }
 }
 
 #[cold]
-pub(super) fn note(name: &'static str, value: u64) {
+pub(crate) fn note(name: &'static str, value: u64) {
     if let Some(active) = &mut lock().active {
         active.mark_note(name, value);
     }
 }
 
 #[cold]
-pub(super) fn leaves_out(step: Site) -> bool {
+pub(crate) fn leaves_out(step: Site) -> bool {
     lock()
         .active
         .as_mut()
@@ -76,14 +76,14 @@ pub(super) fn leaves_out(step: Site) -> bool {
 }
 
 #[cold]
-pub(super) fn join_thread() {
+pub(crate) fn join_thread() {
     if let Some(active) = &mut lock().active {
         active.join();
     }
 }
 
 #[cold]
-pub(super) fn mapped(region: Region) {
+pub(crate) fn mapped(region: Region) {
     let mut global = lock();
     if let Some(active) = &mut global.active {
         active.mapped(region);
@@ -92,7 +92,7 @@ pub(super) fn mapped(region: Region) {
 }
 
 #[cold]
-pub(super) fn unmapped(addr: usize, len: usize) {
+pub(crate) fn unmapped(addr: usize, len: usize) {
     let mut global = lock();
     if let Some(active) = &mut global.active {
         active.unmapped(addr, len);
@@ -101,42 +101,42 @@ pub(super) fn unmapped(addr: usize, len: usize) {
 }
 
 /// # Safety
-/// As for [`line::store_u64`].
+/// As for [`line::store_u64`](crate::line::store_u64).
 #[cold]
 pub(crate) unsafe fn store_u64(target: *mut u64, value: u64) {
     let mut global = lock();
     before_store(&mut global, target as usize, 8);
     // SAFETY: the same contract.
-    unsafe { line::atomic(target) }.store(value, Release);
+    unsafe { processor::atomic(target) }.store(value, Release);
     stored(&mut global, target as usize, &value.to_ne_bytes());
 }
 
 /// # Safety
-/// As for [`line::fetch_or_u64`].
+/// As for [`line::fetch_or_u64`](crate::line::fetch_or_u64).
 #[cold]
 pub(crate) unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
     let mut global = lock();
     before_store(&mut global, target as usize, 8);
     // SAFETY: the same contract.
-    let before = unsafe { line::atomic(target) }.fetch_or(mask, AcqRel);
+    let before = unsafe { processor::atomic(target) }.fetch_or(mask, AcqRel);
     stored(&mut global, target as usize, &(before | mask).to_ne_bytes());
     before
 }
 
 /// # Safety
-/// As for [`line::fetch_and_u64`].
+/// As for [`line::fetch_and_u64`](crate::line::fetch_and_u64).
 #[cold]
 pub(crate) unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
     let mut global = lock();
     before_store(&mut global, target as usize, 8);
     // SAFETY: the same contract.
-    let before = unsafe { line::atomic(target) }.fetch_and(mask, AcqRel);
+    let before = unsafe { processor::atomic(target) }.fetch_and(mask, AcqRel);
     stored(&mut global, target as usize, &(before & mask).to_ne_bytes());
     before
 }
 
 /// # Safety
-/// As for [`line::copy`].
+/// As for [`line::copy`](crate::line::copy).
 #[cold]
 pub(crate) unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     let mut global = lock();
@@ -149,7 +149,7 @@ pub(crate) unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
 }
 
 /// # Safety
-/// As for [`line::zero`].
+/// As for [`line::zero`](crate::line::zero).
 #[cold]
 pub(crate) unsafe fn zero(target: *mut u8, len: usize) {
     let mut global = lock();
@@ -162,29 +162,29 @@ pub(crate) unsafe fn zero(target: *mut u8, len: usize) {
 }
 
 /// # Safety
-/// As for [`line::copy`].
+/// As for [`line::copy`](crate::line::copy).
 #[cold]
 pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize, site: Site) {
-    let (start, middle, end) = line::split_at_lines(target as usize, len);
+    let (start, middle, end) = processor::split_at_lines(target as usize, len);
     let mut global = lock();
     before_store(&mut global, target as usize, len);
     // SAFETY: the same contract.
-    unsafe { line::copy_streaming_unhooked(target, source, len) };
+    unsafe { processor::copy_streaming(target, source, len) };
     if let Some(active) = &mut global.active {
         // SAFETY: valid for reads by the same contract; no one writes to it meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(source, len) };
         active.streamed(target as usize, bytes, site);
     }
     drop(global);
-    let lines = middle / line::LINE + usize::from(start > 0) + usize::from(end > 0);
+    let lines = middle / processor::LINE + usize::from(start > 0) + usize::from(end > 0);
     emulate(|| delay::write_back(lines as u64));
 }
 
 /// # Safety
-/// As for [`line::write_back`], and `len > 0`.
+/// As for [`line::write_back`](crate::line::write_back), and `len > 0`.
 #[cold]
 pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
-    let instruction = line::instruction();
+    let instruction = processor::instruction();
     if super::active() {
         let mut global = lock();
         if let Some(active) = &mut global.active {
@@ -193,14 +193,14 @@ pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
         }
     }
     // SAFETY: the same contract.
-    unsafe { line::write_back_unhooked(instruction, addr, len) };
-    emulate(|| delay::write_back(line::lines_touched(addr as usize, len) as u64));
+    unsafe { processor::write_back(instruction, addr, len) };
+    emulate(|| delay::write_back(processor::lines_touched(addr as usize, len) as u64));
 }
 
 #[cold]
 pub(crate) fn fence(site: Site) {
     inject::wait_at(site);
-    line::fence_unhooked();
+    processor::fence();
     if super::active()
         && let Some(active) = &mut lock().active
     {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::content::PAGE;
-use crate::file::FileKey;
+use crate::key::FileKey;
 
 /// Regions that do not overlap, by address.
 #[derive(Default)]

@@ -1,13 +1,14 @@
 //! Recording of file operations.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::{Active, Name};
 use crate::Site;
-use crate::file::{FileKey, MediaFile};
-use crate::record::trace::relative;
-use crate::record::{BaseNode, Content, EventKind, FileId};
+use crate::key::FileKey;
+use crate::recording::trace::relative;
+use crate::recording::{BaseNode, Content, EventKind, FileId};
 
 impl Active {
     pub(crate) fn created(&mut self, path: &Path, key: FileKey) {
@@ -21,7 +22,7 @@ impl Active {
         self.push(EventKind::Created { path, file });
     }
 
-    pub(crate) fn written(&mut self, file: &MediaFile, bytes: &[u8], offset: u64) {
+    pub(crate) fn written(&mut self, file: FileKey, bytes: &[u8], offset: u64) {
         if let Some(file) = self.known(file)
             && !bytes.is_empty()
         {
@@ -34,15 +35,16 @@ impl Active {
     }
 
     /// After a failed write: records what is in the file now.
-    pub(crate) fn partly_written(&mut self, file: &MediaFile, len: usize, offset: u64) {
-        let end = file.len().unwrap_or(0).min(offset + len as u64);
+    pub(crate) fn partly_written(&mut self, key: FileKey, file: &File, len: usize, offset: u64) {
+        let found = file.metadata().map_or(0, |metadata| metadata.len());
+        let end = found.min(offset + len as u64);
         let mut bytes = vec![0; end.saturating_sub(offset) as usize];
         if file.read_exact_at(&mut bytes, offset).is_ok() {
-            self.written(file, &bytes, offset);
+            self.written(key, &bytes, offset);
         }
     }
 
-    pub(crate) fn resized(&mut self, file: &MediaFile, len: u64) {
+    pub(crate) fn resized(&mut self, file: FileKey, len: u64) {
         if let Some(file) = self.known(file) {
             if len < self.lens[file.index()] {
                 self.current[file.index()].cut(len);
@@ -52,7 +54,7 @@ impl Active {
         }
     }
 
-    pub(crate) fn allocated(&mut self, file: &MediaFile, len: u64, site: Site) {
+    pub(crate) fn allocated(&mut self, file: FileKey, len: u64, site: Site) {
         if let Some(file) = self.known(file) {
             *self.trace.sites.entry(site).or_default() += 1;
             let old_len = &mut self.lens[file.index()];
@@ -61,9 +63,9 @@ impl Active {
         }
     }
 
-    pub(crate) fn synced(&mut self, file: &MediaFile, succeeded: bool, site: Site) {
+    pub(crate) fn synced(&mut self, file: FileKey, succeeded: bool, site: Site) {
         if let Some(id) = self.known(file) {
-            self.look_for_stores_to(file.key());
+            self.look_for_stores_to(file);
             self.join();
             if self.admits(site) {
                 self.push(EventKind::Synced {
@@ -138,8 +140,8 @@ impl Active {
         *self.trace.sites.entry(site).or_default() += 1;
     }
 
-    fn known(&self, file: &MediaFile) -> Option<FileId> {
-        self.files.get(&file.key()).copied()
+    fn known(&self, file: FileKey) -> Option<FileId> {
+        self.files.get(&file).copied()
     }
 
     fn relative(&self, path: &Path) -> Option<PathBuf> {

@@ -30,7 +30,7 @@ impl Trace {
         &self.sites
     }
 
-    /// The marks made by [`note`](super::note).
+    /// The marks made by [`note`](crate::record::note).
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -116,9 +116,9 @@ impl Event {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A mark of [`api`](super::api).
+    /// A mark of [`api`](crate::record::api).
     Api(&'static str),
-    /// A mark of [`note`](super::note).
+    /// A mark of [`note`](crate::record::note).
     Note {
         /// The fact's name.
         name: &'static str,
@@ -278,7 +278,7 @@ impl fmt::Debug for Data {
     }
 }
 
-/// A mark of [`note`](super::note).
+/// A mark of [`note`](crate::record::note).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Note {

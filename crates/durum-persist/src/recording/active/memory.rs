@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Active;
 use crate::Site;
-use crate::file::FileKey;
-use crate::line::{self, LINE};
-use crate::record::region::Region;
-use crate::record::{Data, EventKind, FileId, PAGE};
+use crate::key::FileKey;
+use crate::processor::{self, LINE};
+use crate::recording::region::Region;
+use crate::recording::{Data, EventKind, FileId, PAGE};
 
 impl Active {
-    pub(in crate::record) fn mapped(&mut self, region: Region) {
+    pub(in crate::recording) fn mapped(&mut self, region: Region) {
         if self.files.contains_key(&region.file) {
             self.regions.insert(region);
         } else {
@@ -19,7 +19,7 @@ impl Active {
         }
     }
 
-    pub(in crate::record) fn unmapped(&mut self, addr: usize, len: usize) {
+    pub(in crate::recording) fn unmapped(&mut self, addr: usize, len: usize) {
         self.look_for_stores(addr, len);
         self.regions.remove(addr, addr + len);
     }
@@ -50,7 +50,7 @@ impl Active {
     }
 
     /// Records the program's own stores to the lines that the range touches, in watched regions.
-    pub(in crate::record) fn look_for_stores(&mut self, addr: usize, len: usize) {
+    pub(in crate::recording) fn look_for_stores(&mut self, addr: usize, len: usize) {
         if len == 0 {
             return;
         }
@@ -124,7 +124,7 @@ impl Active {
         }
     }
 
-    pub(in crate::record) fn stored(&mut self, addr: usize, bytes: &[u8]) {
+    pub(in crate::recording) fn stored(&mut self, addr: usize, bytes: &[u8]) {
         self.in_regions(addr, bytes.len(), |active, file, offset, part| {
             let data = active.keep(&bytes[part.clone()]);
             active.current[file.index()].write(offset, &bytes[part]);
@@ -137,7 +137,7 @@ impl Active {
         });
     }
 
-    pub(in crate::record) fn zeroed(&mut self, addr: usize, len: usize) {
+    pub(in crate::recording) fn zeroed(&mut self, addr: usize, len: usize) {
         self.in_regions(addr, len, |active, file, offset, part| {
             active.current[file.index()].zero(offset, part.len());
             let data = Data {
@@ -155,7 +155,7 @@ impl Active {
 
     /// Whole lines past the cache, and the ragged ends stored and written back. Without its site all of it is stored,
     /// and nothing written back.
-    pub(in crate::record) fn streamed(&mut self, addr: usize, bytes: &[u8], site: Site) {
+    pub(in crate::recording) fn streamed(&mut self, addr: usize, bytes: &[u8], site: Site) {
         if bytes.is_empty() || self.regions_in(addr, addr + bytes.len()).is_empty() {
             return;
         }
@@ -163,7 +163,7 @@ impl Active {
         if !self.admits(site) {
             return self.stored(addr, bytes);
         }
-        let (start, middle, _) = line::split_at_lines(addr, bytes.len());
+        let (start, middle, _) = processor::split_at_lines(addr, bytes.len());
         for ends in [0..start, start + middle..bytes.len()] {
             self.stored(addr + ends.start, &bytes[ends.clone()]);
             self.in_regions(
@@ -186,7 +186,7 @@ impl Active {
         });
     }
 
-    pub(in crate::record) fn written_back(&mut self, addr: usize, len: usize, site: Site) {
+    pub(in crate::recording) fn written_back(&mut self, addr: usize, len: usize, site: Site) {
         self.in_regions(addr, len, |active, file, offset, part| {
             active.join();
             if active.admits(site) {
@@ -207,7 +207,7 @@ impl Active {
         });
     }
 
-    pub(in crate::record) fn fenced(&mut self, site: Site) {
+    pub(in crate::recording) fn fenced(&mut self, site: Site) {
         if self.takes_part() && self.admits(site) {
             self.push(EventKind::Fence { site });
         }
