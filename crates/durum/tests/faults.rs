@@ -65,6 +65,37 @@ fn free_all(pool: &Pool, root: &mut Root, objects: &[usize]) -> Result<(), Error
     })
 }
 
+/// Where there is no log at all a smaller transaction would not fit either: the error names the file, and what it needs.
+#[test]
+fn a_disk_that_is_full_from_the_first_names_the_log() {
+    for engine in [Engine::Shadow, Engine::Hybrid] {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let options = || PoolOptions::new().engine(engine);
+        drop(open(dir.path(), StoreOptions::new(), options()));
+        let mut refused = 0;
+        for grown in 0..12 {
+            let full = inject::fail_after(Operation::Grow, grown, dir.path());
+            let opened = Store::open(dir.path().join("store"), StoreOptions::new())
+                .and_then(|store| store.open_pool("pool", options()));
+            let Ok(pool) = opened else {
+                continue;
+            };
+            let root = unsafe { &mut *pool.root::<Root>().unwrap() };
+            if let Err(error) = increment(&pool, root) {
+                refused += 1;
+                let is_told = matches!(
+                    &error,
+                    Error::Store(durum_service::Error::StorageFull { .. })
+                );
+                assert!(is_told, "{engine:?}, {grown}: {error}");
+            }
+            drop(full);
+            increment(&pool, root).unwrap();
+        }
+        assert!(refused > 0, "{engine:?}");
+    }
+}
+
 /// What 100,000 deletes need is kept for them; what is more fails as a whole, and says why. Afterwards there is as much
 /// again.
 #[test]

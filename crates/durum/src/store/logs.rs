@@ -206,13 +206,16 @@ impl StoreInner {
         Ok(self.service.register_log_space(puddle.uuid)?)
     }
 
-    /// The disk is full, and so are the logs.
-    pub(crate) fn log_full(&self) -> Error {
+    /// The disk is full, which `full` says, and so are the logs. Where there are none, no smaller transaction would do.
+    pub(crate) fn log_full(&self, full: Error) -> Error {
         let logs = self.logs.puddles();
         let logs = logs.iter().filter_map(Weak::upgrade);
-        Error::LogFull {
-            path: self.info.path.clone(),
-            bytes: logs.map(|puddle| puddle.size as u64).sum(),
+        match logs.map(|puddle| puddle.size as u64).sum() {
+            0 => full,
+            bytes => Error::LogFull {
+                path: self.info.path.clone(),
+                bytes,
+            },
         }
     }
 
@@ -267,7 +270,7 @@ impl MoreLog for StoreInner {
     fn continuation(&self, log_id: u64) -> Result<Arc<Puddle>> {
         let puddle = self.entry_puddle(&mut self.logs.lock());
         let puddle = puddle.map_err(|error| match error {
-            Error::Store(durum_service::Error::StorageFull { .. }) => self.log_full(),
+            full @ Error::Store(durum_service::Error::StorageFull { .. }) => self.log_full(full),
             other => other,
         })?;
         match LogWriter::create_continuation(

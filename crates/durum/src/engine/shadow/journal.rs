@@ -366,8 +366,8 @@ impl Journal {
             }
             // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
             match segments.grow(store) {
-                Err(Error::Store(durum_service::Error::StorageFull { .. })) => {
-                    return Err(store.log_full());
+                Err(full @ Error::Store(durum_service::Error::StorageFull { .. })) => {
+                    return Err(store.log_full(full));
                 }
                 grown => grown?,
             }
