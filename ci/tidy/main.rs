@@ -2,13 +2,12 @@
 //!
 //! | rule | what it asks |
 //! | --- | --- |
-//! | `unfinished` | no marks of unfinished work, no `todo!`, no `dbg!` |
+//! | `unfinished` | no marks of unfinished work |
 //! | `private-path` | no path of somebody's own machine |
 //! | `whitespace` | no blanks at a line's end, a line break at the file's end |
 //! | `order` | a fence, write-back or sync in product code has an `ORDER:` comment above it |
 //! | `seam` | product code syncs and flushes through `durum-persist` only |
 //! | `unwrap` | product code outside tests does not `unwrap()` |
-//! | `ignore` | `#[ignore]` says why |
 //! | `comment` | a line that is a comment has 120 characters at most |
 //! | `floors` | the modules of a crate import downward only |
 //! | `link` | a relative link in Markdown leads to a file |

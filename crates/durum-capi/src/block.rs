@@ -75,7 +75,7 @@ thread_local! {
 /// An allocation has failed, and is the thread's latest failure: the innermost block cannot commit any more.
 #[cold]
 pub(crate) fn allocation_failed() {
-    // SAFETY: as in `innermost`; nobody else refers to it during this call.
+    // SAFETY: as in `with_innermost`; nobody else refers to it during this call.
     if let Some(block) = unsafe { INNERMOST.with(Cell::get).as_mut() }
         && block.alloc_may_fail == 0
         && block.failed == code::DURUM_OK
@@ -96,10 +96,10 @@ fn without_allocation(block: &Block) -> Failure {
     )
 }
 
-/// The innermost block whose body runs on this thread.
-pub(crate) fn innermost<'a>() -> Option<&'a Block> {
-    // SAFETY: a block takes itself out before its frame ends; the reference is used within one call.
-    unsafe { INNERMOST.with(Cell::get).as_ref() }
+/// Looks at the innermost block whose body runs on this thread.
+pub(crate) fn with_innermost<R>(look: impl FnOnce(Option<&Block>) -> R) -> R {
+    // SAFETY: a block takes itself out before its frame ends, and nothing ends it in here.
+    look(unsafe { INNERMOST.with(Cell::get).as_ref() })
 }
 
 /// Ends the levels down to the block's own, which takes it and all inside it out.

@@ -553,9 +553,8 @@ impl Store {
 
     /// From now on commits of Shadow pools bring nothing home, and go on as if they did: what they have changed is lost
     /// in the end. For a benchmark of what home updates take.
-    #[cfg(feature = "skip-home-updates")]
     #[doc(hidden)]
-    pub fn skip_home_updates(&self) {
+    pub fn dangerous_skip_home_updates(&self) {
         self.inner.journal().skip_home_updates();
     }
 

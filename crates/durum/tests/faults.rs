@@ -65,7 +65,7 @@ fn free_all(pool: &Pool, root: &mut Root, objects: &[usize]) -> Result<(), Error
     })
 }
 
-/// Where there is no log at all a smaller transaction would not fit either: the error names the file, and what it needs.
+/// Where there is no log at all a smaller transaction would not fit either: the error names the file and what it needs.
 #[test]
 fn a_disk_that_is_full_from_the_first_names_the_log() {
     for engine in [Engine::Shadow, Engine::Hybrid] {

@@ -133,7 +133,7 @@ impl Durum {
             pool.reserve(ARENA_SIZE as u64).map_err(said())?;
         }
         if !self.updates_home {
-            store.skip_home_updates();
+            store.dangerous_skip_home_updates();
         }
         Ok(Arc::new(TempPool {
             pool,

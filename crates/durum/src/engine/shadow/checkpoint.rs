@@ -179,7 +179,6 @@ impl Checkpoint {
     }
 
     /// From now on nothing is brought home, and counts as if it were.
-    #[cfg(feature = "skip-home-updates")]
     pub(super) fn skip_home(&mut self) {
         self.skips_home = true;
     }

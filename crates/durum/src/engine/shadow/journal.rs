@@ -458,7 +458,6 @@ impl Journal {
         self.checkpoint.lock()
     }
 
-    #[cfg(feature = "skip-home-updates")]
     pub(crate) fn skip_home_updates(&self) {
         self.lock_checkpoint().skip_home();
     }
