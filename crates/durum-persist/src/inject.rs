@@ -112,6 +112,42 @@ fn check_rules(operation: Operation, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Space below this directory is promised, and not reserved, until what this returns is dropped: for images of crashes,
+/// whose checks would otherwise spend most of their time on pages that nobody uses.
+pub(crate) fn promise_space(root: &Path) -> Promise {
+    promised().push(root.to_owned());
+    ANY_PROMISED.store(true, Relaxed);
+    Promise {
+        root: root.to_owned(),
+    }
+}
+
+/// Ends it when dropped.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    root: PathBuf,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        let mut promised = promised();
+        promised.retain(|root| *root != self.root);
+        ANY_PROMISED.store(!promised.is_empty(), Relaxed);
+    }
+}
+
+/// Whether a file that grows here is lengthened only.
+pub(crate) fn is_promised(path: &Path) -> bool {
+    ANY_PROMISED.load(Relaxed) && promised().iter().any(|root| path.starts_with(root))
+}
+
+static ANY_PROMISED: AtomicBool = AtomicBool::new(false);
+static PROMISED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn promised() -> MutexGuard<'static, Vec<PathBuf>> {
+    PROMISED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Lets the thread that was held up go on when dropped, and no other be held up.
 #[derive(Debug)]
 #[must_use = "nobody is held up once this is dropped"]

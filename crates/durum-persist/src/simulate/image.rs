@@ -17,6 +17,7 @@ use super::draw::Image;
 use super::media::Media;
 use super::names::Node;
 use crate::domain::{self, Domain};
+use crate::inject::{self, Promise};
 use crate::recording::{FileId, PAGE, Page, next_data};
 
 /// A directory that takes the shape of one image after the other. Removed when dropped.
@@ -27,6 +28,7 @@ pub(super) struct ImageDir {
     /// The directory is on a file system without a disk.
     in_memory: bool,
     keep: bool,
+    _space: Promise,
 }
 
 /// A file with more pages than this that hold zeros for nothing is made anew.
@@ -51,6 +53,7 @@ impl ImageDir {
         fs::create_dir(&path)?;
         let in_memory = domain::detect(&path)? == Domain::Dram;
         Ok(ImageDir {
+            _space: inject::promise_space(&path),
             path,
             slots: HashMap::new(),
             in_memory,
