@@ -93,15 +93,19 @@ impl Space {
     }
 
     /// This process opens the store: no store that it makes later starts among its puddles, or where the next one goes.
-    pub(crate) fn avoid_in_process(&self) {
-        let mut avoided = avoided();
+    pub(crate) fn open_here(&self) -> OpenHere {
         let next = (self.cursor, 1);
         let taken = self.taken.iter().map(|(&start, &length)| (start, length));
-        for (start, length) in taken.chain([next]) {
+        let starts = taken.chain([next]).flat_map(|(start, length)| {
             let first = start - start % START_ALIGNMENT;
-            let starts = (first..start + length).step_by(START_ALIGNMENT as usize);
-            avoided.extend(starts.map(|start| self.base + start));
+            (first..start + length).step_by(START_ALIGNMENT as usize)
+        });
+        let starts: BTreeSet<u64> = starts.map(|start| self.base + start).collect();
+        let mut known = starts_of_process();
+        for &start in &starts {
+            *known.entry(start).or_default() += 1;
         }
+        OpenHere { starts }
     }
 
     /// The first free run of `length` bytes in `from..to`, as an offset.
@@ -120,23 +124,44 @@ impl Space {
     }
 }
 
-/// Starts at which this process makes no store any more.
-fn avoided() -> MutexGuard<'static, BTreeSet<u64>> {
-    static AVOIDED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
-    AVOIDED.lock().unwrap_or_else(PoisonError::into_inner)
+/// Where a store of this process lies that is open; when this is dropped, it is not any more.
+#[derive(Debug)]
+pub(crate) struct OpenHere {
+    starts: BTreeSet<u64>,
 }
 
-/// Draws the start of a new store from 64 random bits: one that this process has given to no other store, and at which
-/// no store has puddles that it has opened, while there are any.
+impl Drop for OpenHere {
+    fn drop(&mut self) {
+        let mut known = starts_of_process();
+        for start in &self.starts {
+            if let Some(open) = known.get_mut(start) {
+                *open -= 1;
+            }
+        }
+    }
+}
+
+/// The starts at which this process has made a store, or opened one; and how many of those have puddles there that are
+/// open now.
+fn starts_of_process() -> MutexGuard<'static, BTreeMap<u64, usize>> {
+    static STARTS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+    STARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Draws the start of a new store from 64 random bits: one at which this process has neither made nor opened a store,
+/// while there are any; then one at which none is open.
 ///
 /// A program that makes several stores can so have them open all at once, beside those that it found.
 pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {
     let steps = (size / START_ALIGNMENT).max(1);
     let start = |step: u64| base + (random.wrapping_add(step) % steps) * START_ALIGNMENT;
-    let mut avoided = avoided();
-    let unused = (0..steps).map(start).find(|start| !avoided.contains(start));
-    let chosen = unused.unwrap_or_else(|| start(0));
-    avoided.insert(chosen);
+    let mut known = starts_of_process();
+    let is_new = |start: &u64| !known.contains_key(start);
+    let is_free = |start: &u64| known.get(start).is_none_or(|open| *open == 0);
+    let find = |is_it: &dyn Fn(&u64) -> bool| (0..steps).map(start).find(is_it);
+    let chosen = find(&is_new).or_else(|| find(&is_free));
+    let chosen = chosen.unwrap_or_else(|| start(0));
+    known.entry(chosen).or_default();
     chosen
 }
 
@@ -257,8 +282,12 @@ mod tests {
         let mut opened = Space::new(base, 8 * START_ALIGNMENT, start(6) + UNIT);
         opened.insert(start(1) - UNIT, 2 * UNIT).unwrap();
         opened.insert(start(3), 2 * START_ALIGNMENT).unwrap();
-        opened.avoid_in_process();
-        let drawn = [(); 4].map(|()| random_start(base, 8 * START_ALIGNMENT, 0));
-        assert_eq!(drawn, [2, 5, 7, 0].map(start));
+        let here = opened.open_here();
+        let draw = |random| random_start(base, 8 * START_ALIGNMENT, random);
+        assert_eq!([0, 0, 0].map(draw), [2, 5, 7].map(start));
+        // All were used. Where none is open there is room again.
+        assert_eq!([0, 3, 6].map(draw), [2, 5, 7].map(start));
+        drop(here);
+        assert_eq!([0, 3, 6].map(draw), [0, 3, 6].map(start));
     }
 }

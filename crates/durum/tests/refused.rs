@@ -77,7 +77,7 @@ fn package(cases: &BTreeMap<String, Case>) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("refused");
     fs::create_dir_all(&folder).unwrap();
     let mut manifest = format!(
-        "[package]\nname = \"refused\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\ndurum = {{ path = {crate_folder:?} }}\n"
+        "[package]\nname = \"refused\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[profile.dev]\ndebug = false\nincremental = false\n[dependencies]\ndurum = {{ path = {crate_folder:?} }}\n"
     );
     for (name, case) in cases {
         manifest += &format!("[[bin]]\nname = \"{name}\"\npath = {:?}\n", case.path);

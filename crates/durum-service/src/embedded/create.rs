@@ -95,6 +95,7 @@ impl Embedded {
                 open: Some(Open {
                     registry,
                     contents,
+                    _here: space.open_here(),
                     space,
                     refused: RefusedPools::default(),
                     unlinked: Vec::new(),

@@ -25,7 +25,7 @@ use crate::model::{ProgressFn, RecoveryReport};
 use crate::recovery::{RefusedPools, ensure_nothing_kept};
 use crate::registry::Registry;
 use crate::registry::contents::Contents;
-use crate::space::Space;
+use crate::space::{OpenHere, Space};
 
 /// How a store is made.
 #[derive(Clone, Debug)]
@@ -98,6 +98,7 @@ struct Open {
     registry: Registry,
     contents: Contents,
     space: Space,
+    _here: OpenHere,
     /// Pools that could not be recovered.
     refused: RefusedPools,
     /// Removed puddles that the registry still lists, whose files are unlinked: not durably yet, and durably.

@@ -79,7 +79,6 @@ impl Embedded {
             // Validated: they do not overlap.
             let _ = space.insert(record.address, record.size);
         }
-        space.avoid_in_process();
         let domain = domain(&path, options.domain)?;
         Ok(Embedded {
             path,
@@ -91,6 +90,7 @@ impl Embedded {
                 open: Some(Open {
                     registry,
                     contents,
+                    _here: space.open_here(),
                     space,
                     refused,
                     unlinked,
