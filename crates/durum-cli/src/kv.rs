@@ -31,9 +31,28 @@ pub(crate) fn run(options: &Kv, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
+/// Opens a database that has to be there.
+fn open(path: &Path) -> Result<Db, Failure> {
+    Db::open(path, Options::new()).map_err(|error| match error {
+        durum_kv::Error::Missing { .. } => missing(
+            path,
+            &format!(
+                "name the directory of one, or make one: `durum kv put {} KEY VALUE --create`",
+                path.display()
+            ),
+        ),
+        other => other.into(),
+    })
+}
+
+/// The library's message names an option of programs, which the command does not have.
+fn missing(path: &Path, cure: &str) -> Failure {
+    Failure::Refused(format!("{}: there is no database; {cure}", path.display()))
+}
+
 impl Database {
     fn open(&self) -> Result<Db, Failure> {
-        Ok(Db::open(&self.path, Options::new())?)
+        open(&self.path)
     }
 
     fn open_or_make(&self, making: &Making) -> Result<Db, Failure> {
@@ -41,7 +60,10 @@ impl Database {
         if let Some(engine) = making.engine {
             options = options.engine(engine);
         }
-        Ok(Db::open(&self.path, options)?)
+        Db::open(&self.path, options).map_err(|error| match error {
+            durum_kv::Error::Missing { .. } => missing(&self.path, "add --create to make one"),
+            other => other.into(),
+        })
     }
 
     /// How bytes are printed.
@@ -225,7 +247,7 @@ fn load(options: &Load, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
-    let db = Db::open(&options.path, Options::new())?;
+    let db = open(&options.path)?;
     let mut entries = db.iter();
     let (mut number, mut key_bytes, mut value_bytes) = (0u64, 0u64, 0u64);
     let mut is_there = entries.seek_to_first()?;
@@ -286,7 +308,7 @@ fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn set(options: &Set) -> Result<(), Failure> {
-    let db = Db::open(&options.path, Options::new())?;
+    let db = open(&options.path)?;
     let engine = db.pool().engine();
     if options.setting == Durability::Buffered && engine != Engine::Shadow {
         return Err(Failure::Refused(format!(

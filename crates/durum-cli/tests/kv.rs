@@ -32,7 +32,27 @@ fn entries_are_put_read_listed_and_deleted() {
     let db = path.to_str().unwrap();
     let missing = durum(&["kv", "get", db, "color"]);
     assert_eq!(missing.code, 2);
-    assert!(missing.err.contains("create_if_missing"), "{}", missing.err);
+    let cure = format!("`durum kv put {db} KEY VALUE --create`");
+    assert!(missing.err.contains(&cure), "{}", missing.err);
+    // An option of programs is no flag of the command.
+    assert!(
+        !missing.err.contains("create_if_missing"),
+        "{}",
+        missing.err
+    );
+    fails(
+        &["kv", "put", db, "color", "red"],
+        2,
+        "add --create to make one",
+    );
+    for command in ["stats", "scan"] {
+        fails(&["kv", command, db], 2, &cure);
+    }
+    fails(
+        &["kv", "put", "/etc", "color", "red", "--create"],
+        2,
+        "choose another directory",
+    );
     succeeds(&["kv", "put", db, "color", "red", "--create"]);
     succeeds(&["kv", "put", db, "shape", "round"]);
     succeeds(&["kv", "put", db, "count", "7"]);

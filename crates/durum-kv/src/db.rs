@@ -51,7 +51,7 @@ impl Db {
     /// Opens the database in the store at `path`, a directory that belongs to it.
     ///
     /// # Errors
-    /// `Missing` and `Exists`, as the options say; `Comparator`; `NotAStore`; `Newer`; `Damaged`; those of durum: the
+    /// `Missing` and `Exists`, as the options say; `Comparator`; `Occupied`; `Newer`; `Damaged`; those of durum: the
     /// store is open already, or has quarantined logs. Nothing was changed then.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let path = path.as_ref();
@@ -64,7 +64,7 @@ impl Db {
                     return Err(missing());
                 }
                 if is_occupied && !path.join("unfinished").exists() {
-                    return Err(Error::NotAStore { path: path.into() });
+                    return Err(Error::Occupied { path: path.into() });
                 }
                 Store::open_or_create(path, options.store.clone())?
             }

@@ -70,7 +70,13 @@ pub enum Error {
         /// The layout found.
         found: u64,
     },
-    /// The directory holds something that is no store.
+    /// A database was to be made in a directory that holds something else.
+    #[error("{path}: what lies here is no store of durum's, so no database is made among it; choose another directory", path = .path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A database was to be destroyed in a directory that holds something that is no store.
     #[error("{path}: this is not a store of durum's, so it is left alone; remove it by other means", path = .path.display())]
     NotAStore {
         /// The directory.
@@ -128,6 +134,7 @@ impl Error {
             | Error::Exists { .. }
             | Error::Comparator { .. }
             | Error::Newer { .. }
+            | Error::Occupied { .. }
             | Error::NotAStore { .. } => ErrorKind::User,
             Error::Damaged { .. } | Error::Broken { .. } => ErrorKind::Data,
             Error::System { .. } => ErrorKind::System,

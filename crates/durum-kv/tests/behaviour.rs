@@ -51,7 +51,13 @@ fn a_directory_of_something_else_is_left_alone() {
     let (dir, _) = place();
     fs::write(dir.path().join("letter"), "dear").unwrap();
     let refused = Db::open(dir.path(), options()).unwrap_err();
-    assert!(matches!(refused, Error::NotAStore { .. }), "{refused}");
+    assert!(matches!(refused, Error::Occupied { .. }), "{refused}");
+    // Who opens is not told to remove what is there.
+    let told = refused.to_string();
+    assert!(
+        told.contains("choose another directory") && !told.contains("remove"),
+        "{told}"
+    );
     let refused = destroy(dir.path()).unwrap_err();
     assert!(matches!(refused, Error::NotAStore { .. }), "{refused}");
     assert_eq!(fs::read(dir.path().join("letter")).unwrap(), b"dear");
