@@ -342,6 +342,46 @@ fn nobody_is_told_to_give_up_a_twin_pool() {
     succeeds(&["check", text(&store)]);
 }
 
+/// What is printed of recovery speaks of no structure that a reader cannot know, and writes numbers as everywhere.
+#[test]
+fn numbers_of_recovery_are_written_alike() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let opened = Store::create(&store, StoreOptions::new()).unwrap();
+    let pool = opened.create_pool("words", PoolOptions::new()).unwrap();
+    let root = pool.root::<Leaf>().unwrap();
+    for number in 0..1500 {
+        // SAFETY: the root is live, and there is one thread.
+        let changed = pool.transaction(|tx| unsafe { tx.set(&raw mut (*root).numbers[0], number) });
+        changed.unwrap();
+    }
+    // As a kill leaves it.
+    let copy = dir.path().join("copy");
+    let copied = std::process::Command::new("cp")
+        .args(["-r", text(&store), text(&copy)])
+        .status();
+    assert!(copied.unwrap().success());
+    let grouped = |text: &str| {
+        let forward = text.find(" forward").unwrap();
+        let number = text[..forward].rsplit(' ').next().unwrap().to_owned();
+        assert!(number.contains(','), "{text}");
+        number
+    };
+    let number = grouped(&succeeds(&["stat", text(&copy)]).out);
+    assert_eq!(grouped(&succeeds(&["check", text(&copy)]).out), number);
+    assert_eq!(
+        grouped(&succeeds(&["inspect", text(&copy), "words"]).out),
+        number
+    );
+    let report = succeeds(&["recover", text(&copy)]).out;
+    assert!(
+        report.contains(&format!("rolled forward  {number} transactions\n")),
+        "{report}"
+    );
+    assert!(report.starts_with("logs            "), "{report}");
+    assert!(!report.contains("log space"), "{report}");
+}
+
 /// What is missing of one pool does not keep others from what was decided about them.
 #[test]
 fn a_quarantine_is_decided_beside_a_missing_file_of_another_pool() {

@@ -261,7 +261,7 @@ pub enum Error {
         max: u64,
     },
     /// The checker found stores that no `add` announced.
-    #[error("pool \"{pool}\": {count} stores were not announced by `add`; the first: {first}")]
+    #[error("pool \"{pool}\": {} not announced by `add`; the first: {first}", stores(*.count))]
     Unannounced {
         /// The pool's name.
         pool: String,
@@ -328,6 +328,14 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+}
+
+/// How many stores were not announced.
+fn stores(count: usize) -> String {
+    match count {
+        1 => "1 store was".into(),
+        _ => format!("{count} stores were"),
+    }
 }
 
 impl fmt::Debug for Error {

@@ -47,7 +47,8 @@ impl fmt::Display for Report {
         } = self.own;
         write!(
             f,
-            "{commits} transactions committed, {aborts} rolled back; "
+            "{} committed, {aborts} rolled back; ",
+            number(commits, "transaction")
         )?;
         let transactions = commits + aborts;
         if transactions > 0 {
@@ -76,6 +77,12 @@ fn lines(counters: &Counters) -> u64 {
     counters.write_backs + counters.streamed_lines
 }
 
+/// `1 fence`, `2 fences`.
+fn number(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
 struct Totals<'a>(&'a Counters);
 
 impl fmt::Display for Totals<'_> {
@@ -83,12 +90,12 @@ impl fmt::Display for Totals<'_> {
         let counters = self.0;
         write!(
             f,
-            "{} fences, {} lines, {} syncs, {} file writes, {} bytes",
-            counters.fences,
-            lines(counters),
-            counters.syncs,
-            counters.file_writes,
-            counters.bytes_written,
+            "{}, {}, {}, {}, {}",
+            number(counters.fences, "fence"),
+            number(lines(counters), "line"),
+            number(counters.syncs, "sync"),
+            number(counters.file_writes, "file write"),
+            number(counters.bytes_written, "byte"),
         )
     }
 }

@@ -185,6 +185,8 @@ fn the_checker_names_the_field_that_was_not_announced() {
         (*root).right = 8;
         Ok::<_, Error>(())
     });
+    let told = result.as_ref().unwrap_err().to_string();
+    assert!(told.contains(": 1 store was not announced"), "{told}");
     match result {
         Err(Error::Unannounced { first, count, .. }) => {
             assert_eq!(count, 1);

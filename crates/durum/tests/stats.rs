@@ -64,5 +64,6 @@ fn what_transactions_cost_is_told_on_request() {
         "{told_on_request}"
     );
     assert!(told_on_request.contains(" fences, "), "{told_on_request}");
+    assert!(!told_on_request.contains(" 1 fences"), "{told_on_request}");
     assert!(!told("0").contains("transactions committed"));
 }

@@ -85,7 +85,7 @@ fn print(
             out,
             "not closed in order: recovery will roll {} back and {} forward; seen as it will leave the store",
             count(pending.rolled_back, "transaction"),
-            pending.rolled_forward
+            output::grouped(pending.rolled_forward)
         )?;
     }
     for pool in &report.pools {

@@ -39,7 +39,7 @@ fn print(report: &GcReport, dry_run: bool, out: &mut dyn Write) -> Result<(), Fa
             out,
             "not closed in order: recovery {verb} {} back and {} forward",
             count(recovery.rolled_back, "transaction"),
-            recovery.rolled_forward
+            output::grouped(recovery.rolled_forward)
         )?;
     }
     for pool in &report.pools {

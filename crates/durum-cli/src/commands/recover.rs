@@ -227,14 +227,7 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "clean: there was nothing to do")?;
     } else {
         let facts = [
-            (
-                "logs",
-                format!(
-                    "{} in {}",
-                    report.logs,
-                    count(report.log_spaces, "log space")
-                ),
-            ),
+            ("logs", output::grouped(report.logs)),
             ("rolled back", count(report.rolled_back, "transaction")),
             (
                 "rolled forward",

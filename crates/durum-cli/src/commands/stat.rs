@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args::Stat;
 use crate::failure::Failure;
-use crate::output::{self, count, domain_name, size, survives};
+use crate::output::{self, count, domain_name, grouped, size, survives};
 
 pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     if options.domain {
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         (None, false) => format!(
             "dirty: a program died; the next opener rolls {} back and {} forward",
             count(pending.rolled_back, "transaction"),
-            pending.rolled_forward
+            grouped(pending.rolled_forward)
         ),
     };
     let moved = match reader.domain_name() {

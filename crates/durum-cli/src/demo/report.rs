@@ -85,6 +85,13 @@ impl Report {
         let ratio = number as f64 / self.cost.transactions.max(1) as f64;
         (ratio * 100.0).round() / 100.0
     }
+
+    /// `1 fence`, `0.5 fences`.
+    fn each(&self, number: u64, thing: &str) -> String {
+        let ratio = self.per_transaction(number);
+        let plural = if ratio == 1.0 { "" } else { "s" };
+        format!("{ratio} {thing}{plural}")
+    }
 }
 
 fn rate(number: u64, time: Duration) -> u64 {
@@ -139,8 +146,8 @@ pub(super) fn print(
             format!(
                 "{}; recovery rolled {} back and {} forward",
                 grouped(report.cost.transactions),
-                report.rolled_back,
-                report.rolled_forward
+                grouped(report.rolled_back),
+                grouped(report.rolled_forward)
             ),
         ),
     ];
@@ -156,7 +163,7 @@ pub(super) fn print(
     }
     let syncs = match report.cost.syncs {
         0 => String::new(),
-        syncs => format!(", {} syncs", report.per_transaction(syncs)),
+        syncs => format!(", {}", report.each(syncs, "sync")),
     };
     facts.extend([
         (
@@ -171,9 +178,9 @@ pub(super) fn print(
         (
             "per transaction",
             format!(
-                "{} fences, {} write-backs{syncs} (8 words each)",
-                report.per_transaction(report.cost.fences),
-                report.per_transaction(report.cost.write_backs)
+                "{}, {}{syncs} (8 words each)",
+                report.each(report.cost.fences, "fence"),
+                report.each(report.cost.write_backs, "write-back")
             ),
         ),
         ("domain", domain.into()),

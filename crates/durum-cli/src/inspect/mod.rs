@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args::Inspect;
 use crate::failure::Failure;
-use crate::output::{self, count};
+use crate::output::{self, count, grouped};
 use graph::{Graph, Limits};
 use pool::PoolView;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
                     out,
                     "recovery will roll {} back and {} forward",
                     output::count(pending.rolled_back, "transaction"),
-                    pending.rolled_forward
+                    grouped(pending.rolled_forward)
                 )?,
             }
         }
@@ -114,7 +114,7 @@ fn notes(store: &ReadOnlyStore, pool: &PoolView<'_>, out: &mut dyn Write) -> Res
             out,
             "note: the store was not closed in order; shown as recovery will leave it ({} rolled back, {} forward)",
             count(pending.rolled_back, "transaction"),
-            pending.rolled_forward
+            grouped(pending.rolled_forward)
         )?;
     }
     if let Some(note) = &pool.summary.quarantine {
