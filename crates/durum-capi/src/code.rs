@@ -173,6 +173,10 @@ fn of_store(error: &service::Error) -> c_int {
             ErrorKind::User => DURUM_E_FORMAT,
             _ => DURUM_E_DAMAGED,
         },
+        Error::PathRefused { .. } => match error.kind() {
+            ErrorKind::User => DURUM_E_USER,
+            _ => DURUM_E_IO,
+        },
         Error::Damaged { .. } | Error::FileMissing { .. } | Error::NotAFile { .. } => {
             DURUM_E_DAMAGED
         }

@@ -142,7 +142,7 @@ fn handed_out(store: Store) -> *mut StoreHandle {
 /// DURUM_E_STORE_MISSING nothing is there; DURUM_E_STORE_BUSY another process, or this one, has it open;
 /// DURUM_E_ADDRESS_CONFLICT its addresses are taken in this process; DURUM_E_ADDRESS_SPACE the process gets none;
 /// DURUM_E_FORMAT it is of another version; DURUM_E_DAMAGED, DURUM_E_QUARANTINED, DURUM_E_REGISTRY_OLDER what the
-/// message says; DURUM_E_ARGUMENT, DURUM_E_IO.
+/// message says; DURUM_E_USER no store can be at the path; DURUM_E_ARGUMENT, DURUM_E_IO.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_store_open(
@@ -159,9 +159,9 @@ pub unsafe extern "C" fn durum_store_open(
 /// Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
 ///
 /// Returns NULL on failure, and leaves nothing behind:
-/// DURUM_E_STORE_EXISTS; DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO,
-/// DURUM_E_ARGUMENT; DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this
-/// process.
+/// DURUM_E_STORE_EXISTS; DURUM_E_USER no store can be made at the path, whose parent directory is missing, say;
+/// DURUM_E_OPTIONS a base that no store can have; DURUM_E_STORAGE_FULL, DURUM_E_IO, DURUM_E_ARGUMENT;
+/// DURUM_E_ADDRESS_CONFLICT the store was made, but something else uses its addresses in this process.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn durum_store_create(

@@ -88,9 +88,21 @@ fn code(error: &Error) -> Code {
         // As in LevelDB, it says that a file or directory is missing.
         ErrorKind::System if is_missing_file(error) => Code::NotFound,
         ErrorKind::System => Code::IoError,
+        // LevelDB says so of a path where no directory can be.
+        ErrorKind::User if is_path(error) => match is_missing_file(error) {
+            true => Code::NotFound,
+            false => Code::IoError,
+        },
         ErrorKind::Data => Code::Corruption,
         ErrorKind::Caller | ErrorKind::User => Code::InvalidArgument,
     }
+}
+
+fn is_path(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Durum(durum::Error::Store(StoreError::PathRefused { .. }))
+    )
 }
 
 fn is_missing_file(error: &Error) -> bool {

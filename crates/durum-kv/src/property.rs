@@ -264,6 +264,11 @@ pub fn exists(path: impl AsRef<Path>) -> Result<bool> {
     match ReadOnlyStore::open(path.as_ref()) {
         Ok(store) => Ok(store.pools().iter().any(|pool| pool.name == crate::POOL)),
         Err(durum_service::Error::StoreMissing { .. }) => Ok(false),
+        Err(error @ durum_service::Error::PathRefused { .. })
+            if error.kind() == durum::ErrorKind::User =>
+        {
+            Ok(false)
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -55,7 +55,9 @@ fn errno_of(error: &durum::Error) -> i32 {
         Error::Store(Store::AddressSpace { .. }) => libc::ENOMEM,
         Error::Store(Store::StorageFull { .. } | Store::AddressesExhausted { .. })
         | Error::LogFull { .. } => libc::ENOSPC,
-        Error::Store(Store::Io { source, .. }) => source.raw_os_error().unwrap_or(libc::EIO),
+        Error::Store(Store::Io { source, .. } | Store::PathRefused { source, .. }) => {
+            source.raw_os_error().unwrap_or(libc::EIO)
+        }
         other => match other.kind() {
             ErrorKind::Caller | ErrorKind::User => libc::EINVAL,
             ErrorKind::Data | ErrorKind::System => libc::EIO,

@@ -20,7 +20,7 @@ use durum_format::types::{Descriptor, Registry as Types};
 use durum_persist::Site;
 use durum_persist::file;
 
-use crate::directory::absolute;
+use crate::directory::{absolute, not_made, parent};
 use crate::embedded::CreateOptions;
 use crate::embedded::create::{check_options, draw, fill};
 use crate::embedded::open::validate;
@@ -107,8 +107,7 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
         });
     }
     let place = hidden_place(target)?;
-    file::create_dir(&place, PLACE)
-        .map_err(|error| grown("making a directory", &place, 0, error))?;
+    file::create_dir(&place, PLACE).map_err(|error| not_made(target, error))?;
     let made = make(&source, &identity, &contents, &place, options).and_then(|report| {
         move_into_place(&place, target)?;
         Ok(report)
@@ -143,10 +142,7 @@ fn hidden_place(target: &Path) -> Result<PathBuf> {
 }
 
 fn move_into_place(place: &Path, target: &Path) -> Result<()> {
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent(target);
     // ORDER: every file and name of the clone is durable before its own name is (`make`); else a crash leaves a clone
     // that is not whole.
     file::rename(place, target, PLACE)

@@ -35,7 +35,9 @@ fn is_identity(file: &Path) -> bool {
 fn cure_of_missing(path: &Path, can_be_made: bool) -> String {
     match can_be_made {
         true => format!("make one with `durum init {}`", path.display()),
-        false => "name the directory of a store, or a path where nothing is yet".into(),
+        false => {
+            "name the directory of a store; a new one needs a path where nothing is yet".into()
+        }
     }
 }
 
@@ -119,6 +121,19 @@ pub enum Error {
         missing: &'static str,
         /// Whether a store can be made at the path: nothing is there, or what is left of one that was not finished.
         can_be_made: bool,
+    },
+    /// No store can be at this path, or be made there: the path is empty, leads through a file or to one, or the
+    /// directory for a new store is missing. Where a right is missing, this is the system's.
+    #[error("{path}: {problem}; {cure}", path = Shown(.path))]
+    PathRefused {
+        /// The path asked for.
+        path: PathBuf,
+        /// What is wrong with it, as a clause.
+        problem: String,
+        /// What to do.
+        cure: String,
+        /// What the system says.
+        source: io::Error,
     },
     /// Something is already at the path where a store was to be made.
     #[error("{path}: already exists; choose another path, or remove it first", path = .path.display())]
@@ -433,6 +448,10 @@ impl Error {
                 Fault::Foreign | Fault::OtherVersion => ErrorKind::User,
                 Fault::Damaged => ErrorKind::Data,
             },
+            Error::PathRefused { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => ErrorKind::System,
+                _ => ErrorKind::User,
+            },
             Error::Damaged { .. }
             | Error::FileMissing { .. }
             | Error::NotAFile { .. }
@@ -454,6 +473,18 @@ impl Error {
             path: path.to_owned(),
             offset: None,
             source,
+        }
+    }
+}
+
+/// Prints a path, also an empty one.
+struct Shown<'a>(&'a Path);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_os_str().is_empty() {
+            true => f.write_str("\"\""),
+            false => write!(f, "{}", self.0.display()),
         }
     }
 }

@@ -53,8 +53,14 @@ fn check_domain(wanted: &str, path: &Path) -> Result<(), Failure> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let found = domain::detect(parent)
-        .map_err(|error| Failure::file("finding the domain", parent, error))?;
+    let found = domain::detect(parent).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Failure::Refused(format!(
+            "{}: the directory for it, {dir}, is missing; make that first: `mkdir -p {dir}`",
+            path.display(),
+            dir = parent.display()
+        )),
+        _ => Failure::file("finding the domain", parent, error),
+    })?;
     if domain_name(found) == wanted {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use durum_persist::domain::Domain;
 use durum_persist::file::{self, MediaFile};
 
 use super::{CreateOptions, Embedded, Open, State};
-use crate::directory::{UNFINISHED_FILE, is_free};
+use crate::directory::{UNFINISHED_FILE, is_free, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
 use crate::identity;
@@ -54,8 +54,9 @@ impl Embedded {
     /// ```
     ///
     /// # Errors
-    /// `StoreExists`, `StoreBusy`, `Options`, `StorageFull`, `Io`. What was made before the error is removed again;
-    /// where that fails too, or after a crash, an unfinished store is left, which the next attempt replaces.
+    /// `StoreExists`, `StoreBusy`, `PathRefused`, `Options`, `StorageFull`, `Io`. What was made before the error is
+    /// removed again; where that fails too, or after a crash, an unfinished store is left, which the next attempt
+    /// replaces.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
         check_options(options)?;
         let is_new = !path.exists();
@@ -204,10 +205,7 @@ fn unmark(path: &Path) -> Result<()> {
 fn prepare_directory(path: &Path) -> Result<PathBuf> {
     match file::create_dir(path, NAME) {
         Ok(()) => {
-            let parent = match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent,
-                _ => Path::new("."),
-            };
+            let parent = parent(path);
             // ORDER: the directory's name is durable before the store in it is; else a store that was said to be
             // made is gone after a crash.
             file::sync_dir(parent, NAME)
@@ -220,7 +218,7 @@ fn prepare_directory(path: &Path) -> Result<PathBuf> {
                 });
             }
         }
-        Err(error) => return Err(grown("making the directory", path, 0, error)),
+        Err(error) => return Err(not_made(path, error)),
     }
     let path = fs::canonicalize(path)
         .map_err(|error| Error::io("finding the absolute path", path, error))?;

@@ -1,6 +1,10 @@
 //! What a client may ask for, and what it gets.
 
-use crate::support::{create, node_type, open, scratch, snapshot, spec};
+use std::path::Path;
+
+use crate::support::{
+    create, create_options, node_type, open, open_options, scratch, snapshot, spec,
+};
 use durum_format::UNIT;
 use durum_persist::inject::{self, Operation};
 use durum_service::{
@@ -342,4 +346,43 @@ fn a_store_that_finds_no_room_leaves_nothing_behind() {
         }
     }
     panic!("it is never made");
+}
+
+#[test]
+fn a_path_that_no_store_can_have_is_told_with_what_to_do() {
+    let directory = scratch();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    let below = directory.path().join("a/b");
+    let make = |path: &Path| Embedded::create(path, &create_options()).unwrap_err();
+    let open = |path: &Path| Embedded::open(path, open_options()).unwrap_err();
+    for (refusal, told) in [
+        (
+            make(Path::new("")),
+            "\"\": the path is empty; name the directory",
+        ),
+        (
+            open(Path::new("")),
+            "\"\": the path is empty; name the directory",
+        ),
+        (make(&below), "is missing; make that first: `mkdir -p"),
+        (
+            make(&file.join("store")),
+            "which is on the way to it, is not a directory; name another path",
+        ),
+        (
+            open(&file.join("store")),
+            "which is on the way to it, is not a directory; name another path",
+        ),
+        (
+            open(&file),
+            "this is not a directory, so no store is here; name the directory of a store",
+        ),
+    ] {
+        assert!(matches!(refusal, Error::PathRefused { .. }), "{refusal}");
+        assert_eq!(refusal.kind(), ErrorKind::User, "{refusal}");
+        assert!(refusal.to_string().contains(told), "{refusal}");
+    }
+    assert!(!below.exists());
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
 }
