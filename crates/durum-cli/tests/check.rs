@@ -137,6 +137,30 @@ fn each_file_about_the_store_comes_back_from_another_one() {
     assert_eq!(unsafe { (*(*root).list).value }, 11);
 }
 
+/// Nothing is kept of what was not there.
+#[test]
+fn a_registry_that_was_gone_leaves_nothing_behind_when_it_is_repaired() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    std::fs::remove_file(store.join("registry")).unwrap();
+    let repaired = succeeds(&["check", text(&store), "--repair"]).out;
+    assert!(
+        repaired.contains("rebuilt the registry from its copy"),
+        "{repaired}"
+    );
+    assert!(!repaired.contains("registry.damaged"), "{repaired}");
+    assert!(!store.join("registry.damaged").exists());
+    // One that is damaged is kept.
+    overwrite(&store.join("registry"), 0, b"damaged");
+    let repaired = succeeds(&["check", text(&store), "--repair"]).out;
+    assert!(
+        repaired.contains("is kept as registry.damaged"),
+        "{repaired}"
+    );
+    assert!(store.join("registry.damaged").exists());
+}
+
 /// A backup that was restored in part.
 #[test]
 fn an_older_registry_is_refused_and_what_it_does_not_know_is_moved_aside() {

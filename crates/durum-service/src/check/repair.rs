@@ -125,13 +125,20 @@ fn rebuild_registry(
     {
         files::open(path, *uuid, record, false)?;
     }
-    keep_damaged(path, &remains)?;
+    // Of a registry that is gone nothing is left to keep.
+    let has_remains = remains.registry_bytes() > 0;
+    if has_remains {
+        keep_damaged(path, &remains)?;
+    }
     Registry::create(path, &contents)?.close(&contents);
-    report.actions.push(format!(
-        "rebuilt the registry from what is left of it and of its copy, as of commit {}; the damaged one is kept as \
-         {DAMAGED_REGISTRY_FILE} ({cause})",
-        contents.sequence
-    ));
+    let commit = contents.sequence;
+    report.actions.push(match has_remains {
+        true => format!(
+            "rebuilt the registry from what is left of it and of its copy, as of commit {commit}; the damaged one is kept as \
+             {DAMAGED_REGISTRY_FILE} ({cause})"
+        ),
+        false => format!("rebuilt the registry from its copy, as of commit {commit} ({cause})"),
+    });
     Ok(contents)
 }
 
