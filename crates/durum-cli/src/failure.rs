@@ -33,6 +33,9 @@ pub enum Failure {
     /// Damaged data that no error of a store describes.
     #[error("{0}")]
     Damaged(String),
+    /// A file that the system does not let us read.
+    #[error("{0}")]
+    Unreadable(String),
     /// The system failed.
     #[error("{operation}: {source}")]
     System {
@@ -66,7 +69,7 @@ impl Failure {
             Failure::Database(error) => error.kind(),
             Failure::Refused(_) => ErrorKind::User,
             Failure::Damaged(_) => ErrorKind::Data,
-            Failure::System { .. } => ErrorKind::System,
+            Failure::Unreadable(_) | Failure::System { .. } => ErrorKind::System,
             Failure::Child { code, .. } => return *code,
             Failure::Interrupted(_) => return INTERRUPTED,
             Failure::OutputClosed => return 0,

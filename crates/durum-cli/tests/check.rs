@@ -103,6 +103,8 @@ fn a_damaged_registry_is_found_and_repaired() {
     let byte = std::fs::read(&registry).unwrap()[200];
     overwrite(&registry, 200, &[byte ^ 1]);
     finds(&store, "registry", "");
+    let told = format!("try `durum check --repair {}`", text(&store));
+    fails(&["check", text(&store)], 3, &told);
     fails(&["ls", text(&store)], 3, "registry");
     let repaired = succeeds(&["check", text(&store), "--repair"]);
     assert!(repaired.out.contains("repaired: "), "{}", repaired.out);

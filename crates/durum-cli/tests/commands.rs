@@ -172,6 +172,175 @@ fn recover_names_a_puddle_that_cannot_be_used_and_writes_nothing() {
     succeeds(&["recover", text(&path)]);
 }
 
+/// A closed store with the pools `a` and `b`, and the file of `a`.
+fn make_two_pools(path: &std::path::Path) -> std::path::PathBuf {
+    let store = Store::create(path, StoreOptions::new()).unwrap();
+    for name in ["a", "b"] {
+        fill(&store.create_pool(name, PoolOptions::new()).unwrap());
+    }
+    store.close().unwrap();
+    file_of(path, "a")
+}
+
+fn file_of(store: &std::path::Path, pool: &str) -> std::path::PathBuf {
+    let pools = durum_service::ReadOnlyStore::open(store).unwrap().pools();
+    let pool = pools.iter().find(|summary| summary.name == pool).unwrap();
+    store.join("puddles").join(pool.root_puddle.to_string())
+}
+
+/// The line about a pool in what `ls` prints.
+fn line_of<'a>(listed: &'a str, pool: &str) -> &'a str {
+    let mut lines = listed.lines();
+    lines.find(|line| line.starts_with(pool)).unwrap()
+}
+
+#[test]
+fn ls_and_stat_call_no_pool_ok_whose_file_is_gone() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let file = make_two_pools(&store);
+    let whole = std::fs::read(&file).unwrap();
+    let told = |problem: &str| {
+        let before = contents(&store);
+        let state = format!("{problem}: {}", file.display());
+        let listed = fails(&["ls", text(&store)], 3, &state).out;
+        assert!(line_of(&listed, "a").contains(&state), "{listed}");
+        assert!(line_of(&listed, "b").ends_with("  ok"), "{listed}");
+        let stat = fails(&["stat", text(&store)], 3, &state).out;
+        assert!(stat.contains(&format!("damaged   a: {state}")), "{stat}");
+        assert!(!stat.contains("state     clean"), "{stat}");
+        let listed = fails(&["ls", text(&store), "--json"], 3, "durum rm").json();
+        let [a, b] = [0, 1].map(|pool| &listed["pools"][pool]["damaged_files"]);
+        assert_eq!(a[0]["problem"], problem);
+        assert_eq!(a[0]["file"], text(&file));
+        assert_eq!(*b, serde_json::json!([]));
+        let stat = fails(&["stat", text(&store), "--json"], 3, "durum rm").json();
+        assert_eq!(stat["damaged_files"][0]["pool"], "a");
+        assert_eq!(stat["damaged_files"][0]["files"], *a);
+        assert_eq!(contents(&store), before, "byte for byte");
+    };
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    told("cut");
+    std::fs::write(&file, [&whole[..], b"more"].concat()).unwrap();
+    told("too long");
+    std::fs::remove_file(&file).unwrap();
+    told("missing");
+    std::fs::create_dir(&file).unwrap();
+    told("not a file");
+    std::fs::remove_dir(&file).unwrap();
+    // Of a store that a program has open its files are the program's affair.
+    let opened = Store::open(&store, StoreOptions::new()).unwrap();
+    succeeds(&["ls", text(&store)]);
+    succeeds(&["stat", text(&store)]);
+    drop(opened);
+    std::fs::write(&file, &whole).unwrap();
+    succeeds(&["ls", text(&store)]);
+    assert!(succeeds(&["stat", text(&store)]).out.contains("clean"));
+}
+
+/// A file that is gone concerns its pool alone, and no repair makes it anew: each command says so, and what helps.
+#[test]
+fn the_advice_about_a_missing_file_leads_to_a_store_that_is_sound() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let file = make_two_pools(&store);
+    std::fs::remove_file(&file).unwrap();
+    let cure = format!("`durum rm {} a`", store.display());
+    for arguments in [
+        &["ls", text(&store)][..],
+        &["stat", text(&store)],
+        &["check", text(&store)],
+        &["check", text(&store), "--repair"],
+        &["recover", text(&store)],
+        &["inspect", text(&store), "a"],
+    ] {
+        let told = fails(arguments, 3, &cure).err;
+        assert!(told.contains("only pool \"a\" is concerned"), "{told}");
+        assert!(!told.contains("--repair"), "{told}");
+    }
+    let opened = Store::open(&store, StoreOptions::new()).unwrap();
+    let refused = opened.open_pool("a", PoolOptions::new()).unwrap_err();
+    assert!(refused.to_string().contains(&cure), "{refused}");
+    opened.open_pool("b", PoolOptions::new()).unwrap();
+    drop(opened);
+    let checked = fails(&["check", text(&store)], 3, "1 damage found");
+    assert!(
+        checked
+            .out
+            .contains("pool \"a\": not readable, see below\n"),
+        "{}",
+        checked.out
+    );
+    assert!(
+        checked.out.contains("pool \"b\": 8 objects"),
+        "{}",
+        checked.out
+    );
+    let checked = durum(&["check", text(&store), "--json"]).json();
+    assert_eq!(checked["pools"][0]["readable"], "no");
+    assert_eq!(checked["pools"][1]["readable"], "whole");
+    assert_eq!(checked["damaged_pools"], serde_json::json!(["a"]));
+    assert_eq!(checked["can_repair"], false);
+    succeeds(&["rm", text(&store), "a", "--yes"]);
+    succeeds(&["check", text(&store)]);
+    assert!(line_of(&succeeds(&["ls", text(&store)]).out, "b").ends_with("  ok"));
+}
+
+#[test]
+fn another_pools_file_is_told_of_in_words() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    let file = make_two_pools(&store);
+    let other = file_of(&store, "b");
+    std::fs::copy(&other, &file).unwrap();
+    let name = |file: &std::path::Path| file.file_name().unwrap().to_str().unwrap().to_owned();
+    let words = format!("this is the file of puddle {} of pool ", name(&other));
+    let told = fails(&["recover", text(&store)], 3, &words).err;
+    assert!(
+        told.contains(&format!(", not of puddle {} of pool ", name(&file))),
+        "{told}"
+    );
+    assert!(!told.contains("PuddleHeader"), "{told}");
+    // The file is named once.
+    let told = fails(&["gc", text(&store)], 3, &words).err;
+    assert_eq!(told.matches(text(&file)).count(), 1, "{told}");
+}
+
+#[test]
+fn a_path_where_no_store_can_be_is_refused_with_what_to_do() {
+    let dir = scratch();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let parent = dir.path().join("a/b");
+    let below = parent.join("c");
+    let make = format!("`mkdir -p {}`", parent.display());
+    fails(&["init", text(&below)], 2, &make);
+    fails(&["init", text(&below), "--domain", "dram"], 2, &make);
+    fails(&["clone", text(&store), text(&below)], 2, &make);
+    fails(&["kv", "put", text(&below), "a", "b", "--create"], 2, &make);
+    assert!(!dir.path().join("a").exists());
+    let file = dir.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    for command in ["ls", "stat", "check", "recover", "rm"] {
+        fails(
+            &[command, text(&file)],
+            2,
+            "this is not a directory, so no store is here",
+        );
+        // Only who makes a store wants a path where nothing is.
+        let told = fails(&[command, "/etc"], 2, "name the directory of a store").err;
+        assert!(!told.contains("or a path where nothing is yet"), "{told}");
+    }
+    let through = file.join("store");
+    let told = format!(
+        "{}, which is on the way to it, is not a directory",
+        file.display()
+    );
+    fails(&["ls", text(&through)], 2, &told);
+    fails(&["init", text(&through)], 2, &told);
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+}
+
 #[test]
 fn recover_reports_what_a_killed_program_left() {
     let dir = scratch();
@@ -228,9 +397,11 @@ fn a_damaged_log_is_quarantined_until_it_is_accepted() {
     );
     assert_eq!(contents(&store), before, "check changes nothing");
     fails(&["recover", text(&store)], 3, "--accept-quarantined words");
-    let listed = succeeds(&["ls", text(&store)]).out;
+    let listed = fails(&["ls", text(&store)], 3, "--accept-quarantined words").out;
     assert!(listed.contains("quarantined"), "{listed}");
-    let listed = succeeds(&["ls", text(&store), "--json"]).json();
+    let stat = fails(&["stat", text(&store)], 3, "in quarantine").out;
+    assert!(stat.contains("quarantined  words\n"), "{stat}");
+    let listed = fails(&["ls", text(&store), "--json"], 3, "in quarantine").json();
     assert!(listed["pools"][0]["quarantine"]["reason"].is_string());
     let shown = succeeds(&["inspect", text(&store), "words", "--depth", "0"]).out;
     assert!(shown.contains("in quarantine"), "{shown}");
@@ -271,14 +442,24 @@ fn what_is_kept_for_a_pool_is_given_up_after_a_yes_only() {
         "pools that are not recovered: words: run `durum recover",
     );
     assert!(!checked.err.contains("--repair"), "{}", checked.err);
-    let listed = succeeds(&["ls", text(&store)]).out;
+    let listed = fails(&["ls", text(&store)], 3, "--give-up words").out;
     assert!(
         listed.contains("refused: ") && listed.contains("is missing"),
         "{listed}"
     );
-    let listed = succeeds(&["ls", text(&store), "--json"]).json();
+    let listed = fails(&["ls", text(&store), "--json"], 3, "--give-up words").json();
     assert_eq!(listed["pools"][0]["refused"], told["refused"][0]);
-    let stat = succeeds(&["stat", text(&store)]).out;
+    for decision in ["--accept-quarantined", "--retry"] {
+        let told = fails(
+            &["recover", text(&store), decision, "words"],
+            2,
+            "pool \"words\" is refused, not quarantined: ",
+        );
+        assert!(told.err.contains(text(&file)), "{}", told.err);
+        assert!(told.err.contains("--give-up words`"), "{}", told.err);
+        assert!(!told.err.contains("nothing is kept"), "{}", told.err);
+    }
+    let stat = fails(&["stat", text(&store)], 3, "--give-up words").out;
     let line = stat
         .lines()
         .find(|line| line.starts_with("refused"))
@@ -414,7 +595,7 @@ fn a_quarantine_is_decided_beside_a_missing_file_of_another_pool() {
             3,
             "is missing",
         );
-        let listed = succeeds(&["ls", text(&store)]).out;
+        let listed = fails(&["ls", text(&store)], 3, "durum rm").out;
         assert!(!listed.contains("quarantined"), "{decision}: {listed}");
     }
 }

@@ -187,6 +187,37 @@ fn what_may_not_be_read_is_named_with_what_to_do() {
         assert!(run.err.contains("let this user read it"), "{}", run.err);
         permit(&store.join(name), 0o644);
     }
+    let puddle = puddle_file(&store);
+    permit(&puddle, 0o000);
+    for command_name in ["ls", "stat"] {
+        let run = run_as_nobody(&command, &[command_name, text(&store)]);
+        assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+        let state = format!("unreadable: {}", puddle.display());
+        assert!(run.out.contains(&state), "{}", run.out);
+        assert!(run.err.contains("let this user read it"), "{}", run.err);
+    }
+}
+
+#[test]
+fn who_may_not_make_a_store_is_told_so() {
+    let dir = open_to_all(true);
+    let command = command_for_all(dir.path());
+    let place = dir.path().join("mine");
+    std::fs::create_dir(&place).unwrap();
+    permit(&place, 0o700);
+    if is_root() {
+        let store = place.join("store");
+        let run = run_as_nobody(&command, &["init", text(&store)]);
+        assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+        assert!(
+            run.err.contains("no right to make it; choose a place"),
+            "{}",
+            run.err
+        );
+        let run = run_as_nobody(&command, &["ls", text(&store)]);
+        assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+        assert!(run.err.contains("no right to look for it"), "{}", run.err);
+    }
 }
 
 /// With every right, and where writing works: the temptation is greatest.

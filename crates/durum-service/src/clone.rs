@@ -338,7 +338,7 @@ impl Copier<'_> {
                 structure: "heap",
                 offset: 0,
                 problem: error.to_string(),
-                cure: "`durum check` tells more; restore a copy of the store",
+                cure: "`durum check` tells more; restore a copy of the store".into(),
             })?);
         }
         for object in objects {
@@ -386,7 +386,7 @@ impl Copier<'_> {
                     "it does not fit its type {}: {error}",
                     descriptor.name().unwrap_or("without a name")
                 ),
-                cure: "`durum check` tells more; restore a copy of the store",
+                cure: "`durum check` tells more; restore a copy of the store".into(),
             })?
             .collect();
         for pointer in pointers {

@@ -3,6 +3,7 @@
 //! A message names the file, the offset where there is one, what was expected and found, and the cure.
 //! Operations that return an error leave the store as it was, unless the variant says otherwise.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -222,6 +223,18 @@ pub enum Error {
         /// Why, as a clause.
         reason: &'static str,
     },
+    /// What is to be done for a quarantined pool was asked for a refused one. Nothing was changed.
+    #[error("pool \"{pool}\" is refused, not quarantined: {reason}; {cure}")]
+    PoolNotQuarantined {
+        /// The store directory.
+        store: PathBuf,
+        /// The pool's name.
+        pool: String,
+        /// Which file is in the way and what is wrong with it.
+        reason: String,
+        /// What to do, as a clause.
+        cure: String,
+    },
     /// A pool that only waits for others is not given up: they can still decide what it waits for. Nothing changed.
     #[error(
         "pool \"{pool}\" is not given up: its own files are whole, and it only waits for {others}; bring back the file that is \
@@ -268,7 +281,7 @@ pub enum Error {
         /// What is wrong with it.
         source: Box<FormatError>,
         /// What to do.
-        cure: &'static str,
+        cure: Cow<'static, str>,
     },
     /// A structure on the media contradicts another. Nothing was changed.
     #[error("{file}: {structure} at offset {offset}: {problem}; {cure}", file = .file.display())]
@@ -282,7 +295,7 @@ pub enum Error {
         /// What was expected and found.
         problem: String,
         /// What to do.
-        cure: &'static str,
+        cure: Cow<'static, str>,
     },
     /// A file that the registry names is not there. Nothing was changed.
     #[error("{file}: {structure} is missing; {cure}", file = .file.display())]
@@ -292,7 +305,7 @@ pub enum Error {
         /// What it should be.
         structure: &'static str,
         /// What to do.
-        cure: &'static str,
+        cure: Cow<'static, str>,
     },
     /// Something else than a file lies in the place of a file of the store. Nothing was changed.
     #[error("{file}: this is {found}, not {expected}: {structure} should be here; move it away, and {cure}", file = .file.display())]
@@ -306,7 +319,7 @@ pub enum Error {
         /// What it should be.
         structure: &'static str,
         /// What to do.
-        cure: &'static str,
+        cure: Cow<'static, str>,
     },
     /// There are puddles with objects or logs in them that the registry does not name: it is older than they are.
     /// Nothing was changed.
@@ -440,6 +453,7 @@ impl Error {
             | Error::AddressConflict { .. }
             | Error::AddressesExhausted { .. }
             | Error::NothingKept { .. }
+            | Error::PoolNotQuarantined { .. }
             | Error::PoolWaits { .. }
             | Error::GarbageUnjudged { .. } => ErrorKind::User,
             Error::Format { file, source, .. } => match source.fault() {

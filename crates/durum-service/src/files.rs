@@ -31,6 +31,8 @@ const REMOVAL: Site = Site("puddle removal");
 const QUARANTINE: Site = Site("directory of quarantined logs");
 
 const RESTORE: &str = "restore a copy of the store";
+/// Of a file of a pool: an older one beside newer ones is a pool that never was.
+pub(crate) const BRING_BACK: &str = "put this very file back, or restore a copy of the whole store";
 const MAKE_ANEW: &str = "make it anew: `durum check --repair`, or restore a copy of the store";
 
 /// The file of a puddle.
@@ -69,6 +71,12 @@ pub(crate) fn check_directories(store: &Path) -> Result<()> {
 fn check_directory(store: &Path, name: &str, cure: &'static str) -> Result<()> {
     let structure = "a directory of the store";
     reading::check_directory(store, name, Role { structure, cure })
+}
+
+/// Whether what [`check_directories`] found is made good by [`repair_directories`].
+pub(crate) fn can_repair(found: &Result<()>) -> bool {
+    let quarantine = Path::new(QUARANTINE_DIRECTORY);
+    matches!(found, Err(Error::FileMissing { file, .. }) if file.ends_with(quarantine))
 }
 
 /// As [`check_directories`], but makes the directory of quarantined logs where it is missing, as it is where a backup
@@ -152,29 +160,78 @@ pub(crate) fn open_at(
     record: &PuddleRecord,
     writable: bool,
 ) -> Result<MediaFile> {
+    let cure = match record.kind.holds_objects() {
+        true => BRING_BACK,
+        false => RESTORE,
+    };
     let role = Role {
         structure: kind_name(record.kind),
-        cure: RESTORE,
+        cure,
     };
     let file = reading::open(store, name, role, writable)?;
-    let found = read_header(&file)?;
-    if found != header_of(uuid, record) {
+    let found = read_header(&file, cure)?;
+    let expected = header_of(uuid, record);
+    if found != expected {
         return Err(Error::Damaged {
             file: file.path().to_owned(),
             structure: "puddle header",
             offset: 0,
-            problem: format!(
-                "the registry says {:?}, the header says {found:?}",
-                header_of(uuid, record)
-            ),
-            cure: RESTORE,
+            problem: difference(&found, &expected),
+            cure: cure.into(),
         });
     }
     Ok(file)
 }
 
+/// What a header says that is not what the registry says, in words.
+fn difference(found: &PuddleHeader, expected: &PuddleHeader) -> String {
+    let owner = |header: &PuddleHeader| match header.kind.holds_objects() {
+        true => format!("pool {}", header.owner),
+        false => format!("client {}", header.owner),
+    };
+    if (found.uuid, found.owner) != (expected.uuid, expected.owner) {
+        return format!(
+            "this is the file of puddle {} of {}, not of puddle {} of {}",
+            found.uuid,
+            owner(found),
+            expected.uuid,
+            owner(expected)
+        );
+    }
+    let words = |header: &PuddleHeader| {
+        let root = match header.is_root {
+            true => " with the root",
+            false => "",
+        };
+        let kind = kind_name(header.kind);
+        let (size, address) = (header.size, header.address);
+        format!("{kind}{root} of {size} bytes at {address:#x}")
+    };
+    format!(
+        "it says that this is {}, the registry says {}",
+        words(found),
+        words(expected)
+    )
+}
+
+/// An error met at a file of a pool, with the cures that help there: others are whole.
+pub(crate) fn of_pool(mut error: Error, store: &Path, pool: &str) -> Error {
+    if let Error::Format { cure, .. }
+    | Error::Damaged { cure, .. }
+    | Error::FileMissing { cure, .. }
+    | Error::NotAFile { cure, .. } = &mut error
+    {
+        *cure = format!(
+            "only pool \"{pool}\" is concerned, others can be opened; {BRING_BACK}, or drop the pool: `durum rm {} {pool}`",
+            store.display()
+        )
+        .into();
+    }
+    error
+}
+
 /// Reads and validates the immutable part of a puddle file's header.
-pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
+pub(crate) fn read_header(file: &MediaFile, cure: &'static str) -> Result<PuddleHeader> {
     let path = file.path();
     let length = file
         .len()
@@ -186,7 +243,7 @@ pub(crate) fn read_header(file: &MediaFile) -> Result<PuddleHeader> {
         file: path.to_owned(),
         base: 0,
         source: Box::new(source),
-        cure: RESTORE,
+        cure: cure.into(),
     })
 }
 

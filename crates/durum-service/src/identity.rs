@@ -69,13 +69,13 @@ pub(crate) fn read(store: &Path) -> Result<StoreHeader> {
             structure: STRUCTURE,
             offset: 0,
             problem: "it does not begin as one does".to_owned(),
-            cure,
+            cure: cure.into(),
         },
         _ => Error::Format {
             file: path,
             base: 0,
             source: Box::new(source),
-            cure,
+            cure: cure.into(),
         },
     })
 }

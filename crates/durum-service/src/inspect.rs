@@ -19,6 +19,7 @@ use crate::files;
 use crate::identity;
 use crate::lock::{self, Holder};
 use crate::model::{PoolSummary, PuddleSummary, RecoveryReport};
+use crate::presence::{self, LostFile};
 use crate::reading;
 use crate::recovery::{Access, HomeWrite, Part, RefusedPools, ensure_nothing_kept, plan_client};
 use crate::registry;
@@ -191,6 +192,24 @@ impl ReadOnlyStore {
         &self.pending
     }
 
+    /// The files of pools that are missing, cut short or unreadable, in order of pool: looks at each file, and not into
+    /// it. Nothing beside a live writer, which makes and removes files.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn lost_files(&self) -> Result<Vec<LostFile>> {
+        let is_live = || Ok(lock::current_writer(&self.path)? != Holder::Nobody);
+        if is_live()? {
+            return Ok(Vec::new());
+        }
+        let lost = presence::lost_files(&self.path, &self.contents)?;
+        // One that came meanwhile may have removed the pool.
+        match !lost.is_empty() && is_live()? {
+            true => Ok(Vec::new()),
+            false => Ok(lost),
+        }
+    }
+
     /// What was decided about transactions of a client when recovery brought home a part of them: home cannot be asked
     /// again.
     pub fn verdicts(&self, client: Uuid) -> &[Verdict] {
@@ -228,14 +247,15 @@ impl ReadOnlyStore {
         self.refused
             .ensure_not(&self.path, &self.contents, record.owner)?;
         let is_quarantined = self.contents.is_quarantined_file(uuid);
+        let path = files::current_path(&self.path, uuid, is_quarantined);
+        let file = files::open_at(&self.path, &path, uuid, record, false).map_err(|error| {
+            match self.contents.pools.get(&record.owner) {
+                Some(pool) => files::of_pool(error, &self.path, &pool.name),
+                None => error,
+            }
+        })?;
         Ok(PuddleView {
-            file: files::open_at(
-                &self.path,
-                &files::current_path(&self.path, uuid, is_quarantined),
-                uuid,
-                record,
-                false,
-            )?,
+            file,
             header: files::header_of(uuid, record),
             writes: self.writes.get(&uuid).cloned().unwrap_or_default(),
         })

@@ -33,6 +33,7 @@ mod inspect;
 mod lock;
 mod model;
 mod names;
+mod presence;
 mod reading;
 mod recovery;
 mod registry;
@@ -42,8 +43,8 @@ mod unregistered;
 
 pub use check::{
     CheckOptions, CheckReport, Finding, Garbage, GarbageGroup, GarbageLimbo, GarbageObject,
-    GarbageOptions, GarbageReference, Leaks, PoolCheck, PoolGarbage, RepairReport, Severity, check,
-    find_garbage, repair,
+    GarbageOptions, GarbageReference, Leaks, PoolCheck, PoolGarbage, Readable, RepairReport,
+    Severity, check, find_garbage, repair,
 };
 pub use clone::{CloneOptions, CloneReport, clone_store};
 pub use durum_format::Uuid;
@@ -55,4 +56,5 @@ pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,
     PuddleSummary, QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
+pub use presence::{FileProblem, LostFile};
 pub use service::Service;

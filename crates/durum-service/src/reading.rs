@@ -48,14 +48,14 @@ fn failed(path: &Path, role: Role, error: io::Error) -> Error {
             found: refusal.found,
             expected: refusal.expected,
             structure,
-            cure,
+            cure: cure.into(),
         };
     }
     match error.kind() {
         io::ErrorKind::NotFound => Error::FileMissing {
             file: path.to_owned(),
             structure,
-            cure,
+            cure: cure.into(),
         },
         io::ErrorKind::PermissionDenied => {
             let cure = "let this user read it, and write it to open the store (`chmod`, `chown`), or be its owner";

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use durum_service::{CheckOptions, CheckReport, Leaks, Severity, check, repair};
+use durum_service::{CheckOptions, CheckReport, Leaks, Readable, Severity, check, repair};
 use serde_json::{Value, json};
 
-use super::recover;
+use super::{recover, state};
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::output::{self, count, size};
@@ -40,14 +40,23 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
             names.join(", ")
         )));
     }
-    Err(Failure::Damaged(format!(
-        "{store}: {} found; {}",
-        count(damages, "damage"),
-        if options.repair {
-            "what is left cannot be repaired: restore a copy of the store"
-        } else {
-            "keep a copy of the store, then try `durum check --repair`"
+    let damaged: Vec<&str> = report.damaged.iter().map(String::as_str).collect();
+    let cure = match (report.can_repair && !options.repair, damaged.as_slice()) {
+        (true, []) => format!("keep a copy of the store, then try `durum check --repair {store}`"),
+        (true, damaged) => format!(
+            "keep a copy of the store, then try `durum check --repair {store}`, which does not help {}: {}",
+            damaged.join(", "),
+            state::advice(&options.store, damaged)
+        ),
+        (false, []) => {
+            "`--repair` does not help here: do what is said of each, or restore a copy of the store"
+                .into()
         }
+        (false, damaged) => state::advice(&options.store, damaged),
+    };
+    Err(Failure::Damaged(format!(
+        "{store}: {} found; {cure}",
+        count(damages, "damage")
     )))
 }
 
@@ -64,6 +73,14 @@ fn name(severity: Severity) -> &'static str {
         Severity::Note => "note",
         Severity::Leak => "leak",
         Severity::Damage => "damage",
+    }
+}
+
+fn readable(readable: Readable) -> &'static str {
+    match readable {
+        Readable::Whole => "whole",
+        Readable::Partly => "partly",
+        Readable::Not => "no",
     }
 }
 
@@ -112,22 +129,24 @@ fn print(
                 size(*bytes)
             ),
         };
-        writeln!(
-            out,
-            "pool \"{}\": {} ({}) in {}; {leaks}",
-            pool.name,
-            count(pool.objects, "object"),
-            size(pool.bytes),
-            count(pool.puddles, "puddle")
-        )?;
+        let name = &pool.name;
+        let objects = format!("{} ({})", count(pool.objects, "object"), size(pool.bytes));
+        match pool.readable {
+            Readable::Whole => writeln!(
+                out,
+                "pool \"{name}\": {objects} in {}; {leaks}",
+                count(pool.puddles, "puddle")
+            )?,
+            // What is not read may lead to what nothing seems to lead to.
+            Readable::Partly => writeln!(
+                out,
+                "pool \"{name}\": not readable as a whole, see below; {objects} in what is"
+            )?,
+            Readable::Not => writeln!(out, "pool \"{name}\": not readable, see below")?,
+        }
     }
     for finding in &report.findings {
-        // An error that became a finding names its file already.
-        let text = match finding.text.starts_with(&*finding.file.to_string_lossy()) {
-            true => finding.text.clone(),
-            false => finding.to_string(),
-        };
-        writeln!(out, "{}: {text}", name(finding.severity))?;
+        writeln!(out, "{}: {finding}", name(finding.severity))?;
     }
     if report.is_sound() {
         writeln!(out, "sound")?;
@@ -158,6 +177,7 @@ fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
         json!({
             "name": pool.name,
             "puddles": pool.puddles,
+            "readable": readable(pool.readable),
             "objects": pool.objects,
             "bytes": pool.bytes,
             "has_root": pool.has_root,
@@ -170,6 +190,8 @@ fn to_json(report: &CheckReport, repaired: &[String]) -> Value {
         "pools": pools.collect::<Vec<_>>(),
         "pending": recover::to_json(&report.pending),
         "kept": report.kept,
+        "damaged_pools": report.damaged,
+        "can_repair": report.can_repair,
         "repaired": repaired,
     })
 }

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use durum_service::{PoolSummary, ReadOnlyStore, RefusedPool};
+use durum_service::{PoolSummary, ReadOnlyStore};
 use serde_json::{Value, json};
 
 use super::recover;
+use super::state::States;
 use crate::args::Ls;
 use crate::failure::Failure;
 use crate::output::{self, size};
@@ -13,14 +14,11 @@ use crate::output::{self, size};
 pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
     let store = ReadOnlyStore::open(&options.store)?;
     let pools = store.pools();
-    let refused = |pool: &PoolSummary| {
-        let mut refused = store.pending().refused.iter();
-        refused.find(|refused| refused.name == pool.name)
-    };
+    let states = States::of(&store, &pools)?;
     if options.json {
-        let pools = pools.iter().map(|pool| to_json(pool, refused(pool)));
-        let pools: Vec<Value> = pools.collect();
-        return Ok(output::json(out, &json!({ "pools": pools }))?);
+        let pools: Vec<Value> = pools.iter().map(|pool| to_json(pool, &states)).collect();
+        output::json(out, &json!({ "pools": pools }))?;
+        return states.outcome();
     }
     if pools.is_empty() {
         writeln!(out, "no pools")?;
@@ -29,30 +27,27 @@ pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
     let heading = ["POOL", "ENGINE", "SIZE", "PUDDLES", "STATE"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     for pool in &pools {
-        let state = match (&pool.quarantine, refused(pool)) {
-            (Some(note), _) => format!("quarantined: {} ({})", note.reason, note.log.display()),
-            (None, Some(refused)) => format!("refused: {}", refused.reason),
-            (None, None) => "ok".into(),
-        };
         rows.push(vec![
             pool.name.clone(),
             pool.engine.name().into(),
             size(pool.bytes),
             pool.puddles.to_string(),
-            state,
+            states.line(pool),
         ]);
     }
-    Ok(output::table(out, &rows, &[2, 3])?)
+    output::table(out, &rows, &[2, 3])?;
+    states.outcome()
 }
 
-fn to_json(pool: &PoolSummary, refused: Option<&RefusedPool>) -> Value {
+fn to_json(pool: &PoolSummary, states: &States<'_>) -> Value {
     json!({
         "name": pool.name,
         "uuid": pool.uuid.to_string(),
         "engine": pool.engine.name(),
         "bytes": pool.bytes,
         "puddles": pool.puddles,
-        "refused": refused.map(recover::refused_to_json),
+        "refused": states.refused(&pool.name).map(recover::refused_to_json),
+        "damaged_files": states.files_to_json(&pool.name),
         "quarantine": pool.quarantine.as_ref().map(|note| json!({ "log": note.log, "reason": note.reason })),
     })
 }

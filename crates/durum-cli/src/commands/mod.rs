@@ -1,4 +1,4 @@
-//! The small subcommands, one file each.
+//! The small subcommands, one file each; `state` is what several of them tell of pools.
 
 pub(crate) mod check;
 pub(crate) mod clone;
@@ -8,3 +8,4 @@ pub(crate) mod ls;
 pub(crate) mod recover;
 pub(crate) mod rm;
 pub(crate) mod stat;
+mod state;

@@ -1,6 +1,7 @@
 //! `durum recover`: what any opener does first, with a report.
 
 use std::io::Write;
+use std::path::Path;
 
 use durum_service::{Embedded, OpenOptions, ReadOnlyStore, RecoveryReport, RefusedPool, Service};
 use serde_json::{Value, json};
@@ -96,7 +97,7 @@ fn recover(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
             )?;
         }
     }
-    outcome(options, &report, &quarantined)
+    outcome(&options.store, &report.refused, &quarantined)
 }
 
 /// Does what a person has decided. Returns the pool that was given up, with what is lost in it.
@@ -179,15 +180,14 @@ fn part_to_json(pool: &RefusedPool) -> Value {
 }
 
 /// The failure that tells of pools that cannot be used.
-fn outcome(
-    options: &Recover,
-    report: &RecoveryReport,
+pub(crate) fn outcome(
+    store: &Path,
+    refused: &[RefusedPool],
     quarantined: &[&str],
 ) -> Result<(), Failure> {
     // Whoever only waits is helped by curing the others.
-    let refused = report.refused.iter();
     let (in_the_way, waiting): (Vec<&RefusedPool>, Vec<&RefusedPool>) =
-        refused.partition(|pool| pool.waits_for.is_empty());
+        refused.iter().partition(|pool| pool.waits_for.is_empty());
     if let Some(first) = in_the_way.first() {
         let waiting = match waiting.as_slice() {
             [] => String::new(),
@@ -202,7 +202,7 @@ fn outcome(
             count(in_the_way.len() as u64, "pool"),
             names(&in_the_way),
             first.reason,
-            first.cure(&options.store)
+            first.cure(store)
         )));
     }
     match quarantined.first() {
@@ -212,7 +212,7 @@ fn outcome(
              (`durum recover {store} --retry {first}`), or accept it as it is: `durum recover {store} --accept-quarantined {first}`",
             count(quarantined.len() as u64, "pool"),
             quarantined.join(", "),
-            store = options.store.display(),
+            store = store.display(),
         ))),
     }
 }

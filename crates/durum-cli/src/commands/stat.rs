@@ -12,6 +12,7 @@ use durum::persist::file::MediaFile;
 use durum_service::ReadOnlyStore;
 use serde_json::json;
 
+use super::state::States;
 use crate::args::Stat;
 use crate::failure::Failure;
 use crate::output::{self, count, domain_name, grouped, size, survives};
@@ -35,6 +36,7 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     let disk = disk_bytes(reader.path())?;
     let types = reader.types().count();
     let pending = reader.pending();
+    let states = States::of(&reader, &pools)?;
     if options.json {
         let value = json!({
             "store": reader.path(),
@@ -52,11 +54,16 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
             "puddle_bytes": bytes,
             "disk_bytes": disk,
             "types": types,
+            "damaged_files": states.all_files_to_json(),
+            "quarantined": states.quarantined(),
         });
-        return Ok(output::json(out, &value)?);
+        output::json(out, &value)?;
+        return states.outcome();
     }
+    let damaged = states.damaged();
     let state = match (writer, reader.is_clean()) {
         (Some(pid), _) => format!("open for writing in process {pid}"),
+        (None, true) if damaged.is_some() => "closed in order, and damaged since".into(),
         (None, true) => "clean".into(),
         (None, false) => format!(
             "dirty: a program died; the next opener rolls {} back and {} forward",
@@ -119,7 +126,12 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         );
         facts.push(("refused", text));
     }
-    Ok(output::facts(out, &facts)?)
+    facts.extend(damaged.map(|damaged| ("damaged", damaged)));
+    if !states.quarantined().is_empty() {
+        facts.push(("quarantined", states.quarantined().join(", ")));
+    }
+    output::facts(out, &facts)?;
+    states.outcome()
 }
 
 /// The domain of a store by a file of it, so that nothing is written. Any other directory is tried with a file that has

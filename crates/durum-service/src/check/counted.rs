@@ -148,7 +148,7 @@ pub(super) fn check(graph: &Graph<'_>, report: &mut CheckReport) {
         let Some(puddle) = all.puddles.get(object.puddle) else {
             continue;
         };
-        let is_clear = !all.is_partial && !unclear.contains(&puddle.pool);
+        let is_clear = !all.is_partial() && !unclear.contains(&puddle.pool);
         for (kind, count, pointers) in [
             ("strong", counts.strong, pointers.strong),
             ("weak", counts.weak, pointers.weak),

@@ -197,7 +197,7 @@ fn find(
     }
     let mut graph = Graph::build(reader, all, &mut report)?;
     counted::check(&graph, &mut report);
-    if !report.is_sound() || all.is_partial {
+    if !report.is_sound() || all.is_partial() {
         return Err(damaged(reader.path(), &report));
     }
     let is_chosen = |pool: Option<Uuid>| pool.is_some_and(|pool| chosen.contains_key(&pool));

@@ -222,7 +222,7 @@ impl<'a> Graph<'a> {
         // A weak pointer does not keep its target alive: what becomes of it is the front end's affair.
         let is_inside = self.is_inside(address);
         let severity = match pointer.strength {
-            Strength::Strong if is_inside && self.all.is_partial => Severity::Note,
+            Strength::Strong if is_inside && self.all.is_partial() => Severity::Note,
             Strength::Strong => Severity::Damage,
             _ => Severity::Note,
         };

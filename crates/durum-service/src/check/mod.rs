@@ -86,6 +86,10 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An error that became a finding names its file already.
+        if self.text.starts_with(&*self.file.to_string_lossy()) {
+            return f.write_str(&self.text);
+        }
         write!(f, "{}", self.file.display())?;
         if let Some(offset) = self.offset {
             write!(f, " at offset {offset:#x}")?;
@@ -115,6 +119,17 @@ pub enum Leaks {
     },
 }
 
+/// How much of a pool could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// All of it.
+    Whole,
+    /// A part: findings tell what is wrong with the rest, whose objects are not counted.
+    Partly,
+    /// None of its puddles.
+    Not,
+}
+
 /// What a check found in a pool.
 #[derive(Clone, Debug)]
 pub struct PoolCheck {
@@ -122,6 +137,8 @@ pub struct PoolCheck {
     pub name: String,
     /// Its puddles.
     pub puddles: u64,
+    /// How much of it could be read.
+    pub readable: Readable,
     /// Its objects.
     pub objects: u64,
     /// The bytes of its objects.
@@ -145,6 +162,10 @@ pub struct CheckReport {
     pub pending: RecoveryReport,
     /// The names of the pools for which recovery has something that is not applied. Nothing is repaired before it is.
     pub kept: BTreeSet<String>,
+    /// The names of the pools with damage in their own files. Others are whole.
+    pub damaged: BTreeSet<String>,
+    /// Whether there is damage that [`repair`] may make good.
+    pub can_repair: bool,
 }
 
 impl CheckReport {
@@ -192,8 +213,24 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     if let Some(seen) = Seen::read(path, options, &mut report)? {
         reach::check(&seen.reader, &seen.objects, &mut report)?;
+        report.damaged = damaged_pools(&seen.reader, &report.findings);
     }
     Ok(report)
+}
+
+/// The names of the pools in whose files damage was found.
+fn damaged_pools(reader: &ReadOnlyStore, findings: &[Finding]) -> BTreeSet<String> {
+    let damage = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Damage);
+    let files: BTreeSet<&Path> = damage.map(|finding| finding.file.as_path()).collect();
+    let pools = reader.pools();
+    let puddles = reader.puddles().into_iter();
+    puddles
+        .filter(|puddle| files.contains(&*files::puddle_path(reader.path(), puddle.uuid)))
+        .filter_map(|puddle| pools.iter().find(|pool| pool.uuid == puddle.owner))
+        .map(|pool| pool.name.clone())
+        .collect()
 }
 
 /// A store that nobody can open for writing meanwhile, where it has a lock file, and its objects.
@@ -209,6 +246,7 @@ impl Seen {
         let path = absolute(path)?;
         let (identity, lost) = records::identity(&path)?;
         if let Some(error) = lost {
+            report.can_repair = true;
             report.add(
                 Severity::Damage,
                 &identity::path(&path),
@@ -217,7 +255,9 @@ impl Seen {
             );
         }
         let lock = StoreLock::share(&path)?;
-        if keep(files::check_directories(&path), &path, report)?.is_none() {
+        let directories = files::check_directories(&path);
+        report.can_repair |= files::can_repair(&directories);
+        if keep(directories, &path, report)?.is_none() {
             return Ok(None);
         }
         let records = Records::read(&path, &identity, report)?;
@@ -378,6 +418,7 @@ fn list_files(
         }
     }
     for stray in &strays {
+        report.can_repair |= stray.state == StrayState::Used && is_complete;
         let (severity, text) = match stray.state {
             StrayState::Removing => (
                 Severity::Note,

@@ -7,7 +7,7 @@ use durum_format::Uuid;
 use super::cycles::components;
 use super::graph::Graph;
 use super::structure::Objects;
-use super::{CheckReport, FINDINGS_MAX, Leaks, PoolCheck, Severity, counted};
+use super::{CheckReport, FINDINGS_MAX, Leaks, PoolCheck, Readable, Severity, counted};
 use crate::error::Result;
 use crate::inspect::ReadOnlyStore;
 
@@ -51,6 +51,7 @@ fn judge(graph: &Graph<'_>, reached: &[bool], report: &mut CheckReport) {
         let mut check = PoolCheck {
             name: summary.name,
             puddles: summary.puddles,
+            readable: readable(all, summary.uuid),
             objects: 0,
             bytes: 0,
             has_root: false,
@@ -74,7 +75,9 @@ fn judge(graph: &Graph<'_>, reached: &[bool], report: &mut CheckReport) {
         }
         let doubt = match doubts.get(&summary.uuid) {
             Some(reason) => Some(reason.clone()),
-            None if all.is_partial => Some("some of the store's puddles cannot be read".to_owned()),
+            None if all.is_partial() => {
+                Some("some of the store's puddles cannot be read".to_owned())
+            }
             None => None,
         };
         check.leaks = match doubt {
@@ -90,6 +93,15 @@ fn judge(graph: &Graph<'_>, reached: &[bool], report: &mut CheckReport) {
             }
         };
         report.pools.push(check);
+    }
+}
+
+fn readable(all: &Objects, pool: Uuid) -> Readable {
+    let is_there = all.puddles.iter().any(|puddle| puddle.pool == pool);
+    match (all.partial.contains(&pool), is_there) {
+        (false, _) => Readable::Whole,
+        (true, true) => Readable::Partly,
+        (true, false) => Readable::Not,
     }
 }
 

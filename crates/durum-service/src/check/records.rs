@@ -30,6 +30,7 @@ impl Records {
         let found = registry::read(path, identity);
         let Some(found) = keep(found, &registry_path, report)? else {
             let contents = Remains::read(path).salvage(Some(identity));
+            report.can_repair |= contents.is_some();
             return Ok(Records {
                 contents,
                 is_complete: false,
@@ -41,6 +42,7 @@ impl Records {
         } else if let Some(error) = found.lost_copy() {
             let text =
                 format!("{error}; the registry is whole, and the next opener makes the copy anew");
+            report.can_repair = true;
             report.add(Severity::Damage, &copy_path, None, text);
         } else if !found.has_copy() {
             let text = "a crash left it behind the registry; the next opener makes it anew";

@@ -1,5 +1,6 @@
 //! Puddle by puddle: headers, extents, slabs. Gives all objects of the store.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use durum_format::Uuid;
@@ -40,11 +41,15 @@ pub(super) struct Objects {
     pub(super) puddles: Vec<CheckedPuddle>,
     /// In order of address.
     pub(super) objects: Vec<LiveObject>,
-    /// Whether some puddle could not be read as a whole: then objects are missing here.
-    pub(super) is_partial: bool,
+    /// The pools of puddles that could not be read as a whole: then objects are missing here.
+    pub(super) partial: BTreeSet<Uuid>,
 }
 
 impl Objects {
+    pub(super) fn is_partial(&self) -> bool {
+        !self.partial.is_empty()
+    }
+
     /// The index of the object that contains an address.
     pub(super) fn at(&self, address: u64) -> Option<usize> {
         let after = self
@@ -67,7 +72,7 @@ pub(super) fn check(
     let mut all = Objects {
         puddles: Vec::new(),
         objects: Vec::new(),
-        is_partial: false,
+        partial: BTreeSet::new(),
     };
     let registered = reader.puddles();
     let total = registered.len() as u64;
@@ -75,7 +80,9 @@ pub(super) fn check(
         let file = files::puddle_path(reader.path(), puddle.uuid);
         match reader.puddle_unguarded(puddle.uuid) {
             // One finding tells of the whole pool.
-            Err(Error::PoolRefused { .. }) => all.is_partial = true,
+            Err(Error::PoolRefused { .. }) => {
+                all.partial.insert(puddle.owner);
+            }
             Ok(view) if puddle.kind.holds_objects() => {
                 check_heap(view, puddle.owner, &mut all, report)?;
             }
@@ -83,7 +90,7 @@ pub(super) fn check(
             Ok(_) => {}
             Err(error) => {
                 report.absorb(&file, error)?;
-                all.is_partial = true;
+                all.partial.insert(puddle.owner);
             }
         }
         if let Some(progress) = &options.progress {
@@ -113,7 +120,7 @@ fn check_heap(
                 return unreadable(error);
             }
             Err(error) => {
-                all.is_partial = true;
+                all.partial.insert(pool);
                 let text = format!("{error}; restore a copy of the store");
                 report.add(Severity::Damage, &file, offset_of(&error), text);
                 continue;

@@ -94,7 +94,8 @@ impl Service for Embedded {
             names::ensure_descriptors(&self.path, registered.len())?;
             let mut puddles = Vec::with_capacity(registered.len());
             for (uuid, puddle) in &registered {
-                let file = files::open(&self.path, *uuid, puddle, true)?;
+                let file = files::open(&self.path, *uuid, puddle, true)
+                    .map_err(|error| files::of_pool(error, &self.path, name))?;
                 puddles.push(grant(*uuid, puddle, file));
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.

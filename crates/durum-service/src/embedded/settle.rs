@@ -63,13 +63,13 @@ impl Embedded {
     /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
     ///
     /// # Errors
-    /// `PoolMissing`; `NothingKept` for a pool that is not quarantined.
+    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
     pub fn accept_quarantined(&self, name: &str) -> Result<()> {
         self.with_open(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let (changes, freed) = open.contents.unmarking_of(pool);
             if changes.is_empty() {
-                return Err(self.not_quarantined(name));
+                return Err(self.not_quarantined(open, pool, name));
             }
             let accepted = self.commit_removal(open, &changes, &[]);
             for (uuid, record) in &freed {
@@ -85,13 +85,13 @@ impl Embedded {
     /// are not written. Durable on return; the report tells of logs that are still invalid and in quarantine again.
     ///
     /// # Errors
-    /// `PoolMissing`; `NothingKept` for a pool that is not quarantined.
+    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
     pub fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
         self.with_open(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
             if clients.is_empty() {
-                return Err(self.not_quarantined(name));
+                return Err(self.not_quarantined(open, pool, name));
             }
             let mut changes = Vec::new();
             let mut puddles = BTreeSet::new();
@@ -127,8 +127,16 @@ impl Embedded {
         }
     }
 
-    fn not_quarantined(&self, pool: &str) -> Error {
-        self.nothing_kept(pool, "it is not quarantined")
+    fn not_quarantined(&self, open: &Open, pool: Uuid, name: &str) -> Error {
+        match open.refused.pool(&open.contents, pool) {
+            Some(refused) => Error::PoolNotQuarantined {
+                store: self.path.clone(),
+                cure: refused.cure(&self.path),
+                pool: refused.name,
+                reason: refused.reason,
+            },
+            None => self.nothing_kept(name, "it is not quarantined"),
+        }
     }
 
     /// The changes that drop what is kept for a pool.

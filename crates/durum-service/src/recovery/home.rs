@@ -143,7 +143,7 @@ impl<'a> Home<'a> {
             problem: format!(
                 "these {length} bytes are not those that a committed transaction left: this is not the file that the pool had when its program ended"
             ),
-            cure: "bring that file back",
+            cure: "bring that file back".into(),
         };
         self.refuse(header.owner, error)
     }

@@ -91,7 +91,7 @@ impl<'a> LogPuddles<'a> {
                 .get(&uuid)
                 .map_or(0, |log| puddle::heap_offset(log.header.size)),
             source: Box::new(source),
-            cure: "open the store with a durum that knows this log first",
+            cure: "open the store with a durum that knows this log first".into(),
         }
     }
 

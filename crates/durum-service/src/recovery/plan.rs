@@ -394,7 +394,7 @@ fn read_log_space(
             file: files::puddle_path(store, space),
             base: puddle::heap_offset(record.size),
             source: Box::new(source),
-            cure: "the log space cannot be read",
+            cure: "the log space cannot be read".into(),
         })
     })
 }

@@ -251,7 +251,7 @@ mod tests {
             Refusal::of(&Error::FileMissing {
                 file: PathBuf::from(file),
                 structure: "a puddle",
-                cure: "bring it back",
+                cure: "bring it back".into(),
             })
         };
         let [first, second, other] = [1, 2, 3].map(|number| Uuid([number; 16]));

@@ -160,7 +160,7 @@ impl OpenPool {
                     "it fits neither copy, and transaction {} may have changed one",
                     state.generation
                 ),
-                cure: "restore a copy of the store",
+                cure: files::BRING_BACK.into(),
             }),
         }
     }
@@ -208,7 +208,7 @@ fn read_state(root: &MediaFile) -> Result<State> {
         structure: "state of a Twin pool",
         offset: twin::STATE_OFFSET,
         problem: format!("{word:#x} has no stage"),
-        cure: "restore a copy of the store",
+        cure: files::BRING_BACK.into(),
     })
 }
 

@@ -290,6 +290,6 @@ fn refusal(store: &Path, place: &Place, source: FormatError) -> Error {
         file: store.join(place.name),
         base: 0,
         source: Box::new(source),
-        cure: CURE,
+        cure: CURE.into(),
     }
 }

@@ -252,7 +252,7 @@ fn damaged(store: &Path, offset: u64, problem: String) -> Error {
         structure: "registry",
         offset,
         problem,
-        cure: CURE,
+        cure: CURE.into(),
     }
 }
 
@@ -265,6 +265,7 @@ fn mixed(store: &Path, place: &Place, found: &StoreHeader, identity: &StoreHeade
             "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
             found.uuid, found.base, identity.uuid, identity.base
         ),
-        cure: "files of several stores, or of several copies, were mixed; restore a copy of the whole store",
+        cure: "files of several stores, or of several copies, were mixed; restore a copy of the whole store"
+            .into(),
     }
 }

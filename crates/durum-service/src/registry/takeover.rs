@@ -102,7 +102,7 @@ fn refusal(store: &Path, source: FormatError) -> Error {
         file: store.join(CATALOG_FILE),
         base: 0,
         source: Box::new(source),
-        cure: CURE,
+        cure: CURE.into(),
     }
 }
 
@@ -112,7 +112,7 @@ fn damaged(store: &Path, problem: String) -> Error {
         structure: "catalog",
         offset: 0,
         problem,
-        cure: CURE,
+        cure: CURE.into(),
     }
 }
 

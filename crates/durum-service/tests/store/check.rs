@@ -5,7 +5,8 @@ use std::path::Path;
 use durum_format::UNIT;
 use durum_format::puddle::BITMAP_OFFSET;
 use durum_service::{
-    CheckReport, Embedded, Leaks, PoolGrant, PuddleKind, PuddleOwner, Service, Severity, check,
+    CheckReport, Embedded, FileProblem, Leaks, PoolGrant, PuddleKind, PuddleOwner, ReadOnlyStore,
+    Readable, Service, Severity, check,
 };
 
 use crate::support::{
@@ -97,6 +98,30 @@ fn objects_that_nothing_leads_to_are_leaks() {
             bytes: 32
         }
     );
+}
+
+/// Of a pool with two puddles one is gone: what the other one has is counted, and not as all there is.
+#[test]
+fn a_pool_of_which_a_puddle_is_gone_is_readable_in_part() {
+    let directory = scratch();
+    let path = directory.path().join("store");
+    let list = list(&path);
+    let file = path.join("puddles").join(list.more.uuid.to_string());
+    list.store.close().unwrap();
+    assert_eq!(checked(&path).pools[0].readable, Readable::Whole);
+    assert_eq!(
+        ReadOnlyStore::open(&path).unwrap().lost_files().unwrap(),
+        []
+    );
+    std::fs::remove_file(&file).unwrap();
+    let report = checked(&path);
+    let pool = &report.pools[0];
+    assert_eq!((pool.readable, pool.objects), (Readable::Partly, 1));
+    assert!(report.damaged.contains("list") && !report.can_repair);
+    let lost = ReadOnlyStore::open(&path).unwrap().lost_files().unwrap();
+    assert_eq!(lost.len(), 1);
+    assert_eq!((lost[0].pool.as_str(), &lost[0].file), ("list", &file));
+    assert_eq!(lost[0].problem, FileProblem::Missing);
 }
 
 #[test]
