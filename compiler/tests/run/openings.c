@@ -25,6 +25,8 @@ static void write_to(const char *path, off_t offset, const char *text) {
 static void paths(void) {
     CHECK(strcmp(nvl_error(), "") == 0);
     is_refused(nvl_open("missing"), ENOENT, "missing: no durum store here");
+    CHECK(strstr(nvl_error(), "nvl_create(\"missing\")") && !strstr(nvl_error(), "durum init"));
+    CHECK(durum_errorcode() == DURUM_E_STORE_MISSING);
     is_refused(nvl_open("no/such/heap"), ENOENT, "no durum store here");
     is_refused(nvl_open(NULL), EINVAL, "the path is NULL");
     is_refused(nvl_open("\xff"), EINVAL, "not UTF-8");
@@ -40,7 +42,8 @@ static void paths(void) {
     CHECK(heap && strcmp(nvl_error(), "") == 0);
     is_refused(nvl_create("heap"), EEXIST, "heap");
     is_refused(nvl_open("heap"), EBUSY, "open already in this process");
-    is_refused(nvl_open("heap/second"), ENOENT, "no pool \"second\"");
+    is_refused(nvl_open("heap/second"), ENOENT, "no pool \"second\"; make the heap with nvl_create(\"heap/second\")");
+    CHECK(durum_errorcode() == DURUM_E_POOL_MISSING);
     setenv("DURUM_NVL_ENGINE", "steam", 1);
     is_refused(nvl_create("other"), EINVAL, "engines are shadow, hybrid and twin");
     unsetenv("DURUM_NVL_ENGINE");
@@ -83,8 +86,21 @@ static void without_permission(void) {
         is_refused(nvl_create("new"), EACCES, "new");
 }
 
+// The same where the directory may be searched, and one of its files may not be opened. `forbidden` is the file.
+static const char *forbidden;
+static void without_permission_for_a_file(void) {
+    CHECK(chmod("..", 0755) == 0 && chmod(".", 0755) == 0 && chmod("heap", 0755) == 0);
+    CHECK(chmod("heap/lock", 0666) == 0);
+    CHECK(chmod("heap/durum.store", 0644) == 0 && chmod(forbidden, 0) == 0);
+    if (getuid() == 0)
+        CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    is_refused(nvl_open("heap"), EACCES, forbidden);
+    is_refused(nvl_create("heap"), EACCES, forbidden);
+}
+
 static void damaged(void) {
     CHECK(chmod("heap", 0700) == 0);
+    CHECK(chmod("heap/lock", 0600) == 0 && chmod("heap/durum.store", 0600) == 0);
     nvl_heap_t *heap = nvl_create("overwritten");
     nvl_close(heap);
     write_to("overwritten/durum.store", 0, "something else");
@@ -97,6 +113,13 @@ static void damaged(void) {
     write_to("flipped/registry", 100, "damage");
     write_to("flipped/registry.copy", 100, "damage");
     is_refused(nvl_open("flipped"), EIO, "registry");
+    // Parts of a store can be mended, so nobody is told to remove them.
+    heap = nvl_create("parts");
+    nvl_close(heap);
+    CHECK(unlink("parts/durum.store") == 0);
+    is_refused(nvl_open("parts"), EIO, "durum check --repair");
+    is_refused(nvl_create("parts"), EIO, "durum check --repair");
+    CHECK(!strstr(nvl_error(), "remove"));
 }
 
 static int which;
@@ -107,6 +130,8 @@ static void use_null(nvl_heap_t *heap) {
         null = nvl_open("missing");
     if (which == 2)
         nvl_close(nvl_create("made"));
+    if (which >= 3 && !(null = nvl_open("parts")))
+        null = nvl_create("parts");
     CHECK(heap && !null);
     nvl_alloc_nv(null, 1, long);
 }
@@ -131,9 +156,15 @@ int main(int argc, char **argv) {
     done(paths);
     CHECK(in_process(in_use) == SIGKILL);
     done(without_permission);
+    forbidden = "heap/lock";
+    done(without_permission_for_a_file);
+    forbidden = "heap/durum.store";
+    done(without_permission_for_a_file);
     done(damaged);
-    expect("c:111: nvl: the heap is NULL: nvl_open and nvl_create give NULL");
-    expect("c:111: nvl: the heap is NULL: nvl_open(\"missing\") failed: missing: no durum store");
-    expect("c:111: nvl: the heap is NULL; the last that failed in this thread is nvl_open(");
+    expect("c:136: nvl: the heap is NULL: nvl_open and nvl_create give NULL");
+    expect("c:136: nvl: the heap is NULL: nvl_open(\"missing\") failed: missing: no durum store");
+    expect("c:136: nvl: the heap is NULL; the last that failed in this thread is nvl_open(");
+    expect("c:136: nvl: the heap is NULL: nvl_create(\"parts\") failed: ");
+    expect("; before it, nvl_open(\"parts\") failed: ");
     return 0;
 }

@@ -10,6 +10,7 @@ use std::ptr;
 use client::{all_counters, background_counters};
 use durum_nvl::{Handle, Heap, HeapOptions, OpenError, opening};
 
+use crate::code;
 use crate::guard::{Failure, failure_of, run, string};
 use crate::stats::Stats;
 
@@ -17,6 +18,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Store(error) => error.into(),
+            OpenError::Told(error, reason) => Self::new(code::of(&error), reason),
             other => Self::argument(other.to_string()),
         }
     }

@@ -128,8 +128,11 @@ impl Heap {
         let (store_path, pool_name) = resolve(path);
         roots::prepare();
         let store = find_store(&stores, &store_path)
-            .map_or_else(|| Store::open(&store_path, options.store.clone()), Ok)?;
-        let pool = store.open_pool(&pool_name, PoolOptions::new())?;
+            .map_or_else(|| Store::open(&store_path, options.store.clone()), Ok)
+            .map_err(|error| OpenError::of_open(path, error))?;
+        let pool = store
+            .open_pool(&pool_name, PoolOptions::new())
+            .map_err(|error| OpenError::of_open(path, error))?;
         Self::enter(&mut stores, path, store, pool)
     }
 
@@ -152,11 +155,8 @@ impl Heap {
             Some(store) => (store, false),
             None => match Store::create(&store_path, options.store.clone()) {
                 Ok(store) => (store, true),
-                // A crash may have left a store without its pool; and a store may get a further heap.
-                Err(durum::Error::Store(service::Error::StoreExists { .. }))
-                    if store_path.join(STORE_FILE).is_file() =>
-                {
-                    (Store::open(&store_path, options.store.clone())?, false)
+                Err(error @ durum::Error::Store(service::Error::StoreExists { .. })) => {
+                    (open_instead(&store_path, options, error)?, false)
                 }
                 Err(error) => return Err(error.into()),
             },
@@ -290,6 +290,21 @@ impl Heap {
     pub(crate) fn first_listed(&self) -> usize {
         // SAFETY: the root object, which is there as long as the pool is open.
         unsafe { word(field!(self.root, HeapRoot, zero)) as usize }
+    }
+}
+
+/// The store in whose way a new one would be: a crash may have left a store without its pool, and a store may get a
+/// further heap. `exists` is the error where it is none.
+fn open_instead(
+    path: &Path,
+    options: &HeapOptions,
+    exists: durum::Error,
+) -> Result<Store, OpenError> {
+    match Store::open(path, options.store.clone()) {
+        Err(durum::Error::Store(service::Error::StoreMissing { .. })) => Err(exists.into()),
+        Err(_) if !path.is_dir() => Err(exists.into()),
+        // Parts of a store, too, are a store: what is missing can be made anew, and its user must not remove the rest.
+        opened => Ok(opened?),
     }
 }
 

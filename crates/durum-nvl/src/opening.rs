@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 use durum::service;
 
@@ -13,6 +15,8 @@ use durum::service;
 pub enum OpenError {
     /// What the store says.
     Store(durum::Error),
+    /// The same in words of NVL-C, with its cure.
+    Told(durum::Error, String),
     /// What this runtime says: errno and a message.
     Refused(i32, String),
 }
@@ -21,7 +25,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
-            Self::Refused(_, reason) => f.write_str(reason),
+            Self::Told(_, reason) | Self::Refused(_, reason) => f.write_str(reason),
         }
     }
 }
@@ -38,9 +42,36 @@ impl OpenError {
     /// The errno that fits (docs/nvl-c.md has the table).
     pub fn errno(&self) -> i32 {
         match self {
-            Self::Store(error) => errno_of(error),
+            Self::Store(error) | Self::Told(error, _) => errno_of(error),
             Self::Refused(errno, _) => *errno,
         }
+    }
+
+    /// What nvl_open says where the store has no heap. A store that `durum init` makes has none, so the store's own
+    /// cure would not help.
+    pub(crate) fn of_open(path: &Path, error: durum::Error) -> Self {
+        use service::Error as Store;
+        let path = path.display();
+        let text = match &error {
+            durum::Error::Store(Store::StoreMissing {
+                path: store,
+                missing,
+                can_be_made: true,
+            }) => {
+                let store = store.display();
+                format!(
+                    "{store}: no durum store here ({missing} is missing); make the heap with nvl_create(\"{path}\")"
+                )
+            }
+            durum::Error::Store(Store::PoolMissing { store, name }) => {
+                let store = store.display();
+                format!(
+                    "{store}: no pool \"{name}\"; make the heap with nvl_create(\"{path}\"), or see which pools there are: `durum ls {store}`"
+                )
+            }
+            _ => return Self::Store(error),
+        };
+        Self::Told(error, text)
     }
 }
 
@@ -55,9 +86,8 @@ fn errno_of(error: &durum::Error) -> i32 {
         Error::Store(Store::AddressSpace { .. }) => libc::ENOMEM,
         Error::Store(Store::StorageFull { .. } | Store::AddressesExhausted { .. })
         | Error::LogFull { .. } => libc::ENOSPC,
-        Error::Store(Store::Io { source, .. } | Store::PathRefused { source, .. }) => {
-            source.raw_os_error().unwrap_or(libc::EIO)
-        }
+        Error::Store(Store::Io { source, .. } | Store::PathRefused { source, .. })
+        | Error::System { source, .. } => errno_of_io(source),
         other => match other.kind() {
             ErrorKind::Caller | ErrorKind::User => libc::EINVAL,
             ErrorKind::Data | ErrorKind::System => libc::EIO,
@@ -65,11 +95,22 @@ fn errno_of(error: &durum::Error) -> i32 {
     }
 }
 
+/// The system's own number, or, where the store has put a cure behind the system's message, one for the kind.
+fn errno_of_io(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(match error.kind() {
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        io::ErrorKind::OutOfMemory => libc::ENOMEM,
+        _ => libc::EIO,
+    })
+}
+
 /// A call that failed.
 struct Failure {
-    /// `nvl_open("x.heap")`
-    call: String,
+    function: String,
+    path: String,
     reason: CString,
+    /// What nvl_open said before, where this is nvl_create of the same path: it is mostly the reason for both.
+    before: Option<String>,
     /// No later one went well.
     is_latest: bool,
 }
@@ -79,16 +120,31 @@ thread_local! {
     static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
 }
 
+impl fmt::Display for Failure {
+    /// `nvl_open("x.heap")`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(\"{}\")", self.function, self.path)
+    }
+}
+
 /// Remembers that a call of this thread failed: its name, the path that it was given, and why.
 pub fn failed(function: &str, path: &str, reason: &str) {
     let text: Vec<u8> = reason.bytes().filter(|byte| *byte != 0).collect();
-    let failure = Failure {
-        call: format!("{function}(\"{path}\")"),
-        reason: CString::new(text).unwrap_or_default(),
-        is_latest: true,
-    };
     // A thread that ends remembers nothing any more.
-    let _ = LAST.try_with(|last| last.replace(Some(failure)));
+    let _ = LAST.try_with(|last| {
+        let mut last = last.borrow_mut();
+        let before = last.take().filter(|earlier| {
+            earlier.is_latest && earlier.function != function && earlier.path == path
+        });
+        *last = Some(Failure {
+            function: function.to_owned(),
+            path: path.to_owned(),
+            reason: CString::new(text).unwrap_or_default(),
+            before: before
+                .map(|earlier| format!("{earlier} failed: {}", earlier.reason.to_string_lossy())),
+            is_latest: true,
+        });
+    });
 }
 
 /// Remembers that a call of this thread went well.
@@ -120,15 +176,17 @@ pub fn with_reason<R>(f: impl FnOnce(&CStr) -> R) -> R {
 pub(crate) fn latest() -> String {
     let told = LAST.try_with(|last| {
         let last = last.borrow();
-        let Failure {
-            call,
-            reason,
-            is_latest,
-        } = last.as_ref()?;
-        let reason = reason.to_string_lossy();
-        Some(match is_latest {
-            true => format!(": {call} failed: {reason}"),
-            false => format!("; the last that failed in this thread is {call}: {reason}"),
+        let failure = last.as_ref()?;
+        let reason = failure.reason.to_string_lossy();
+        let before = match &failure.before {
+            Some(before) => format!("; before it, {before}"),
+            None => String::new(),
+        };
+        Some(match failure.is_latest {
+            true => format!(": {failure} failed: {reason}{before}"),
+            false => {
+                format!("; the last that failed in this thread is {failure}: {reason}{before}")
+            }
         })
     });
     told.ok().flatten().unwrap_or_else(|| {

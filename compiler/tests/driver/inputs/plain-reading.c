@@ -1,4 +1,5 @@
 /* Everything that nvl.h has. */
+#include <errno.h>
 #include <nvl.h>
 
 struct list {
@@ -27,7 +28,7 @@ static void count(nvl_heap_t *heap, nvl struct list *list) {
 
 int main(void) {
     nvl_heap_t *heap = nvl_open("heap");
-    if (!heap)
+    if (!heap && errno == ENOENT)
         heap = nvl_create("heap");
     if (!heap)
         heap = nvl_create("heap", 1000);

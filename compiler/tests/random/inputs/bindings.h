@@ -7,6 +7,7 @@
 #ifndef BINDINGS_H
 #define BINDINGS_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static nvl_heap_t *heap;
 
 static inline void open_heap(const char *path) {
     heap = nvl_open(path);
-    if (!heap)
+    if (!heap && errno == ENOENT)
         heap = nvl_create(path);
     if (!heap) {
         fprintf(stderr, "%s: %s\n", path, durum_errormsg());
