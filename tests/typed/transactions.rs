@@ -176,6 +176,29 @@ on_each_engine! {
         P::open::<PCell<u64, P>>(&place.path, 0).unwrap();
     }
 
+    fn who_opens_no_pool_is_told_how_one_is_made(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let open = || P::open::<PCell<u64, P>>(&place.path, Flags::OPEN);
+        let told = |error: Error| {
+            assert!(matches!(error, Error::NothingToOpen { .. }), "{error}");
+            assert_eq!(error.kind(), ErrorKind::User);
+            let text = error.to_string();
+            assert!(text.contains("Flags::CREATE") && !text.contains("durum init"), "{text}");
+        };
+        told(open().unwrap_err());
+        // As `durum init` does.
+        let store = durum::Store::create(&place.path, durum::StoreOptions::new()).unwrap();
+        store.close().unwrap();
+        told(open().unwrap_err());
+        P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap().close().unwrap();
+        open().unwrap().close().unwrap();
+        // What is no store stays as it is, so nobody is told to make one there.
+        let file = place.path.join("durum.store");
+        let foreign = P::open::<PCell<u64, P>>(&file, Flags::OPEN).unwrap_err();
+        assert!(!matches!(foreign, Error::NothingToOpen { .. }), "{foreign}");
+    }
+
     fn a_pool_closes_when_the_last_transaction_has_ended(engine) {
         durum::pool!(P);
         let place = Place::new();

@@ -148,6 +148,16 @@ pub enum Error {
         /// The largest alignment.
         align_max: usize,
     },
+    /// A pool of the typed interface was to be opened that does not exist.
+    #[error(
+        "{path}: no pool to open here ({missing} is missing); open it with Flags::CREATE, or OpenOptions::create, which makes it", path = .path.display()
+    )]
+    NothingToOpen {
+        /// The path of the store.
+        path: PathBuf,
+        /// What is missing there.
+        missing: String,
+    },
     /// The pool's root is of another type.
     #[error(
         "pool \"{pool}\": its root is of type {found}, not {expected}; open it with the program that made it, or use another pool"
@@ -350,9 +360,10 @@ impl Error {
         match self {
             Error::Store(error) => error.kind(),
             Error::Poisoned { .. } | Error::DamagedHeap { .. } => ErrorKind::Data,
-            Error::RootType { .. } | Error::OtherEngine { .. } | Error::EngineMissing { .. } => {
-                ErrorKind::User
-            }
+            Error::NothingToOpen { .. }
+            | Error::RootType { .. }
+            | Error::OtherEngine { .. }
+            | Error::EngineMissing { .. } => ErrorKind::User,
             Error::CombinedUpdates { kind, .. } => *kind,
             Error::System { .. } | Error::LogFull { .. } => ErrorKind::System,
             _ => ErrorKind::Caller,

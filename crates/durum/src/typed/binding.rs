@@ -60,8 +60,9 @@ pub unsafe trait PoolType: Sized + Copy + std::fmt::Debug + 'static {
     /// stays if that one aborts.
     ///
     /// # Errors
-    /// `PoolTypeInUse`: a pool is open under this type. `RootType`: the pool was made with another root. Those of
-    /// [`Store::open`], [`Store::create`] and [`Store::create_pool`]; what a transaction of `Root::init` returns.
+    /// `PoolTypeInUse`: a pool is open under this type. `NothingToOpen`: it must exist, and does not. `RootType`: the
+    /// pool was made with another root. Those of [`Store::open`], [`Store::create`] and [`Store::create_pool`]; what a
+    /// transaction of `Root::init` returns.
     fn open<T: Root<Self>>(
         path: impl AsRef<Path>,
         options: impl Into<OpenOptions>,

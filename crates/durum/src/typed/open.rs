@@ -202,6 +202,22 @@ unsafe impl<T: PSafe> Described for RootObject<T> {
     }
 }
 
+/// What to say where a pool must exist and does not. A store that `durum init` makes has no pool, so the store's own
+/// cure would not help.
+fn nothing_to_open(error: Error) -> Error {
+    use durum_service::Error::{PoolMissing, StoreMissing};
+    let (path, missing) = match error {
+        Error::Store(StoreMissing {
+            path,
+            missing,
+            can_be_made: true,
+        }) => (path, missing.to_owned()),
+        Error::Store(PoolMissing { store, name }) => (store, format!("the pool \"{name}\"")),
+        other => return other,
+    };
+    Error::NothingToOpen { path, missing }
+}
+
 /// The root of an open pool, to read; its cells can be changed in transactions. The pool closes when it is dropped and
 /// no transaction runs any more.
 pub struct RootGuard<T: PSafe, P: PoolType> {
@@ -238,7 +254,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         let store = match (options.new, options.create) {
             (true, _) => Store::create(path, store_options),
             (false, true) => Store::open_or_create(path, store_options),
-            (false, false) => Store::open(path, store_options),
+            (false, false) => Store::open(path, store_options).map_err(nothing_to_open),
         }?;
         let info = store.info();
         let (base, size) = (info.base as usize, info.space_size as usize);
@@ -250,7 +266,7 @@ impl<T: Root<P>, P: PoolType> RootGuard<T, P> {
         }
         let pool = match options.new || options.create {
             true => store.open_or_create_pool(POOL, pool_options),
-            false => store.open_pool(POOL, pool_options),
+            false => store.open_pool(POOL, pool_options).map_err(nothing_to_open),
         }?;
         if let Some(wanted) = options.engine
             && pool.engine() != wanted
