@@ -22,6 +22,12 @@ use durum_format::types::{
 /// [`Described::layout`] tells the truth: size, alignment, and each pointer. Recovery, relocation and checks rely on
 /// it. Any bytes that were once stored as this type may be read as this type by another build of the program, so its
 /// representation is fixed (`repr(C)`, `repr(transparent)`, or a primitive).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not described, so it cannot live in a pool",
+    label = "not `Described`",
+    note = "list the fields of a `#[repr(C)]` struct behind it: `durum::describe!({Self} as \"name\" {{ field, another }});`, where \"name\" is what the store calls the type",
+    note = "a type for `durum::typed` gets its description with `#[derive(PSafe)]`"
+)]
 pub unsafe trait Described: Sized + 'static {
     /// The name that pointers to this type go by; `None` where it has none, and pointers to it point to anything.
     fn name() -> Option<Cow<'static, str>>;
