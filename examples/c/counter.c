@@ -18,11 +18,12 @@ int main(int argc, char **argv) {
             runs->value += 1;
         }
         DURUM_TX_END
-        printf("run %llu\n", (unsigned long long)runs->value);
     }
     int failed = durum_errorcode();
     if (failed)
         fprintf(stderr, "counter: %s\n", durum_errormsg());
+    else
+        printf("run %llu\n", (unsigned long long)runs->value);
     durum_pool_close(pool);
     durum_store_close(store);
     return failed ? 1 : 0;

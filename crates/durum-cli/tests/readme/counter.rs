@@ -12,13 +12,14 @@ fn main() -> durum::Result<()> {
     let store = Store::open_or_create(path, StoreOptions::new())?;
     let pool = store.open_or_create_pool("numbers", PoolOptions::new())?;
     let runs = pool.root::<Counter>()?;
-    pool.transaction(|tx| {
+    let run = pool.transaction(|tx| {
         // SAFETY: the root lives as long as its pool is open, and this program has one thread.
         unsafe {
             tx.add(runs)?; // from here on, all of it or nothing
             (*runs).value += 1;
-            println!("run {}", (*runs).value);
+            Ok::<_, durum::Error>((*runs).value)
         }
-        Ok(())
-    })
+    })?;
+    println!("run {run}"); // durable by now
+    Ok(())
 }
