@@ -43,6 +43,65 @@ fn the_agenda_is_there_again() -> durum::Result<()> {
     agenda.close()
 }
 
+mod changed_type {
+    use super::place;
+    use durum::Error;
+    use durum::typed::*;
+
+    durum::pool!(P);
+    durum::pool!(Q);
+
+    /// As it was.
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    struct Account {
+        balance: PCell<i64, P>,
+    }
+
+    /// As it is now, in a pool of its own.
+    #[derive(PSafe, Root)]
+    #[repr(C)]
+    struct LimitedAccount {
+        balance: PCell<i64, Q>,
+        limit: PCell<i64, Q>,
+    }
+
+    fn move_to(new: &LimitedAccount, old: &Account) -> durum::Result<()> {
+        let balance = old.balance.get();
+        Q::transaction(|j| {
+            new.balance.set(balance, j);
+            new.limit.set(100, j);
+        })
+    }
+
+    #[test]
+    fn what_an_older_type_holds_is_copied_to_a_newer_one() -> durum::Result<()> {
+        let ((_dir, old_path), (_other_dir, new_path)) = (place(), place());
+        {
+            let old = P::open::<Account>(&old_path, Flags::CREATE)?;
+            P::transaction(|j| old.balance.set(7, j))?;
+        }
+        match Q::open::<LimitedAccount>(&old_path, Flags::OPEN) {
+            Err(error @ Error::RootType { .. }) => {
+                let text = error.to_string();
+                assert!(
+                    text.contains("\"When a type changes\" in docs/rust.md"),
+                    "{text}"
+                );
+            }
+            other => panic!("{:?}", other.err()),
+        }
+        {
+            let old = P::open::<Account>(&old_path, Flags::OPEN)?;
+            let new = Q::open::<LimitedAccount>(&new_path, Flags::CREATE)?;
+            move_to(&new, &old)?;
+        }
+        let new = Q::open::<LimitedAccount>(&new_path, Flags::OPEN)?;
+        assert_eq!((new.balance.get(), new.limit.get()), (7, 100));
+        new.close()
+    }
+}
+
 mod collections {
     use super::place;
     use durum::typed::*;
