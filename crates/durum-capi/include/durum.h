@@ -1239,8 +1239,8 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
     "durum: DURUM_TAIL is for a flexible array member of numbers; of pointers it is "              \
     "DURUM_PTR_TAIL_TO"
 #define DURUM_SAYS_PTR_                                                                            \
-    "durum: DURUM_PTR is for a pointer; a number is DURUM_FIELD, a struct DURUM_STRUCT, an array " \
-    "of numbers DURUM_ARRAY, of pointers DURUM_PTR_ARRAY_TO"
+    "durum: DURUM_PTR is for a pointer; a number is DURUM_FIELD, an array DURUM_ARRAY (of "         \
+    "pointers DURUM_PTR_ARRAY_TO), a struct DURUM_STRUCT"
 #define DURUM_SAYS_PTR_TO_ "durum: DURUM_PTR_TO is for a pointer to the type that it names"
 #define DURUM_SAYS_PTR_ARRAY_TO_                                                                   \
     "durum: DURUM_PTR_ARRAY_TO is for an array of pointers to the type that it names"
@@ -1259,7 +1259,7 @@ static inline void *durum_tx_check_pointer_(void *pointer) {
 #define DURUM_SAYS_TAIL_                                                                           \
     durum__DURUM_TAIL_is_for_a_flexible_array_member_of_numbers
 #define DURUM_SAYS_PTR_                                                                            \
-    durum__DURUM_PTR_is_for_a_pointer__a_number_is_DURUM_FIELD__a_struct_DURUM_STRUCT__an_array_of_numbers_DURUM_ARRAY
+    durum__DURUM_PTR_is_for_a_pointer__a_number_is_DURUM_FIELD__an_array_DURUM_ARRAY
 #define DURUM_SAYS_PTR_TO_                                                                         \
     durum__DURUM_PTR_TO_is_for_a_pointer_to_the_type_that_it_names
 #define DURUM_SAYS_PTR_ARRAY_TO_                                                                   \

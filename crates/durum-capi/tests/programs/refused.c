@@ -56,7 +56,7 @@ DURUM_TYPE(list, DURUM_ARRAY(length))
 DURUM_TYPE(list, DURUM_ARRAY(first))
 #elif CASE == 11 // durum: DURUM_ARRAY is for an array of numbers
 DURUM_TYPE(list, DURUM_ARRAY(ends))
-#elif CASE == 12 // durum: DURUM_PTR is for a pointer; a number is DURUM_FIELD, a struct DURUM_STRUCT, an array of numbers DURUM_ARRAY
+#elif CASE == 12 // durum: DURUM_PTR is for a pointer; a number is DURUM_FIELD, an array DURUM_ARRAY
 DURUM_TYPE(list, DURUM_PTR(word))
 #elif CASE == 13 // durum: DURUM_PTR is for a pointer; a number is DURUM_FIELD
 DURUM_TYPE(list, DURUM_PTR(first))
