@@ -68,6 +68,15 @@ for program in store store_cpp store_own extension; do
     check "cmake: $program" runs "$work/cmake/${program}_durum_kv"
     check "cmake: $program, static" runs "$work/cmake/${program}_static"
 done
+# The first programs of docs/kv.md, as it compiles them. They go on with each other's database.
+read -ra plain <<<"$(pkg-config --cflags --libs durum_kv) -Wl,-rpath,$prefix/lib"
+check "compile names.c" cc "${warnings[@]}" examples/kv/names.c -o "$work/names-c" "${plain[@]}"
+check "compile names.cpp" c++ -std=c++17 "${warnings[@]}" examples/kv/names.cpp -o "$work/names-cpp" "${plain[@]}"
+mkdir "$work/names.dir"
+counts_to() { [ "$(cd "$work/names.dir" && "$1" ada)" = "ada: $2" ]; }
+check "names in C" counts_to "$work/names-c" 1
+check "names in C++" counts_to "$work/names-cpp" 2
+check "names in C, again" counts_to "$work/names-c" 3
 if [ -e /usr/include/leveldb/c.h ]; then
     # One object of LevelDB's own header, linked with either library.
     check "compile with LevelDB's header" gcc -std=c11 -D_GNU_SOURCE "${warnings[@]}" -c $capi/tests/programs/store.c -o "$work/theirs.o"
