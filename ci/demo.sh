@@ -15,6 +15,6 @@ cargo run --release --quiet -p durum-cli --bin durum -- demo "$@"
 [ $# = 0 ] || exit 0
 
 prefix=$CARGO_TARGET_DIR/durumcc
-say "building durumcc, for programs in NVL-C, to $prefix (a minute or two)"
+[ -x "$prefix/bin/durumcc" ] || say "building durumcc, for programs in NVL-C, to $prefix (a minute or two)"
 ci/durumcc.sh "$prefix" >/dev/null
 PROGRAMS=matmul LD_LIBRARY_PATH=$prefix/lib examples/nvl/test.sh "$prefix/bin/durumcc" "-I$prefix/include"

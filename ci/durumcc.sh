@@ -26,6 +26,15 @@ mkdir -p "$build"
 # Two that build at once would break each other's files.
 exec 9>"$build/lock"
 flock 9
+# CMake refuses what it has configured elsewhere: the build of a repository that was copied, or one in a target
+# directory that several share. There the build begins anew.
+configured() { realpath -m "$(sed -n "s/^$1:INTERNAL=//p" "$build/CMakeCache.txt")"; }
+if [ -e "$build/CMakeCache.txt" ] && ! {
+    [ "$(configured CMAKE_CACHEFILE_DIR)" = "$(realpath "$build")" ] &&
+        [ "$(configured CMAKE_HOME_DIRECTORY)" = "$(realpath compiler)" ]
+}; then
+    find "$build" -mindepth 1 -maxdepth 1 ! -name lock -exec rm -rf {} +
+fi
 cmake -S compiler -B "$build" -DCMAKE_BUILD_TYPE=Release "${strict[@]}"
 cmake --build "$build" -j "$(nproc)"
 # What was built has to work in another place, without the tree it was built in.
