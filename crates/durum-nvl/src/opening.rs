@@ -16,7 +16,7 @@ pub enum OpenError {
     /// What the store says.
     Store(durum::Error),
     /// The same in words of NVL-C, with its cure.
-    Told(durum::Error, String),
+    Told(Box<durum::Error>, String),
     /// What this runtime says: errno and a message.
     Refused(i32, String),
 }
@@ -42,7 +42,8 @@ impl OpenError {
     /// The errno that fits (docs/nvl-c.md has the table).
     pub fn errno(&self) -> i32 {
         match self {
-            Self::Store(error) | Self::Told(error, _) => errno_of(error),
+            Self::Store(error) => errno_of(error),
+            Self::Told(error, _) => errno_of(error),
             Self::Refused(errno, _) => *errno,
         }
     }
@@ -71,7 +72,7 @@ impl OpenError {
             }
             _ => return Self::Store(error),
         };
-        Self::Told(error, text)
+        Self::Told(Box::new(error), text)
     }
 }
 
