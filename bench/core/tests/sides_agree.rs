@@ -8,7 +8,7 @@ use durum_bench_core::measure::{Clock, Meter};
 use durum_bench_core::report::{by_engine, csv, plot};
 use durum_bench_core::run::{Measured, Plan, run};
 use durum_bench_core::side::{self, Role, Side};
-use durum_bench_core::sides::durum::{Durum, Style};
+use durum_bench_core::sides::durum::{Durum, Style, begin_with};
 use durum_bench_core::sides::{self, plain::Volatile};
 use durum_bench_core::workload::suite;
 
@@ -43,6 +43,7 @@ const CORE_ROWS: [&str; 26] = [
 ];
 
 fn run_core(sides: &[Box<dyn Side>], rows: &[&str], rounds: usize) -> Result<Vec<Measured>> {
+    begin_with(8 << 20);
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let plan = Plan {
         suite: suite("core").unwrap(),

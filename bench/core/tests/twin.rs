@@ -11,7 +11,8 @@ use durum_bench_core::measure::{Clock, Meter};
 use durum_bench_core::report::by_engine;
 use durum_bench_core::run::{Measured, Plan, run};
 use durum_bench_core::side::{Role, Shared, SharedShape, Side};
-use durum_bench_core::sides::{self, durum::Durum, plain::Volatile};
+use durum_bench_core::sides::durum::{Durum, begin_with};
+use durum_bench_core::sides::{self, plain::Volatile};
 use durum_bench_core::workload::suite;
 
 const SHAPES: [SharedShape; 6] = [
@@ -47,6 +48,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn run_rows(name: &str, rows: &[&str], sides: &[Box<dyn Side>]) -> Result<Vec<Measured>> {
     let _alone = alone();
+    begin_with(8 << 20);
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let plan = Plan {
         suite: suite(name).unwrap(),
