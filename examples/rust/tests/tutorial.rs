@@ -357,6 +357,7 @@ fn the_tutorial_shows_code_that_is_tested() {
         "src/bin",
         "tests",
         "../../crates/durum/tests/refused",
+        "../../crates/durum-cli/tests/readme",
     ];
     let files = folders
         .iter()
