@@ -9,7 +9,7 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-pub(crate) use durum::{can_fence_all, fence_all};
+pub(crate) use durum::{can_fence_all, fence_all, light_fence as keep_order};
 
 /// How often one looks before one sleeps, or lets other threads run.
 pub(crate) const SPINS: u32 = 200;
@@ -36,12 +36,6 @@ pub(crate) fn nap() {
 /// Sequentially consistent operations need no fence between them.
 #[inline(always)]
 pub(crate) fn order() {}
-
-/// The compiler keeps the order. The processor's part is [`fence_all`]'s, in another thread.
-#[inline(always)]
-pub(crate) fn keep_order() {
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-}
 
 /// Locks a mutex that guards nothing a panic could leave half done.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -9,22 +9,20 @@
 //! ```text
 //! look up                            close
 //! 1  own word: in any heap           1  the table forgets the heap
-//! 2  (the compiler keeps the order)  2  membarrier: a full fence in every running thread
+//! 2  light fence                     2  heavy fence ([`durum::fence_all`])
 //! 3  read the table                  3  wait until no word has the heap; a transaction that has it ends the program
 //! 4  own word: in this heap
 //! ```
 //!
-//! So never do both go on: the fence falls behind step 1 of a thread, then the closer sees its word, or before, then
-//! the thread reads a table without the heap. Where the system has no membarrier, looking up makes a fence of its own.
+//! So never do both go on: the heavy fence falls behind step 1 of a thread, then the closer sees its word, or before,
+//! then the thread reads a table without the heap.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
-};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum::Pool;
@@ -298,7 +296,7 @@ impl Here {
         // ORDER (of threads): the word before the table; the processor's part is done by the membarrier of who closes.
         match IS_FENCED.load(Ordering::Relaxed) {
             true => fence(Ordering::SeqCst),
-            false => compiler_fence(Ordering::SeqCst),
+            false => durum::light_fence(),
         }
     }
 

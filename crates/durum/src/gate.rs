@@ -1,33 +1,31 @@
 //! The gate of a store: closed, it keeps new transactions out, and whoever closed it knows that none is open.
 //!
-//! Entering has to cost nothing, because every transaction does, and closing is rare. So the two sides are not alike:
+//! Entering has to cost nothing, because every transaction does, and closing is rare. So the two sides are not alike
+//! ([`asymmetric`]):
 //!
 //! ```text
 //! enter                              close
 //! 1  own flag = 1                    1  word = CLOSED
-//! 2  (the compiler keeps the order)  2  membarrier: a full fence in every running thread
+//! 2  light fence                     2  heavy fence
 //! 3  read word; CLOSED: step back    3  wait until every flag is 0
 //! ```
 //!
-//! A processor may do step 3 of entering before step 1. The membarrier falls somewhere between a thread's instructions:
-//! behind step 1, then step 3 of closing sees the flag; or before, then step 3 of entering comes later still and sees
-//! the word. So never both go on. A thread that is not running has passed a full fence when it was put aside. Where the
-//! system has no membarrier, entering makes a fence of its own.
+//! So never do both go on.
 //!
 //! One gate for all pools of a store: a transaction may go on to any of them, and would have to wait in the middle for
 //! a second gate while others wait for it. A transaction on a second store inside one on a first, which the typed
 //! interface allows, does wait at a second gate: sections on two stores are like two locks, and the program takes them
 //! in one order.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
-use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
-use crate::error::{Error, Result};
-use crate::fault::{OnceInProcess, forked};
+use crate::asymmetric;
+use crate::error::Result;
+use crate::fault::forked;
 
 /// New transactions wait.
 const CLOSED: u32 = 1;
@@ -66,23 +64,9 @@ pub(crate) struct Closed {
     gate: Arc<Gate>,
 }
 
-/// How to make every running thread of this process pass a fence.
-fn barrier_command() -> Option<MembarrierCommand> {
-    static COMMAND: OnceLock<Option<MembarrierCommand>> = OnceLock::new();
-    *COMMAND.get_or_init(|| {
-        let known = membarrier_query();
-        [
-            MembarrierCommand::PrivateExpedited,
-            MembarrierCommand::Global,
-        ]
-        .into_iter()
-        .find(|command| known.contains_command(*command))
-    })
-}
-
 impl Gate {
     pub(crate) fn new() -> Arc<Self> {
-        Self::with(barrier_command().is_some())
+        Self::with(asymmetric::is_there())
     }
 
     fn with(has_membarrier: bool) -> Arc<Self> {
@@ -164,40 +148,13 @@ impl Gate {
 
     /// A full fence in this thread and in every other one that runs.
     fn fence_all(&self) -> Result<()> {
-        // ORDER (of threads): the word before the flags are read; in fenced mode against the fence of `enter_slowly`.
-        fence(Ordering::SeqCst);
         if self.word.load(Ordering::Relaxed) & FENCED != 0 {
+            // ORDER (of threads): the word before the flags are read, against the fence of `enter_slowly`.
+            fence(Ordering::SeqCst);
             return Ok(());
         }
-        let Some(command) = barrier_command() else {
-            return Ok(());
-        };
-        if matches!(command, MembarrierCommand::PrivateExpedited) {
-            register().map_err(|error| Error::system("registering for memory barriers", error))?;
-        }
-        membarrier(command).map_err(|error| Error::system("a barrier for all threads", error))
-    }
-}
-
-/// Not when a store opens: with threads running it takes milliseconds, and few programs need it.
-fn register() -> rustix::io::Result<()> {
-    static REGISTERED: OnceInProcess<rustix::io::Result<()>> = OnceInProcess::new();
-    *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited))
-}
-
-/// Whether [`fence_all`] will work, and cost no more than microseconds.
-pub fn can_fence_all() -> bool {
-    matches!(barrier_command(), Some(MembarrierCommand::PrivateExpedited)) && register().is_ok()
-}
-
-/// A full fence in this thread and in every other one that runs; only where [`can_fence_all`].
-pub fn fence_all() {
-    fence(Ordering::SeqCst);
-    if let Err(error) = membarrier(MembarrierCommand::PrivateExpedited) {
-        // A program that forbids itself system calls (seccomp) has to allow this one. To go on would be to share what
-        // another thread believes to be its own.
-        tracing::error!(%error, "membarrier is refused, which this process was allowed to use when it began");
-        std::process::abort();
+        // ORDER (of threads): the word before the flags are read.
+        asymmetric::heavy_fence()
     }
 }
 
@@ -240,7 +197,7 @@ impl Member {
     pub(crate) fn enter(&self) {
         self.active.store(true, Ordering::Relaxed);
         // ORDER (of threads): the flag before the word; the processor's part is done by the membarrier of who closes.
-        compiler_fence(Ordering::SeqCst);
+        asymmetric::light_fence();
         // Acquire: what was done while the gate was closed is seen by whoever enters after it.
         if self.gate.word.load(Ordering::Acquire) != 0 {
             self.enter_slowly();

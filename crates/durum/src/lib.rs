@@ -38,6 +38,7 @@
 mod addresses;
 mod alloc;
 mod announced;
+mod asymmetric;
 mod budget;
 mod checker;
 mod combine;
@@ -63,6 +64,8 @@ mod store;
 mod tx;
 pub mod typed;
 
+#[doc(hidden)]
+pub use asymmetric::{can_fence_all, fence_all, light_fence};
 pub use combine::{Concurrency, OpenUpdate, Reading};
 pub use described::{Described, Description, Walk};
 pub use durum_format as format;
@@ -77,8 +80,6 @@ pub use durum_service::{
 };
 pub use engine::{LrRef, TwinMode, View};
 pub use error::{Error, ErrorKind, Result};
-#[doc(hidden)]
-pub use gate::{can_fence_all, fence_all};
 pub use pages::PageTracking;
 pub use pool::{Extent, Pool, PoolOptions, Usage};
 pub use rawlog::{RawEntry, RawLog};

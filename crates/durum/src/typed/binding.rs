@@ -8,16 +8,16 @@
 //! ```text
 //! a transaction begins / ends              the pool is closed
 //! 1  own flag = 1 / 0                      1  generation += 1
-//! 2  (the compiler keeps the order)        2  a full fence in every running thread
+//! 2  light fence                           2  heavy fence
 //! 3  read the generation; another:         3  take back the reference of each thread
 //!    take the lock, renew the reference       whose flag is 0
 //! ```
 //!
-//! As in `gate`, steps 1 and 3 of both sides cannot miss each other.
+//! As in [`asymmetric`](crate::asymmetric), steps 1 and 3 of both sides cannot miss each other.
 
 use std::cell::UnsafeCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::counts::GlueTable;
@@ -28,8 +28,8 @@ use super::pool_id::PoolId;
 use super::psafe::{Root, TxInSafe, TxOutSafe};
 use super::running::Running;
 use super::words::{Mapping, Words};
+use crate::asymmetric::{can_fence_all, fence_all, light_fence};
 use crate::error::{Error, Result};
-use crate::gate::{can_fence_all, fence_all};
 use crate::pool::Pool;
 use crate::store::Store;
 
@@ -401,7 +401,7 @@ impl Seat {
     pub(crate) fn enter(&self) -> Result<&Open> {
         self.member.active.store(true, Ordering::Relaxed);
         // ORDER (of threads): the flag before the generation; the processor's part is done by the fence of who closes.
-        compiler_fence(Ordering::SeqCst);
+        light_fence();
         if self.needs_fence
             || self.binding.generation.load(Ordering::Acquire) != self.generation.get()
         {
@@ -436,7 +436,7 @@ impl Seat {
     #[inline(always)]
     pub(crate) fn leave(&self) {
         self.member.active.store(false, Ordering::Release);
-        compiler_fence(Ordering::SeqCst);
+        light_fence();
         if self.needs_fence
             || self.binding.generation.load(Ordering::Acquire) != self.generation.get()
         {

@@ -15,12 +15,12 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::{Backoff, CachePadded};
 
-use crate::{contention, gate};
+use crate::{asymmetric, contention};
 
 /// How long a thread sleeps that has waited for some microseconds in vain.
 const NAP: Duration = Duration::from_micros(50);
@@ -71,7 +71,7 @@ impl<T> Latch<T> {
         let mut was_decided = true;
         let is_possible = *self.possible.get_or_init(|| {
             was_decided = false;
-            may_be_alone && gate::can_fence_all()
+            may_be_alone && asymmetric::can_fence_all()
         });
         if is_possible && !was_decided {
             // ORDER (of threads): whoever comes after this sees that somebody may be alone, and asks; whoever came
@@ -101,7 +101,7 @@ impl<T> Latch<T> {
         self.others.fetch_add(1, Ordering::SeqCst);
         if self.possible.get() == Some(&true) {
             // ORDER (of threads): a member that has not seen the count has its flag up by now, for all to see.
-            gate::fence_all();
+            asymmetric::fence_all();
             let backoff = Backoff::new();
             // ORDER (of threads): what the member did to the value is seen.
             while self.is_busy.load(Ordering::Acquire) {
@@ -129,7 +129,7 @@ impl<T> Latch<T> {
         );
         self.is_busy.store(true, Ordering::Relaxed);
         // ORDER (of threads): the flag before the count; the processor's part is done by the fence of who comes.
-        compiler_fence(Ordering::SeqCst);
+        asymmetric::light_fence();
         if self.others.load(Ordering::Acquire) == 0 {
             return Some(Held {
                 latch: self,
@@ -288,7 +288,7 @@ mod tests {
             member.join().unwrap();
         });
         assert_eq!(*latch.lock(), (2 * rounds + 100, 2 * rounds + 100));
-        let is_possible = gate::can_fence_all();
+        let is_possible = asymmetric::can_fence_all();
         assert_eq!(work(&latch, 10), if is_possible { 10 } else { 0 });
         latch.join(true);
         assert_eq!(work(&latch, 10), 0, "two are not alone");
@@ -301,7 +301,7 @@ mod tests {
     fn a_visitor_waits_for_who_is_alone() {
         let latch = Latch::new((0, 0));
         latch.join(true);
-        if !gate::can_fence_all() {
+        if !asymmetric::can_fence_all() {
             return;
         }
         let held = latch.try_alone().unwrap();
