@@ -13,8 +13,8 @@
 //! side comes later still and sees the shared one. A thread that is not running has passed a full fence when it was put
 //! aside. Where the system has no membarrier, the light side makes a full fence itself.
 //!
-//! On it stand the [gate](crate::gate) of a store, Shadow's latch, the binding of a pool's type, the turns of `durum-kv`
-//! and the handles of NVL-C.
+//! On it stand the [gate](crate::gate) of a store, Shadow's latch, the binding of a pool's type, the turns of
+//! `durum-kv` and the handles of NVL-C.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
