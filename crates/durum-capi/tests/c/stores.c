@@ -39,8 +39,8 @@ static void null_and_bad_options_are_refused(void) {
     options.reserved = 0;
     options.base = 12345;
     CHECK_NULL(durum_store_create(scratch("store"), &options), DURUM_E_OPTIONS);
-    CHECK_NULL(durum_store_create(scratch("missing/store"), NULL), DURUM_E_IO);
-    CHECK(DURUM_E_GROUP(durum_errorcode()) == 4);
+    CHECK_NULL(durum_store_create(scratch("missing/store"), NULL), DURUM_E_USER);
+    CHECK(DURUM_E_GROUP(durum_errorcode()) == 2);
 
     fixture f = fixture_new();
     CHECK_NULL(durum_pool_open(f.store, NULL, NULL), DURUM_E_ARGUMENT);
