@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # durumcc: builds it with warnings as errors, installs it with libdurum, and runs the tests of compiler/tests with the
-# installed one. FILTER chooses tests by a regular expression of lit, SEEDS says how many random programs there are.
+# installed one. FILTER chooses tests by a regular expression of lit, SEEDS says how many random programs there are,
+# LEVELS at which levels of optimization the others run ("-O0 -O2").
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -14,7 +15,7 @@ llvm=$(llvm-config-19 --bindir)
 check "build" ci/durumcc.sh "$work/prefix" --profile test --strict
 
 if [ "$failed" = 0 ]; then
-    python3 "$llvm/../build/utils/lit/lit.py" -v -j "$(nproc)" ${FILTER:+--filter "$FILTER"} ${SEEDS:+--param "seeds=$SEEDS"} \
+    python3 "$llvm/../build/utils/lit/lit.py" -v -j "$(nproc)" ${FILTER:+--filter "$FILTER"} ${SEEDS:+--param "seeds=$SEEDS"} ${LEVELS:+--param "levels=$LEVELS"} \
         --param "prefix=$work/prefix" --param "llvm=$llvm" --param "scratch=$work/tests" compiler/tests >"$work/lit" 2>&1 || true
     # The counts of lit, and what a failed test printed.
     count() { sed -n "s/^ *$1 *: *\([0-9]*\).*/\1/p" "$work/lit"; }

@@ -39,6 +39,8 @@ shutil.copytree(os.path.join(prefix, "lib", "durumcc"), os.path.join(front_end, 
 front_end = os.path.join(front_end, "bin", "durumcc")
 # A few random programs beside the other tests, or as many as `--param seeds=N` says, on all processors.
 seeds = lit_config.params.get("seeds")
+# Levels of optimization that programs are compiled at, or those of `--param levels=...`.
+levels = lit_config.params.get("levels", "-O0 -O2")
 random_programs = f"--start 101 --seeds {seeds} --sanitize" if seeds else "--start 1 --seeds 6 --jobs 1"
 config.substitutions += [
     # The messages that the comments of the file expect, and no others.
@@ -48,7 +50,7 @@ config.substitutions += [
     # And as they leave it.
     ("%lowered", durumcc + " -Wall -Wextra -Werror -S -emit-llvm -o - %s"),
     # Compiles the file, which follows with options, at each level, and runs it.
-    ("%levels", "bash " + os.path.join(inputs, "levels.sh") + " " + durumcc + " -I" + os.path.join(prefix, "include")),
+    ("%levels", f"bash {os.path.join(inputs, 'levels.sh')} '{levels}' {durumcc} -I{os.path.join(prefix, 'include')}"),
     ("%random", random_programs),
     ("%front-end", front_end),
     ("%durumcc", durumcc),
