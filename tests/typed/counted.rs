@@ -61,6 +61,8 @@ on_each_engine! {
                 });
             }
         });
+        // What was dropped while another used it goes now, also where a transaction has the object in hand itself.
+        P::transaction(|j| drop(weak.promote(j))).unwrap();
         P::transaction(|j| {
             let held = root.iter().filter(|slot| slot.lock(j).is_some()).count() as u64;
             match weak.promote(j) {
@@ -97,6 +99,35 @@ on_each_engine! {
 }
 
 where_transactions_run_side_by_side! {
+    fn a_last_reference_dropped_under_another_transaction_goes_when_that_ends(engine) {
+        durum::pool!(P);
+        let place = Place::new();
+        let root = P::open::<PMutex<Option<Parc<u64, P>>, P>>(&place.path, options(engine)).unwrap();
+        let weak = P::transaction(|j| {
+            let object = Parc::new(3, j);
+            let weak = object.demote();
+            *root.lock(j) = Some(object);
+            weak
+        })
+        .unwrap();
+        let (promoted, dropped) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                P::transaction(|j| {
+                    let object = weak.promote(j).unwrap();
+                    promoted.wait();
+                    dropped.wait();
+                    assert_eq!((*object, object.strong_count(j)), (3, 2));
+                })
+                .unwrap();
+            });
+            promoted.wait();
+            P::transaction(|j| *root.lock(j) = None).unwrap();
+            dropped.wait();
+        });
+        P::transaction(|j| assert!(weak.promote(j).is_none())).unwrap();
+    }
+
     fn a_fresh_object_is_its_transactions_own(engine) {
         durum::pool!(P);
         let place = Place::new();

@@ -98,9 +98,9 @@ impl CountWord {
             .is_ok()
     }
 
-    /// Whether somebody has locked or pinned it.
-    pub(super) fn is_held(&self) -> bool {
-        self.0.load(Ordering::Acquire) & (LOCKED | PINS) != 0
+    /// Whether another transaction than the one with `held` has locked or pinned it.
+    pub(super) fn is_held_by_others(&self, held: Held) -> bool {
+        self.0.load(Ordering::Acquire) & (LOCKED | PINS) != held.0
     }
 
     /// Whether anybody else has pinned it; for who has it locked. Then the last references must stay: whoever pins it

@@ -281,10 +281,15 @@ impl Counts {
 
     /// Whether the running transaction has pinned an object before.
     pub(super) fn has_pinned(running: &Running, address: usize) -> bool {
+        Self::held(running, address).is_pinned()
+    }
+
+    /// What of an object's word is the running transaction's.
+    pub(super) fn held(running: &Running, address: usize) -> Held {
         let mut counts = running.counts.borrow_mut();
         match counts.find(address) {
-            Some(at) => counts.entries[at].held.is_pinned(),
-            None => false,
+            Some(at) => counts.entries[at].held,
+            None => Held::default(),
         }
     }
 
@@ -576,7 +581,7 @@ mod tests {
         };
         // SAFETY: words of the space that was reserved.
         let word = |at: usize| unsafe { BINDING.words.at::<CountWord>(BASE + 64 * at) };
-        let is_locked = |at: usize| word(at).is_held();
+        let is_locked = |at: usize| word(at).is_held_by_others(Held::default());
         let mut counts = Counts::default();
         for at in [5, 1, 7, 2, 4, 6, 3] {
             let entry = counts.entry(BASE + 64 * at, &GLUE, true);

@@ -180,8 +180,10 @@ pub(super) fn drop_some(running: &Running) {
         let glue = running.open().glue.find(running.binding(), lost.type_id);
         // SAFETY: the reference keeps the object in the pool.
         let word = unsafe { running.binding().words.at::<CountWord>(lost.object) };
+        // What this transaction has pinned or locked itself hinders nobody.
+        let own = Counts::held(running, lost.object);
         match glue {
-            Some(glue) if !word.is_held() => {
+            Some(glue) if !word.is_held_by_others(own) => {
                 write(running, link, lost.next);
                 running.free(at);
                 running.counts.borrow_mut().limbo_change -= 1;

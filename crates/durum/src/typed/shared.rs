@@ -211,7 +211,8 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
         self.address == other.address
     }
 
-    /// The pointers to the object, with those that the running transaction has made.
+    /// The pointers to the object, with those that the running transaction has made. A last one that was dropped while
+    /// another thread's transaction used the object counts until a later transaction commits.
     pub fn strong_count(&self, j: &Journal<P>) -> u64 {
         Counts::strong(j.running(), self.address.get())
     }
