@@ -48,7 +48,11 @@ fn is_root() -> bool {
 /// A copy of the command that everybody can run.
 fn command_for_all(dir: &Path) -> PathBuf {
     let copy = dir.join("durum");
-    std::fs::copy(env!("CARGO_BIN_EXE_durum"), &copy).unwrap();
+    // By another process: what this one had open for writing, a child of another test's would have for a moment, and
+    // the copy could not be run (ETXTBSY).
+    let mut copying = Command::new("cp");
+    copying.arg(env!("CARGO_BIN_EXE_durum")).arg(&copy);
+    assert!(copying.status().unwrap().success());
     permit(&copy, 0o755);
     copy
 }
