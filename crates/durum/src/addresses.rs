@@ -36,12 +36,12 @@ pub(crate) struct Refused {
     errno: Errno,
     start: usize,
     size: usize,
-    what: Mapping,
+    what: MappingKind,
 }
 
 /// What a mapping counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mapping {
+pub(crate) enum MappingKind {
     /// For address space only.
     Addresses,
     /// For data, too: private pages that can be written.
@@ -204,8 +204,8 @@ fn reserve(start: usize, size: usize, how: MapFlags) -> Result<usize, Refused> {
 
 fn map(start: usize, size: usize, access: ProtFlags, how: MapFlags) -> Result<usize, Refused> {
     let what = match access.contains(ProtFlags::WRITE) {
-        true => Mapping::Data,
-        false => Mapping::Addresses,
+        true => MappingKind::Data,
+        false => MappingKind::Addresses,
     };
     let refused = |errno| Refused {
         errno,
@@ -239,7 +239,7 @@ impl Refused {
             errno: Errno::EXIST,
             start,
             size,
-            what: Mapping::Addresses,
+            what: MappingKind::Addresses,
         }
     }
 
@@ -274,7 +274,7 @@ pub(crate) fn mapping_failed(
     operation: &'static str,
     errno: Errno,
     size: usize,
-    what: Mapping,
+    what: MappingKind,
     path: &Path,
 ) -> Error {
     match errno {
@@ -290,7 +290,7 @@ pub(crate) fn mapping_failed(
 }
 
 /// Which limit it is that a process has met, and what to do.
-fn reason(errno: Errno, size: u64, what: Mapping) -> String {
+fn reason(errno: Errno, size: u64, what: MappingKind) -> String {
     let used = Used::of_process();
     let passes = |limit: Resource, used: u64| {
         let limit = getrlimit(limit).current?;
@@ -303,7 +303,7 @@ fn reason(errno: Errno, size: u64, what: Mapping) -> String {
             used.addresses
         );
     }
-    if what == Mapping::Data
+    if what == MappingKind::Data
         && let Some(limit) = passes(Resource::Data, used.data)
     {
         return format!(

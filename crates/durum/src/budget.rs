@@ -12,11 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crossbeam_utils::CachePadded;
 
-use crate::pages::PAGE;
-use crate::puddle::Puddle;
+use crate::alloc::Puddle;
+use crate::mapping::{LARGE_PAGE, PAGE};
 
-/// Bytes of a large page.
-pub(crate) const LARGE_PAGE: usize = 2 << 20;
 /// Pages that one word of a table tells about.
 pub(crate) const WORD_PAGES: usize = 64;
 /// Words of a table for a large page.

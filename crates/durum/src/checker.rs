@@ -13,10 +13,10 @@ use durum_format::extent::Place;
 use durum_format::puddle::heap_offset;
 
 use self::view::{Types, View};
+use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::tx::Set;
 
 pub(crate) use self::view::Pending;

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::space::puddle_at;
+use crate::mapping::mapping_at;
 
 thread_local! {
     /// How many guarded sections this thread is in. Const and without destructor: safe to touch in a signal handler.
@@ -164,7 +164,7 @@ pub(crate) fn install() {
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGBUS fills the address.
     let address = unsafe { (*info).si_addr() } as usize;
-    if let Some(puddle) = puddle_at(address) {
+    if let Some(puddle) = mapping_at(address) {
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
         if GUARDED.with(Cell::get) > 0 || puddle.survive {

@@ -31,9 +31,10 @@
 //! ```
 //!
 //! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in
-//! which order it becomes durable), `log` and `media` (how); `alloc` (who may take which bytes); `addresses`, `space`,
-//! `puddle`, `fault` (addresses and mappings); `combine` (how threads share a pool); `gate`, `pages` (how transactions
-//! are kept out, and how changes are found that nobody announced). [`gc`] frees what nothing leads to.
+//! which order it becomes durable), `log` and `media` (how); `alloc` (who may take which bytes of a puddle);
+//! `addresses`, `space`, `mapping`, `fault` (addresses and what lies there); `combine` (how threads share a pool);
+//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what
+//! nothing leads to.
 
 mod addresses;
 mod alloc;
@@ -50,10 +51,11 @@ mod fault;
 mod gate;
 pub mod gc;
 mod log;
+mod mapping;
 mod media;
 mod pages;
+mod poison;
 mod pool;
-mod puddle;
 mod rawlog;
 mod saved;
 mod space;
@@ -61,6 +63,7 @@ mod spare;
 mod stats;
 mod steps;
 mod store;
+mod tracking;
 mod tx;
 pub mod typed;
 

@@ -13,9 +13,9 @@ use durum_format::puddle::heap_offset;
 use durum_format::{LINE, Uuid};
 use durum_persist::{Site, count, line};
 
+use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::media::Barrier;
-use crate::puddle::Puddle;
 
 /// A new log's header and first range word.
 const CREATE_WRITE: Site = Site("log.create: write back header and range word");

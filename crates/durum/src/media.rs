@@ -11,7 +11,8 @@ use durum_persist::file::MediaFile;
 use durum_persist::line;
 
 use crate::error::{Error, Result};
-use crate::puddle::{Poison, Puddle};
+use crate::mapping::Mapping;
+use crate::poison::Poison;
 
 /// The write-backs of one thread that no fence has completed yet.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ impl Barrier {
     #[inline(always)]
     pub(crate) fn write_back(
         &mut self,
-        puddle: &Puddle,
+        puddle: &Mapping,
         address: usize,
         len: usize,
         site: Site,
@@ -40,7 +41,7 @@ impl Barrier {
     }
 
     #[cold]
-    fn write_file(&mut self, puddle: &Puddle, address: usize, len: usize) -> Result<()> {
+    fn write_file(&mut self, puddle: &Mapping, address: usize, len: usize) -> Result<()> {
         // SAFETY: the range lies inside a mapped puddle; writers of the same bytes are excluded by the transaction's
         // isolation, for shared words by `word_writer`.
         let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
@@ -48,7 +49,12 @@ impl Barrier {
     }
 
     /// Writes bytes to a puddle's file (`file` domain). They are durable after the next `fence` of this barrier.
-    pub(crate) fn write_bytes(&mut self, puddle: &Puddle, offset: u64, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write_bytes(
+        &mut self,
+        puddle: &Mapping,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
         let Some(file) = puddle.file() else {
             let address = puddle.address + offset as usize;
             let len = bytes.len();
@@ -82,7 +88,7 @@ impl Barrier {
     #[inline]
     pub(crate) fn write_back_word(
         &mut self,
-        puddle: &Puddle,
+        puddle: &Mapping,
         address: usize,
         site: Site,
     ) -> Result<()> {

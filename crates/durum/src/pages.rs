@@ -10,21 +10,15 @@
 //! Both may name pages that nobody has changed. Neither leaves one out: that would be a change that is never durable.
 
 mod hold;
+mod protect;
 mod trap;
 mod userfault;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use durum_format::puddle::heap_offset;
+use std::sync::atomic::Ordering;
 
 use crate::error::Result;
-use crate::puddle::Puddle;
-use hold::Hold;
-use trap::Trap;
-
-/// Bytes of a page.
-pub(crate) const PAGE: usize = 4096;
+use crate::mapping::Mapping;
 
 /// How sections find the pages that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -39,20 +33,12 @@ pub enum PageTracking {
     Mprotect,
 }
 
-/// What a puddle remembers about it.
-#[derive(Debug, Default)]
-pub(crate) struct Tracking {
-    /// The kernel watches its pages.
-    is_registered: AtomicBool,
-    trap: Trap,
-    hold: Hold,
-}
-
-impl Tracking {
-    /// Part of the puddle was mapped anew: the kernel does not watch it any more.
-    pub(crate) fn was_remapped(&self) {
-        self.is_registered.store(false, Ordering::Relaxed);
-    }
+/// Part of the puddle was mapped anew: the kernel does not watch it any more.
+pub(crate) fn was_remapped(puddle: &Mapping) {
+    puddle
+        .tracking
+        .is_registered
+        .store(false, Ordering::Relaxed);
 }
 
 /// How a puddle is being tracked.
@@ -62,43 +48,37 @@ pub(crate) enum Method {
     Trap,
 }
 
-/// The addresses at which objects may lie. The pages before hold allocation data, which no program changes by itself.
-fn heap(puddle: &Puddle) -> Range<usize> {
-    let start = puddle.address + heap_offset(puddle.size as u64) as usize;
-    start..puddle.address + puddle.size
-}
-
 /// From here on, every change of the puddle's heap is noticed. With `is_quiet`, little has changed since the last time,
 /// and to find that again is cheaper than to forget it.
 ///
 /// # Errors
 /// `System`: nothing is tracked.
-pub(crate) fn start(puddle: &Puddle, wanted: PageTracking, is_quiet: bool) -> Result<Method> {
+pub(crate) fn start(puddle: &Mapping, wanted: PageTracking, is_quiet: bool) -> Result<Method> {
     if wanted != PageTracking::Mprotect {
-        match userfault::start(puddle, heap(puddle), is_quiet) {
+        match userfault::start(puddle, puddle.heap(), is_quiet) {
             Ok(()) => return Ok(Method::Userfault),
             Err(error) if wanted == PageTracking::Userfaultfd => return Err(error),
             Err(error) => tracing::debug!(%error, "pages are tracked by mprotect"),
         }
     }
-    trap::start(puddle, heap(puddle))?;
+    trap::start(puddle, puddle.heap())?;
     Ok(Method::Trap)
 }
 
 /// Stops tracking, and adds ranges to `found` that hold every page which has changed.
-pub(crate) fn stop(puddle: &Puddle, method: Method, found: &mut Vec<Range<usize>>) {
+pub(crate) fn stop(puddle: &Mapping, method: Method, found: &mut Vec<Range<usize>>) {
     let known = found.len();
     let asked = match method {
-        Method::Userfault => userfault::stop(heap(puddle), found),
+        Method::Userfault => userfault::stop(puddle.heap(), found),
         Method::Trap => {
-            trap::stop(puddle, heap(puddle), found);
+            trap::stop(puddle, puddle.heap(), found);
             Ok(())
         }
     };
     if let Err(error) = asked {
         tracing::warn!(%error, file = %puddle.path.display(), "changed pages could not be found; all are compared");
         found.truncate(known);
-        found.push(heap(puddle));
+        found.push(puddle.heap());
     }
 }
 
@@ -145,7 +125,7 @@ impl Held {
     /// `look` must take no lock, nor allocate, nor store to these pages: a thread that waits may hold any lock.
     pub(crate) fn hold<R>(
         &self,
-        puddle: &Puddle,
+        puddle: &Mapping,
         range: Range<usize>,
         look: impl FnOnce() -> R,
     ) -> Option<R> {

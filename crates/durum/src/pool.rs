@@ -11,16 +11,16 @@ use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
 use durum_service::{EngineKind, PuddleGrant};
 
 use crate::addresses::Beside;
-use crate::alloc::{PoolHeap, PuddleHeap};
+use crate::alloc::{PoolHeap, Puddle, PuddleHeap, puddle_at};
 use crate::checker::{Checker, Pending};
 use crate::combine::{Combine, Concurrency};
 use crate::described::Described;
 use crate::engine::{self, Alone, Copies, Engine, TwinMode};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
+use crate::mapping::Owner;
 use crate::pages::PageTracking;
-use crate::puddle::{Owner, Poison, Puddle};
-use crate::space::puddle_at;
+use crate::poison::Poison;
 use crate::store::StoreInner;
 use crate::tx::{Durability, Transaction, Tx};
 
@@ -231,6 +231,7 @@ impl PoolInner {
 
     pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
         let second_range = self.store.info.space_size as usize;
+        let (address, size) = (grant.address as usize, grant.size as usize);
         let owner = Owner {
             store_key: self.store.key,
             pool_key: self.key,
@@ -240,15 +241,22 @@ impl PoolInner {
             home: (self.kind == EngineKind::Shadow).then_some(second_range),
             back: (self.kind == EngineKind::Twin).then_some(second_range),
             beside: self.beside.clone(),
-            budget: (self.kind == EngineKind::Shadow).then(|| self.store.budget.clone()),
+            kept: self.engine.keep_puddle(&self.store, address, size),
         };
-        Puddle::map(
+        let puddle = Puddle::map(
             grant,
             owner,
             self.store.info.domain,
             self.store.space,
             &self.store.info.path,
-        )
+        )?;
+        self.engine.puddle_is_mapped(&self.store, &puddle);
+        Ok(puddle)
+    }
+
+    /// The open pool of a puddle, unless it is being closed.
+    pub(crate) fn of(puddle: &Puddle) -> Option<Arc<Self>> {
+        puddle.pool.upgrade()?.downcast().ok()
     }
 
     #[inline(always)]
@@ -694,7 +702,7 @@ impl Pool {
             return Err(refused);
         };
         // SAFETY: puddles live while their store is open, and the caller keeps the pool open.
-        let pool = unsafe { puddle.as_ref() }.pool.upgrade();
+        let pool = PoolInner::of(unsafe { puddle.as_ref() });
         pool.map(|inner| Pool { inner }).ok_or(refused)
     }
 

@@ -10,11 +10,11 @@ use durum_persist::{Site, line};
 
 use durum_service::EngineKind;
 
+use crate::alloc::puddle_at;
 use crate::error::{Error, Result};
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
-use crate::space::puddle_at;
 use crate::store::{Store, StoreInner};
 
 const FLUSH_WRITE: Site = Site("raw log: write back entries");
@@ -142,7 +142,7 @@ impl RawLog {
                 return Err(refused());
             }
             if !self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
-                let pool = puddle.pool.upgrade().ok_or_else(refused)?;
+                let pool = PoolInner::of(puddle).ok_or_else(refused)?;
                 if pool.kind != EngineKind::Hybrid {
                     return Err(Error::LogMisuse {
                         reason: "it works on pools of the Hybrid engine only: elsewhere, what the program changes in place is not what recovery changes",

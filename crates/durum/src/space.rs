@@ -11,11 +11,13 @@ use std::sync::{Mutex, PoisonError};
 use durum_format::UNIT;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::addresses::{Addresses, Mapping, Refused, mapping_failed};
+use crate::addresses::{Addresses, MappingKind, Refused, mapping_failed};
 use crate::error::Result;
-use crate::puddle::Puddle;
 
 const UNIT_LOG2: u32 = UNIT.trailing_zeros();
+
+/// What is entered for the addresses of a puddle: the space does not look at it.
+pub(crate) enum Entry {}
 
 /// One reserved range of addresses.
 pub(crate) struct Space {
@@ -24,7 +26,7 @@ pub(crate) struct Space {
     size: usize,
     addresses: Addresses,
     /// `size >> UNIT_LOG2` entries; null where no puddle is mapped.
-    table: NonNull<AtomicPtr<Puddle>>,
+    table: NonNull<AtomicPtr<Entry>>,
     /// Held while puddles are mapped or unmapped.
     change: Mutex<()>,
 }
@@ -59,7 +61,7 @@ impl Space {
             return Err(Refused::taken(base, size).error(store));
         }
         let addresses = Addresses::at(base, size).map_err(|refused| refused.error(store))?;
-        let bytes = (size >> UNIT_LOG2) * size_of::<AtomicPtr<Puddle>>();
+        let bytes = (size >> UNIT_LOG2) * size_of::<AtomicPtr<Entry>>();
         // SAFETY: a fresh anonymous mapping anywhere; zero bytes are null pointers.
         let table = unsafe {
             rustix::mm::mmap_anonymous(
@@ -74,7 +76,7 @@ impl Space {
                 "reserving the address table",
                 errno,
                 bytes,
-                Mapping::Data,
+                MappingKind::Data,
                 store,
             )
         })?;
@@ -130,7 +132,7 @@ impl Space {
     }
 
     #[inline]
-    fn slot(&self, address: usize) -> Option<&AtomicPtr<Puddle>> {
+    fn slot(&self, address: usize) -> Option<&AtomicPtr<Entry>> {
         let offset = address.wrapping_sub(self.base);
         if offset >= self.size {
             return None;
@@ -140,14 +142,14 @@ impl Space {
     }
 
     /// Whether any puddle is mapped in `[address, address + size)`.
-    pub(crate) fn occupant(&self, address: usize, size: usize) -> Option<NonNull<Puddle>> {
+    pub(crate) fn occupant(&self, address: usize, size: usize) -> Option<NonNull<Entry>> {
         (address..address + size)
             .step_by(UNIT as usize)
             .find_map(|unit| NonNull::new(self.slot(unit)?.load(Ordering::Acquire)))
     }
 
     /// Enters a puddle in the table, or removes it (`null`).
-    pub(crate) fn enter(&self, address: usize, size: usize, puddle: *mut Puddle) {
+    pub(crate) fn enter(&self, address: usize, size: usize, puddle: *mut Entry) {
         if puddle.is_null() {
             REMOVED.fetch_add(1, Ordering::Release);
         }
@@ -185,22 +187,22 @@ pub(crate) fn removed() -> u64 {
 ///
 /// The pointer stays valid while the store that the puddle belongs to is open: puddles given back are kept until then.
 #[inline(always)]
-pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
+pub(crate) fn entry_at(address: usize) -> Option<NonNull<Entry>> {
     match in_first_space(address)? {
         Some(slot) => NonNull::new(slot.load(Ordering::Acquire)),
-        None => puddle_further_at(address),
+        None => entry_further_at(address),
     }
 }
 
 /// The same, without a call: only if it lies in the first space, where it mostly does.
 #[inline(always)]
-pub(crate) fn puddle_near_at(address: usize) -> Option<NonNull<Puddle>> {
+pub(crate) fn entry_near_at(address: usize) -> Option<NonNull<Entry>> {
     NonNull::new(in_first_space(address)??.load(Ordering::Acquire))
 }
 
 /// The address's place in the table of the first space, if it lies there. `None`: there is no space.
 #[inline(always)]
-fn in_first_space(address: usize) -> Option<Option<&'static AtomicPtr<Puddle>>> {
+fn in_first_space(address: usize) -> Option<Option<&'static AtomicPtr<Entry>>> {
     // SAFETY: the first entry is null or a leaked box.
     let first = unsafe { SPACES[0].load(Ordering::Acquire).as_ref() }?;
     Some(first.slot(address))
@@ -208,7 +210,7 @@ fn in_first_space(address: usize) -> Option<Option<&'static AtomicPtr<Puddle>>> 
 
 /// The same, where the process has several spaces.
 #[inline(never)]
-fn puddle_further_at(address: usize) -> Option<NonNull<Puddle>> {
+fn entry_further_at(address: usize) -> Option<NonNull<Entry>> {
     spaces()
         .skip(1)
         .find_map(|space| NonNull::new(space.slot(address)?.load(Ordering::Acquire)))

@@ -13,14 +13,15 @@ use durum_service::{
     CreateOptions, Embedded, OpenOptions, PoolSpec, PoolSummary, RecoveryReport, Service, StoreInfo,
 };
 
+use crate::alloc::Puddle;
 use crate::budget::{self, Budget};
 use crate::described::{Described, Description};
 use crate::engine::Journal;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::gate::Gate;
+use crate::poison::Poison;
 use crate::pool::{Pool, PoolInner, PoolOptions};
-use crate::puddle::{Poison, Puddle};
 use crate::space::Space;
 use crate::stats::Meter;
 use crate::tx::Tx;

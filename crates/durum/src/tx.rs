@@ -20,7 +20,7 @@ use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
 use durum_service::EngineKind;
 
-use crate::alloc::lone_room;
+use crate::alloc::{Puddle, lone_room};
 use crate::announced::LARGE;
 use crate::budget::Budget;
 use crate::described::Described;
@@ -29,7 +29,6 @@ use crate::error::{Error, Result, Step};
 use crate::fault::forked;
 use crate::gate::Member;
 use crate::pool::{Pool, PoolInner};
-use crate::puddle::Puddle;
 use crate::space::removed;
 use crate::store::StoreInner;
 

@@ -17,7 +17,7 @@ use super::slab::{Class, Slab};
 use crate::contention;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
-use crate::puddle::Puddle;
+use crate::mapping::Mapping;
 use crate::steps;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
@@ -62,7 +62,7 @@ pub(crate) struct PuddleHeap {
 }
 
 /// Reads the mapping of a puddle; a page that fails reads as zeros and poisons the pool.
-struct Mapped<'a>(&'a Puddle);
+struct Mapped<'a>(&'a Mapping);
 
 impl HeapBytes for Mapped<'_> {
     type Error = extent::OutOfBounds;
@@ -87,7 +87,7 @@ impl HeapBytes for Mapped<'_> {
     }
 }
 
-fn header_of(puddle: &Puddle) -> PuddleHeader {
+fn header_of(puddle: &Mapping) -> PuddleHeader {
     PuddleHeader {
         kind: PuddleKind::Data,
         uuid: puddle.uuid,
@@ -104,7 +104,7 @@ impl PuddleHeap {
     ///
     /// # Errors
     /// `DamagedHeap` where the last extent cannot be read, `Poisoned`.
-    pub(crate) fn used(puddle: &Puddle) -> Result<[Range<usize>; 2]> {
+    pub(crate) fn used(puddle: &Mapping) -> Result<[Range<usize>; 2]> {
         let size = puddle.size as u64;
         let end = extent::used_end(&Mapped(puddle), &header_of(puddle));
         puddle.check_failed()?;
@@ -127,7 +127,7 @@ impl PuddleHeap {
     ///
     /// # Errors
     /// `DamagedHeap` where the extents contradict each other, `Poisoned` where they cannot be read.
-    pub(super) fn load(puddle: &Puddle, mut with_room: impl FnMut(Arc<Slab>)) -> Result<Self> {
+    pub(super) fn load(puddle: &Mapping, mut with_room: impl FnMut(Arc<Slab>)) -> Result<Self> {
         let total = puddle.size / GRANULE_SIZE;
         let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
         let mut inner = Inner {
@@ -219,7 +219,7 @@ impl PuddleHeap {
     }
 
     /// A run of granules is free.
-    fn give_back(&self, puddle: &Puddle, inner: &mut Inner, run: Range<usize>) {
+    fn give_back(&self, puddle: &Mapping, inner: &mut Inner, run: Range<usize>) {
         let start = puddle.address + run.start * GRANULE_SIZE;
         puddle.note_freed(start..start + run.len() * GRANULE_SIZE);
         inner.buddy.release(run.start, run.len());
@@ -233,7 +233,7 @@ impl PuddleHeap {
 
     fn take(
         &self,
-        puddle: &Puddle,
+        puddle: &Mapping,
         inner: &mut Inner,
         granules: usize,
         align_granules: usize,
@@ -266,7 +266,7 @@ impl PuddleHeap {
     /// Reserves an extent for one object; the position of its first granule.
     pub(super) fn reserve_object(
         &self,
-        puddle: &Puddle,
+        puddle: &Mapping,
         granules: usize,
         data_offset: usize,
     ) -> Option<usize> {
@@ -286,7 +286,7 @@ impl PuddleHeap {
     /// Reserves the root's extent, at the first granule of the heap.
     pub(super) fn reserve_root(
         &self,
-        puddle: &Puddle,
+        puddle: &Mapping,
         granules: usize,
         data_offset: usize,
     ) -> Option<usize> {
@@ -324,7 +324,11 @@ impl PuddleHeap {
 
     /// Reserves an extent for a new slab, which nobody else can see until it is published, and its first element:
     /// without one, the puddle could count as unused and be given back under the new owner.
-    pub(super) fn reserve_slab(&self, puddle: &Puddle, class: Class) -> Option<(Arc<Slab>, usize)> {
+    pub(super) fn reserve_slab(
+        &self,
+        puddle: &Mapping,
+        class: Class,
+    ) -> Option<(Arc<Slab>, usize)> {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = geometry.extent_size as usize / GRANULE_SIZE;
         let mut inner = self.lock();
@@ -350,7 +354,7 @@ impl PuddleHeap {
     }
 
     /// Gives the extents of objects back. Of those that ascend neighbours go together.
-    pub(super) fn release_objects(&self, puddle: &Puddle, positions: impl Iterator<Item = usize>) {
+    pub(super) fn release_objects(&self, puddle: &Mapping, positions: impl Iterator<Item = usize>) {
         let mut inner = self.lock();
         let (mut run, mut count) = (0..0, 0);
         for position in positions {
@@ -376,7 +380,7 @@ impl PuddleHeap {
     }
 
     /// Gives the extent of a retired slab back.
-    pub(super) fn release_slab(&self, puddle: &Puddle, slab: &Slab) {
+    pub(super) fn release_slab(&self, puddle: &Mapping, slab: &Slab) {
         let mut inner = self.lock();
         if inner.slabs.remove(&slab.address).is_none() {
             return;
@@ -398,7 +402,7 @@ impl PuddleHeap {
 
     /// The slab that covers an address.
     #[inline]
-    pub(crate) fn slab_at(&self, puddle: &Puddle, address: usize) -> Option<&Slab> {
+    pub(crate) fn slab_at(&self, puddle: &Mapping, address: usize) -> Option<&Slab> {
         let page = self
             .pages
             .get((address - puddle.address) / SLAB_ALIGN as usize)?;
@@ -409,7 +413,7 @@ impl PuddleHeap {
     }
 
     /// The object, allocated or reserved, whose bytes hold this address.
-    pub(crate) fn object_at(&self, puddle: &Puddle, address: usize) -> Option<Found> {
+    pub(crate) fn object_at(&self, puddle: &Mapping, address: usize) -> Option<Found> {
         if let Some(slab) = self.slab_at(puddle, address) {
             let (address, len) = slab.element_holding(address)?;
             return Some(Found {
@@ -447,7 +451,7 @@ impl PuddleHeap {
 
     /// Whether the line at `address` holds the header of a slab that no commit has made durable. The caller keeps slabs
     /// from going away.
-    pub(crate) fn is_unpublished_header(&self, puddle: &Puddle, address: usize) -> bool {
+    pub(crate) fn is_unpublished_header(&self, puddle: &Mapping, address: usize) -> bool {
         self.slab_at(puddle, address)
             .is_some_and(|slab| slab.address == address && !slab.published.load(Ordering::Relaxed))
     }
@@ -460,7 +464,7 @@ impl PuddleHeap {
     }
 
     /// Marks a live object extent as being freed: its position and granules.
-    pub(super) fn begin_free_object(&self, puddle: &Puddle, address: usize) -> Option<usize> {
+    pub(super) fn begin_free_object(&self, puddle: &Mapping, address: usize) -> Option<usize> {
         let mut inner = self.lock();
         let offset = address - puddle.address;
         // The header is in the granule of the object, or in an earlier one where the alignment is large.
@@ -498,7 +502,7 @@ impl PuddleHeap {
     }
 
     /// Whether the root object of the pool starts at this address. It lives as long as its pool.
-    pub(super) fn is_root_object(&self, puddle: &Puddle, address: usize) -> bool {
+    pub(super) fn is_root_object(&self, puddle: &Mapping, address: usize) -> bool {
         let first = puddle::header_size(puddle.size as u64) as usize / GRANULE_SIZE;
         self.lock().objects.get(first).is_some_and(|root| {
             puddle.address + first * GRANULE_SIZE + root.data_offset() == address
@@ -546,7 +550,7 @@ impl PuddleHeap {
     }
 }
 
-fn enter(pages: &[AtomicPtr<Slab>], puddle: &Puddle, slab: &Slab, entry: *mut Slab) {
+fn enter(pages: &[AtomicPtr<Slab>], puddle: &Mapping, slab: &Slab, entry: *mut Slab) {
     let first = (slab.address - puddle.address) / SLAB_ALIGN as usize;
     let count = slab.geometry.extent_size.div_ceil(SLAB_ALIGN) as usize;
     for page in &pages[first..first + count] {

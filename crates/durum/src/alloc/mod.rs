@@ -12,9 +12,11 @@ mod large_tests;
 mod objects;
 mod places;
 mod pool;
+mod puddle;
 mod reserve;
 mod slab;
 
 pub(crate) use heap::PuddleHeap;
 pub(crate) use pool::{PoolHeap, ThreadCache};
+pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at};
 pub(crate) use reserve::{Allocation, AllocationMark, BitChange, Bitmap, lone_room};

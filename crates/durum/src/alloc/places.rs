@@ -6,9 +6,9 @@ use durum_format::GRANULE;
 use durum_format::puddle::{BITMAP_OFFSET, header_size};
 
 use super::objects::ObjectExtent;
+use super::puddle::Puddle;
 use super::reserve::BitChange;
 use super::slab::Slab;
-use crate::puddle::Puddle;
 use crate::steps;
 
 const GRANULE_SIZE: usize = GRANULE as usize;

@@ -10,12 +10,12 @@ use durum_service::{PuddleGrant, PuddleOwner};
 use rustc_hash::FxHashMap;
 
 use super::heap::{LARGE_GRANULES, PuddleHeap};
+use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::contention;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::steps;
 use crate::tx::FILLED_MIN;
 
@@ -93,7 +93,7 @@ impl PoolInner {
         if !slab.published.load(Ordering::Relaxed) {
             // Nobody else can know this slab.
             if slab.retire() {
-                if let Some(puddle) = crate::space::puddle_at(slab.address) {
+                if let Some(puddle) = puddle_at(slab.address) {
                     // SAFETY: puddles live while their store is open, and the pool is.
                     let puddle = unsafe { puddle.as_ref() };
                     if let Some(heap) = puddle.heap.get() {
@@ -216,7 +216,7 @@ impl PoolInner {
     pub(super) fn note_occupied(&self, slab: NonNull<Slab>, occupied: bool) {
         // SAFETY: the caller holds or just released an element of the slab.
         let address = unsafe { slab.as_ref() }.address;
-        if let Some(puddle) = crate::space::puddle_at(address) {
+        if let Some(puddle) = puddle_at(address) {
             // SAFETY: puddles live while their store is open, and the pool is.
             if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
                 heap.slab_occupied(occupied);

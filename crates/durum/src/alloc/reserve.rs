@@ -16,11 +16,11 @@ use durum_service::EngineKind;
 use super::heap::PuddleHeap;
 use super::places::{Places, note};
 use super::pool::ThreadCache;
+use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::steps;
 use crate::tx::PoolRef;
 
@@ -168,7 +168,7 @@ impl Allocation {
             let slab = unsafe { element.slab.as_ref() };
             let address = slab.element_address(element.index);
             let is_new = !slab.published.load(Ordering::Relaxed);
-            if let Some(puddle) = crate::space::puddle_at(address) {
+            if let Some(puddle) = puddle_at(address) {
                 let place = Places::element(puddle, element.slab, element.index);
                 note(&mut self.reserved, self.before_part.reserved, place);
                 if is_new && self.entry_of(slab).is_none() {
@@ -425,7 +425,7 @@ impl Allocation {
                 && let Some(slab) = empty.pop()
             {
                 // It may have been used again, or retired with its puddle.
-                if let Some(puddle) = crate::space::puddle_at(slab.address)
+                if let Some(puddle) = puddle_at(slab.address)
                     && slab.retire_unowned()
                 {
                     push(bits, slab_extent(puddle, &slab).change(false));

@@ -8,10 +8,9 @@ use durum_format::extent::{self, HeapBytes, Object, OutOfBounds, Place};
 use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::types::{Descriptor, Type};
 
-use crate::alloc::{BitChange, Bitmap};
+use crate::alloc::{BitChange, Bitmap, Puddle};
 use crate::announced::Announced;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::tx::Set;
 
 /// What a transaction is about to make durable.

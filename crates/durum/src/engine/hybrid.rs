@@ -24,14 +24,13 @@ use std::ops::Range;
 use durum_persist::{Site, line};
 
 use super::{Engine, check_failed};
+use crate::alloc::{Puddle, puddle_at};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
-use crate::space::puddle_at;
 use crate::tx::{Announce, PoolRef, TxState};
 
 pub(super) use private::SITES as PRIVATE_SITES;

@@ -5,16 +5,19 @@ mod shadow;
 mod twin;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use durum_service::EngineKind;
 
+use crate::alloc::Puddle;
 use crate::error::{Result, Step};
 use crate::fault::guarded;
+use crate::mapping::Kept;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
+use crate::store::StoreInner;
 use crate::tx::{Announce, TxState};
 
-pub(crate) use shadow::{Alone, Direct, FreedAt, Journal, Section, Writer, write_now};
+pub(crate) use shadow::{Alone, Direct, Journal, Section, Writer, write_now};
 pub(crate) use twin::{Copies, Staged, Turn, reads_copy};
 pub use twin::{LrRef, TwinMode, View};
 
@@ -61,6 +64,19 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
         pool: &PoolInner,
         ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()>;
+
+    /// What it keeps about a puddle of its pools, which is about to be mapped.
+    fn keep_puddle(
+        &self,
+        _store: &Arc<StoreInner>,
+        _address: usize,
+        _size: usize,
+    ) -> Option<Box<dyn Kept>> {
+        None
+    }
+
+    /// A puddle of its pools is mapped.
+    fn puddle_is_mapped(&self, _store: &StoreInner, _puddle: &Arc<Puddle>) {}
 
     /// Whether one transaction may span several pools of this engine.
     fn commits_with_others(&self) -> bool;

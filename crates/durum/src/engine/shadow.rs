@@ -26,6 +26,7 @@ mod journal;
 mod latch;
 mod latest;
 mod lines;
+mod puddle;
 mod queue;
 mod relief;
 mod section;
@@ -42,19 +43,19 @@ use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
 use super::{Engine, check_failed};
-use crate::alloc::BitChange;
+use crate::alloc::{BitChange, Puddle};
 use crate::announced::Announced;
 use crate::error::{Result, Step};
 use crate::fault::{Guard, guarded, media_failed};
+use crate::mapping::Kept;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::store::StoreInner;
 use crate::tx::{Announce, Durability, Set, TxState};
 
 pub(crate) use direct::{Direct, write_now};
-pub(crate) use freed::FreedAt;
 pub(crate) use journal::{Alone, Journal};
+use puddle::OfPuddle;
 pub(crate) use section::Section;
 pub(crate) use writer::Writer;
 use writer::pieces;
@@ -153,6 +154,19 @@ impl Engine for Shadow {
         }
         make_durable_with_others(writer, journal, store, &mut tx.barrier)?;
         check_failed(ranges)
+    }
+
+    fn keep_puddle(
+        &self,
+        store: &Arc<StoreInner>,
+        address: usize,
+        size: usize,
+    ) -> Option<Box<dyn Kept>> {
+        Some(Box::new(OfPuddle::new(store, address, size)))
+    }
+
+    fn puddle_is_mapped(&self, store: &StoreInner, puddle: &Arc<Puddle>) {
+        store.budget.enter(puddle);
     }
 
     fn commits_with_others(&self) -> bool {

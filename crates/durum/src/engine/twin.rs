@@ -34,15 +34,13 @@ use std::sync::PoisonError;
 use durum_persist::{Site, line};
 
 use super::{Engine, check_failed};
-use crate::alloc::PuddleHeap;
+use crate::alloc::{Puddle, PuddleHeap, puddle_at};
 use crate::announced::Announced;
 use crate::combine::primitive;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
-use crate::space::puddle_at;
 use crate::tx::{Announce, TxState};
 
 pub(crate) use copies::Copies;

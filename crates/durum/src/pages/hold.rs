@@ -5,29 +5,24 @@
 //! takes no lock, allocates nothing and logs nothing.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::mm::MprotectFlags;
 
-use super::trap::{is_repeated, protect};
-use crate::puddle::Puddle;
-
-/// What the handler knows of a puddle.
-#[derive(Debug, Default)]
-pub(super) struct Hold {
-    start: AtomicUsize,
-    /// 0: nothing is held.
-    end: AtomicUsize,
-    /// How often something was.
-    times: AtomicUsize,
-}
+use super::protect::{is_repeated, protect};
+use crate::mapping::Mapping;
+use crate::tracking::Hold;
 
 /// Runs `look` while nobody can store to `range`, which is `None` where the pages could not be protected.
 ///
 /// The caller has seen to it that the handler is installed ([`super::Held::begin`]).
-pub(super) fn hold<R>(puddle: &Puddle, range: Range<usize>, look: impl FnOnce() -> R) -> Option<R> {
-    struct Release<'p>(&'p Puddle, Range<usize>);
+pub(super) fn hold<R>(
+    puddle: &Mapping,
+    range: Range<usize>,
+    look: impl FnOnce() -> R,
+) -> Option<R> {
+    struct Release<'p>(&'p Mapping, Range<usize>);
     impl Drop for Release<'_> {
         fn drop(&mut self) {
             // What was mapped in its place is writable anyway. Where it cannot be undone, and nothing should make that
@@ -37,7 +32,7 @@ pub(super) fn hold<R>(puddle: &Puddle, range: Range<usize>, look: impl FnOnce() 
         }
     }
     // A section's protection could not be taken away: the handler lets stores happen that should wait.
-    if puddle.tracking.trap.is_armed() {
+    if puddle.tracking.trap.is_armed.load(Ordering::Acquire) {
         return None;
     }
     let held = &puddle.tracking.hold;
@@ -50,35 +45,33 @@ pub(super) fn hold<R>(puddle: &Puddle, range: Range<usize>, look: impl FnOnce() 
     Some(look())
 }
 
-impl Hold {
-    /// Waits until a store is possible; false if it is none of ours. Async-signal-safe: reads atomics, and makes system
-    /// calls that leave `errno` alone.
-    pub(super) fn admit(&self, address: usize) -> bool {
-        const YIELDS: usize = 100;
-        if crate::fault::forked() {
-            // The thread that held it is in the parent.
-            return false;
-        }
-        let times = self.times.load(Ordering::Acquire);
-        let mut tries = 0;
-        loop {
-            let end = self.end.load(Ordering::Acquire);
-            if end == 0 || address >= end || address < self.start.load(Ordering::Acquire) {
-                break;
-            }
-            tries += 1;
-            if tries < YIELDS {
-                rustix::thread::sched_yield();
-            } else {
-                // Also where this thread has a higher priority.
-                let pause = Duration::from_micros(20);
-                let _ = rustix::thread::nanosleep(&rustix::fs::Timespec {
-                    tv_sec: 0,
-                    tv_nsec: i64::from(pause.subsec_nanos()),
-                });
-            }
-        }
-        // A store that faulted just before the end gets here after it. What comes again and again has another reason.
-        tries > 0 || times > 0 && !is_repeated(address ^ times << 48)
+/// Waits until a store is possible; false if it is none of ours. Async-signal-safe: reads atomics, and makes system
+/// calls that leave `errno` alone.
+pub(super) fn admit(hold: &Hold, address: usize) -> bool {
+    const YIELDS: usize = 100;
+    if crate::fault::forked() {
+        // The thread that held it is in the parent.
+        return false;
     }
+    let times = hold.times.load(Ordering::Acquire);
+    let mut tries = 0;
+    loop {
+        let end = hold.end.load(Ordering::Acquire);
+        if end == 0 || address >= end || address < hold.start.load(Ordering::Acquire) {
+            break;
+        }
+        tries += 1;
+        if tries < YIELDS {
+            rustix::thread::sched_yield();
+        } else {
+            // Also where this thread has a higher priority.
+            let pause = Duration::from_micros(20);
+            let _ = rustix::thread::nanosleep(&rustix::fs::Timespec {
+                tv_sec: 0,
+                tv_nsec: i64::from(pause.subsec_nanos()),
+            });
+        }
+    }
+    // A store that faulted just before the end gets here after it. What comes again and again has another reason.
+    tries > 0 || times > 0 && !is_repeated(address ^ times << 48)
 }

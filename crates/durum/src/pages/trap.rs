@@ -1,30 +1,20 @@
 //! A handler notes which pages were written: the puddle is read-only, and the first store to a page sends SIGSEGV.
 
-use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rustix::mm::{MprotectFlags, mprotect};
+use rustix::mm::MprotectFlags;
 
-use super::{PAGE, Tracking};
+use super::hold;
+use super::protect::{is_repeated, protect};
 use crate::error::{Error, Result};
 use crate::fault::forward;
-use crate::puddle::Puddle;
-use crate::space::puddle_at;
+use crate::mapping::{Mapping, PAGE, mapping_at};
+use crate::tracking::{Tracking, Trap};
 
-/// What the handler knows of a puddle.
-#[derive(Debug, Default)]
-pub(super) struct Trap {
-    is_armed: AtomicBool,
-    /// A bit for each page: it was written.
-    written: OnceLock<Box<[AtomicU64]>>,
-    /// The system had no room for another protected piece: any page may have been written.
-    is_full: AtomicBool,
-}
-
-pub(super) fn start(puddle: &Puddle, heap: Range<usize>) -> Result<()> {
+pub(super) fn start(puddle: &Mapping, heap: Range<usize>) -> Result<()> {
     let trap = &puddle.tracking.trap;
     let pages = puddle.size / PAGE;
     let written = trap
@@ -51,7 +41,7 @@ fn disarm(trap: &Trap, heap: Range<usize>) {
     }
 }
 
-pub(super) fn stop(puddle: &Puddle, heap: Range<usize>, found: &mut Vec<Range<usize>>) {
+pub(super) fn stop(puddle: &Mapping, heap: Range<usize>, found: &mut Vec<Range<usize>>) {
     let trap = &puddle.tracking.trap;
     disarm(trap, heap.clone());
     if trap.is_full.load(Ordering::Relaxed) {
@@ -71,54 +61,32 @@ pub(super) fn stop(puddle: &Puddle, heap: Range<usize>, found: &mut Vec<Range<us
     }
 }
 
-/// Async-signal-safe: one system call.
-pub(super) fn protect(range: Range<usize>, flags: MprotectFlags) -> rustix::io::Result<()> {
-    let start = std::ptr::with_exposed_provenance_mut(range.start);
-    // SAFETY: pages of a puddle of ours. Stores to those that become read-only come to the handler.
-    unsafe { mprotect(start, range.end - range.start, flags) }
+pub(super) fn is_armed(trap: &Trap) -> bool {
+    trap.is_armed.load(Ordering::Acquire)
 }
 
-impl Trap {
-    pub(super) fn is_armed(&self) -> bool {
-        self.is_armed.load(Ordering::Acquire)
+/// Notes a store and lets it happen; false if it is none of ours. Async-signal-safe.
+fn admit(trap: &Trap, puddle: &Mapping, address: usize) -> bool {
+    if !is_armed(trap) || !puddle.contains(address, 1) {
+        return false;
     }
-
-    /// Notes a store and lets it happen; false if it is none of ours. Async-signal-safe.
-    fn admit(&self, puddle: &Puddle, address: usize) -> bool {
-        if !self.is_armed() || !puddle.contains(address, 1) {
-            return false;
-        }
-        let page = (address - puddle.address) / PAGE;
-        let Some(word) = self.written.get().and_then(|words| words.get(page / 64)) else {
-            return false;
-        };
-        // Noted before the store can happen.
-        let before = word.fetch_or(1 << (page % 64), Ordering::AcqRel);
-        let is_again = before >> (page % 64) & 1 == 1;
-        let start = puddle.address + page * PAGE;
-        let open = MprotectFlags::READ | MprotectFlags::WRITE;
-        if protect(start..start + PAGE, open).is_ok() {
-            // Another thread may have come first. The same one comes again and again only with what this does not help
-            // against: a call to an address in the pool.
-            return !is_again || !is_repeated(address);
-        }
-        // Each page that is not like its neighbours counts as a mapping, of which a process may have so many only.
-        self.is_full.store(true, Ordering::Release);
-        protect(super::heap(puddle), open).is_ok()
+    let page = (address - puddle.address) / PAGE;
+    let Some(word) = trap.written.get().and_then(|words| words.get(page / 64)) else {
+        return false;
+    };
+    // Noted before the store can happen.
+    let before = word.fetch_or(1 << (page % 64), Ordering::AcqRel);
+    let is_again = before >> (page % 64) & 1 == 1;
+    let start = puddle.address + page * PAGE;
+    let open = MprotectFlags::READ | MprotectFlags::WRITE;
+    if protect(start..start + PAGE, open).is_ok() {
+        // Another thread may have come first. The same one comes again and again only with what this does not help
+        // against: a call to an address in the pool.
+        return !is_again || !is_repeated(address);
     }
-}
-
-/// Whether this thread has come here several times in a row with the same address.
-pub(super) fn is_repeated(address: usize) -> bool {
-    const TIMES: usize = 4;
-    thread_local! {
-        /// Const and without destructor: safe to touch in a signal handler.
-        static LAST: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    }
-    let (last, times) = LAST.get();
-    let times = if last == address { times + 1 } else { 0 };
-    LAST.set((address, times));
-    times > TIMES
+    // Each page that is not like its neighbours counts as a mapping, of which a process may have so many only.
+    trap.is_full.store(true, Ordering::Release);
+    protect(puddle.heap(), open).is_ok()
 }
 
 /// Who handles SIGSEGV while no puddle is tracked, and how many are.
@@ -195,13 +163,13 @@ pub(super) fn stay_installed() -> bool {
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo to a SA_SIGINFO handler; SIGSEGV fills the address.
     let address = unsafe { (*info).si_addr() } as usize;
-    let is_ours = puddle_at(address).is_some_and(|puddle| {
+    let is_ours = mapping_at(address).is_some_and(|puddle| {
         // SAFETY: puddles in the table are alive while mapped.
         let puddle = unsafe { puddle.as_ref() };
         let Tracking { trap, hold, .. } = &puddle.tracking;
-        match trap.is_armed() {
-            true => trap.admit(puddle, address),
-            false => puddle.contains(address, 1) && hold.admit(address),
+        match is_armed(trap) {
+            true => admit(trap, puddle, address),
+            false => puddle.contains(address, 1) && hold::admit(hold, address),
         }
     });
     if !is_ours {

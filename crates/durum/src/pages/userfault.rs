@@ -15,7 +15,7 @@ use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
 use crate::error::{Error, Result};
 use crate::fault::OnceInProcess;
-use crate::puddle::Puddle;
+use crate::mapping::Mapping;
 
 /// include/uapi/linux/userfaultfd.h
 mod uapi {
@@ -185,7 +185,7 @@ impl Kernel {
     }
 }
 
-pub(super) fn start(puddle: &Puddle, heap: Range<usize>, is_quiet: bool) -> Result<()> {
+pub(super) fn start(puddle: &Mapping, heap: Range<usize>, is_quiet: bool) -> Result<()> {
     let kernel = Kernel::get()?;
     // A mapping stays registered until the puddle is unmapped, and with that this struct is gone. Only who closed the
     // gate comes here.

@@ -10,11 +10,12 @@ use durum_persist::{Site, line};
 use durum_service::{EngineKind, PuddleGrant, PuddleOwner};
 
 use super::{StoreInner, random_bytes};
+use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, MoreLog};
+use crate::mapping::Owner;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
-use crate::puddle::{Owner, Puddle};
 
 const SPACE_WRITE: Site = Site("log space: write back the header");
 const SPACE_FENCE: Site = Site("log space: fence after the header");
@@ -104,13 +105,13 @@ impl StoreInner {
         let owner = Owner {
             store_key: self.key,
             pool_key: 0,
-            pool: Weak::new(),
+            pool: Weak::<()>::new(),
             poison: self.poison.clone(),
             survive: false,
             home: None,
             back: None,
             beside: None,
-            budget: None,
+            kept: None,
         };
         Puddle::map(grant, owner, self.info.domain, self.space, &self.info.path)
     }

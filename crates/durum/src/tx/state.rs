@@ -9,19 +9,17 @@ use durum_service::EngineKind;
 
 use super::savepoint::Savepoint;
 use super::{Durability, Tx};
-use crate::alloc::{Allocation, BitChange, Bitmap, ThreadCache};
+use crate::alloc::{Allocation, BitChange, Bitmap, Puddle, ThreadCache, puddle_at, puddle_near_at};
 use crate::announced::{Announced, LARGE};
 use crate::checker::Pending;
 use crate::engine::{self, Direct, Engine, Section, Staged, Turn, Writer, write_now};
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
 use crate::log::LogWriter;
+use crate::mapping::PAGE;
 use crate::media::Barrier;
-use crate::pages::PAGE;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::saved::Saved;
-use crate::space::{puddle_at, puddle_near_at};
 
 /// A change that `set` deferred to the commit.
 #[derive(Clone, Copy, Debug)]
@@ -413,7 +411,7 @@ impl TxState {
             self.join(tx, home)?;
             return Ok(());
         }
-        let pool = puddle.pool.upgrade().ok_or(Error::NotInPool {
+        let pool = PoolInner::of(puddle).ok_or(Error::NotInPool {
             address: puddle.address,
             len: puddle.size,
         })?;

@@ -14,12 +14,11 @@
 use durum_persist::Site;
 
 use super::{append_changes, apply, changes_one_word, check_media, retire};
+use crate::alloc::{Puddle, puddle_at};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;
 use crate::media::Barrier;
-use crate::puddle::Puddle;
-use crate::space::puddle_at;
 use crate::tx::TxState;
 
 const FRESH_WRITE: Site = Site("hybrid.file: write large fresh ranges home");

@@ -10,13 +10,13 @@ use durum_persist::line::LINE;
 use rustc_hash::FxHashMap;
 use zerocopy::IntoBytes;
 
-use super::home::{DRAIN_FENCE, Page};
+use super::home::{DRAIN_FENCE, Page, note_in};
+use crate::alloc::{Puddle, puddle_at};
 use crate::error::Result;
 use crate::fault::guarded;
+use crate::mapping::PAGE;
 use crate::media::Barrier;
-use crate::pages::PAGE;
-use crate::puddle::{Poison, Puddle};
-use crate::space::puddle_at;
+use crate::poison::Poison;
 
 /// At most so many blocks go into one write.
 const RUN_BLOCKS: usize = 256;
@@ -156,7 +156,7 @@ impl Files {
             // ORDER: synced by `Files::sync`, before these records count as home.
             self.barrier.write_bytes(puddle, offset, &self.run)?;
             for (address, _) in run {
-                puddle.note_copy(*address);
+                note_in(puddle, *address);
             }
             rest = later;
         }

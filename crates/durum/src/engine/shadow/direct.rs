@@ -24,10 +24,10 @@ use rustix::mm::Advice;
 
 use super::home::note_range;
 use super::journal::Journal;
+use super::puddle::OfPuddle;
+use crate::alloc::{Puddle, puddle_at};
 use crate::announced::{FRESH_LARGE, Ranges};
 use crate::fault::guarded;
-use crate::puddle::Puddle;
-use crate::space::puddle_at;
 
 pub(super) const HOME_WRITE: Site = Site("shadow.fresh: write back large fresh objects at home");
 /// So many bytes are summed and then written, while they are in the processor's nearest cache.
@@ -102,7 +102,8 @@ fn is_free_of_any_place(journal: &Journal, watermark: u64) -> bool {
 fn is_free(range: &Range<usize>, watermark: u64) -> bool {
     // SAFETY: a puddle of the running transaction, which keeps it.
     puddle_at(range.start)
-        .is_some_and(|puddle| unsafe { puddle.as_ref() }.freed_at.latest(range) <= watermark)
+        .and_then(|puddle| OfPuddle::of(unsafe { puddle.as_ref() }))
+        .is_some_and(|kept| kept.freed_at.latest(range) <= watermark)
         || record::leaves_out(FREED)
 }
 
@@ -117,8 +118,10 @@ pub(crate) fn write_now<'b>(
     journal: &Journal,
 ) -> Option<Direct> {
     let watermark = journal.watermark();
-    let copies = puddle.copies.as_ref()?;
-    if copies.has_large(range.start - puddle.address..range.end - puddle.address)
+    let kept = OfPuddle::of(puddle)?;
+    if kept
+        .copies
+        .has_large(range.start - puddle.address..range.end - puddle.address)
         || range.len() > COPY_MAX
         || puddle.home_offset() == 0
         || !is_free_of_any_place(journal, watermark)
@@ -126,7 +129,7 @@ pub(crate) fn write_now<'b>(
     {
         return None;
     }
-    if puddle.freed_at.latest(&range) > 0 {
+    if kept.freed_at.latest(&range) > 0 {
         // Somebody has had this space before: the program would read that.
         // SAFETY: whole pages of a fresh object, in the mapping that the program stores to, which is private and copied
         // from the file where it has no pages.

@@ -7,12 +7,12 @@ use durum_persist::{Site, line, record};
 
 use super::blocks::Files;
 use super::lines::LineSet;
+use super::puddle::OfPuddle;
 use super::waiting::Waiting;
+use crate::alloc::{Puddle, puddle_at};
 use crate::error::Result;
 use crate::fault::guarded;
-use crate::pages::PAGE;
-use crate::puddle::Puddle;
-use crate::space::puddle_at;
+use crate::mapping::{Mapping, PAGE};
 
 pub(super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
 /// A step that a crash test leaves out: the line is taken from where the program stores to, then.
@@ -442,7 +442,15 @@ pub(super) fn note_range(range: std::ops::Range<usize>) {
 pub(super) fn note(address: usize) {
     if let Some(puddle) = puddle_at(address) {
         // SAFETY: puddles live while their store is open.
-        unsafe { puddle.as_ref() }.note_copy(address);
+        note_in(unsafe { puddle.as_ref() }, address);
+    }
+}
+
+/// The same, where the puddle is known.
+#[inline]
+pub(super) fn note_in(puddle: &Mapping, address: usize) {
+    if let Some(kept) = OfPuddle::of(puddle) {
+        kept.copies.note(address - puddle.address);
     }
 }
 

@@ -27,7 +27,7 @@ use crate::contention;
 use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
 use crate::media::Barrier;
-use crate::puddle::Poison;
+use crate::poison::Poison;
 use crate::store::StoreInner;
 
 pub(super) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the watermark slot");

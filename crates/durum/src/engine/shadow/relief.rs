@@ -30,12 +30,14 @@ use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
 use super::checkpoint::Checkpoint;
 use super::journal::Journal;
+use super::puddle::OfPuddle;
+use crate::alloc::Puddle;
 use crate::announced::runs;
-use crate::budget::{Budget, Copies, LARGE_PAGE, WORD_PAGES};
+use crate::budget::{Budget, Copies, WORD_PAGES};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
-use crate::pages::{Held, PAGE};
-use crate::puddle::{PRIVATE, Puddle};
+use crate::mapping::{LARGE_PAGE, PAGE, PRIVATE};
+use crate::pages::{Held, was_remapped};
 use crate::store::StoreInner;
 
 /// Steps that a test leaves out, to show that it would notice.
@@ -267,7 +269,7 @@ impl Look<'_> {
         is_enough: impl Fn(usize) -> bool,
     ) -> bool {
         for puddle in budget.puddles() {
-            let Some(copies) = &puddle.copies else {
+            let Some(OfPuddle { copies, .. }) = OfPuddle::of(&puddle) else {
                 continue;
             };
             let from = cursor.saturating_sub(puddle.address) / WORD_BYTES;
@@ -399,7 +401,7 @@ impl Look<'_> {
         puddle.check_failed()?;
         if let Some(differing) = differing {
             copies.is_small_now(unit);
-            puddle.tracking.was_remapped();
+            was_remapped(puddle);
             for (index, differing) in differing.into_iter().enumerate() {
                 let word = unit * LARGE_WORDS + index;
                 self.given_back += (copies.word(word) & !differing).count_ones() as usize;

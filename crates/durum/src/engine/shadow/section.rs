@@ -24,16 +24,15 @@ use durum_format::record::{Operation, push_words};
 use durum_persist::line::LINE;
 
 use super::changes::whole_words;
-use super::home::Page;
-use crate::alloc::PuddleHeap;
+use super::home::{Page, note_in};
+use crate::alloc::{Puddle, PuddleHeap};
 use crate::announced::Announced;
 use crate::error::Result;
-use crate::fault::forked;
-use crate::fault::guarded;
+use crate::fault::{forked, guarded};
 use crate::gate::Closed;
-use crate::pages::{self, Method, PAGE};
+use crate::mapping::PAGE;
+use crate::pages::{self, Method};
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 use crate::store::StoreInner;
 
 /// A section that is open.
@@ -159,7 +158,7 @@ impl Section {
             if heap.is_some_and(|heap: &PuddleHeap| heap.is_unpublished_header(puddle, line)) {
                 return;
             }
-            puddle.note_copy(line);
+            note_in(puddle, line);
             for index in (0..8).filter(|index| mask >> index & 1 == 1) {
                 // SAFETY: a word of a mapped puddle, which no other thread changes, as the section's caller promised.
                 unsafe { ((line + 8 * index) as *mut u64).write(home[index]) };

@@ -7,8 +7,8 @@ use durum_format::UNIT;
 use durum_format::puddle::PuddleKind;
 use durum_format::record::{RingSalt, segments};
 
+use crate::alloc::Puddle;
 use crate::error::Result;
-use crate::puddle::Puddle;
 use crate::store::StoreInner;
 
 /// A part of a puddle of records.

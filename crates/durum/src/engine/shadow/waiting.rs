@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::home::note;
 use crate::fault::Guard;
-use crate::pages::PAGE;
+use crate::mapping::PAGE;
 
 pub(super) const PAGE_WRITE: Site = Site("shadow.checkpoint: write pages home that waited");
 /// A step that a crash test leaves out.

@@ -13,12 +13,12 @@ use durum_persist::{Site, line};
 use super::left_right::LeftRight;
 use super::turns::Turns;
 use super::{SEAL_WRITE, TwinMode, view};
+use crate::alloc::Puddle;
 use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::pool::PoolInner;
-use crate::puddle::Puddle;
 
 pub(super) const STATE_WRITE: Site = Site("twin: write back the state");
 pub(super) const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");

@@ -14,8 +14,8 @@ use super::stream::Stream;
 use super::{Writer, write_record};
 use crate::error::{Error, Step};
 use crate::fault::Guard;
+use crate::mapping::PAGE;
 use crate::media::Barrier;
-use crate::pages::PAGE;
 use crate::store::StoreInner;
 
 /// The end of a segment is left unused if less than this fits.

@@ -1,10 +1,11 @@
-//! A puddle that this process has mapped at its address.
+//! The mapping of a puddle: its file, at its address, once or twice.
 
+use std::any::Any;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use durum_format::Uuid;
 use durum_format::puddle::heap_offset;
@@ -13,57 +14,42 @@ use durum_persist::file::MediaFile;
 use durum_service::PuddleGrant;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use crate::addresses::{Beside, Mapping, mapping_failed};
-use crate::alloc::PuddleHeap;
-use crate::budget::{Budget, Copies, LARGE_PAGE};
-use crate::engine::FreedAt;
+use crate::addresses::{Beside, MappingKind, mapping_failed};
 use crate::error::{Error, Result};
-use crate::pages::{PAGE, Tracking};
-use crate::pool::PoolInner;
-use crate::space::Space;
+use crate::poison::Poison;
+use crate::space::{Entry, Space, entry_at};
+use crate::tracking::Tracking;
 
-/// Whether a pool (or a store) may still be used, shared by all that must know.
-#[derive(Debug, Default)]
-pub(crate) struct Poison {
-    set: AtomicBool,
-    what: Mutex<Option<(std::path::PathBuf, u64, &'static str)>>,
-}
-
-impl Poison {
-    pub(crate) fn set(&self, file: &Path, offset: u64, reason: &'static str) {
-        self.what
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert((file.to_owned(), offset, reason));
-        self.set.store(true, Ordering::Release);
-    }
-
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.set.load(Ordering::Relaxed) {
-            Err(self.error())
-        } else {
-            Ok(())
-        }
-    }
-
-    #[cold]
-    fn error(&self) -> Error {
-        let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
-        let (file, offset, reason) = what.clone().unwrap_or_default();
-        Error::Poisoned {
-            file,
-            offset,
-            reason,
-        }
-    }
-}
+/// Bytes of a page.
+pub(crate) const PAGE: usize = 4096;
+/// Bytes of a large page.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
 /// No page of the puddle failed.
 const NO_FAILURE: u64 = u64::MAX;
 
+/// What an engine keeps about a puddle of its pools, and is told of it.
+pub(crate) trait Kept: Any + Send + Sync + std::fmt::Debug {
+    /// Space in the puddle is about to be free for others.
+    fn note_freed(&self, _range: Range<usize>) {}
+
+    /// The pages of the puddle are memory of their own from now on, in large pages, and not copied from the file.
+    fn note_large_pages(&self) {}
+
+    /// Private pages that may be made before they are needed.
+    fn private_pages_max(&self) -> usize {
+        0
+    }
+
+    /// The page at this offset has private contents.
+    fn note_private_page(&self, _offset: usize) {}
+
+    /// The puddle is unmapped.
+    fn note_unmapped(&self) {}
+}
+
 /// One mapped puddle. Lives until its store is closed, also after the puddle was given back.
-pub(crate) struct Puddle {
+pub(crate) struct Mapping {
     pub(crate) uuid: Uuid,
     pub(crate) is_root: bool,
     pub(crate) address: usize,
@@ -81,7 +67,8 @@ pub(crate) struct Puddle {
     /// Which store and pool it belongs to; 0 where it belongs to no pool.
     pub(crate) store_key: u64,
     pub(crate) pool_key: u64,
-    pub(crate) pool: Weak<PoolInner>,
+    /// The open pool, for those who know what that is.
+    pub(crate) pool: Weak<dyn Any + Send + Sync>,
     pub(crate) poison: Arc<Poison>,
     /// The program's own accesses to bad pages are survived too.
     pub(crate) survive: bool,
@@ -91,12 +78,10 @@ pub(crate) struct Puddle {
     failed: AtomicU64,
     /// On `file`: one writer of shared words at a time, so that the newest value reaches the file last.
     pub(crate) word_writer: Mutex<()>,
-    pub(crate) heap: OnceLock<PuddleHeap>,
-    pub(crate) freed_at: FreedAt,
     /// How changes are found that nobody announced.
     pub(crate) tracking: Tracking,
-    /// Which pages are private, where the engine can give them back.
-    pub(crate) copies: Option<Copies>,
+    /// What the engine of its pool keeps.
+    pub(crate) kept: Option<Box<dyn Kept>>,
     /// Device and inode of the file.
     pub(crate) file_id: (u64, u64),
     space: &'static Space,
@@ -143,8 +128,8 @@ fn map_file(
     .map_err(|errno| {
         // Three kinds share two bits.
         let what = match flags.contains(MapFlags::PRIVATE) && !flags.contains(MapFlags::SHARED) {
-            true => Mapping::Data,
-            false => Mapping::Addresses,
+            true => MappingKind::Data,
+            false => MappingKind::Addresses,
         };
         mapping_failed("mapping a puddle", errno, size, what, store)
     })?;
@@ -157,7 +142,7 @@ fn map_file(
 pub(crate) struct Owner {
     pub(crate) store_key: u64,
     pub(crate) pool_key: u64,
-    pub(crate) pool: Weak<PoolInner>,
+    pub(crate) pool: Weak<dyn Any + Send + Sync>,
     pub(crate) poison: Arc<Poison>,
     pub(crate) survive: bool,
     /// What to add to an address to get its home, where programs are to work in private pages.
@@ -166,19 +151,23 @@ pub(crate) struct Owner {
     pub(crate) back: Option<usize>,
     /// Memory beside its pool's puddles, where something is kept about what lies in them.
     pub(crate) beside: Option<Arc<Beside>>,
-    /// What its private pages count for, where they can be given back.
-    pub(crate) budget: Option<Arc<Budget>>,
+    /// What the engine of its pool keeps about it.
+    pub(crate) kept: Option<Box<dyn Kept>>,
 }
 
-impl Puddle {
-    /// Maps a puddle at its address.
-    pub(crate) fn map(
+impl Mapping {
+    /// Maps a puddle at its address, and enters what `place` makes of it in the space.
+    ///
+    /// # Safety
+    /// `P` begins with what `place` was given.
+    pub(crate) unsafe fn map<P>(
         grant: PuddleGrant,
         owner: Owner,
         domain: Domain,
         space: &'static Space,
         store: &Path,
-    ) -> Result<Arc<Self>> {
+        place: impl FnOnce(Mapping) -> Arc<P>,
+    ) -> Result<Arc<P>> {
         let (address, size) = (grant.address as usize, grant.size as usize);
         let private = matches!(domain, Domain::File);
         let conflict = |other| {
@@ -196,7 +185,7 @@ impl Puddle {
         let _changing = space.changing();
         if let Some(other) = space.occupant(address, size) {
             // SAFETY: a puddle in the table is alive while mapped.
-            let path = unsafe { other.as_ref() }
+            let path = unsafe { other.cast::<Mapping>().as_ref() }
                 .path
                 .ancestors()
                 .nth(2)
@@ -253,7 +242,7 @@ impl Puddle {
                 }
             }
         }
-        let puddle = Arc::new(Self {
+        let puddle = place(Self {
             uuid: grant.uuid,
             is_root: grant.is_root,
             address,
@@ -271,18 +260,15 @@ impl Puddle {
             syncing: Arc::default(),
             failed: AtomicU64::new(NO_FAILURE),
             word_writer: Mutex::new(()),
-            heap: OnceLock::new(),
-            freed_at: FreedAt::new(address, size),
             tracking: Tracking::default(),
-            copies: owner.budget.map(|budget| Copies::new(budget, size)),
+            kept: owner.kept,
             file_id,
             space,
             mapped: AtomicBool::new(true),
         });
-        puddle.enter(Arc::as_ptr(&puddle).cast_mut());
-        if let Some(copies) = &puddle.copies {
-            copies.budget().enter(&puddle);
-        }
+        let entry = Arc::as_ptr(&puddle).cast_mut();
+        // SAFETY: it begins with the mapping, as the caller promises.
+        unsafe { &*entry.cast::<Mapping>() }.enter(entry.cast());
         Ok(puddle)
     }
 
@@ -310,7 +296,7 @@ impl Puddle {
         self.back.unwrap_or(0)
     }
 
-    fn enter(&self, puddle: *mut Puddle) {
+    fn enter(&self, puddle: *mut Entry) {
         for start in self.mappings() {
             self.space.enter(start, self.size, puddle);
         }
@@ -344,9 +330,9 @@ impl Puddle {
     /// store's limit leaves too little room.
     pub(crate) fn populate(&self) {
         let room = self
-            .copies
+            .kept
             .as_ref()
-            .map_or(0, |copies| copies.budget().room());
+            .map_or(0, |kept| kept.private_pages_max());
         if self.home.is_none() || self.size / PAGE > room {
             return;
         }
@@ -358,7 +344,7 @@ impl Puddle {
                 };
                 (start..start + LARGE_PAGE)
                     .step_by(PAGE)
-                    .for_each(|page| self.note_copy(page));
+                    .for_each(|page| self.note_private_page(page));
             });
         }
     }
@@ -374,8 +360,8 @@ impl Puddle {
             let kept = std::slice::from_raw_parts(self.address as *const u8, header).to_vec();
             rustix::mm::mmap_anonymous(self.address as *mut _, self.size, protection, flags)?;
             std::ptr::copy_nonoverlapping(kept.as_ptr(), self.address as *mut u8, header);
-            if let Some(copies) = &self.copies {
-                copies.all_are_large();
+            if let Some(kept) = &self.kept {
+                kept.note_large_pages();
             }
             rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxDontFork)?;
             rustix::mm::madvise(self.address as *mut _, self.size, Advice::LinuxHugepage)
@@ -391,8 +377,8 @@ impl Puddle {
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = None;
         let _changing = self.space.changing();
         self.enter(ptr::null_mut());
-        if let Some(copies) = &self.copies {
-            copies.forget_all();
+        if let Some(kept) = &self.kept {
+            kept.note_unmapped();
         }
         if !self.private {
             let media = self.address + self.home_offset();
@@ -406,11 +392,9 @@ impl Puddle {
         }
     }
 
-    /// A change of the page at this address is home, or was rolled back.
-    #[inline]
-    pub(crate) fn note_copy(&self, address: usize) {
-        if let Some(copies) = &self.copies {
-            copies.note(address - self.address);
+    fn note_private_page(&self, address: usize) {
+        if let Some(kept) = &self.kept {
+            kept.note_private_page(address - self.address);
         }
     }
 
@@ -422,10 +406,8 @@ impl Puddle {
 
     /// Space is about to be free for others.
     pub(crate) fn note_freed(&self, range: Range<usize>) {
-        if self.home.is_some()
-            && let Some(pool) = self.pool.upgrade()
-        {
-            self.freed_at.note(range, pool.store.journal().drawn());
+        if let Some(kept) = &self.kept {
+            kept.note_freed(range);
         }
     }
 
@@ -511,13 +493,21 @@ impl Puddle {
     }
 }
 
-impl Drop for Puddle {
+/// The mapping that contains an address.
+///
+/// The pointer stays valid while the store that the puddle belongs to is open: puddles given back are kept until then.
+#[inline(always)]
+pub(crate) fn mapping_at(address: usize) -> Option<NonNull<Mapping>> {
+    entry_at(address).map(NonNull::cast)
+}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
         self.unmap();
     }
 }
 
-impl std::fmt::Debug for Puddle {
+impl std::fmt::Debug for Mapping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Puddle")
             .field("uuid", &self.uuid)

@@ -1,0 +1,67 @@
+//! A puddle: its mapping, and who may take which bytes of it.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+use durum_persist::domain::Domain;
+use durum_service::PuddleGrant;
+
+use super::heap::PuddleHeap;
+use crate::error::Result;
+use crate::mapping::{Mapping, Owner};
+use crate::space::{Space, entry_at, entry_near_at};
+
+/// One mapped puddle: all that are entered in a space are of this type. It begins with its mapping, so that those who
+/// know no more than that find it at the same address.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Puddle {
+    mapping: Mapping,
+    /// Made when somebody allocates in it for the first time.
+    pub(crate) heap: OnceLock<PuddleHeap>,
+}
+
+impl Puddle {
+    /// Maps a puddle at its address.
+    pub(crate) fn map(
+        grant: PuddleGrant,
+        owner: Owner,
+        domain: Domain,
+        space: &'static Space,
+        store: &Path,
+    ) -> Result<Arc<Self>> {
+        let place = |mapping| {
+            Arc::new(Self {
+                mapping,
+                heap: OnceLock::new(),
+            })
+        };
+        // SAFETY: the mapping is the first field, in the order of C.
+        unsafe { Mapping::map(grant, owner, domain, space, store, place) }
+    }
+}
+
+impl Deref for Puddle {
+    type Target = Mapping;
+
+    #[inline(always)]
+    fn deref(&self) -> &Mapping {
+        &self.mapping
+    }
+}
+
+/// The mapped puddle that contains an address.
+///
+/// The pointer stays valid while the store that the puddle belongs to is open: puddles given back are kept until then.
+#[inline(always)]
+pub(crate) fn puddle_at(address: usize) -> Option<NonNull<Puddle>> {
+    entry_at(address).map(NonNull::cast)
+}
+
+/// The same, without a call: only if it lies in the first space, where it mostly does.
+#[inline(always)]
+pub(crate) fn puddle_near_at(address: usize) -> Option<NonNull<Puddle>> {
+    entry_near_at(address).map(NonNull::cast)
+}

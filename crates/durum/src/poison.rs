@@ -1,0 +1,44 @@
+//! Poison: after a failure of the media a store may not be used any more.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+
+/// Whether a pool (or a store) may still be used, shared by all that must know.
+#[derive(Debug, Default)]
+pub(crate) struct Poison {
+    set: AtomicBool,
+    what: Mutex<Option<(std::path::PathBuf, u64, &'static str)>>,
+}
+
+impl Poison {
+    pub(crate) fn set(&self, file: &Path, offset: u64, reason: &'static str) {
+        self.what
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert((file.to_owned(), offset, reason));
+        self.set.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.set.load(Ordering::Relaxed) {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
+        let (file, offset, reason) = what.clone().unwrap_or_default();
+        Error::Poisoned {
+            file,
+            offset,
+            reason,
+        }
+    }
+}
