@@ -44,7 +44,11 @@ fn words(puddle: &Puddle) -> (usize, &[u64]) {
 impl Checker {
     /// Remembers the pool as it is.
     pub(crate) fn remember(&mut self, pool: &PoolInner) {
-        let puddles = pool.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        let puddles = pool
+            .heap
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         self.copies
             .retain(|address, _| puddles.iter().any(|puddle| puddle.address == *address));
         for puddle in puddles.iter() {
@@ -82,6 +86,7 @@ impl Checker {
         is_announced: bool,
     ) -> Result<()> {
         let puddles = pool
+            .heap
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,21 +1,22 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
-use durum_service::{EngineKind, PuddleGrant};
+use durum_service::{EngineKind, PuddleGrant, PuddleOwner};
 
 use crate::addresses::Beside;
-use crate::alloc::{PoolHeap, Puddle, PuddleHeap, puddle_at};
+use crate::alloc::{Allocate, Ground, PoolHeap, Puddle, PuddleHeap, puddle_at};
 use crate::checker::{Checker, Pending};
 use crate::combine::{Combine, Concurrency};
 use crate::described::Described;
-use crate::engine::{self, Alone, Copies, Engine, TwinMode};
+use crate::engine::{self, Copies, Engine, TwinMode};
 use crate::error::{Error, Result};
 use crate::fault::{guarded, media_failed};
 use crate::mapping::Owner;
@@ -162,10 +163,7 @@ pub(crate) struct PoolInner {
     pub(crate) poison: Arc<Poison>,
     survive: bool,
     beside: Option<Arc<Beside>>,
-    pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
     pub(crate) heap: PoolHeap,
-    pub(crate) growth_max: u64,
-    pub(crate) spare_max: u64,
     pub(crate) page_tracking: PageTracking,
     /// The store's next stamp when the last section ended; 0: there was none.
     pub(crate) section_stamp: AtomicU64,
@@ -204,10 +202,7 @@ impl PoolInner {
             poison,
             survive: options.survive_media_errors,
             beside: options.beside.clone(),
-            puddles: RwLock::new(Vec::new()),
-            heap: PoolHeap::default(),
-            growth_max: options.growth_max,
-            spare_max: options.spare_max,
+            heap: PoolHeap::new(options.growth_max, options.spare_max),
             page_tracking: options.page_tracking,
             section_stamp: AtomicU64::new(0),
             combine: Combine::new(options.concurrency),
@@ -219,7 +214,11 @@ impl PoolInner {
         for puddle in grant.puddles {
             puddles.push(pool.map(puddle)?);
         }
-        *pool.puddles.write().unwrap_or_else(PoisonError::into_inner) = puddles;
+        *pool
+            .heap
+            .puddles
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = puddles;
         pool.after_commit();
         Ok(pool)
     }
@@ -284,31 +283,13 @@ impl PoolInner {
     /// The error of a page of this pool that failed, if any.
     #[cold]
     pub(crate) fn check_media(&self) -> Result<()> {
-        self.puddles
+        self.heap
+            .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .try_for_each(|puddle| puddle.check_failed())?;
         self.store.check_logs()
-    }
-
-    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of
-    /// them. After an error they may not be unmapped.
-    pub(crate) fn drain(&self) -> Result<()> {
-        if crate::fault::forked() {
-            return Ok(());
-        }
-        match (&self.copies, self.kind) {
-            (Some(copies), _) => {
-                self.poison.check()?;
-                copies.forget_seal(self)
-            }
-            (None, EngineKind::Shadow) => {
-                self.poison.check()?;
-                self.store.journal().drain(&self.store)
-            }
-            _ => Ok(()),
-        }
     }
 
     /// The puddles are about to be unmapped, come what may.
@@ -326,7 +307,11 @@ impl PoolInner {
     }
 
     pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
-        let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        let puddles = self
+            .heap
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         puddles
             .iter()
             .find(|puddle| puddle.is_root)
@@ -381,17 +366,6 @@ impl PoolInner {
         }
     }
 
-    /// Whether this thread is the only one that changes what the pool's transactions share, until what this returns is
-    /// dropped; others wait for that, so it is to be soon. For threads that have a [`Writer`](crate::engine::Writer),
-    /// if the pool is one of Shadow.
-    #[inline]
-    pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
-        match self.kind {
-            EngineKind::Shadow => self.store.journal().try_alone(),
-            _ => None,
-        }
-    }
-
     /// Whether somebody wants to look at what is committed.
     #[inline]
     pub(crate) fn has_checker(&self) -> bool {
@@ -431,6 +405,87 @@ impl PoolInner {
     }
 }
 
+impl Ground for PoolInner {
+    #[inline]
+    fn heap(&self) -> &PoolHeap {
+        &self.heap
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn directory(&self) -> &Path {
+        &self.store.info.path
+    }
+
+    fn poison(&self) -> &Poison {
+        &self.poison
+    }
+
+    #[inline]
+    fn keeps_lines(&self) -> bool {
+        self.keeps_lines
+    }
+
+    #[inline]
+    fn try_alone(&self) -> Option<impl Sized> {
+        match self.kind {
+            EngineKind::Shadow => self.store.journal().try_alone(),
+            _ => None,
+        }
+    }
+
+    fn make_puddle(&self, size: u64) -> Result<Arc<Puddle>> {
+        let owner = PuddleOwner::Pool(self.uuid);
+        let kind = self.kind.puddle_kind();
+        let grant = self.store.service.create_puddle(owner, kind, size)?;
+        let uuid = grant.uuid;
+        self.map(grant).inspect_err(|_| {
+            // A puddle that nobody can use must not stay behind.
+            let _ = self.store.service.remove_puddle(uuid);
+        })
+    }
+
+    fn remove_puddle(&self, puddle: Arc<Puddle>) {
+        puddle.unmap();
+        let uuid = puddle.uuid;
+        // Freed objects may still be looked up by late callers: the struct stays until the store closes.
+        self.store
+            .retired
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(puddle);
+        if let Err(error) = self.store.service.remove_puddle(uuid) {
+            // The puddle stays in the registry, empty; the next opener finds it and uses it.
+            tracing::warn!(puddle = %uuid, %error, "an empty puddle could not be given back");
+        }
+    }
+
+    fn give_log_back(&self) -> Result<()> {
+        self.store.journal().give_log_back(&self.store)
+    }
+
+    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of
+    /// them.
+    fn drain(&self) -> Result<()> {
+        if crate::fault::forked() {
+            return Ok(());
+        }
+        match (&self.copies, self.kind) {
+            (Some(copies), _) => {
+                self.poison.check()?;
+                copies.forget_seal(self)
+            }
+            (None, EngineKind::Shadow) => {
+                self.poison.check()?;
+                self.store.journal().drain(&self.store)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Drop for PoolInner {
     fn drop(&mut self) {
         if crate::fault::forked() {
@@ -451,7 +506,8 @@ impl Drop for PoolInner {
             copies.close(self);
         }
         let puddles = std::mem::take(
-            self.puddles
+            self.heap
+                .puddles
                 .get_mut()
                 .unwrap_or_else(PoisonError::into_inner),
         );
@@ -828,6 +884,7 @@ impl Pool {
         }
         let puddles = self
             .inner
+            .heap
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)

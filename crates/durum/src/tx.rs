@@ -20,7 +20,7 @@ use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
 use durum_service::EngineKind;
 
-use crate::alloc::{Puddle, lone_room};
+use crate::alloc::{Allocate, FILLED_MIN, Puddle, lone_room};
 use crate::announced::LARGE;
 use crate::budget::Budget;
 use crate::described::Described;
@@ -33,7 +33,7 @@ use crate::space::removed;
 use crate::store::StoreInner;
 
 pub use scope::Transaction;
-pub(crate) use state::{BeforeReuse, FILLED_MIN, PoolRef, Set, TxState};
+pub(crate) use state::{BeforeReuse, PoolRef, Set, TxState};
 
 /// What `add` does about the old contents of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -295,7 +295,7 @@ impl Tx {
         }
         for mut cache in state.caches.drain(..) {
             if let Some(pool) = store.open_pool_by_key(cache.pool_key) {
-                cache.give_back(&pool);
+                cache.give_back(&*pool);
             }
         }
         // Not before: until then no other thread takes itself to be alone with the slabs.
@@ -652,7 +652,7 @@ impl Tx {
         let announced = &mut state.announced;
         let address = state
             .allocation
-            .reserve(pool, cache, announced, type_id, size, room, align)?;
+            .reserve(&**pool, cache, announced, type_id, size, room, align)?;
         Ok(ptr::with_exposed_provenance_mut(address))
     }
 
@@ -669,7 +669,7 @@ impl Tx {
         self.enter_pool(state, &pool.inner)?;
         let root_puddle = pool.inner.root_puddle()?;
         let address = state.allocation.reserve_root(
-            &pool.inner,
+            &*pool.inner,
             &root_puddle,
             &mut state.announced,
             type_id,
@@ -746,7 +746,7 @@ impl Tx {
             return Err(Error::NotAllocated { address });
         };
         state.have_part_in(&pool);
-        state.allocation.free(&pool, puddle, address)
+        state.allocation.free(&*pool, puddle, address)
     }
 
     /// Remembers volatile memory: if the transaction does not commit, `*target` gets back the value that it has now.

@@ -6,6 +6,7 @@
 
 mod buddy;
 mod free_set;
+mod ground;
 mod heap;
 #[cfg(test)]
 mod large_tests;
@@ -16,7 +17,8 @@ mod puddle;
 mod reserve;
 mod slab;
 
+pub(crate) use ground::Ground;
 pub(crate) use heap::PuddleHeap;
-pub(crate) use pool::{PoolHeap, ThreadCache};
+pub(crate) use pool::{Allocate, FILLED_MIN, PoolHeap, ThreadCache};
 pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at};
 pub(crate) use reserve::{Allocation, AllocationMark, BitChange, Bitmap, lone_room};

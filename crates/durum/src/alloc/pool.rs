@@ -2,25 +2,27 @@
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use durum_format::puddle;
 use durum_format::{GRANULE, UNIT, extent};
-use durum_service::{PuddleGrant, PuddleOwner};
 use rustc_hash::FxHashMap;
 
+use super::ground::Ground;
 use super::heap::{LARGE_GRANULES, PuddleHeap};
 use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::contention;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
-use crate::pool::PoolInner;
 use crate::steps;
-use crate::tx::FILLED_MIN;
 
 /// Alignments up to this one can be asked for.
 pub(crate) const ALIGN_MAX: usize = 64 << 10;
+
+/// From so many bytes on, an object's contents that are known when it is allocated go home by themselves, on an engine
+/// that can do that.
+pub(crate) const FILLED_MIN: usize = 32 << 10;
 
 /// A pool that grows for an object of so many granules is about to be filled with such.
 const FILLED_GRANULES: usize = FILLED_MIN / GRANULE as usize;
@@ -32,6 +34,11 @@ const DOUBLED_MAX: u64 = 32 << 20;
 /// What the threads of a pool share to allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PoolHeap {
+    pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
+    /// Bytes by which the pool grows at most, unless one object needs more.
+    growth_max: u64,
+    /// Bytes of unused puddles that are kept.
+    spare_max: u64,
     /// Slabs that have room and no owner.
     with_room: Mutex<FxHashMap<Class, Vec<Arc<Slab>>>>,
     /// Slabs that were seen empty without an owner: the next commits give their extents back.
@@ -44,6 +51,16 @@ pub(crate) struct PoolHeap {
     fills: AtomicBool,
     /// Bytes that the program wants to find free, also where that is more than is kept otherwise.
     wanted: AtomicU64,
+}
+
+impl PoolHeap {
+    pub(crate) fn new(growth_max: u64, spare_max: u64) -> Self {
+        Self {
+            growth_max,
+            spare_max,
+            ..Self::default()
+        }
+    }
 }
 
 /// The slabs that one thread owns in one pool.
@@ -63,7 +80,7 @@ impl ThreadCache {
     }
 
     /// Returns every owned slab to the pool: the thread ends.
-    pub(crate) fn give_back(&mut self, pool: &PoolInner) {
+    pub(crate) fn give_back(&mut self, pool: &impl Allocate) {
         for (_, slab) in self.slabs.drain(..) {
             pool.disown(slab);
         }
@@ -71,21 +88,22 @@ impl ThreadCache {
 }
 
 /// An element that was reserved.
-pub(super) struct Element {
+pub(crate) struct Element {
     pub(super) slab: NonNull<Slab>,
     pub(super) index: usize,
 }
 
-impl PoolInner {
+/// Allocation in a pool, for whatever is one.
+pub(crate) trait Allocate: Ground {
     /// A large object is about to be allocated together with its contents.
-    pub(crate) fn note_filling(&self) {
-        if !self.heap.fills.load(Ordering::Relaxed) {
-            self.heap.fills.store(true, Ordering::Relaxed);
+    fn note_filling(&self) {
+        if !self.heap().fills.load(Ordering::Relaxed) {
+            self.heap().fills.store(true, Ordering::Relaxed);
         }
     }
 
     fn list(&self, slab: Arc<Slab>) {
-        let mut lists = contention::lock(&self.heap.with_room);
+        let mut lists = contention::lock(&self.heap().with_room);
         lists.entry(slab.class).or_default().push(slab);
     }
 
@@ -111,7 +129,7 @@ impl PoolInner {
     }
 
     /// After an element was released by a thread that does not own the slab: others may want it now.
-    pub(super) fn offer(&self, slab: &Slab, empty: bool) {
+    fn offer(&self, slab: &Slab, empty: bool) {
         if slab.wants_listing()
             && let Some(slab) = slab.shared()
         {
@@ -126,18 +144,18 @@ impl PoolInner {
     }
 
     fn note_empty(&self, slab: Arc<Slab>) {
-        contention::lock(&self.heap.empty).push(slab);
-        self.heap.has_empty.store(true, Ordering::Release);
+        contention::lock(&self.heap().empty).push(slab);
+        self.heap().has_empty.store(true, Ordering::Release);
     }
 
     /// The slabs that were seen empty, the last one in the pool first. They may have been used again.
-    pub(super) fn take_empty_slabs(&self) -> Vec<Arc<Slab>> {
-        if !self.heap.has_empty.load(Ordering::Acquire) {
+    fn take_empty_slabs(&self) -> Vec<Arc<Slab>> {
+        if !self.heap().has_empty.load(Ordering::Acquire) {
             return Vec::new();
         }
         let mut empty = {
-            let mut empty = contention::lock(&self.heap.empty);
-            self.heap.has_empty.store(false, Ordering::Release);
+            let mut empty = contention::lock(&self.heap().empty);
+            self.heap().has_empty.store(false, Ordering::Release);
             std::mem::take(&mut *empty)
         };
         steps::add(empty.len());
@@ -146,18 +164,18 @@ impl PoolInner {
     }
 
     /// Keeps them for a later commit.
-    pub(super) fn put_empty_slabs(&self, slabs: Vec<Arc<Slab>>) {
+    fn put_empty_slabs(&self, slabs: Vec<Arc<Slab>>) {
         slabs.into_iter().for_each(|slab| self.note_empty(slab));
     }
 
     /// Puts a slab back into use whose retirement was rolled back.
-    pub(super) fn revive_slab(&self, slab: Arc<Slab>) {
+    fn revive_slab(&self, slab: Arc<Slab>) {
         slab.revive();
         self.offer(&slab, true);
     }
 
     /// Reserves an element for an object of this class.
-    pub(super) fn reserve_element(&self, cache: &mut ThreadCache, class: Class) -> Result<Element> {
+    fn reserve_element(&self, cache: &mut ThreadCache, class: Class) -> Result<Element> {
         if let Some(at) = cache.slabs.iter().position(|(other, _)| *other == class) {
             let slab = &cache.slabs[at].1;
             let alone = self.try_alone();
@@ -213,7 +231,7 @@ impl PoolInner {
         }
     }
 
-    pub(super) fn note_occupied(&self, slab: NonNull<Slab>, occupied: bool) {
+    fn note_occupied(&self, slab: NonNull<Slab>, occupied: bool) {
         // SAFETY: the caller holds or just released an element of the slab.
         let address = unsafe { slab.as_ref() }.address;
         if let Some(puddle) = puddle_at(address) {
@@ -225,7 +243,7 @@ impl PoolInner {
     }
 
     fn take_listed(&self, class: Class) -> Option<Arc<Slab>> {
-        contention::lock(&self.heap.with_room)
+        contention::lock(&self.heap().with_room)
             .get_mut(&class)?
             .pop()
     }
@@ -233,7 +251,11 @@ impl PoolInner {
     /// Loads one more puddle that was not looked at yet: it may hold slabs with room of this class.
     fn load_one_more(&self) -> Result<()> {
         let unloaded = {
-            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+            let puddles = self
+                .heap()
+                .puddles
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
             puddles
                 .iter()
                 .find(|puddle| puddle.heap.get().is_none())
@@ -267,7 +289,7 @@ impl PoolInner {
 
     /// The volatile heap of a puddle, rebuilt from the media at the first call.
     #[inline]
-    pub(crate) fn heap_of<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
+    fn heap_of<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
         match puddle.heap.get() {
             Some(heap) => Ok(heap),
             None => self.load_heap_once(puddle),
@@ -276,7 +298,7 @@ impl PoolInner {
 
     #[cold]
     fn load_heap_once<'p>(&self, puddle: &'p Puddle) -> Result<&'p PuddleHeap> {
-        let _once = contention::lock(&self.heap.resize);
+        let _once = contention::lock(&self.heap().resize);
         self.load_heap(puddle)
     }
 
@@ -302,7 +324,11 @@ impl PoolInner {
     #[cold]
     fn list_any_room(&self, class: Class) {
         let mut found = Vec::new();
-        let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        let puddles = self
+            .heap()
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         for heap in puddles.iter().filter_map(|puddle| puddle.heap.get()) {
             heap.slabs_of(class, |slab| {
                 if slab.wants_listing_with_any_room() {
@@ -315,7 +341,7 @@ impl PoolInner {
     }
 
     /// Finds a puddle where `take` succeeds; the pool grows if there is none.
-    pub(super) fn place<R>(
+    fn place<R>(
         &self,
         granules: usize,
         mut take: impl FnMut(&Puddle, &PuddleHeap) -> Option<R>,
@@ -325,8 +351,9 @@ impl PoolInner {
             if let Some(placed) = placed {
                 return Ok(placed);
             }
-            let _once = contention::lock(&self.heap.resize);
+            let _once = contention::lock(&self.heap().resize);
             if self
+                .heap()
                 .puddles
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -346,7 +373,11 @@ impl PoolInner {
         mut take: impl FnMut(&Puddle, &PuddleHeap) -> Option<R>,
     ) -> Result<(usize, Option<(NonNull<Puddle>, R)>)> {
         'again: loop {
-            let puddles = self.puddles.read().unwrap_or_else(PoisonError::into_inner);
+            let puddles = self
+                .heap()
+                .puddles
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
             // In one go, and without counting references: each atomic operation waits for the last commit's fence.
             for puddle in puddles.iter() {
                 let Some(heap) = puddle.heap.get() else {
@@ -367,16 +398,16 @@ impl PoolInner {
     }
 
     /// Grows until at least `bytes` are free, and keeps that many. After an error the pool is as large as before.
-    pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
+    fn make_room(&self, bytes: u64) -> Result<()> {
         let mut made = Vec::new();
         {
-            let _once = contention::lock(&self.heap.resize);
+            let _once = contention::lock(&self.heap().resize);
             if let Err(error) = self.grow_to(bytes, &mut made) {
                 made.retain(|puddle| puddle.heap.get().is_some_and(PuddleHeap::close_if_unused));
-                self.give_back(made);
+                self.give_puddles_back(made);
                 return Err(error);
             }
-            self.heap.wanted.fetch_max(bytes, Ordering::Relaxed);
+            self.heap().wanted.fetch_max(bytes, Ordering::Relaxed);
         }
         // Others need not wait for that.
         made.iter().for_each(|puddle| puddle.populate());
@@ -386,6 +417,7 @@ impl PoolInner {
     /// Adds puddles to `made` until at least `bytes` are free. Under the lock of `resize`.
     fn grow_to(&self, bytes: u64, made: &mut Vec<Arc<Puddle>>) -> Result<()> {
         let known = self
+            .heap()
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -398,7 +430,7 @@ impl PoolInner {
             self.check_space(bytes - free)?;
         }
         while free < bytes {
-            let most = self.growth_max.max(UNIT) / UNIT * UNIT;
+            let most = self.heap().growth_max.max(UNIT) / UNIT * UNIT;
             let size = puddle::size_for_heap(bytes - free).map_or(most, |size| size.min(most));
             let puddle = self.add_puddle(size, UNIT, true)?;
             free += self.load_heap(&puddle)?.allocatable_bytes() as u64;
@@ -409,12 +441,12 @@ impl PoolInner {
 
     /// Refuses to grow by more than the file system has, before it is filled up for nothing.
     fn check_space(&self, bytes: u64) -> Result<()> {
-        let path = &self.store.info.path;
+        let path = self.directory();
         let space = rustix::fs::statvfs(path)
             .map_err(|error| Error::system("asking about a file system", error))?;
         // A file system without blocks is one without a limit.
         if space.f_blocks > 0 && bytes > space.f_bavail.saturating_mul(space.f_frsize) {
-            let path = path.clone();
+            let path = path.to_owned();
             return Err(Error::Store(durum_service::Error::StorageFull {
                 path,
                 bytes,
@@ -426,6 +458,7 @@ impl PoolInner {
     /// Adds a puddle that holds at least `granules` in one piece.
     fn grow(&self, granules: usize) -> Result<()> {
         let total: u64 = self
+            .heap()
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -442,10 +475,10 @@ impl PoolInner {
             true => total,
             false => total / 4,
         };
-        let wanted = wanted.clamp(UNIT, self.growth_max.max(UNIT)) / UNIT * UNIT;
+        let wanted = wanted.clamp(UNIT, self.heap().growth_max.max(UNIT)) / UNIT * UNIT;
         // Such objects go home without private pages, but not where there are large ones.
         let has_large_pages =
-            granules < FILLED_GRANULES || !self.heap.fills.load(Ordering::Relaxed);
+            granules < FILLED_GRANULES || !self.heap().fills.load(Ordering::Relaxed);
         self.add_puddle(wanted.max(needed), needed, has_large_pages)?;
         Ok(())
     }
@@ -456,20 +489,12 @@ impl PoolInner {
         use durum_service::Error::{AddressSpace, StorageFull};
         let mut may_take_log = true;
         let puddle = loop {
-            let made = match self.store.service.create_puddle(
-                PuddleOwner::Pool(self.uuid),
-                self.kind.puddle_kind(),
-                size,
-            ) {
-                Ok(grant) => self.map_new(grant),
-                Err(error) => Err(Error::Store(error)),
-            };
-            match made {
+            match self.make_puddle(size) {
                 Err(Error::Store(StorageFull { .. } | AddressSpace { .. })) if size > needed => {
                     size = (size / 2 / UNIT * UNIT).max(needed)
                 }
                 Err(Error::Store(StorageFull { .. })) if may_take_log => {
-                    self.store.journal().give_log_back(&self.store)?;
+                    self.give_log_back()?;
                     may_take_log = false;
                 }
                 other => break other?,
@@ -477,19 +502,12 @@ impl PoolInner {
         };
         puddle.prepare_fresh(has_large_pages);
         self.load_heap(&puddle)?;
-        self.puddles
+        self.heap()
+            .puddles
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .push(puddle.clone());
         Ok(puddle)
-    }
-
-    fn map_new(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
-        let uuid = grant.uuid;
-        self.map(grant).inspect_err(|_| {
-            // A puddle that nobody can use must not stay behind.
-            let _ = self.store.service.remove_puddle(uuid);
-        })
     }
 
     /// Gives unused puddles back to the file system, after extents were given back. What [`PoolOptions::spare_max`] and
@@ -497,26 +515,28 @@ impl PoolInner {
     /// each time.
     ///
     /// [`PoolOptions::spare_max`]: crate::PoolOptions::spare_max
-    pub(super) fn shrink(&self) {
+    fn shrink(&self) {
         // After a failure the logs still name what they would restore: nothing may go before the next opener has
         // replayed them.
-        if self.poison.check().is_ok() {
-            let wanted = self.heap.wanted.load(Ordering::Relaxed);
-            self.give_back_unused(self.spare_max, wanted);
+        if self.poison().check().is_ok() {
+            let wanted = self.heap().wanted.load(Ordering::Relaxed);
+            self.give_back_unused(self.heap().spare_max, wanted);
         }
     }
 
     /// Gives unused puddles back, the largest first, until at most `spare_max` bytes of them are left, or as many as
     /// the used ones have; with 0, all of them. But none that is needed for `wanted` bytes to be free.
-    pub(crate) fn give_back_unused(&self, spare_max: u64, wanted: u64) {
-        let _once = contention::lock(&self.heap.resize);
+    fn give_back_unused(&self, spare_max: u64, wanted: u64) {
+        let _once = contention::lock(&self.heap().resize);
         steps::add(
-            self.puddles
+            self.heap()
+                .puddles
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .len(),
         );
         let (mut unused, used): (Vec<_>, Vec<_>) = self
+            .heap()
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -551,13 +571,14 @@ impl PoolInner {
                 closed.push(puddle);
             }
         }
-        self.give_back(closed);
+        self.give_puddles_back(closed);
     }
 
     /// Loads the heaps of puddles that hold nothing, such as a crash leaves when a transaction was rolled back that the
     /// pool had grown for: only of loaded heaps it is known that they are unused.
-    pub(crate) fn load_empty_heaps(&self) {
+    fn load_empty_heaps(&self) {
         let puddles = self
+            .heap()
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -575,7 +596,7 @@ impl PoolInner {
     }
 
     /// Removes closed puddles.
-    fn give_back(&self, mut closed: Vec<Arc<Puddle>>) {
+    fn give_puddles_back(&self, mut closed: Vec<Arc<Puddle>>) {
         if closed.is_empty() {
             return;
         }
@@ -590,44 +611,36 @@ impl PoolInner {
             let behind = closed.partition_point(|puddle| puddle.address <= address);
             behind > 0 && closed[behind - 1].contains(address, 1)
         };
-        self.puddles
+        self.heap()
+            .puddles
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|puddle| !is_in_closed(puddle.address));
-        for list in contention::lock(&self.heap.with_room).values_mut() {
+        for list in contention::lock(&self.heap().with_room).values_mut() {
             list.retain(|slab| !is_in_closed(slab.address));
         }
-        for puddle in closed {
-            puddle.unmap();
-            let uuid = puddle.uuid;
-            // Freed objects may still be looked up by late callers: the struct stays until the store closes.
-            self.store
-                .retired
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(puddle);
-            if let Err(error) = self.store.service.remove_puddle(uuid) {
-                // The puddle stays in the registry, empty; the next opener finds it and uses it.
-                tracing::warn!(puddle = %uuid, %error, "an empty puddle could not be given back");
-            }
-        }
+        closed
+            .into_iter()
+            .for_each(|puddle| self.remove_puddle(puddle));
     }
+}
 
-    /// The extent of the object that an allocation of `size` bytes aligned to `align` needs.
-    pub(super) fn object_extent(size: usize, align: usize) -> Result<(usize, usize)> {
-        let refused = || Error::ObjectSize {
-            size,
-            align,
-            size_max: (1 << 40) - 1,
-            align_max: ALIGN_MAX,
-        };
-        if !align.is_power_of_two() || align > ALIGN_MAX || size >= 1 << 40 {
-            return Err(refused());
-        }
-        let (data_offset, granules) =
-            extent::object_extent(size as u64, align as u64).ok_or_else(refused)?;
-        Ok((data_offset as usize, granules as usize))
+impl<P: Ground> Allocate for P {}
+
+/// The extent of the object that an allocation of `size` bytes aligned to `align` needs.
+pub(super) fn object_extent(size: usize, align: usize) -> Result<(usize, usize)> {
+    let refused = || Error::ObjectSize {
+        size,
+        align,
+        size_max: (1 << 40) - 1,
+        align_max: ALIGN_MAX,
+    };
+    if !align.is_power_of_two() || align > ALIGN_MAX || size >= 1 << 40 {
+        return Err(refused());
     }
+    let (data_offset, granules) =
+        extent::object_extent(size as u64, align as u64).ok_or_else(refused)?;
+    Ok((data_offset as usize, granules as usize))
 }
 
 /// Bytes of a puddle that no extent covers, as far as is known.

@@ -3,6 +3,7 @@
 //! Objects are noted by the words of bitmaps ([`Places`]): where a transaction takes neighbours, as it mostly does, an
 //! entry is about dozens of them.
 
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,18 +12,16 @@ use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
 use durum_format::extent::{self, ExtentHeader, ExtentKind};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
 use durum_persist::line::prefetch_to_write;
-use durum_service::EngineKind;
 
+use super::ground::Ground;
 use super::heap::PuddleHeap;
 use super::places::{Places, note};
-use super::pool::ThreadCache;
+use super::pool::{Allocate, ThreadCache, object_extent};
 use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
 use crate::error::{Error, Result};
-use crate::pool::PoolInner;
 use crate::steps;
-use crate::tx::PoolRef;
 
 const GRANULE_SIZE: usize = GRANULE as usize;
 const LINE: usize = durum_persist::line::LINE;
@@ -146,7 +145,7 @@ impl Allocation {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn reserve(
         &mut self,
-        pool: &PoolInner,
+        pool: &impl Allocate,
         cache: &mut ThreadCache,
         announced: &mut Announced,
         type_id: u64,
@@ -155,7 +154,7 @@ impl Allocation {
         align: usize,
     ) -> Result<usize> {
         // Refused before the size is rounded up.
-        let (data_offset, granules) = PoolInner::object_extent(size, align)?;
+        let (data_offset, granules) = object_extent(size, align)?;
         // An element is aligned to the largest power of two that divides its size.
         let slab_size = room.max(1).next_multiple_of(align.max(8));
         if slab_size as u64 <= SLAB_OBJECT_MAX {
@@ -175,21 +174,20 @@ impl Allocation {
                     self.enter_slab(element.slab, puddle, announced);
                 }
             }
-            match pool.kind {
+            match pool.keeps_lines() {
                 // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come
                 // home over it.
-                EngineKind::Shadow
-                    if is_new
-                        && !slab.has_records.load(Ordering::Relaxed)
-                        && announced.has_many_objects() =>
+                true if is_new
+                    && !slab.has_records.load(Ordering::Relaxed)
+                    && announced.has_many_objects() =>
                 {
                     announced.insert_neighbour(address, slab.class.element_size as usize);
                 }
                 _ if announced.has_many_lines() => {
                     announced.insert_beside(address, slab.class.element_size as usize);
                 }
-                EngineKind::Shadow => announced.insert_object(address, size.max(1)),
-                _ => announced.insert(address, size.max(1)),
+                true => announced.insert_object(address, size.max(1)),
+                false => announced.insert(address, size.max(1)),
             }
             return Ok(address);
         }
@@ -238,14 +236,14 @@ impl Allocation {
     /// Reserves the root object, at its fixed place.
     pub(crate) fn reserve_root(
         &mut self,
-        pool: &PoolInner,
+        pool: &impl Allocate,
         root_puddle: &Puddle,
         announced: &mut Announced,
         type_id: u64,
         size: usize,
         align: usize,
     ) -> Result<usize> {
-        let (data_offset, granules) = PoolInner::object_extent(size, align)?;
+        let (data_offset, granules) = object_extent(size, align)?;
         let room = durum_format::puddle::heap_size(root_puddle.size as u64) as usize - data_offset;
         let refused = Error::ObjectSize {
             size,
@@ -261,7 +259,7 @@ impl Allocation {
             .reserve_root(root_puddle, granules, data_offset)
             .ok_or_else(|| match heap.root_is_pending() {
                 true => Error::RootPending {
-                    pool: pool.name.clone(),
+                    pool: pool.name().to_owned(),
                 },
                 false => refused,
             })?;
@@ -287,7 +285,7 @@ impl Allocation {
     /// Marks the object at `address` to be freed when the transaction commits.
     pub(crate) fn free(
         &mut self,
-        pool: &PoolInner,
+        pool: &impl Allocate,
         puddle: NonNull<Puddle>,
         address: usize,
     ) -> Result<()> {
@@ -307,7 +305,7 @@ impl Allocation {
             }
             None if owner.is_root && heap.is_root_object(owner, address) => {
                 return Err(Error::RootFreed {
-                    pool: pool.name.clone(),
+                    pool: pool.name().to_owned(),
                 });
             }
             None => {
@@ -358,7 +356,7 @@ impl Allocation {
     /// The changes of the media's bitmaps that make this transaction's allocations and frees durable.
     pub(crate) fn changes(
         &mut self,
-        pools: &[PoolRef],
+        pools: &[impl Deref<Target: Allocate>],
         bits: &mut Vec<BitChange>,
         bitmaps: &mut Vec<Bitmap>,
     ) {
@@ -391,7 +389,10 @@ impl Allocation {
     }
 
     /// The transaction is durable: what it freed may be reserved again.
-    pub(crate) fn committed(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    pub(crate) fn committed<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
         // Mostly there are none, and to drain a list takes longer than to see that it is empty.
         if !self.new_slabs.is_empty() {
             self.publish_slabs();
@@ -418,7 +419,11 @@ impl Allocation {
 
     /// The extents of empty slabs go back with the next commit that writes bits anyway: all, as far as they change few
     /// enough words not to make that one a large commit.
-    fn retire_empty_slabs(&mut self, pools: &[PoolRef], bits: &mut Vec<BitChange>) {
+    fn retire_empty_slabs(
+        &mut self,
+        pools: &[impl Deref<Target: Allocate>],
+        bits: &mut Vec<BitChange>,
+    ) {
         for pool in pools {
             let mut empty = pool.take_empty_slabs();
             while bits.len() < RETIRED_WORDS_MAX
@@ -449,7 +454,10 @@ impl Allocation {
 
     /// What was allocated and freed in the transaction may be reserved again.
     #[cold]
-    fn give_cancelled_back(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    fn give_cancelled_back<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
         self.reserved.retain_mut(|places| {
             *places = places.that_are(false);
             places.mask != 0
@@ -466,7 +474,7 @@ impl Allocation {
 
     /// The extents of retired slabs may be reserved again.
     #[inline(never)]
-    fn release_retired(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    fn release_retired<P: Deref<Target: Allocate>>(&mut self, pool_of: impl Fn(u64) -> Option<P>) {
         for (puddle, slab) in &self.retired {
             // SAFETY: puddles live while their store is open.
             let puddle = unsafe { puddle.as_ref() };
@@ -479,7 +487,10 @@ impl Allocation {
     }
 
     /// The transaction is rolled back: everything is as before it.
-    pub(crate) fn aborted(&mut self, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+    pub(crate) fn aborted<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
         self.new_slabs.clear();
         self.roots.clear();
         for (puddle, slab) in self.retired.drain(..) {
@@ -501,9 +512,9 @@ impl Allocation {
 
 /// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of
 /// them.
-fn shrink(
+fn shrink<P: Deref<Target: Allocate>>(
     puddles: impl Iterator<Item = NonNull<Puddle>>,
-    pool_of: impl Fn(u64) -> Option<PoolRef>,
+    pool_of: impl Fn(u64) -> Option<P>,
 ) {
     let mut seen: Option<NonNull<Puddle>> = None;
     let mut shrunk: Vec<u64> = Vec::new();
@@ -526,7 +537,7 @@ fn shrink(
 }
 
 /// Makes places reservable again; pools give back what is unused then.
-fn give_back(all: &[Places], pool_of: impl Fn(u64) -> Option<PoolRef>) {
+fn give_back<P: Deref<Target: Allocate>>(all: &[Places], pool_of: impl Fn(u64) -> Option<P>) {
     let mut rest = all;
     while let Some((first, behind)) = rest.split_first() {
         rest = match first.slab() {
@@ -551,7 +562,11 @@ fn give_back(all: &[Places], pool_of: impl Fn(u64) -> Option<PoolRef>) {
     shrink(all.iter().map(|places| places.puddle), &pool_of);
 }
 
-fn give_elements_back(places: &Places, slab: &Slab, pool_of: impl Fn(u64) -> Option<PoolRef>) {
+fn give_elements_back<P: Deref<Target: Allocate>>(
+    places: &Places,
+    slab: &Slab,
+    pool_of: impl Fn(u64) -> Option<P>,
+) {
     steps::add(1);
     let puddle = places.puddle();
     let pool = pool_of(puddle.pool_key);

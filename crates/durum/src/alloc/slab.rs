@@ -160,7 +160,7 @@ impl Slab {
     }
 
     /// Takes a free element, and tells whether the slab was empty before. Owner only. `is_alone`: no other thread
-    /// changes the slab meanwhile ([`PoolInner::try_alone`](crate::pool::PoolInner::try_alone)).
+    /// changes the slab meanwhile ([`Ground::try_alone`](super::Ground::try_alone)).
     pub(super) fn reserve(&self, is_alone: bool) -> Option<(usize, bool)> {
         for (word, Word { busy, .. }) in self.words.iter().enumerate() {
             let seen = busy.load(Ordering::Relaxed);

@@ -17,7 +17,7 @@ use crate::pool::PoolInner;
 use crate::store::StoreInner;
 use crate::tx::{Announce, TxState};
 
-pub(crate) use shadow::{Alone, Direct, Journal, Section, Writer, write_now};
+pub(crate) use shadow::{Direct, Journal, Section, Writer, write_now};
 pub(crate) use twin::{Copies, Staged, Turn, reads_copy};
 pub use twin::{LrRef, TwinMode, View};
 

@@ -43,7 +43,7 @@ use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
 use super::{Engine, check_failed};
-use crate::alloc::{BitChange, Puddle};
+use crate::alloc::{BitChange, Ground, Puddle};
 use crate::announced::Announced;
 use crate::error::{Result, Step};
 use crate::fault::{Guard, guarded, media_failed};
@@ -54,7 +54,7 @@ use crate::store::StoreInner;
 use crate::tx::{Announce, Durability, Set, TxState};
 
 pub(crate) use direct::{Direct, write_now};
-pub(crate) use journal::{Alone, Journal};
+pub(crate) use journal::Journal;
 use puddle::OfPuddle;
 pub(crate) use section::Section;
 pub(crate) use writer::Writer;

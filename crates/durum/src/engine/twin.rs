@@ -429,6 +429,7 @@ impl Copier<'_> {
     /// All that is in use.
     fn copy_used(&mut self, pool: &PoolInner) -> Result<()> {
         let puddles = pool
+            .heap
             .puddles
             .read()
             .unwrap_or_else(PoisonError::into_inner)

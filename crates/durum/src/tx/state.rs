@@ -9,7 +9,9 @@ use durum_service::EngineKind;
 
 use super::savepoint::Savepoint;
 use super::{Durability, Tx};
-use crate::alloc::{Allocation, BitChange, Bitmap, Puddle, ThreadCache, puddle_at, puddle_near_at};
+use crate::alloc::{
+    Allocation, BitChange, Bitmap, FILLED_MIN, Puddle, ThreadCache, puddle_at, puddle_near_at,
+};
 use crate::announced::{Announced, LARGE};
 use crate::checker::Pending;
 use crate::engine::{self, Direct, Engine, Section, Staged, Turn, Writer, write_now};
@@ -103,9 +105,6 @@ pub(crate) struct BeforeReuse {
     /// Called once, with whether the transaction has committed.
     pub(crate) call: unsafe fn(*const (), bool),
 }
-
-/// From so many bytes on, whole pages of a fresh object whose contents are known go home at once.
-pub(crate) const FILLED_MIN: usize = 32 << 10;
 
 /// The pools that the transaction has touched, and the one that it began on, where stores may have been forgotten, too.
 fn with_home<'p>(pools: &'p [PoolRef], home: &'p PoolInner) -> impl Iterator<Item = &'p PoolInner> {

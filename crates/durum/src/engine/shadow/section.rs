@@ -52,7 +52,11 @@ impl Section {
         let journal = pool.store.journal();
         // Before pages are protected: what is applied changes pages that nobody has written to.
         journal.apply_all(&pool.store)?;
-        let puddles = pool.puddles.read().unwrap_or_else(PoisonError::into_inner);
+        let puddles = pool
+            .heap
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut section = Self {
             pool_key: pool.key,
             puddles: Vec::with_capacity(puddles.len()),
