@@ -1,5 +1,5 @@
 # A clone needs `make demo` and `make test`. Each target installs the Debian packages that it misses
-# (as root or with sudo; else it names them and exits). The checks are scripts in ci/; docs/testing.md
+# (as root or with sudo; else it names them and exits). The checks are scripts in ci/; docs/how-to/testing.md
 # tells what each runs and how long it takes.
 
 # Arguments of `make demo` and `make bench`, e.g. make demo ARGS="--store /mnt/pmem/store book.txt"

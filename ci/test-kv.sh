@@ -68,7 +68,7 @@ for program in store store_cpp store_own extension; do
     check "cmake: $program" runs "$work/cmake/${program}_durum_kv"
     check "cmake: $program, static" runs "$work/cmake/${program}_static"
 done
-# The first programs of docs/kv.md, as it compiles them. They go on with each other's database.
+# The first programs of docs/tutorials/kv.md, as it compiles them. They go on with each other's database.
 read -ra plain <<<"$(pkg-config --cflags --libs durum_kv) -Wl,-rpath,$prefix/lib"
 check "compile names.c" cc "${warnings[@]}" examples/kv/names.c -o "$work/names-c" "${plain[@]}"
 check "compile names.cpp" c++ -std=c++17 "${warnings[@]}" examples/kv/names.cpp -o "$work/names-cpp" "${plain[@]}"

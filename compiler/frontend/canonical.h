@@ -11,8 +11,8 @@ namespace nvl {
 // What the store keeps about a type: layout and pointers (docs/format/types.md).
 std::string canonical_text(clang::ASTContext &context, clang::QualType type);
 
-// What a program must agree on to use a heap (docs/nvl-ir.md): beyond the layout also bit-fields,
-// members of unions, enumerators, and the kinds of floating-point numbers.
+// What a program must agree on to use a heap (docs/reference/nvl-ir.md): beyond the layout also
+// bit-fields, members of unions, enumerators, and the kinds of floating-point numbers.
 std::string checked_text(clang::ASTContext &context, clang::QualType type);
 
 // The hash of docs/format/types.md.

@@ -4,7 +4,7 @@
 //
 //   __nvl_alloc(heap, n, sizeof(T), __nvl_type_of((__typeof__(T) *)0))
 //
-// and the call is replaced here by a string literal, which docs/nvl-ir.md specifies:
+// and the call is replaced here by a string literal, which docs/reference/nvl-ir.md specifies:
 //
 //   nvl1 SIZE ALIGN CHECKSUM
 //   the type's text (docs/format/types.md)

@@ -1,4 +1,5 @@
-// The messages of the front end. diagnostics.def is the list; docs/nvl-c.md has the table.
+// The messages of the front end. diagnostics.def is the list; docs/tutorials/nvl-c.md has the
+// table.
 #pragma once
 
 #include "clang/Basic/Diagnostic.h"

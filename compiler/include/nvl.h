@@ -1,4 +1,4 @@
-/* NVL-C: persistent memory in the C language. docs/nvl-c.md is the manual.
+/* NVL-C: persistent memory in the C language. docs/tutorials/nvl-c.md is the manual.
  *
  *  1. A type that is qualified with `nvl` is stored in non-volatile memory (NVM). Pointers to it
  *     are ordinary 8-byte pointers. Objects are made by nvl_alloc_nv only.
@@ -7,7 +7,8 @@
  *     behind nvl_close, or was never given, is told, and ends the program.
  *  3. nvl_open and nvl_create give NULL where the heap cannot be opened or made; nvl_error says
  *     why. What breaks a rule of NVL-C at run time ends the program, with file, line and heaps.
- *  4. Names that begin with __nvl_ belong to the compiler and its runtime (docs/nvl-ir.md).
+ *  4. Names that begin with __nvl_ belong to the compiler and its runtime
+ *     (docs/reference/nvl-ir.md).
  *
  * Nothing is included but stddef.h: programs may use any other name of the C library for theirs. */
 #ifndef NVL_H
@@ -46,8 +47,8 @@ typedef struct __nvl_heap nvl_heap_t;
 #pragma GCC diagnostic ignored "-Wunused-but-set-parameter"
 #endif
 
-/* Opens a heap. NULL, if it cannot be opened; nvl_error says why, and so does errno (docs/nvl-c.md
- * has the table). */
+/* Opens a heap. NULL, if it cannot be opened; nvl_error says why, and so does errno
+ * (docs/tutorials/nvl-c.md has the table). */
 nvl_heap_t *nvl_open(const char *path);
 
 /* Why the latest nvl_open or nvl_create of this thread failed; "" if it did not. Valid until the

@@ -1,6 +1,6 @@
 // How many levels of transactions are open at each place of a function, counted from its entry.
-// Calls of __nvl_tx_begin and __nvl_tx_end are paired and nested (docs/nvl-ir.md), so each place
-// has one number; but the optimizer may let blocks that end the program share their end.
+// Calls of __nvl_tx_begin and __nvl_tx_end are paired and nested (docs/reference/nvl-ir.md), so
+// each place has one number; but the optimizer may let blocks that end the program share their end.
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"

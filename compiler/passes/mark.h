@@ -1,4 +1,5 @@
-// The mark of modules that a front end of NVL made (docs/nvl-ir.md), and the options it carries.
+// The mark of modules that a front end of NVL made (docs/reference/nvl-ir.md), and the options it
+// carries.
 #pragma once
 
 #include "llvm/IR/Module.h"

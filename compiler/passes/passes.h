@@ -1,5 +1,5 @@
 // The passes, one file for each subject. plugin.cpp says when each of them runs, and
-// docs/nvl-ir.md why then. All of them work on modules with the mark only.
+// docs/reference/nvl-ir.md why then. All of them work on modules with the mark only.
 #pragma once
 
 #include "mark.h"

@@ -1,4 +1,4 @@
-// The runtime's functions (docs/nvl-runtime.md).
+// The runtime's functions (docs/reference/nvl-runtime.md).
 #pragma once
 
 #include "llvm/IR/InstrTypes.h"

@@ -1,5 +1,5 @@
 // Accounts between which threads move money while others add them up, without waiting; what
-// docs/cpp.md tells of. Each run does 4,000 moves.
+// docs/tutorials/cpp.md tells of. Each run does 4,000 moves.
 
 #include <durum.hpp>
 

@@ -1,5 +1,5 @@
-// A queue of jobs that threads put in and take out; what docs/cpp.md tells of. Each run does 400
-// jobs.
+// A queue of jobs that threads put in and take out; what docs/tutorials/cpp.md tells of. Each run
+// does 400 jobs.
 
 #include <durum.hpp>
 

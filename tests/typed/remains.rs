@@ -1,4 +1,4 @@
-//! What safe code can still do wrong, and what becomes of it: docs/safety.md tells it, this shows it.
+//! What safe code can still do wrong, and what becomes of it: docs/reference/safety.md tells it, this shows it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -322,7 +322,7 @@ fn flags_choose_the_engine() {
     }
 }
 
-/// What docs/safety.md says of threads that wait for each other within transactions.
+/// What docs/reference/safety.md says of threads that wait for each other within transactions.
 #[test]
 fn on_twin_a_transaction_begins_when_that_of_another_thread_has_ended() {
     durum::pool!(P);

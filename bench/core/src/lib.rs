@@ -8,7 +8,7 @@
 //! Read [`workload`] for the rows, [`side`] for what a side implements, [`run`] for how rounds go, [`report`] for what
 //! comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that all sides flush alike; [`nvlc`] is
 //! the suite of NVL-C, whose sides are programs; [`sides`] are the contestants and [`structures`] the data structures
-//! that the Rust sides share. `docs/benchmarks.md` tells how to read the results.
+//! that the Rust sides share. `docs/internals/benchmarks.md` tells how to read the results.
 
 pub mod audit;
 pub mod error;

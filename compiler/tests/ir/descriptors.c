@@ -1,4 +1,4 @@
-// The descriptors that the macros pass (docs/nvl-ir.md, docs/format/types.md).
+// The descriptors that the macros pass (docs/reference/nvl-ir.md, docs/format/types.md).
 // RUN: %ir | %filecheck
 #include <nvl.h>
 #define USE(...) (void)nvl_get_root(heap, __VA_ARGS__)

@@ -2,7 +2,7 @@
  *
  * A store is a directory with pools in it; a pool holds objects, which lie at the same addresses
  * in every run and point to each other with plain pointers; a transaction changes them all at once
- * or not at all, whatever kills the program. docs/c.md is the tutorial.
+ * or not at all, whatever kills the program. docs/tutorials/c.md is the tutorial.
  *
  * Conventions
  *
@@ -425,8 +425,8 @@ typedef struct durum_store_options {
     // reads about that much. 0: durum's choice, 64 MiB.
     uint64_t log_max;
     // Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be
-    // larger than memory (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of
-    // the memory that the process may use; 1: as little as can be; UINT64_MAX: no limit.
+    // larger than memory (docs/internals/engines.md says what a program has to know about it). 0: durum's choice, a
+    // quarter of the memory that the process may use; 1: as little as can be; UINT64_MAX: no limit.
     uint64_t private_max;
     // Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's
     // choice, 1 TiB. A process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what
@@ -784,9 +784,9 @@ int durum_tx_volatile(void *ptr,
 // Updates that threads ask for at the same time are combined: one thread runs them all, as one transaction, with the
 // fences of one. So `body` may run on another thread while this one waits; thread-locals are those of the thread that
 // runs it. It must not wait for another thread that uses the pool, nor be left by longjmp, an exception or
-// pthread_exit (docs/c.md shows how it can end its thread). A thread that is cancelled ends behind the update, not in
-// it. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same pool it is a
-// part of that one.
+// pthread_exit (docs/tutorials/c.md shows how it can end its thread). A thread that is cancelled ends behind the
+// update, not in it. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same
+// pool it is a part of that one.
 //
 // A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done,
 // and only that. If `body` says why by a code of durum (DURUM_E_*), the message goes along.

@@ -1,6 +1,6 @@
 // durum.hpp - durable objects in C++17: persist<T>, pools, update and read transactions.
 //
-// Header only, over durum.h, whose conventions hold. docs/cpp.md is the tutorial.
+// Header only, over durum.h, whose conventions hold. docs/tutorials/cpp.md is the tutorial.
 //
 //  1. Stores. A persist<T> is a T whose every store is announced to the running transaction first,
 //     so that an abort or a crash takes it back. Read as a T it costs nothing. Members of objects

@@ -49,8 +49,8 @@ pub struct StoreOptions {
     /// reads about that much. 0: durum's choice, 64 MiB.
     pub log_max: u64,
     /// Bytes of private memory that SHADOW pools may keep together; above, pages are given back, so that a pool may be
-    /// larger than memory (docs/engines.md says what a program has to know about it). 0: durum's choice, a quarter of
-    /// the memory that the process may use; 1: as little as can be; UINT64_MAX: no limit.
+    /// larger than memory (docs/internals/engines.md says what a program has to know about it). 0: durum's choice, a
+    /// quarter of the memory that the process may use; 1: as little as can be; UINT64_MAX: no limit.
     pub private_max: u64,
     /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. 0: durum's
     /// choice, 1 TiB. A process reserves twice as much where its limit of address space (`ulimit -v`) lets it, and what

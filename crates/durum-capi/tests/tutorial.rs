@@ -1,4 +1,5 @@
-//! The code in `docs/c.md` and `docs/cpp.md` is code of the examples, which are compiled, run and killed.
+//! The code in `docs/tutorials/c.md` and `docs/tutorials/cpp.md` is code of the examples, which are compiled, run and
+//! killed.
 
 use std::fs;
 use std::path::Path;
@@ -30,10 +31,10 @@ fn shows_code(page: &str, language: &str, folder: &str, examples_min: usize, blo
 
 #[test]
 fn the_tutorial_shows_code_of_the_examples() {
-    shows_code("docs/c.md", "c", "examples/c", 3, 7);
+    shows_code("docs/tutorials/c.md", "c", "examples/c", 3, 7);
 }
 
 #[test]
 fn the_tutorial_in_cpp_shows_code_of_the_examples() {
-    shows_code("docs/cpp.md", "cpp", "examples/cpp", 3, 8);
+    shows_code("docs/tutorials/cpp.md", "cpp", "examples/cpp", 3, 8);
 }

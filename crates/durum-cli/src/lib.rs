@@ -1,9 +1,10 @@
 //! The `durum` command: makes, lists, inspects, checks, cleans, recovers and clones stores, and shows that they
 //! survive.
 //!
-//! `docs/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`] (how
-//! it can go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects through
-//! their type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and again;
+//! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`]
+//! (how it can go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects
+//! through their type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and
+//! again;
 //! `demo/map.rs` is an example of the untyped API).
 
 pub mod args;

@@ -1,5 +1,5 @@
 //! The programs in the README are those that are compiled and tested, and do what they say; so does the untyped counter
-//! of docs/rust.md.
+//! of docs/tutorials/rust.md.
 
 use std::path::Path;
 use std::process::Command;

@@ -80,7 +80,7 @@ leveldb_iterator_t *leveldb_create_iterator(leveldb_t *db, const leveldb_readopt
 const leveldb_snapshot_t *leveldb_create_snapshot(leveldb_t *db);
 void leveldb_release_snapshot(leveldb_t *db, const leveldb_snapshot_t *snapshot);
 
-/* NULL if there is no property of that name. docs/kv.md lists them. */
+/* NULL if there is no property of that name. docs/tutorials/kv.md lists them. */
 char *leveldb_property_value(leveldb_t *db, const char *propname);
 
 void leveldb_approximate_sizes(leveldb_t *db, int num_ranges, const char *const *range_start_key,

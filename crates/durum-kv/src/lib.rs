@@ -23,8 +23,8 @@
 //! # Ok::<(), durum_kv::Error>(())
 //! ```
 //!
-//! docs/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what its
-//! handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree` and `media` (what
+//! docs/tutorials/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what
+//! its handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree` and `media` (what
 //! changes, and where it lies), `index` and `sorted` (finding a key), `lock`, `pins` and `snapshot` (readers beside the
 //! writer), [`Iter`], [`Transaction`].
 

@@ -1,7 +1,7 @@
 //! What lies in the pool: the database, its leaves, and the records that hold keys and values.
 //!
-//! docs/kv.md shows how they hang together. Everything has a type descriptor, so `durum inspect`, `check` and `gc` see
-//! all of it.
+//! docs/tutorials/kv.md shows how they hang together. Everything has a type descriptor, so `durum inspect`, `check` and
+//! `gc` see all of it.
 //!
 //! Addresses and lengths come from media, which may be damaged: [`Media`] follows a pointer only when what it leads to
 //! lies in the pool.

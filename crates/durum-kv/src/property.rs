@@ -51,7 +51,7 @@ impl Db {
     /// `leveldb.approximate-memory-usage`, and `durum.` with `keys`, `leaves`, `stale-keys`, `snapshots`, `sequence`,
     /// `pool-bytes`, `free-bytes`, `engine`, `durability` and `comparator`. `None`: there is no such property.
     ///
-    /// docs/kv.md says what each means here. `durum.keys` goes over all keys.
+    /// docs/tutorials/kv.md says what each means here. `durum.keys` goes over all keys.
     ///
     /// # Errors
     /// `Damaged`, `Broken`; those of durum.

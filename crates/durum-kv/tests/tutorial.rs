@@ -1,4 +1,4 @@
-//! The code in docs/kv.md is compiled and run: here.
+//! The code in docs/tutorials/kv.md is compiled and run: here.
 
 mod support;
 
@@ -59,7 +59,7 @@ fn lines(text: &str) -> String {
 fn the_tutorial_shows_this_code() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let code = lines(&fs::read_to_string(here.join("tests/tutorial.rs")).unwrap());
-    let tutorial = fs::read_to_string(here.join("../../docs/kv.md")).unwrap();
+    let tutorial = fs::read_to_string(here.join("../../docs/tutorials/kv.md")).unwrap();
     let blocks: Vec<&str> = tutorial
         .split("```rust\n")
         .skip(1)

@@ -1,5 +1,5 @@
-//! What compiled code calls (docs/nvl-runtime.md). Functions that need a place for their message have a form with `_at`
-//! that is told file and line.
+//! What compiled code calls (docs/reference/nvl-runtime.md). Functions that need a place for their message have a form
+//! with `_at` that is told file and line.
 //!
 //! None of them fails: whatever cannot be done ends the program with a message. A panic does, too: these functions do
 //! not unwind.

@@ -1,5 +1,5 @@
-//! What lies in a heap beside the program's data (docs/nvl-runtime.md has the tables): a header before each allocation,
-//! one proxy for each address that weak pointers lead to, and the pool's root object.
+//! What lies in a heap beside the program's data (docs/reference/nvl-runtime.md has the tables): a header before each
+//! allocation, one proxy for each address that weak pointers lead to, and the pool's root object.
 
 /// The header of an allocation. The data begin behind it, or further behind where their alignment asks for that.
 #[repr(C)]

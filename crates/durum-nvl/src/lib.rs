@@ -1,5 +1,5 @@
 //! The runtime of NVL-C: what code that `durumcc` compiles calls. It is a part of libdurum; `nvl.h` is what programs
-//! see, docs/nvl-runtime.md what the compiler relies on.
+//! see, docs/reference/nvl-runtime.md what the compiler relies on.
 //!
 //! A heap is a pool of a durum store. Each allocation has a header with the exact number of pointers in the heap that
 //! lead to it; pointers in volatile memory are not counted. An allocation to which none in the heap leads is on the

@@ -39,7 +39,7 @@ impl From<durum::Error> for OpenError {
 }
 
 impl OpenError {
-    /// The errno that fits (docs/nvl-c.md has the table).
+    /// The errno that fits (docs/tutorials/nvl-c.md has the table).
     pub fn errno(&self) -> i32 {
         match self {
             Self::Store(error) => errno_of(error),

@@ -6,8 +6,8 @@
 //!
 //! Reading order: [`line`](mod@line) (mapped memory) and [`file`](mod@file) are what durum's other crates call;
 //! [`domain`] tells which of the two a directory needs; [`count`] tells what it cost. [`record`] and [`simulate`] are
-//! for crash tests, also for those of your own structures; [`inject`] lets file operations fail. docs/crash-testing.md
-//! is the guide to them.
+//! for crash tests, also for those of your own structures; [`inject`] lets file operations fail.
+//! docs/how-to/crash-testing.md is the guide to them.
 //!
 //! # Example: crash-testing a structure of one's own
 //!

@@ -1,8 +1,9 @@
 //! Simulation of crashes: the states in which a recorded directory may be found after a crash at any event.
 //!
 //! Record a run ([`crate::record`]), then [`explore`] it: at each event *images* of the directory are made and given to
-//! a check. The fault model is told in docs/crash-testing.md; in short, what is not durable yet shows its old or any
-//! newer version, each word ([`Rules::Lines`]) or sector ([`Rules::Sectors`]), each length and each name on its own.
+//! a check. The fault model is told in docs/how-to/crash-testing.md; in short, what is not durable yet shows its old or
+//! any newer version, each word ([`Rules::Lines`]) or sector ([`Rules::Sectors`]), each length and each name on its
+//! own.
 //!
 //! ```
 //! use durum_persist::{Site, file::{self, MediaFile}, record::{self, Recorder, RecorderOptions}};

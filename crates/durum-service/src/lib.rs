@@ -2,7 +2,7 @@
 //!
 //! A store is a directory. This crate is its one writer ([`Embedded`], through the trait [`Service`] that a daemon
 //! will offer too), its readers and its tools. It hands out puddles and is never on the path of a
-//! transaction. `docs/store.md` tells what lies in the directory and what is promised.
+//! transaction. `docs/reference/store.md` tells what lies in the directory and what is promised.
 //!
 //! Reading order: `service` (what a client may ask for), `embedded` (how it is answered; `embedded/commit.rs` is the
 //! way of every change), `registry` and `catalog` (where it is recorded), `files` (puddles), `recovery`.

@@ -160,7 +160,7 @@ pub enum Error {
     },
     /// The pool's root is of another type.
     #[error(
-        "pool \"{pool}\": its root is of type {found}, not {expected}; open it with the program that made it, or use another pool (a type that has changed is another type: \"When a type changes\" in docs/rust.md and docs/c.md)"
+        "pool \"{pool}\": its root is of type {found}, not {expected}; open it with the program that made it, or use another pool (a type that has changed is another type: \"When a type changes\" in docs/tutorials/rust.md and docs/tutorials/c.md)"
     )]
     RootType {
         /// The pool's name.

@@ -31,7 +31,7 @@ pub(crate) const SITES: &[Site] = &[CREATE_WRITE, CREATE_FENCE, LARGE_WRITE, CHA
 
 const LINE_SIZE: usize = LINE as usize;
 /// From this many bytes on, data goes to the log by non-temporal stores: it is not read again, and a cached copy costs
-/// three times as much (docs/benchmarks.md). Only entries that start a line profit: undo entries do.
+/// three times as much (docs/internals/benchmarks.md). Only entries that start a line profit: undo entries do.
 const STREAM_MIN: usize = 512;
 /// Data of one entry; longer ranges are split.
 pub(crate) const ENTRY_DATA_MAX: usize = 1 << 20;

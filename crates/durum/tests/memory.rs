@@ -815,7 +815,7 @@ fn a_pool_larger_than_memory_works() {
     assert!(!status.success() && status.code().is_none(), "{status}");
 }
 
-/// Costs: for docs/engines.md, printed.
+/// Costs: for docs/internals/engines.md, printed.
 #[test]
 #[ignore = "a measurement"]
 fn measure() {

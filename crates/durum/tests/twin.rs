@@ -836,7 +836,7 @@ fn values(pool: &Pool, chain: *const Chain) -> durum::Result<Vec<u64>> {
 #[test]
 fn the_page_about_threads_shows_this_code() {
     let (page, tests) = (
-        include_str!("../../../docs/concurrency.md"),
+        include_str!("../../../docs/how-to/concurrency.md"),
         include_str!("twin.rs"),
     );
     let blocks: Vec<&str> = (page.split("```rust\n").skip(1))

@@ -1,5 +1,5 @@
-//! The programs in docs/kv.md are those of `examples/kv`, and the one in Rust does what it says. `ci/test-kv.sh`
-//! compiles and runs the others.
+//! The programs in docs/tutorials/kv.md are those of `examples/kv`, and the one in Rust does what it says.
+//! `ci/test-kv.sh` compiles and runs the others.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ const BE_THE_PROGRAM: &str = "DURUM_TEST_BE_THE_PROGRAM";
 #[test]
 fn the_page_on_the_store_has_the_programs_as_they_are_tested() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(top.join("docs/kv.md")).unwrap();
+    let page = fs::read_to_string(top.join("docs/tutorials/kv.md")).unwrap();
     // The mark behind `rust` keeps this one apart from pieces of code, which are in the tests of durum-kv.
     for (name, fence) in [
         ("names.rs", "rust,ignore"),
@@ -28,7 +28,10 @@ fn the_page_on_the_store_has_the_programs_as_they_are_tested() {
     ] {
         let program = fs::read_to_string(top.join("examples/kv").join(name)).unwrap();
         let shown = format!("```{fence}\n{program}```\n");
-        assert!(page.contains(&shown), "docs/kv.md has another {name}");
+        assert!(
+            page.contains(&shown),
+            "docs/tutorials/kv.md has another {name}"
+        );
     }
 }
 

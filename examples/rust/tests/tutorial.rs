@@ -1,5 +1,5 @@
-//! The code in docs/rust.md is compiled and run, and this is where: here, in `src/agenda.rs`, `src/bin/counter.rs` and
-//! `tests/agenda.rs`; what must not compile is in the tests of the crate `durum`.
+//! The code in docs/tutorials/rust.md is compiled and run, and this is where: here, in `src/agenda.rs`,
+//! `src/bin/counter.rs` and `tests/agenda.rs`; what must not compile is in the tests of the crate `durum`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ mod changed_type {
             Err(error @ Error::RootType { .. }) => {
                 let text = error.to_string();
                 assert!(
-                    text.contains("\"When a type changes\" in docs/rust.md"),
+                    text.contains("\"When a type changes\" in docs/tutorials/rust.md"),
                     "{text}"
                 );
             }
@@ -367,7 +367,7 @@ fn the_tutorial_shows_code_that_is_tested() {
     let code: Vec<String> = files
         .map(|path| lines(&fs::read_to_string(path).unwrap()))
         .collect();
-    let tutorial = fs::read_to_string(here.join("../../docs/rust.md")).unwrap();
+    let tutorial = fs::read_to_string(here.join("../../docs/tutorials/rust.md")).unwrap();
     let blocks: Vec<&str> = tutorial
         .split("```rust\n")
         .skip(1)
@@ -390,7 +390,7 @@ fn the_tests_that_the_page_on_safety_names_exist() {
         top.join("crates/durum/tests/refused"),
         top.join("tests/typed"),
     );
-    let page = fs::read_to_string(top.join("docs/safety.md")).unwrap();
+    let page = fs::read_to_string(top.join("docs/reference/safety.md")).unwrap();
     let mut named = 0;
     for name in page.split('`').skip(1).step_by(2) {
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the table in docs/nvl-c.md with `durumcc --print-nvl-diagnostics`. With --write it writes the table."""
+"""Compares the table in docs/tutorials/nvl-c.md with `durumcc --print-nvl-diagnostics`. With --write it writes the table."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 durumcc, repository = sys.argv[1], pathlib.Path(sys.argv[2])
-document = repository / "docs" / "nvl-c.md"
+document = repository / "docs" / "tutorials" / "nvl-c.md"
 begin, end = "<!-- messages: begin -->\n", "<!-- messages: end -->\n"
 
 listed = subprocess.run([durumcc, "--print-nvl-diagnostics"], check=True, capture_output=True, text=True).stdout
@@ -22,7 +22,7 @@ table, after = rest.split(end)
 if sys.argv[3:] == ["--write"]:
     document.write_text(before + begin + "".join(rows) + end + after)
 elif table != "".join(rows):
-    sys.exit("docs/nvl-c.md: the table differs from the compiler's list; mend it with table.py DURUMCC REPOSITORY --write")
+    sys.exit("docs/tutorials/nvl-c.md: the table differs from the compiler's list; mend it with table.py DURUMCC REPOSITORY --write")
 
 tests = pathlib.Path(__file__).parents[2]
 expected = "".join(path.read_text() for path in tests.rglob("*") if path.suffix in (".c", ".test"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clangd understands a program and its commands as docs/nvl-c.md sets an editor up: no error, no warning, and members are completed."""
+"""clangd understands a program and its commands as docs/tutorials/nvl-c.md sets an editor up: no error, no warning, and members are completed."""
 
 import json
 import pathlib

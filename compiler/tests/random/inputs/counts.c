@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum { OBJECTS_MAX = 1 << 14, POINTERS_MAX = 1 << 15, ALLOCATIONS_MAX = 1 << 13 };
-// docs/nvl-runtime.md, "In the heap": the number of strong pointers, so far before the data.
+// docs/reference/nvl-runtime.md, "In the heap": the number of strong pointers, so far before the data.
 enum { STRONG = 16 };
 
 static struct {

@@ -382,7 +382,7 @@ static void the_basic_mode_copies_what_nobody_announced(void) {
 
 /* ---- threads that end ------------------------------------------------------------------------ */
 
-/* The recipe of docs/c.md. */
+/* The recipe of docs/tutorials/c.md. */
 enum { ENDED = -1 };
 
 static void go_back(void *arg) {

@@ -145,7 +145,7 @@ impl Trial<'_> {
         let opened = self.open()?;
         self.opened_is_right(&opened)?;
         // Nobody can tell an older copy from what a power cut left. Where recovery has taken back in it what was half
-        // done, the file of then still has that, and what would take it back is gone (docs/store.md).
+        // done, the file of then still has that, and what would take it back is gone (docs/reference/store.md).
         let was_older = matches!(self.damage.kind, Kind::Older) && recovered.code == 0;
         if was_older && self.base.engine == Engine::Hybrid && self.base.is_dirty {
             return Ok(());

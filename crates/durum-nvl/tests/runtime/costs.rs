@@ -1,4 +1,4 @@
-//! Fences on Shadow, the default engine: what docs/nvl-runtime.md promises.
+//! Fences on Shadow, the default engine: what docs/reference/nvl-runtime.md promises.
 
 use std::ptr::null_mut;
 use std::time::Duration;

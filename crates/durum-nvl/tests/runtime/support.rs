@@ -112,7 +112,7 @@ pub fn transaction<R>(heap: *mut Handle, body: impl FnOnce(*mut TxBlock) -> R) -
     }
 }
 
-/// What a header says: strong pointers, state, elements. (docs/nvl-runtime.md)
+/// What a header says: strong pointers, state, elements. (docs/reference/nvl-runtime.md)
 pub fn header<T>(data: *const T) -> (u64, u64, u64) {
     let words = data.cast::<u64>();
     unsafe { (*words.sub(2), *words.sub(1), *words.sub(6)) }

@@ -2,7 +2,7 @@
 //!
 //! It is read once, when the store is opened. Each change is one record behind the last one and one sync ([`file`]);
 //! when the changes outweigh the snapshot before them, a new file takes the place of the old one. A copy follows, so
-//! that a damaged file costs nothing: `docs/store.md`.
+//! that a damaged file costs nothing: `docs/reference/store.md`.
 
 pub(crate) mod contents;
 mod file;

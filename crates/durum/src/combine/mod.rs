@@ -1,5 +1,5 @@
 //! Updates and reads of several threads on one pool: a readers-writer lock and combined updates (Romulus §5;
-//! docs/concurrency.md).
+//! docs/how-to/concurrency.md).
 //!
 //! Reading order: this file (what a program calls), [`round`] (what a leader does), [`announce`] (who leads, and who
 //! waits), [`lock`] (readers), [`thread`] (what a thread knows of itself). The savepoints are in [`tx`](crate::tx).

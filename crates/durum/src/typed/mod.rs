@@ -2,8 +2,9 @@
 //!
 //! Types of a pool, pointers between them and transactions, such that what the compiler accepts is crash-consistent:
 //! only types that can live in a pool do ([`PSafe`]), nothing in a pool changes but in a transaction ([`Journal`]), and
-//! no pointer into a pool leaves one. docs/rust.md is a tutorial, docs/safety.md says what is guaranteed and what is
-//! not. The names are those of the paper *Corundum: Statically-Enforced Persistent Memory Safety* (ASPLOS'21), Table 1.
+//! no pointer into a pool leaves one. docs/tutorials/rust.md is a tutorial, docs/reference/safety.md says what is
+//! guaranteed and what is not. The names are those of the paper *Corundum: Statically-Enforced Persistent Memory
+//! Safety* (ASPLOS'21), Table 1.
 //!
 //! Reading order: `binding`, `psafe`, `kind` and `open` (pools and types), `journal` and `running` (transactions, the
 //! balance of owners), `pbox`, `shared`, `counts` and `count_word` (pointers), `cell`, `refcell`, `mutex` and `words`

@@ -90,8 +90,8 @@ pub trait PClone<P: PoolType>: Sized {
 /// before.
 ///
 /// This keeps honest programs honest. What it lets pass (`Mutex`, atomics, `AssertUnwindSafe`) keeps its changes when
-/// the transaction aborts; docs/safety.md tells more. Nothing that points into a pool can leave that way: the balance
-/// of owners catches it.
+/// the transaction aborts; docs/reference/safety.md tells more. Nothing that points into a pool can leave that way: the
+/// balance of owners catches it.
 #[diagnostic::on_unimplemented(
     message = "a transaction cannot capture `{Self}`: it could change volatile memory, which an abort would not bring back",
     label = "not `TxInSafe`",

@@ -33,7 +33,7 @@ pub(crate) struct Failure(pub(crate) Error);
 #[cold]
 pub(crate) fn give_up(reason: &str) -> ! {
     eprintln!(
-        "durum: {reason}; the process ends here, and the pool will be as its last committed transaction left it (docs/safety.md)"
+        "durum: {reason}; the process ends here, and the pool will be as its last committed transaction left it (docs/reference/safety.md)"
     );
     std::process::abort()
 }

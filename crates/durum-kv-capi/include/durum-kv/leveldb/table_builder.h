@@ -1,2 +1,2 @@
 /* Here so that no LevelDB that is installed, too, gives its own. */
-#error "leveldb/table_builder.h: durum has no table files (docs/kv.md)"
+#error "leveldb/table_builder.h: durum has no table files (docs/tutorials/kv.md)"
