@@ -14,6 +14,7 @@ packages() {
 build   cc                              gcc
 build   /usr/include/stdio.h            libc6-dev
 lint    clang-format                    clang-format
+lint    python3                         python3
 bench   cc                              gcc
 bench   /usr/include/stdio.h            libc6-dev
 bench   /usr/include/libpmemobj.h       libpmemobj-dev

@@ -13,5 +13,6 @@ step clang-format ci/clang-format.sh
 step scripts ci/scripts.sh
 step clippy ci/clippy.sh
 step documentation ci/doc.sh
+step pictures docs/pictures/draw.py --check
 [ "$FAILED" = 0 ] || { say "lint: failed:$FAILED_NAMES" && exit 1; }
 say "lint: all clean"
