@@ -10,7 +10,7 @@ use crate::Finding;
 use crate::source::{Line, is_word};
 
 /// The crates in which the order holds.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "durum-capi",
     "durum-cli",
     "durum-derive",
@@ -18,6 +18,7 @@ const CRATES: [&str; 9] = [
     "durum-kv",
     "durum-kv-bench",
     "durum-kv-capi",
+    "durum-nvl",
     "durum-persist",
     "durum-service",
 ];

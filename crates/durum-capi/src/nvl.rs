@@ -8,7 +8,7 @@ use std::path::Path;
 use std::ptr;
 
 use client::{all_counters, background_counters};
-use durum_nvl::{Handle, Heap, HeapOptions, OpenError, opening};
+use durum_nvl::{Handle, Heap, HeapOptions, OpenError, open_error};
 
 use crate::code;
 use crate::guard::{Failure, failure_of, run, string};
@@ -68,7 +68,7 @@ unsafe fn open_by(
     });
     match opened {
         Ok(heap) => {
-            opening::succeeded();
+            open_error::succeeded();
             heap
         }
         Err(code) => {
@@ -77,7 +77,7 @@ unsafe fn open_by(
                 // SAFETY: as the caller promises.
                 false => unsafe { CStr::from_ptr(path) }.to_string_lossy(),
             };
-            opening::failed(function, &path, &failure_of(code).message);
+            open_error::failed(function, &path, &failure_of(code).message);
             // SAFETY: the thread's own.
             unsafe { *libc::__errno_location() = errno.get() };
             ptr::null_mut()
@@ -91,7 +91,7 @@ unsafe fn open_by(
 /// cbindgen:ignore
 #[unsafe(no_mangle)]
 pub extern "C" fn nvl_error() -> *const c_char {
-    opening::with_reason(CStr::as_ptr)
+    open_error::with_reason(CStr::as_ptr)
 }
 
 /// Tells what the process has done so far: all its threads, the library's own among them. `struct nvl_counters` has the

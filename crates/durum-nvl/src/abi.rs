@@ -13,7 +13,7 @@ use crate::handles::{Handle, Here};
 use crate::heap::Heap;
 use crate::store::{Source, Strength};
 use crate::tx::Kind;
-use crate::{alloc, collect, noted, store, tx, types, weak};
+use crate::{alloc, collect, plain, store, tx, types, weak};
 
 /// `struct __nvl_tx` of nvl.h.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ located! {
     /// # Safety
     /// The range lies in an open heap; no other thread stores there until the transaction has ended.
     __nvl_log, __nvl_log_at, (start: *const c_void, len: usize),
-    |here, at| store::log(here, start.expose_provenance(), len, at)
+    |here, at| plain::log(here, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -243,7 +243,7 @@ located! {
     /// The range lies in an open heap, which stays open till then; no other thread stores there meanwhile.
     __nvl_write_back, __nvl_write_back_at, (start: *const c_void, len: usize),
     // ORDER: none yet; durable with the next `__nvl_persist`, before anybody else may see the stores.
-    |here, at| noted::write_back(here, start.expose_provenance(), len, at)
+    |here, at| plain::write_back(here, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -253,7 +253,7 @@ located! {
     /// # Safety
     /// The range lies in an open heap; no other thread stores there meanwhile.
     __nvl_persist, __nvl_persist_at, (start: *const c_void, len: usize),
-    |here, at| noted::persist(here, start.expose_provenance(), len, at)
+    |here, at| plain::persist(here, start.expose_provenance(), len, at)
 }
 
 located! {

@@ -8,10 +8,11 @@ use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::Heap;
 use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
-use crate::object::{Object, put, word};
+use crate::object::Object;
 use crate::pending::Pending;
 use crate::tx::{self, with_running};
 use crate::types::Declared;
+use crate::words::{put, word};
 use crate::zero;
 
 /// A larger allocation is durable at once where that saves its way through the log: on Shadow.

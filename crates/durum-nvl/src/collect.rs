@@ -15,9 +15,10 @@ use crate::fatal::Location;
 use crate::free;
 use crate::heap::{Heap, LISTED_MIN};
 use crate::layout::{Hidden, LISTED, field};
-use crate::object::{Object, word};
+use crate::object::Object;
 use crate::roots::{self, Named};
 use crate::tx;
+use crate::words::word;
 
 /// Collects if the zero list has become long.
 #[inline]

@@ -8,9 +8,9 @@ use durum::{Durability, Result};
 use crate::fatal::{Location, OrFatal};
 use crate::heap::{Counts, Heap};
 use crate::layout::{FRESH, HEADER, Hidden, LINK, LISTED, Proxy, field};
-use crate::object::{Object, word};
+use crate::object::Object;
 use crate::tx;
-use crate::words::Words;
+use crate::words::{Words, word};
 use crate::zero;
 
 /// So many pointers are taken away in one transaction, and no more allocations freed than that.

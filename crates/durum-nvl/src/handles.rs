@@ -28,8 +28,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use durum::Pool;
 
 use crate::fatal::{Location, fatal};
-use crate::heap::Heap;
-use crate::opening;
+use crate::heap::{HEAPS_MAX, Heap};
+use crate::open_error;
 use crate::presence::{self, ANY, Presence};
 
 /// What programs have of an open heap, `nvl_heap_t` of nvl.h. Nothing lies at its address.
@@ -38,9 +38,6 @@ use crate::presence::{self, ANY, Presence};
 pub struct Handle {
     nothing: [u8; 0],
 }
-
-/// Heaps that may be open at a time: a thread's word has a bit for each.
-pub(crate) const HEAPS_MAX: usize = 64;
 
 /// The upper bits of each handle. No pointer of a program has them, so that a collection takes none for one.
 const MARK: usize = 0x4e56 << 48;
@@ -55,8 +52,6 @@ struct Slot {
     heap: AtomicPtr<Heap>,
     /// Addresses that its store has taken.
     addresses: [AtomicUsize; 2],
-    /// Grows when allocations come to an end, and with the heap: never the same for two of them.
-    epoch: AtomicU64,
 }
 
 static SLOTS: [Slot; HEAPS_MAX] = [const {
@@ -65,7 +60,6 @@ static SLOTS: [Slot; HEAPS_MAX] = [const {
         pool: AtomicU64::new(0),
         heap: AtomicPtr::new(ptr::null_mut()),
         addresses: [AtomicUsize::new(0), AtomicUsize::new(0)],
-        epoch: AtomicU64::new(0),
     }
 }; HEAPS_MAX];
 /// No heap is at this index or behind it.
@@ -130,7 +124,7 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     let open = unsafe { &*heap };
     slot.handle.store(0, Ordering::SeqCst);
     slot.pool.store(0, Ordering::SeqCst);
-    end_epoch(index);
+    open.forget_objects();
     let mut closed = closed();
     if closed.len() == CLOSED_MAX {
         closed.pop_front();
@@ -172,7 +166,7 @@ fn slot_of(handle: usize) -> Option<&'static Slot> {
 #[cold]
 pub(crate) fn refuse(handle: usize, at: Location) -> ! {
     if handle == 0 {
-        fatal(at, format_args!("the heap is NULL{}", opening::latest()));
+        fatal(at, format_args!("the heap is NULL{}", open_error::latest()));
     }
     if let Some(known) = closed().iter().find(|known| known.handle == handle) {
         fatal(at, format_args!("the heap {known} before; open it again"));
@@ -213,6 +207,27 @@ pub(crate) fn was_in(address: usize) -> String {
     heaps
 }
 
+/// Below this the address of a member, too, says that its pointer is null.
+const NULL_END: usize = 4096;
+
+/// Tells that an address is in no open heap.
+#[cold]
+pub(crate) fn in_no_heap(what: &str, address: usize, at: Location) -> ! {
+    if address < NULL_END {
+        fatal(
+            at,
+            format_args!("{what} at {address:#x}: the pointer is null"),
+        );
+    }
+    fatal(
+        at,
+        format_args!(
+            "{what} at {address:#x}, which is in no open heap{}",
+            was_in(address)
+        ),
+    )
+}
+
 /// Addresses of the stores of open heaps.
 pub(crate) fn open_addresses() -> impl Iterator<Item = Range<usize>> {
     let end = END.load(Ordering::Acquire);
@@ -229,17 +244,6 @@ pub(crate) fn open_heaps() -> impl Iterator<Item = &'static Heap> {
         // SAFETY: null or an open heap, which nobody closes meanwhile.
         unsafe { slot.heap.load(Ordering::Acquire).as_ref() }
     })
-}
-
-/// What threads remember of allocations of the heap in this place holds for one epoch.
-#[inline]
-pub(crate) fn epoch(index: usize) -> u64 {
-    SLOTS[index].epoch.load(Ordering::Acquire)
-}
-
-/// What they remember does not hold any more.
-pub(crate) fn end_epoch(index: usize) {
-    SLOTS[index].epoch.fetch_add(1, Ordering::AcqRel);
 }
 
 /// A thread in a function of the runtime. What it looks up stays open as long as this is there.

@@ -6,10 +6,20 @@
 //! *zero list*, and is freed when no volatile pointer leads to it either: when the heap is closed or opened, or when a
 //! collection has looked through the program's memory.
 //!
-//! Reading order: `layout` (what lies in a heap), `types` (descriptors), `heap`, `opening` and `object` (what an
-//! address is), `handles` and `presence` (who may use a heap), `tx` and `pending` (transactions and their counts),
-//! `store`, `weak` and `alloc` (what programs do), `zero` and `free`, `collect` and `roots` (what is freed, and when),
-//! `locks` (isolation), [`abi`] (the functions).
+//! Reading order, in which each module imports only those before it:
+//!
+//! | modules | what they are |
+//! | --- | --- |
+//! | `fatal`, `open_error` | how a program ends that breaks a rule, and why a heap was not opened |
+//! | `layout`, `words`, `types` | what lies in a heap, its words and the types of its allocations |
+//! | `heap`, `object` | an open heap, and the allocation that an address leads to |
+//! | `presence`, `handles` | who uses a heap at the moment, and what programs call it |
+//! | `zero`, `pending` | allocations that nothing in the heap leads to, and counts that change at the commit |
+//! | `noted`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
+//! | `weak`, `store`, `plain` | what programs store |
+//! | `roots`, `free`, `collect` | what is freed, and when |
+//! | `alloc`, `open` | allocations and the root; heaps opened, made, closed |
+//! | [`abi`] | the functions that compiled code calls |
 
 pub mod abi;
 mod alloc;
@@ -22,8 +32,10 @@ mod layout;
 mod locks;
 mod noted;
 mod object;
-pub mod opening;
+mod open;
+pub mod open_error;
 mod pending;
+mod plain;
 mod presence;
 mod roots;
 mod store;
@@ -34,5 +46,6 @@ mod words;
 mod zero;
 
 pub use handles::Handle;
-pub use heap::{Heap, HeapOptions};
-pub use opening::OpenError;
+pub use heap::Heap;
+pub use open::HeapOptions;
+pub use open_error::OpenError;

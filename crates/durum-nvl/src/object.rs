@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fatal::{Location, OrFatal};
-use crate::handles;
-use crate::heap::Heap;
+use crate::heap::{HEAPS_MAX, Heap};
 use crate::layout::{FRESH, Hidden, field};
 use crate::types::{self, TypeInfo};
+use crate::words::word;
 
 /// An allocation of an open heap.
 #[derive(Clone, Copy, Debug)]
@@ -15,26 +16,6 @@ pub(crate) struct Object {
     /// Where its header is.
     pub(crate) start: usize,
     pub(crate) info: &'static TypeInfo,
-}
-
-/// Reads a word of a heap.
-///
-/// # Safety
-/// It lies in an open heap, and nobody stores there at this moment.
-#[inline]
-pub(crate) unsafe fn word(address: usize) -> u64 {
-    // SAFETY: as the caller promises.
-    unsafe { std::ptr::with_exposed_provenance::<u64>(address).read() }
-}
-
-/// Stores a word that no transaction has to know of.
-///
-/// # Safety
-/// It lies in an open heap, in an object that only this thread knows.
-#[inline]
-pub(crate) unsafe fn put(address: usize, value: u64) {
-    // SAFETY: as the caller promises.
-    unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) }
 }
 
 impl Object {
@@ -74,6 +55,15 @@ impl Object {
     }
 }
 
+/// What threads remember of allocations holds for one epoch of the heap in a place of the table. It ends when
+/// allocations do, and with the heap, so no two heaps have the same one.
+static EPOCHS: [AtomicU64; HEAPS_MAX] = [const { AtomicU64::new(0) }; HEAPS_MAX];
+
+#[inline]
+fn epoch(index: usize) -> u64 {
+    EPOCHS[index].load(Ordering::Acquire)
+}
+
 /// The allocation that a thread looked at last.
 #[derive(Clone, Copy)]
 struct Recent {
@@ -94,7 +84,7 @@ impl Recent {
     /// Whether the heap is still open, and nothing in it has come to an end since.
     #[inline]
     fn is_so(&self) -> bool {
-        self.epoch == handles::epoch(self.index)
+        self.epoch == epoch(self.index)
     }
 }
 
@@ -127,9 +117,18 @@ impl Heap {
         self.look_up(address, at)
     }
 
+    /// Whether an address lies in an allocation that is committed and to which nothing durable leads.
+    #[inline]
+    pub(crate) fn is_fresh(&self, address: usize, at: Location) -> bool {
+        self.fresh.load(Ordering::Acquire) > 0
+            && self
+                .object(address, at)
+                .is_some_and(|object| object.is_fresh())
+    }
+
     #[inline(never)]
     fn look_up(&self, address: usize, at: Location) -> Option<Object> {
-        let epoch = handles::epoch(self.index());
+        let epoch = epoch(self.index());
         let found = match self.object_over(address, at) {
             Some(object) if address >= object.data() => {
                 (address <= object.data() + object.len()).then_some(object)
@@ -179,6 +178,6 @@ impl Heap {
 
     /// Allocations have come to an end: what threads remember of them does not hold any more.
     pub(crate) fn forget_objects(&self) {
-        handles::end_epoch(self.index());
+        EPOCHS[self.index()].fetch_add(1, Ordering::AcqRel);
     }
 }

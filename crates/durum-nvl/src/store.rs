@@ -1,54 +1,23 @@
 //! Stores of pointers and copies: where counts change.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use durum::{Durability, Tx};
 
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::handles::{self, Here};
 use crate::heap::Heap;
-use crate::object::{Object, are_in_recent, put, word};
+use crate::object::{Object, are_in_recent};
 use crate::pending::Pending;
-use crate::tx::{self, Kind, with_running};
+use crate::tx::{self, Kind, heap_of, with_running};
 use crate::weak;
-use crate::words::Words;
+use crate::words::{Words, put, word};
 
 /// What kind of pointer is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strength {
     Strong,
     Weak,
-}
-
-/// The heap that a store goes to.
-#[inline]
-pub(crate) fn heap_of(here: &Here, slot: usize, at: Location) -> &Heap {
-    // Mostly the first heap of the transaction, which stays open as long as that.
-    let home = tx::home().filter(|home| home.pool.holds(std::ptr::without_provenance(slot), 1));
-    home.or_else(|| here.holding(slot))
-        .unwrap_or_else(|| in_no_heap("a store", slot, at))
-}
-
-/// Below this the address of a member, too, says that its pointer is null.
-const NULL_END: usize = 4096;
-
-/// An address is in no open heap.
-#[cold]
-pub(crate) fn in_no_heap(what: &str, address: usize, at: Location) -> ! {
-    if address < NULL_END {
-        fatal(
-            at,
-            format_args!("{what} at {address:#x}: the pointer is null"),
-        );
-    }
-    fatal(
-        at,
-        format_args!(
-            "{what} at {address:#x}, which is in no open heap{}",
-            handles::was_in(address)
-        ),
-    )
 }
 
 /// A pointer leads to where it may not: the message says where that is.
@@ -88,11 +57,7 @@ fn target(heap: &Heap, value: usize, at: Location) -> Option<Object> {
 /// How durable an implicit transaction has to be that stores to `slot`.
 fn durability(heap: &Heap, slot: usize, at: Location) -> Durability {
     // What nothing durable leads to cannot be found after a crash; the store is durable with whatever leads there.
-    let is_fresh = heap.fresh.load(Ordering::Acquire) > 0
-        && heap
-            .object(slot, at)
-            .is_some_and(|object| object.is_fresh());
-    match is_fresh {
+    match heap.is_fresh(slot, at) {
         true => Durability::Buffered,
         false => Durability::Durable,
     }
@@ -290,15 +255,6 @@ fn count_window(
             count_strong(heap, pending, old, new, at);
         }
     });
-}
-
-/// Before a plain store in a transaction.
-pub(crate) fn log(here: &Here, start: usize, len: usize, at: Location) {
-    if len == 0 || !tx::is_running() {
-        return;
-    }
-    let heap = heap_of(here, start, at);
-    with_running(|running| running.announce(heap, start, len, running.default_kind(), at));
 }
 
 /// Ends the program if two pointers do not lead into the same allocation.

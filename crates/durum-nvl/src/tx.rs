@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use durum::{Announce, Durability, Engine, Result, Tx};
 
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::handles::{Handle, Here};
+use crate::handles::{Handle, Here, in_no_heap};
 use crate::heap::{Counts, Heap};
 use crate::locks::{self, Segment};
 use crate::noted::Noted;
 use crate::pending::Pending;
 use crate::presence;
-use crate::store::in_no_heap;
 use crate::words::Words;
 
 /// What a clause says of a segment.
@@ -105,6 +104,15 @@ pub(crate) fn is_running() -> bool {
 #[inline]
 pub(crate) fn home() -> Option<&'static Heap> {
     HOME.get()
+}
+
+/// The heap that a store goes to.
+#[inline]
+pub(crate) fn heap_of(here: &Here, slot: usize, at: Location) -> &Heap {
+    // Mostly the first heap of the transaction, which stays open as long as that.
+    let home = home().filter(|heap| heap.pool.holds(std::ptr::without_provenance(slot), 1));
+    home.or_else(|| here.holding(slot))
+        .unwrap_or_else(|| in_no_heap("a store", slot, at))
 }
 
 /// Where this thread's depth is.

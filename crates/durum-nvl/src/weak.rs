@@ -8,13 +8,13 @@ use std::sync::atomic::{Ordering, fence};
 use durum::{Result, Tx};
 
 use crate::fatal::Location;
-use crate::handles::Here;
+use crate::handles::{Here, in_no_heap};
 use crate::heap::Heap;
 use crate::layout::{Hidden, Proxy, field};
-use crate::object::{Object, word};
+use crate::object::Object;
 use crate::pending::Pending;
-use crate::store::in_no_heap;
 use crate::types;
+use crate::words::word;
 
 /// The proxy for an address in `object`, made in the running transaction if there is none; 0 for null.
 pub(crate) fn proxy(

@@ -1,4 +1,5 @@
-//! Words of counts and lists, changed in a transaction in the way that costs its engine least.
+//! Words of heaps: read, stored, and, those of counts and lists, changed in a transaction in the way that costs its
+//! engine least.
 //!
 //! Shadow keeps old words at no cost, so they are announced and stored at once. On the other engines each announced
 //! range may take a fence, and deferred stores take three together: so the words are gathered here, read back from
@@ -7,7 +8,25 @@
 use durum::{Announce, Engine, Result, Tx};
 use rustc_hash::FxHashMap;
 
-use crate::object::{put, word};
+/// Reads a word of a heap.
+///
+/// # Safety
+/// It lies in an open heap, and nobody stores there at this moment.
+#[inline]
+pub(crate) unsafe fn word(address: usize) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::with_exposed_provenance::<u64>(address).read() }
+}
+
+/// Stores a word that no transaction has to know of.
+///
+/// # Safety
+/// It lies in an open heap, in an object that only this thread knows.
+#[inline]
+pub(crate) unsafe fn put(address: usize, value: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) }
+}
 
 /// The changes of one transaction.
 pub(crate) struct Words<'t> {
