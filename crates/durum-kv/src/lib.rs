@@ -41,7 +41,6 @@ mod lock_tests;
 mod media;
 mod options;
 mod pins;
-mod primitive;
 mod property;
 mod queue;
 mod read;
@@ -50,6 +49,8 @@ mod sorted;
 mod transaction;
 mod tree;
 mod write;
+
+use durum::{asymmetric, primitive};
 
 pub use batch::{Change, WriteBatch};
 pub use comparator::{BYTEWISE, Comparator};

@@ -15,19 +15,10 @@
 //! The flag stays up for as long as a writer changes memory: about a microsecond. Who waits longer than that sleeps. A
 //! writer lets those go first who have slept, for a moment, so that a row of writers does not keep them out for good.
 //!
-//! *Alone.* An atomic read-modify-write waits until everything that was written back before it is on the media, so that
-//! with one on its way a write cannot begin while the fence of the last one is under way. Hence a thread that has
-//! written several times without meeting anybody *owns* the lock: it says that it is inside by plain stores. Who comes
-//! then asks it to leave, and pays for the other half of that handshake by a fence in all threads (as at the gate of a
-//! store, which durum has).
-//!
-//! ```text
-//! the owner                              who comes
-//! 1  busy += 1                           1  owner = it, leaving
-//! 2  (the compiler keeps the order)      2  a fence in all threads
-//! 3  owner is not it, or is leaving:     3  wait until busy is 0
-//!    busy -= 1, do as all others         4  owner = nobody
-//! ```
+//! *Alone.* An atomic read-modify-write waits until everything that was written back before it is on the media. Hence
+//! the lock is [biased](durum::asymmetric::Bias) to a thread that has written several times without meeting anybody: it
+//! *owns* the lock, and says that it is inside by plain stores. Who comes then asks it to leave, and pays for the other
+//! half of that handshake.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -36,11 +27,20 @@ use std::sync::TryLockError;
 
 use crossbeam_utils::CachePadded;
 
+use crate::asymmetric::{Bias, can_fence_all};
 use crate::primitive::{
-    AtomicBool, AtomicU64, AtomicUsize, COURTESY, Condvar, Mutex, MutexGuard, Ordering, SPINS,
-    TURNS_MIN, can_fence_all, counters, fence_all, keep_order, locked, nap, order, relax,
-    thread_number, waited, yield_now,
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, limit, locked, order,
+    relax, thread_number, waited, yield_now,
 };
+
+/// How often one looks before one sleeps, or lets other threads run.
+const SPINS: usize = limit(200, 0);
+/// How often a writer looks whether those who slept have come through.
+const COURTESY: usize = limit(100, 0);
+/// A writer waits for each counter of readers.
+const COUNTERS_MAX: usize = limit(32, 2);
+/// After so many turns in a row a thread owns the lock, at first.
+pub(crate) const TURNS_MIN: usize = limit(16, 1);
 
 /// A counter has the readers that are inside below, and above it how many have come so far.
 const CAME: u64 = 1 << 32;
@@ -48,25 +48,29 @@ const INSIDE: u64 = CAME - 1;
 
 /// A thread owns the lock after [`TURNS_MIN`] turns in a row, doubled each time that an owner has to leave, up to this.
 pub(crate) const TURNS_MAX: usize = 1 << 16;
-/// In `owner`: somebody has come. Above it the owner's number, and 1.
+/// In the word: somebody has come. Above it the owner's number, and 1.
 const LEAVING: usize = 1;
-/// In `busy`: the owner writes.
+/// Of how deep the owner is inside: it writes. Below that, how often it reads or has the turn.
 const WRITES: usize = 1 << 32;
 
-/// What the word `owner` is where this thread owns a lock.
+/// What the word of the bias is where this thread owns a lock.
 #[inline]
 pub(crate) fn own_word() -> usize {
     (thread_number() + 1) << 1
+}
+
+/// How many counters readers share: a power of two.
+fn counters() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (2 * processors).next_power_of_two().min(COUNTERS_MAX)
 }
 
 /// Something that many read and one changes.
 pub(crate) struct ReadersWriter<T> {
     counters: Box<[CachePadded<AtomicU64>]>,
     flag: CachePadded<AtomicBool>,
-    /// Who owns the lock; 0 if nobody does.
-    owner: CachePadded<AtomicUsize>,
-    /// How often the owner is inside. Only the owner stores to it.
-    busy: CachePadded<AtomicUsize>,
+    /// To who owns the lock; its word is 0 if nobody does.
+    bias: CachePadded<Bias>,
     /// Held by whoever has the owner leave.
     coming: Mutex<()>,
     /// Turns in a row after which a thread owns it; none is enough where that cannot be.
@@ -139,8 +143,7 @@ impl<T> ReadersWriter<T> {
         Self {
             counters: (0..counters()).map(counter).collect(),
             flag: CachePadded::new(AtomicBool::new(false)),
-            owner: CachePadded::new(AtomicUsize::new(0)),
-            busy: CachePadded::new(AtomicUsize::new(0)),
+            bias: CachePadded::new(Bias::new(0)),
             coming: Mutex::new(()),
             turns: AtomicUsize::new(turns),
             turn: Mutex::new(Run::default()),
@@ -155,62 +158,40 @@ impl<T> ReadersWriter<T> {
     #[inline(always)]
     fn enter(&self) -> bool {
         let own = own_word();
-        let owner = self.owner.load(Ordering::Relaxed);
+        let owner = self.bias.word.load(Ordering::Relaxed);
         if owner & !LEAVING != own {
             return false;
         }
-        let busy = self.busy.load(Ordering::Relaxed);
-        if busy > 0 {
+        let depth = self.bias.busy.depth();
+        if depth > 0 {
             // Inside already, so nobody else is before this has left; but what it changes it does not read.
-            if busy < WRITES {
-                self.busy.store(busy + 1, Ordering::Relaxed);
+            if depth < WRITES {
+                self.bias.busy.deepen(depth + 1);
             }
-            return busy < WRITES;
+            return depth < WRITES;
         }
-        if owner != own {
-            return false;
-        }
-        self.busy.store(1, Ordering::Relaxed);
-        // ORDER (of threads): busy before the look at the owner; the processor's part is done by the fence of who
-        // comes.
-        keep_order();
-        if self.owner.load(Ordering::Acquire) == own {
-            return true;
-        }
-        self.busy.store(0, Ordering::Release);
-        false
+        owner == own && self.bias.enter(own)
     }
 
     #[inline(always)]
     fn leave(&self) {
-        let busy = self.busy.load(Ordering::Relaxed);
-        // Release: what was done is seen by who comes.
-        self.busy.store(busy - 1, Ordering::Release);
+        self.bias.busy.leave(self.bias.busy.depth() - 1);
     }
 
     /// Nobody owns the lock when this returns.
     #[cold]
     fn come(&self) {
         let _one_at_a_time = locked(&self.coming);
-        let owner = self.owner.load(Ordering::Acquire);
+        let owner = self.bias.word.load(Ordering::Acquire);
         if owner == 0 {
             return;
         }
-        self.owner.store(owner | LEAVING, Ordering::SeqCst);
-        fence_all();
-        let mut looks = 0;
-        while self.busy.load(Ordering::Acquire) > 0 {
-            looks += 1;
-            match looks {
-                _ if looks < SPINS => relax(),
-                _ if looks < 2 * SPINS => yield_now(),
-                _ => nap(),
-            }
-        }
+        self.bias.word.store(owner | LEAVING, Ordering::SeqCst);
+        self.bias.wait_for_holder();
         let turns = self.turns.load(Ordering::Relaxed);
         let doubled = turns.saturating_mul(2).min(TURNS_MAX);
         self.turns.store(doubled, Ordering::Relaxed);
-        self.owner.store(0, Ordering::SeqCst);
+        self.bias.word.store(0, Ordering::SeqCst);
     }
 
     /// Waits until nobody writes.
@@ -240,7 +221,7 @@ impl<T> ReadersWriter<T> {
             order();
             let is_written = self.flag.load(Ordering::SeqCst);
             // After the flag: while that was up somebody may have become the owner.
-            if !is_written && self.owner.load(Ordering::SeqCst) == 0 {
+            if !is_written && self.bias.word.load(Ordering::SeqCst) == 0 {
                 return counter;
             }
             counter.fetch_sub(1, Ordering::SeqCst);
@@ -273,7 +254,7 @@ impl<T> ReadersWriter<T> {
     /// The turn, if nobody has it.
     #[inline]
     pub(crate) fn try_turn(&self) -> Option<Turn<'_, T>> {
-        if self.busy.load(Ordering::Relaxed) == 0 && self.enter() {
+        if self.bias.busy.depth() == 0 && self.enter() {
             return Some(Turn {
                 lock: self,
                 among_others: None,
@@ -296,7 +277,7 @@ impl<T> ReadersWriter<T> {
 
     fn turn_among_others<'l>(&'l self, run: MutexGuard<'l, Run>) -> Turn<'l, T> {
         // Nobody becomes the owner but who has the turn.
-        if self.owner.load(Ordering::SeqCst) != 0 {
+        if self.bias.word.load(Ordering::SeqCst) != 0 {
             self.come();
         }
         Turn {
@@ -344,7 +325,7 @@ impl<T> ReadersWriter<T> {
         let mut counters = self.counters.iter();
         if counters.all(|counter| counter.load(Ordering::SeqCst) & INSIDE == 0) {
             // ORDER (of threads): before the flag goes down, behind which readers look at it.
-            self.owner.store(own, Ordering::SeqCst);
+            self.bias.word.store(own, Ordering::SeqCst);
         }
         self.take_flag_down();
     }
@@ -391,7 +372,7 @@ impl<T> ReadersWriter<T> {
 
     #[cfg(test)]
     pub(crate) fn owner(&self) -> usize {
-        self.owner.load(Ordering::Relaxed)
+        self.bias.word.load(Ordering::Relaxed)
     }
 }
 
@@ -405,9 +386,10 @@ impl<'l, T> Turn<'l, T> {
         let is_alone = self.among_others.is_none();
         match is_alone {
             true => {
-                let busy = self.lock.busy.load(Ordering::Relaxed);
-                assert!(busy == 1, "whoever writes does not read at the same time");
-                self.lock.busy.store(busy + WRITES, Ordering::Relaxed);
+                let busy = &self.lock.bias.busy;
+                let depth = busy.depth();
+                assert!(depth == 1, "whoever writes does not read at the same time");
+                busy.deepen(depth + WRITES);
             }
             false => self.lock.keep_readers_out(),
         }
@@ -472,8 +454,9 @@ impl<T> Drop for Writing<'_, T> {
     fn drop(&mut self) {
         match self.is_alone {
             true => {
-                let busy = self.lock.busy.load(Ordering::Relaxed);
-                self.lock.busy.store(busy - WRITES, Ordering::Relaxed);
+                let busy = &self.lock.bias.busy;
+                // It has the turn still, so this is not its way out.
+                busy.deepen(busy.depth() - WRITES);
             }
             false => self.lock.take_flag_down(),
         }

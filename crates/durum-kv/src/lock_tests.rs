@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::lock::{ReadersWriter, TURNS_MAX, own_word};
-use crate::primitive::TURNS_MIN;
+use crate::lock::{ReadersWriter, TURNS_MAX, TURNS_MIN, own_word};
 
 #[test]
 fn readers_never_see_half_of_a_change() {
@@ -62,7 +61,7 @@ fn change(lock: &ReadersWriter<(u64, u64)>) -> bool {
 #[test]
 fn owners_come_and_go() {
     let lock = ReadersWriter::new((0, 0), true);
-    let may_be_owned = durum::can_fence_all();
+    let may_be_owned = crate::asymmetric::can_fence_all();
     let changed = AtomicU64::new(0);
     thread::scope(|scope| {
         for thread in 0..3 {

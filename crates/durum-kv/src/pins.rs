@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::primitive::{
-    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PLACES, locked,
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, limit, locked,
     thread_number, waited,
 };
+
+/// Pins that have a place of their own.
+const PLACES: usize = limit(64, 1);
 
 /// The sequence numbers of snapshots and iterators. A number is entered while readers keep the writer out, so that a
 /// writer which finds none knows that no older version is needed.

@@ -9,7 +9,7 @@
 //! ```text
 //! look up                            close
 //! 1  own word: in any heap           1  the table forgets the heap
-//! 2  light fence                     2  heavy fence ([`durum::fence_all`])
+//! 2  light fence                     2  heavy fence ([`durum::asymmetric`])
 //! 3  read the table                  3  wait until no word has the heap; a transaction that has it ends the program
 //! 4  own word: in this heap
 //! ```
@@ -25,7 +25,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use durum::Pool;
+use durum::{Pool, asymmetric};
 
 use crate::fatal::{Location, fatal};
 use crate::heap::{HEAPS_MAX, Heap};
@@ -99,7 +99,7 @@ pub(crate) fn reserve() -> Option<(usize, usize)> {
 pub(crate) fn publish(index: usize, heap: *mut Heap) -> *mut Handle {
     // SAFETY: the caller's, who has just made it.
     let open = unsafe { &*heap };
-    IS_FENCED.store(!durum::can_fence_all(), Ordering::Relaxed);
+    IS_FENCED.store(!asymmetric::can_fence_all(), Ordering::Relaxed);
     let slot = &SLOTS[index];
     let Range { start, end } = open.addresses();
     slot.addresses[0].store(start, Ordering::Relaxed);
@@ -140,7 +140,7 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     if !open.is_of_parent() {
         fence(Ordering::SeqCst);
         if !IS_FENCED.load(Ordering::Relaxed) {
-            durum::fence_all();
+            asymmetric::fence_all();
         }
         presence::wait_for_others(1 << index, |began| {
             fatal(
@@ -300,7 +300,7 @@ impl Here {
         // ORDER (of threads): the word before the table; the processor's part is done by the membarrier of who closes.
         match IS_FENCED.load(Ordering::Relaxed) {
             true => fence(Ordering::SeqCst),
-            false => durum::light_fence(),
+            false => asymmetric::light_fence(),
         }
     }
 

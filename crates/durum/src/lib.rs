@@ -39,7 +39,8 @@
 mod addresses;
 mod alloc;
 mod announced;
-mod asymmetric;
+#[doc(hidden)]
+pub mod asymmetric;
 mod budget;
 mod checker;
 mod combine;
@@ -49,6 +50,8 @@ mod engine;
 mod error;
 mod fault;
 mod gate;
+#[cfg(test)]
+mod gate_tests;
 pub mod gc;
 mod log;
 mod mapping;
@@ -56,6 +59,8 @@ mod media;
 mod pages;
 mod poison;
 mod pool;
+#[doc(hidden)]
+pub mod primitive;
 mod rawlog;
 mod saved;
 mod space;
@@ -67,8 +72,6 @@ mod tracking;
 mod tx;
 pub mod typed;
 
-#[doc(hidden)]
-pub use asymmetric::{can_fence_all, fence_all, light_fence};
 pub use combine::{Concurrency, OpenUpdate, Reading};
 pub use described::{Described, Description, Walk};
 pub use durum_format as format;

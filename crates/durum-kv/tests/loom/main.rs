@@ -11,19 +11,29 @@
     reason = "the modules have more than these tests call, nobody spins here, and pins have one place"
 )]
 
+#[path = "../../../durum/tests/loom/asymmetric.rs"]
+mod asymmetric;
 #[path = "../../src/lock.rs"]
 mod lock;
 #[path = "../../src/pins.rs"]
 mod pins;
+#[path = "../../../durum/tests/loom/primitive.rs"]
 mod primitive;
 
 use std::sync::Arc;
 
+use asymmetric::fails_without_either_half;
 use lock::ReadersWriter;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use pins::Pins;
 use primitive::be;
+
+/// What the files name of a crate beside [`primitive`] and [`asymmetric`].
+mod error {
+    #[derive(Debug)]
+    pub(crate) enum Error {}
+}
 
 /// Interleavings in which a thread is put aside more often than this against its will are not tried.
 fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
@@ -90,7 +100,16 @@ fn nobody_reads_while_another_one_writes() {
 
 #[test]
 fn an_owner_leaves_for_a_reader() {
-    model(2, || {
+    a_reader_comes();
+}
+
+#[test]
+fn the_owner_needs_both_halves_of_the_fence() {
+    fails_without_either_half(a_reader_comes);
+}
+
+fn a_reader_comes() {
+    model(3, || {
         let lock = guarded();
         // From here on this thread owns it.
         assert_eq!(try_add(&lock) + try_add(&lock), 2);

@@ -22,9 +22,13 @@ use std::ptr::{self, NonNull};
 
 use crossbeam_utils::CachePadded;
 
-use super::primitive::{
-    AtomicPtr, AtomicU32, Ordering, SPINS, Thread, UnsafeCell, current, order, park, relax,
+use crate::primitive::{
+    AtomicPtr, AtomicU32, Ordering, Thread, UnsafeCell, current, limit, order, park, relax,
 };
+
+/// How often a thread looks before it goes to sleep: about a microsecond, which is what most of what it waits for
+/// takes.
+const SPINS: usize = limit(200, 1);
 
 const WAITING: u32 = 0;
 const ASLEEP: u32 = 1;

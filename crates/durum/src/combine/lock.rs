@@ -19,10 +19,18 @@ use std::ptr;
 
 use crossbeam_utils::CachePadded;
 
-use super::primitive::{
-    AtomicPtr, AtomicU32, AtomicUsize, BLOCKS, Condvar, FIRST_STRIPES, Mutex, Ordering, SPINS,
-    locked, order, relax, waited,
+use crate::primitive::{
+    AtomicPtr, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, limit, locked, order, relax,
+    waited,
 };
+
+/// How often a thread looks before it goes to sleep: about a microsecond, which is what most of what it waits for
+/// takes.
+const SPINS: usize = limit(200, 1);
+/// Stripes of the first block of the read indicator; each block has twice as many as the one before.
+const FIRST_STRIPES: usize = limit(8, 1);
+/// Blocks of the read indicator.
+const BLOCKS: usize = limit(16, 2);
 
 type Counter = CachePadded<AtomicUsize>;
 

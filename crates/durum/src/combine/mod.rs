@@ -6,7 +6,6 @@
 
 mod announce;
 mod lock;
-pub(crate) mod primitive;
 mod round;
 mod thread;
 

@@ -24,6 +24,8 @@ mod group;
 mod home;
 mod journal;
 mod latch;
+#[cfg(test)]
+mod latch_tests;
 mod latest;
 mod lines;
 mod puddle;

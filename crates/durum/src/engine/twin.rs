@@ -36,7 +36,6 @@ use durum_persist::{Site, line};
 use super::{Engine, check_failed};
 use crate::alloc::{Puddle, PuddleHeap, puddle_at};
 use crate::announced::Announced;
-use crate::combine::primitive;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;

@@ -1,34 +1,20 @@
 //! Pool types: what ties a type to the one pool that is open under it.
 //!
-//! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two
-//! atomic operations on a line that all threads share. So every thread keeps a reference of its own, from one
-//! transaction to the next, and whoever closes the pool takes back those of the threads that are in no transaction. The
-//! others give theirs back when it ends:
-//!
-//! ```text
-//! a transaction begins / ends              the pool is closed
-//! 1  own flag = 1 / 0                      1  generation += 1
-//! 2  light fence                           2  heavy fence
-//! 3  read the generation; another:         3  take back the reference of each thread
-//!    take the lock, renew the reference       whose flag is 0
-//! ```
-//!
-//! As in [`asymmetric`](crate::asymmetric), steps 1 and 3 of both sides cannot miss each other.
+//! How a transaction knows that the pool is open, and keeps it so, is a [loan](super::loan).
 
-use std::cell::UnsafeCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::counts::GlueTable;
 use super::journal::{self, Journal};
 use super::limbo::Limbo;
+use super::loan::{Borrower, Loan};
 use super::open::{OpenOptions, RootGuard};
 use super::pool_id::PoolId;
 use super::psafe::{Root, TxInSafe, TxOutSafe};
 use super::running::Running;
 use super::words::{Mapping, Words};
-use crate::asymmetric::{can_fence_all, fence_all, light_fence};
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::store::Store;
@@ -248,33 +234,10 @@ impl Drop for Identity {
 pub struct Binding {
     pub(crate) name: &'static str,
     pub(crate) words: Words,
-    /// Counts openings and closings.
-    generation: AtomicU64,
     /// The serial of the open pool, or 0.
     serial: AtomicU64,
-    state: Mutex<State>,
+    loan: Loan<Open>,
 }
-
-#[derive(Debug)]
-struct State {
-    open: Option<Arc<Open>>,
-    members: Vec<Arc<Member>>,
-}
-
-/// A thread's reference to the open pool.
-#[derive(Debug)]
-pub(crate) struct Member {
-    /// The thread is in a transaction.
-    active: AtomicBool,
-    /// Used by the thread while `active` and the generation is the one it knows; by others only under the lock of
-    /// `Binding::state`, after they have seen that it is not active since.
-    kept: UnsafeCell<Option<Arc<Open>>>,
-}
-
-// SAFETY: see `kept`.
-unsafe impl Send for Member {}
-// SAFETY: see `kept`.
-unsafe impl Sync for Member {}
 
 impl Binding {
     #[doc(hidden)]
@@ -282,17 +245,9 @@ impl Binding {
         Self {
             name,
             words: Words::new(),
-            generation: AtomicU64::new(0),
             serial: AtomicU64::new(0),
-            state: Mutex::new(State {
-                open: None,
-                members: Vec::new(),
-            }),
+            loan: Loan::new(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of the opening that lasts, or 0.
@@ -313,23 +268,16 @@ impl Binding {
         id: PoolId,
         make: impl FnOnce(&'static Words) -> Result<Open>,
     ) -> Result<Arc<Open>> {
-        let mut state = self.lock();
-        if state.open.is_some() {
-            return Err(self.in_use());
-        }
+        let mut desk = self.loan.desk();
         // A pool that was closed during transactions is there until these have ended.
-        if state.members.iter().any(|member| {
-            // SAFETY: under the lock; a member that is active keeps its reference as it is.
-            unsafe { (*member.kept.get()).is_some() }
-        }) {
+        if desk.is_in_use() {
             return Err(self.in_use());
         }
         let identity = Identity::take(id, self)?;
         let open = Arc::new(make(&self.words)?);
         *open.identity.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
-        state.open = Some(open.clone());
         self.serial.store(open.serial, Ordering::Release);
-        self.generation.fetch_add(1, Ordering::SeqCst);
+        desk.open(open.clone());
         Ok(open)
     }
 
@@ -338,34 +286,14 @@ impl Binding {
     /// `open` is the reference of who closes it: given up under the lock, as all are, so that nobody opens another pool
     /// before this one is closed.
     pub(crate) fn close(&self, open: Arc<Open>) {
-        let mut state = self.lock();
-        let mut given_back = vec![Some(open), state.open.take()];
+        let mut desk = self.loan.desk();
         self.serial.store(0, Ordering::Release);
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        if can_fence_all() {
-            fence_all();
-        }
-        fence(Ordering::SeqCst);
-        for member in &state.members {
-            if !member.active.load(Ordering::SeqCst) {
-                // SAFETY: the thread is in no transaction, and takes the lock before it uses the reference in another
-                // one.
-                given_back.push(unsafe { (*member.kept.get()).take() });
-            }
-        }
+        let given_back = desk.close();
         // The last reference closes the pool, which takes its time: under the lock, so that who opens it again waits
         // for it.
+        drop(open);
         drop(given_back);
-        drop(state);
-    }
-
-    fn join(&self) -> Arc<Member> {
-        let member = Arc::new(Member {
-            active: AtomicBool::new(false),
-            kept: UnsafeCell::new(None),
-        });
-        self.lock().members.push(member.clone());
-        member
+        drop(desk);
     }
 }
 
@@ -373,19 +301,14 @@ impl Binding {
 #[derive(Debug)]
 pub(crate) struct Seat {
     binding: &'static Binding,
-    member: Arc<Member>,
-    /// The generation that the reference is of.
-    generation: std::cell::Cell<u64>,
-    needs_fence: bool,
+    borrower: Borrower<'static, Open>,
 }
 
 impl Seat {
     pub(crate) fn new(binding: &'static Binding) -> Self {
         Self {
             binding,
-            member: binding.join(),
-            generation: std::cell::Cell::new(u64::MAX),
-            needs_fence: !can_fence_all(),
+            borrower: binding.loan.join(),
         }
     }
 
@@ -399,75 +322,14 @@ impl Seat {
     /// `NotOpen`.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<&Open> {
-        self.member.active.store(true, Ordering::Relaxed);
-        // ORDER (of threads): the flag before the generation; the processor's part is done by the fence of who closes.
-        light_fence();
-        if self.needs_fence
-            || self.binding.generation.load(Ordering::Acquire) != self.generation.get()
-        {
-            self.renew();
-        }
-        // SAFETY: active, and of this generation.
-        match unsafe { &*self.member.kept.get() } {
-            Some(open) => Ok(open),
-            None => {
-                self.member.active.store(false, Ordering::Release);
-                Err(Error::NotOpen {
-                    pool_type: self.binding.name,
-                })
-            }
-        }
-    }
-
-    #[cold]
-    fn renew(&self) {
-        fence(Ordering::SeqCst);
-        let state = self.binding.lock();
-        self.generation
-            .set(self.binding.generation.load(Ordering::SeqCst));
-        // SAFETY: under the lock.
-        let old = unsafe { std::mem::replace(&mut *self.member.kept.get(), state.open.clone()) };
-        // As in `give_back`.
-        drop(old);
-        drop(state);
+        self.borrower.enter().ok_or(Error::NotOpen {
+            pool_type: self.binding.name,
+        })
     }
 
     /// The transaction has ended.
     #[inline(always)]
     pub(crate) fn leave(&self) {
-        self.member.active.store(false, Ordering::Release);
-        light_fence();
-        if self.needs_fence
-            || self.binding.generation.load(Ordering::Acquire) != self.generation.get()
-        {
-            self.give_back();
-        }
-    }
-
-    #[cold]
-    fn give_back(&self) {
-        fence(Ordering::SeqCst);
-        if self.binding.generation.load(Ordering::SeqCst) == self.generation.get() {
-            return;
-        }
-        let state = self.binding.lock();
-        // SAFETY: under the lock.
-        let old = unsafe { (*self.member.kept.get()).take() };
-        // Closes the pool, if it is the last one; who opens it again waits for that.
-        drop(old);
-        drop(state);
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut state = self.binding.lock();
-        state
-            .members
-            .retain(|member| !Arc::ptr_eq(member, &self.member));
-        // SAFETY: under the lock.
-        let old = unsafe { (*self.member.kept.get()).take() };
-        drop(old);
-        drop(state);
+        self.borrower.leave();
     }
 }

@@ -10,7 +10,7 @@
 //! from a weak one *pins* the object until the end of its transaction, and looks at the counts only after that: from
 //! then on nobody who commits takes the last reference away. `tests/loom` tries all interleavings of both.
 
-use super::primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicU64, Ordering};
 
 const LOCKED: u64 = 1 << 63;
 /// The word is that of a counted object.

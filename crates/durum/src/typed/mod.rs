@@ -21,6 +21,7 @@ mod journal;
 mod kind;
 mod later;
 mod limbo;
+mod loan;
 mod log_free;
 mod mutex;
 mod open;
@@ -34,7 +35,6 @@ mod stats;
 mod stays;
 mod words;
 
-use crate::combine::primitive;
 pub use crate::pool;
 pub use binding::PoolType;
 pub use cell::PCell;

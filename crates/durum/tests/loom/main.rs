@@ -1,8 +1,8 @@
-//! All interleavings of a few threads in the lock, in the list of announcements, in left-right, in taking turns and in
-//! counted objects' words.
+//! All interleavings of a few threads in the protocols of this crate, as docs/testing.md lists them.
 //!
-//! They stand on loom's atomics, mutex and cells, do not spin before they sleep, and have one counter in the first
-//! block of the read indicator and of each version, so that rare paths are common.
+//! They stand on loom's atomics, mutex and cells ([`primitive`]), do not spin before they sleep, and have one counter
+//! in the first block of the read indicator and of each version, so that rare paths are common. Those that stand on the
+//! asymmetric fence have one fence on each side ([`asymmetric`]), and canaries that leave either out.
 #![allow(
     dead_code,
     clippy::modulo_one,
@@ -12,12 +12,22 @@
 
 #[path = "../../src/combine/announce.rs"]
 mod announce;
+mod asymmetric;
 mod copies;
 #[path = "../../src/typed/count_word.rs"]
 mod count_word;
 mod counted;
+#[path = "../../src/gate.rs"]
+mod gate;
+mod gates;
+#[path = "../../src/engine/shadow/latch.rs"]
+mod latch;
+mod latches;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
+#[path = "../../src/typed/loan.rs"]
+mod loan;
+mod loans;
 #[path = "../../src/combine/lock.rs"]
 mod lock;
 mod primitive;
@@ -31,6 +41,25 @@ use announce::{Announcement, Announcements, Chain};
 use lock::ReadersWriter;
 use loom::cell::UnsafeCell;
 use loom::thread;
+
+/// What the files name of this crate beside [`primitive`] and [`asymmetric`].
+mod error {
+    #[derive(Debug)]
+    pub(crate) enum Error {}
+    pub(crate) type Result<T> = std::result::Result<T, Error>;
+}
+
+/// The same.
+mod fault {
+    pub(crate) fn forked() -> bool {
+        false
+    }
+}
+
+/// The same.
+mod contention {
+    pub(crate) fn count() {}
+}
 
 /// Interleavings in which a thread is put aside more often than this against its will are not tried.
 fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {

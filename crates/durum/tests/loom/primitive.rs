@@ -1,26 +1,42 @@
-//! loom's, under the names of `src/combine/primitive.rs`. Rare paths are common here: who waits looks once more before
-//! it sleeps, and there are few counters.
+//! loom's, under the names of `src/primitive.rs`: the one seam, for the models of all crates. Rare paths are common
+//! here: limits are small, and who waits lets others run at once.
+#![allow(
+    unused_imports,
+    unused_macros,
+    dead_code,
+    reason = "no crate's models need all of it"
+)]
+
+use std::cell::Cell;
+use std::time::Duration;
 
 pub(crate) use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-pub(crate) use loom::sync::{Condvar, Mutex};
-pub(crate) use loom::thread::{Thread, current, park};
+pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use loom::thread::{Thread, current, park, yield_now};
 
-use loom::sync::MutexGuard;
-use loom::sync::atomic::fence;
+/// loom's constructors are not `const`.
+macro_rules! constructor {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])*
+        $visibility fn $($rest)*
+    };
+}
+pub(crate) use constructor;
 
-pub(crate) const SPINS: u32 = 1;
-pub(crate) const FIRST_STRIPES: usize = 1;
-pub(crate) const BLOCKS: usize = 2;
-
-pub(crate) const COPY_STRIPES: usize = 1;
-
-pub(crate) const PASSES_MAX: usize = 1;
+pub(crate) const fn limit(_product: usize, in_models: usize) -> usize {
+    in_models
+}
 
 /// Between two looks. Others may come in between or not: nobody lets them by this.
 pub(crate) fn relax() {}
+
+/// loom knows no time: others run meanwhile.
+pub(crate) fn sleep(_: Duration) {
+    yield_now();
+}
 
 /// Waits for another thread, which loom runs meanwhile.
 pub(crate) struct Patience;
@@ -31,7 +47,7 @@ impl Patience {
     }
 
     pub(crate) fn wait(&self) {
-        loom::thread::yield_now();
+        yield_now();
     }
 }
 
@@ -48,8 +64,28 @@ pub(crate) fn waited<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mu
     condition.wait(guard).unwrap()
 }
 
+/// loom knows no time: who waits is woken.
+pub(crate) fn waited_for<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    _: Duration,
+) -> MutexGuard<'a, T> {
+    waited(condition, guard)
+}
+
 /// loom's threads share those of the system.
 pub(crate) fn this_thread() -> usize {
     loom::thread_local!(static PLACE: Box<u8> = Box::new(0));
     PLACE.with(|place| std::ptr::from_ref(&**place).addr())
 }
+
+/// Set by each thread of a model ([`be`]).
+pub(crate) fn thread_number() -> usize {
+    NUMBER.with(Cell::get)
+}
+
+pub(crate) fn be(number: usize) {
+    NUMBER.with(|own| own.set(number));
+}
+
+loom::thread_local!(static NUMBER: Cell<usize> = Cell::new(0));

@@ -6,8 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::model;
-use crate::primitive::PASSES_MAX;
-use crate::turns::Turns;
+use crate::turns::{PASSES_MAX, Turns};
 
 /// What is used by the thread whose turn it is: loom fails if two do at a time, and if a thread is never woken.
 struct Shared {

@@ -10,9 +10,10 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::primitive::{
-    AtomicBool, AtomicUsize, COPY_STRIPES as STRIPES, Ordering, Patience, order,
-};
+use crate::primitive::{AtomicBool, AtomicUsize, Ordering, Patience, limit, order};
+
+/// Counters of readers, for each version.
+const STRIPES: usize = limit(32, 1);
 
 /// Where readers are sent, and who is reading.
 #[derive(Debug, Default)]

@@ -6,9 +6,13 @@
 
 use std::collections::VecDeque;
 
-use super::primitive::{
-    AtomicUsize, Mutex, Ordering, PASSES_MAX, Thread, current, locked, order, park, this_thread,
+use crate::primitive::{
+    AtomicUsize, Mutex, Ordering, Thread, current, limit, locked, order, park, this_thread,
 };
+
+/// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
+/// those that came before it.
+pub(super) const PASSES_MAX: usize = limit(64, 1);
 
 /// The turns of a pool. Taking one that is nobody's, and giving it up where nobody waits, is an atomic operation each.
 #[derive(Debug, Default)]

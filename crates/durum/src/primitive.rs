@@ -1,0 +1,123 @@
+//! What lock-free code of the workspace stands on: the system's atomics, mutexes and threads.
+//!
+//! This is the one seam for loom. Code that is to be tried names `crate::primitive` and nothing of the system's. The
+//! tests of a crate compile the same files once more, with `crates/durum/tests/loom/primitive.rs` under this name: it
+//! has the same names, and loom behind them. docs/testing.md lists what is tried so.
+
+pub use std::hint::spin_loop as relax;
+use std::sync::PoisonError;
+pub use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+pub use std::sync::{Condvar, Mutex, MutexGuard};
+pub use std::thread::{Thread, current, park, sleep, yield_now};
+use std::time::Duration;
+
+/// A constructor that is `const`, for what is static. Those of loom are not, so there it is a function as any other.
+macro_rules! constructor {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        $(#[$attribute])*
+        $visibility const fn $($rest)*
+    };
+}
+pub(crate) use constructor;
+
+/// What one thread at a time uses, by other means than a lock of its own.
+#[derive(Debug)]
+pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    /// A place with a value.
+    pub const fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// As loom's, which sees whether one reads while another one writes.
+    #[inline(always)]
+    pub fn with<R>(&self, body: impl FnOnce(*const T) -> R) -> R {
+        body(self.0.get())
+    }
+
+    /// As loom's, which sees whether two threads are here at a time.
+    #[inline(always)]
+    pub fn with_mut<R>(&self, body: impl FnOnce(*mut T) -> R) -> R {
+        body(self.0.get())
+    }
+}
+
+/// A limit of the product. In models it is the second one, so that what is rare in the product is common there.
+pub const fn limit(product: usize, _in_models: usize) -> usize {
+    product
+}
+
+/// Waits for somebody who wakes nobody: at first it looks often, later it lets others run.
+#[derive(Debug)]
+pub struct Patience(crossbeam_utils::Backoff);
+
+impl Patience {
+    /// For one wait.
+    pub fn new() -> Self {
+        Self(crossbeam_utils::Backoff::new())
+    }
+
+    /// Between two looks.
+    pub fn wait(&self) {
+        match self.0.is_completed() {
+            false => self.0.snooze(),
+            // Somebody who takes their time, or does not run: let them.
+            true => sleep(Duration::from_micros(50)),
+        }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Sequentially consistent operations need no fence between them.
+#[inline(always)]
+pub fn order() {}
+
+/// Locks a mutex that guards nothing a panic could leave half done.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits on a condition variable, as [`locked`] locks.
+pub fn waited<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition
+        .wait(guard)
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, for at most so long.
+pub fn waited_for<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    timeout: Duration,
+) -> MutexGuard<'a, T> {
+    let waited = condition.wait_timeout(guard, timeout);
+    waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// A number that no other thread has that is alive; not 0.
+pub fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
+}
+
+/// A small number of this thread's, which no other has had.
+#[inline]
+pub fn thread_number() -> usize {
+    use std::cell::Cell;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) });
+    NUMBER.with(|number| {
+        if number.get() == usize::MAX {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}

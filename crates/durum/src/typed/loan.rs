@@ -1,0 +1,200 @@
+//! Something that is open, and lent to threads for as long as it is.
+//!
+//! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two
+//! atomic operations on a line that all threads share. So every thread keeps a reference of its own, from one
+//! transaction to the next, and whoever closes the pool takes back those of the threads that are in no transaction. The
+//! others give theirs back when it ends:
+//!
+//! ```text
+//! a transaction begins / ends              the pool is closed
+//! 1  own flag = 1 / 0                      1  generation += 1
+//! 2  light fence                           2  heavy fence
+//! 3  read the generation; another:         3  take back the reference of each thread
+//!    take the lock, renew the reference       whose flag is 0
+//!    / give it back
+//! ```
+//!
+//! Threads are [`Members`], and the generation is their word.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::asymmetric::members::{FENCED, Locked, Member, Members};
+use crate::asymmetric::{can_fence_all, fence_all};
+use crate::primitive::{MutexGuard, Ordering, UnsafeCell, constructor, fence};
+
+/// What the generation grows by; below is [`FENCED`].
+const STEP: u64 = 2;
+
+/// A thread's reference. It is used by the thread while that is inside and the generation is the one it knows; by
+/// others only under the lock, after they have seen that it is not inside since.
+#[derive(Debug)]
+struct Kept<T>(UnsafeCell<Option<Arc<T>>>);
+
+// SAFETY: see there; an `Arc` goes from thread to thread if what it holds may be shared.
+unsafe impl<T: Send + Sync> Send for Kept<T> {}
+// SAFETY: the same.
+unsafe impl<T: Send + Sync> Sync for Kept<T> {}
+
+impl<T> Kept<T> {
+    /// # Safety
+    /// Under the lock, by the thread itself or while that is not inside.
+    unsafe fn replace(&self, by: Option<Arc<T>>) -> Option<Arc<T>> {
+        // SAFETY: as the caller promises.
+        self.0.with_mut(|kept| unsafe { kept.replace(by) })
+    }
+}
+
+/// One thing at a time that is open, and those to whom it is lent.
+#[derive(Debug)]
+pub(crate) struct Loan<T> {
+    members: Members<Option<Arc<T>>, Kept<T>>,
+}
+
+/// Nobody opens or closes while this lives.
+pub(crate) struct Desk<'l, T> {
+    loan: &'l Loan<T>,
+    locked: MutexGuard<'l, Locked<Option<Arc<T>>, Kept<T>>>,
+}
+
+/// A thread that borrows. Stays in its thread.
+#[derive(Debug)]
+pub(crate) struct Borrower<'l, T> {
+    loan: &'l Loan<T>,
+    member: Arc<Member<Kept<T>>>,
+    /// That the reference is of.
+    generation: Cell<u64>,
+}
+
+impl<T> Loan<T> {
+    constructor! {
+        pub(crate) fn new() -> Self {
+            Self {
+                members: Members::new(None, 0),
+            }
+        }
+    }
+
+    pub(crate) fn desk(&self) -> Desk<'_, T> {
+        Desk {
+            loan: self,
+            locked: self.members.lock(),
+        }
+    }
+
+    pub(crate) fn join(&self) -> Borrower<'_, T> {
+        let mut locked = self.members.lock();
+        if !can_fence_all() {
+            // From here on no generation is one that a member knows, so that each looks under the lock, behind a fence.
+            self.members.word.fetch_or(FENCED, Ordering::SeqCst);
+        }
+        Borrower {
+            loan: self,
+            member: locked.join(Kept(UnsafeCell::new(None))),
+            generation: Cell::new(u64::MAX & !FENCED),
+        }
+    }
+
+    /// Without [`FENCED`].
+    fn generation(&self) -> u64 {
+        self.members.word.load(Ordering::SeqCst) & !FENCED
+    }
+}
+
+impl<T> Desk<'_, T> {
+    /// Whether something is open, or somebody still has what was closed: who was inside then.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let has_kept = |member: &Arc<Member<Kept<T>>>| {
+            // SAFETY: under the lock; one that is inside leaves its reference as it is.
+            member.own.0.with(|kept| unsafe { (*kept).is_some() })
+        };
+        self.locked.state.is_some() || self.locked.list.iter().any(has_kept)
+    }
+
+    /// From here on it is lent to all who ask.
+    pub(crate) fn open(&mut self, what: Arc<T>) {
+        self.locked.state = Some(what);
+        let word = &self.loan.members.word;
+        word.fetch_add(STEP, Ordering::SeqCst);
+    }
+
+    /// From here on it is lent to nobody. The references to it, but for those of threads that are inside, which give
+    /// them back when they leave. To be dropped before this is, so that who opens again finds it closed.
+    pub(crate) fn close(&mut self) -> Vec<Arc<T>> {
+        let members = &self.loan.members;
+        let mut given_back = Vec::from_iter(self.locked.state.take());
+        let word = members.word.fetch_add(STEP, Ordering::SeqCst);
+        match word & FENCED == 0 && can_fence_all() {
+            true => fence_all(),
+            false => members.fence_against_fenced(),
+        }
+        for member in self.locked.list.iter().filter(|it| !it.is_inside()) {
+            // SAFETY: the thread is outside, and takes the lock before it uses the reference when it is inside again.
+            given_back.extend(unsafe { member.own.replace(None) });
+        }
+        given_back
+    }
+}
+
+impl<T> Borrower<'_, T> {
+    /// What is open, which stays so until [`Borrower::leave`]; nothing if nothing is, and then this thread is outside.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Option<&T> {
+        if self.loan.members.enter(&self.member) != self.generation.get() {
+            self.renew();
+        }
+        // SAFETY: inside, and of this generation.
+        let kept = self.member.own.0.with(|kept| unsafe { &*kept });
+        if kept.is_none() {
+            self.loan.members.leave(&self.member);
+        }
+        kept.as_deref()
+    }
+
+    #[cold]
+    fn renew(&self) {
+        // ORDER (of threads): the flag before the lock, where no fence of who closes sees to that.
+        fence(Ordering::SeqCst);
+        let locked = self.loan.members.lock();
+        self.generation.set(self.loan.generation());
+        // SAFETY: under the lock, this thread's.
+        let old = unsafe { self.member.own.replace(locked.state.clone()) };
+        // As in `give_back`.
+        drop(old);
+        drop(locked);
+    }
+
+    /// What was entered is not used any more.
+    #[inline(always)]
+    pub(crate) fn leave(&self) {
+        if self.loan.members.leave_and_look(&self.member) != self.generation.get() {
+            self.give_back();
+        }
+    }
+
+    #[cold]
+    fn give_back(&self) {
+        // ORDER (of threads): the flag before the generation, where no fence of who closes sees to that.
+        fence(Ordering::SeqCst);
+        if self.loan.generation() == self.generation.get() {
+            return;
+        }
+        let locked = self.loan.members.lock();
+        // SAFETY: under the lock, this thread's.
+        let old = unsafe { self.member.own.replace(None) };
+        // Closes the pool, if it is the last one; who opens it again waits for that.
+        drop(old);
+        drop(locked);
+    }
+}
+
+impl<T> Drop for Borrower<'_, T> {
+    fn drop(&mut self) {
+        let mut locked = self.loan.members.lock();
+        locked.remove(&self.member);
+        // SAFETY: under the lock, this thread's.
+        let old = unsafe { self.member.own.replace(None) };
+        drop(old);
+        drop(locked);
+    }
+}
