@@ -4,33 +4,24 @@
 //! whatever a program passes is looked up and never followed, and one that was closed, or that nobody gave, is told by
 //! name.
 //!
-//! Who looks a heap up is [`Here`], and whoever closes one waits for them:
-//!
-//! ```text
-//! look up                            close
-//! 1  own word: in any heap           1  the table forgets the heap
-//! 2  light fence                     2  heavy fence ([`durum::asymmetric`])
-//! 3  read the table                  3  wait until no word has the heap; a transaction that has it ends the program
-//! 4  own word: in this heap
-//! ```
-//!
-//! So never do both go on: the heavy fence falls behind step 1 of a thread, then the closer sees its word, or before,
-//! then the thread reads a table without the heap.
+//! Who looks a heap up is [`Here`], and whoever closes one waits for them: [`in_use`](crate::in_use) tells how they
+//! never miss each other.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use durum::{Pool, asymmetric};
+use durum::Pool;
 
 use crate::fatal::{Location, fatal};
 use crate::heap::{HEAPS_MAX, Heap};
+use crate::in_use::{Place, Presence};
 use crate::open_error;
-use crate::presence::{self, ANY, Presence};
+use crate::presence;
 
 /// What programs have of an open heap, `nvl_heap_t` of nvl.h. Nothing lies at its address.
 #[derive(Debug)]
@@ -45,20 +36,14 @@ const INDEX_BITS: u32 = HEAPS_MAX.trailing_zeros();
 
 /// An open heap's place.
 struct Slot {
-    /// 0: none is open here.
-    handle: AtomicUsize,
-    /// The key of its pool, or 0.
-    pool: AtomicU64,
-    heap: AtomicPtr<Heap>,
+    place: Place<Heap>,
     /// Addresses that its store has taken.
     addresses: [AtomicUsize; 2],
 }
 
 static SLOTS: [Slot; HEAPS_MAX] = [const {
     Slot {
-        handle: AtomicUsize::new(0),
-        pool: AtomicU64::new(0),
-        heap: AtomicPtr::new(ptr::null_mut()),
+        place: Place::new(),
         addresses: [AtomicUsize::new(0), AtomicUsize::new(0)],
     }
 }; HEAPS_MAX];
@@ -88,8 +73,7 @@ fn closed() -> MutexGuard<'static, VecDeque<Closed>> {
 
 /// A free place, and the handle of the heap that will be there. While heaps are locked against opening and closing.
 pub(crate) fn reserve() -> Option<(usize, usize)> {
-    let is_free = |slot: &Slot| slot.handle.load(Ordering::Relaxed) == 0;
-    let index = SLOTS.iter().position(is_free)?;
+    let index = SLOTS.iter().position(|slot| slot.place.is_free())?;
     let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
     // As many openings as 42 bits can count take longer than any process lasts.
     Some((index, MARK | number << INDEX_BITS | index))
@@ -99,15 +83,12 @@ pub(crate) fn reserve() -> Option<(usize, usize)> {
 pub(crate) fn publish(index: usize, heap: *mut Heap) -> *mut Handle {
     // SAFETY: the caller's, who has just made it.
     let open = unsafe { &*heap };
-    IS_FENCED.store(!asymmetric::can_fence_all(), Ordering::Relaxed);
+    IS_FENCED.store(!durum::asymmetric::can_fence_all(), Ordering::Relaxed);
     let slot = &SLOTS[index];
     let Range { start, end } = open.addresses();
     slot.addresses[0].store(start, Ordering::Relaxed);
     slot.addresses[1].store(end, Ordering::Relaxed);
-    // ORDER (of threads): who finds the handle or the pool finds the heap.
-    slot.heap.store(heap, Ordering::Release);
-    slot.pool.store(open.pool.key(), Ordering::Release);
-    slot.handle.store(open.handle, Ordering::Release);
+    slot.place.publish(open.handle, open.pool.key(), heap);
     END.fetch_max(index + 1, Ordering::AcqRel);
     ptr::without_provenance_mut(open.handle)
 }
@@ -119,11 +100,10 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
         refuse(handle.addr(), at);
     };
     let index = handle.addr() % HEAPS_MAX;
-    let heap = slot.heap.load(Ordering::Relaxed);
+    let heap = slot.place.heap();
     // SAFETY: open, and only this function ends that, whose caller holds the lock.
     let open = unsafe { &*heap };
-    slot.handle.store(0, Ordering::SeqCst);
-    slot.pool.store(0, Ordering::SeqCst);
+    slot.place.hide();
     open.forget_objects();
     let mut closed = closed();
     if closed.len() == CLOSED_MAX {
@@ -138,11 +118,8 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     drop(closed);
     // In a forked child there are no others, only what they have left; nor is anything of the heap left there.
     if !open.is_of_parent() {
-        fence(Ordering::SeqCst);
-        if !IS_FENCED.load(Ordering::Relaxed) {
-            asymmetric::fence_all();
-        }
-        presence::wait_for_others(1 << index, |began| {
+        let is_fenced = IS_FENCED.load(Ordering::Relaxed);
+        presence::wait_for_others(1 << index, is_fenced, |began| {
             fatal(
                 at,
                 format_args!(
@@ -153,13 +130,13 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     }
     slot.addresses[1].store(0, Ordering::Relaxed);
     slot.addresses[0].store(0, Ordering::Relaxed);
-    slot.heap.store(ptr::null_mut(), Ordering::Release);
+    slot.place.clear();
     heap
 }
 
 fn slot_of(handle: usize) -> Option<&'static Slot> {
     let slot = &SLOTS[handle % HEAPS_MAX];
-    (handle != 0 && slot.handle.load(Ordering::Acquire) == handle).then_some(slot)
+    (handle != 0 && slot.place.has_handle(handle)).then_some(slot)
 }
 
 /// Tells what is wrong with a handle of no open heap.
@@ -242,7 +219,7 @@ pub(crate) fn open_addresses() -> impl Iterator<Item = Range<usize>> {
 pub(crate) fn open_heaps() -> impl Iterator<Item = &'static Heap> {
     SLOTS.iter().filter_map(|slot| {
         // SAFETY: null or an open heap, which nobody closes meanwhile.
-        unsafe { slot.heap.load(Ordering::Acquire).as_ref() }
+        unsafe { slot.place.heap().as_ref() }
     })
 }
 
@@ -276,9 +253,9 @@ impl Here {
         self.announce();
         let pool = Pool::key_at(address)?;
         let mut slots = SLOTS[..END.load(Ordering::Acquire)].iter();
-        let slot = slots.find(|slot| slot.pool.load(Ordering::Acquire) == pool)?;
+        let slot = slots.find(|slot| slot.place.has_pool(pool))?;
         // SAFETY: the table had it when this thread's word said so, so who closes it waits until the word does not.
-        unsafe { slot.heap.load(Ordering::Acquire).as_ref() }
+        unsafe { slot.place.heap().as_ref() }
     }
 
     /// The heap of a handle, or the end of the program.
@@ -288,7 +265,7 @@ impl Here {
         self.announce();
         let slot = slot_of(handle).unwrap_or_else(|| refuse(handle, at));
         // SAFETY: as in `glance`.
-        let heap = unsafe { slot.heap.load(Ordering::Acquire).as_ref() };
+        let heap = unsafe { slot.place.heap().as_ref() };
         self.only(1 << (handle % HEAPS_MAX));
         heap.unwrap_or_else(|| refuse(handle, at))
     }
@@ -296,12 +273,7 @@ impl Here {
     /// Before the table is read.
     #[inline]
     fn announce(&self) {
-        self.presence.uses.store(ANY, Ordering::Relaxed);
-        // ORDER (of threads): the word before the table; the processor's part is done by the membarrier of who closes.
-        match IS_FENCED.load(Ordering::Relaxed) {
-            true => fence(Ordering::SeqCst),
-            false => asymmetric::light_fence(),
-        }
+        self.presence.announce(IS_FENCED.load(Ordering::Relaxed));
     }
 
     /// The function uses these heaps, beside those that it has found before.
@@ -309,15 +281,12 @@ impl Here {
     fn only(&self, heaps: u64) {
         let found = self.found.get() | heaps;
         self.found.set(found);
-        // ORDER (of threads): what was found is not read behind the end of the function, where the word is taken back.
-        self.presence
-            .uses
-            .store(self.presence.kept() | found, Ordering::Release);
+        self.presence.only(found);
     }
 
     /// Keeps these heaps open until the transaction of the thread has ended, which begins, or is open already.
     pub(crate) fn keep_for_transaction(&self, heaps: u64, at: Location) {
-        self.presence.begin(heaps, at);
+        self.presence.begin(heaps, at.parts());
     }
 
     /// Keeps a heap open until [`presence::drop_kept`].

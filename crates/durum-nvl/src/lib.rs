@@ -13,7 +13,7 @@
 //! | `fatal`, `open_error` | how a program ends that breaks a rule, and why a heap was not opened |
 //! | `layout`, `words`, `types` | what lies in a heap, its words and the types of its allocations |
 //! | `heap`, `object` | an open heap, and the allocation that an address leads to |
-//! | `presence`, `handles` | who uses a heap at the moment, and what programs call it |
+//! | `in_use`, `presence`, `handles` | who uses a heap at the moment, and what programs call it |
 //! | `zero`, `pending` | allocations that nothing in the heap leads to, and counts that change at the commit |
 //! | `noted`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
 //! | `weak`, `store`, `plain` | what programs store |
@@ -28,6 +28,7 @@ mod fatal;
 mod free;
 mod handles;
 mod heap;
+mod in_use;
 mod layout;
 mod locks;
 mod noted;
@@ -44,6 +45,8 @@ mod types;
 mod weak;
 mod words;
 mod zero;
+
+use durum::{asymmetric, primitive};
 
 pub use handles::Handle;
 pub use heap::Heap;

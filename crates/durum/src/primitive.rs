@@ -14,13 +14,16 @@ pub use std::thread::{Thread, current, park, sleep, yield_now};
 use std::time::Duration;
 
 /// A constructor that is `const`, for what is static. Those of loom are not, so there it is a function as any other.
-macro_rules! constructor {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __constructor {
     ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
         $(#[$attribute])*
         $visibility const fn $($rest)*
     };
 }
-pub(crate) use constructor;
+#[doc(hidden)]
+pub use __constructor as constructor;
 
 /// What one thread at a time uses, by other means than a lock of its own.
 #[derive(Debug)]
