@@ -154,6 +154,8 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     /// What [`Engine::keeps_lines`] says, without a call.
     pub(crate) keeps_lines: bool,
+    /// What [`Engine::keeps_objects`] says.
+    keeps_objects: bool,
     /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the
     /// checker looks.
     pub(crate) ends_empty: bool,
@@ -196,6 +198,7 @@ impl PoolInner {
             kind: grant.engine,
             engine,
             keeps_lines: engine.keeps_lines(),
+            keeps_objects: engine.keeps_objects(),
             ends_empty: grant.engine == EngineKind::Twin || options.check_stores,
             copies: (grant.engine == EngineKind::Twin).then(|| Copies::new(options.twin_mode)),
             store,
@@ -424,8 +427,8 @@ impl Ground for PoolInner {
     }
 
     #[inline]
-    fn keeps_lines(&self) -> bool {
-        self.keeps_lines
+    fn keeps_objects(&self) -> bool {
+        self.keeps_objects
     }
 
     #[inline]

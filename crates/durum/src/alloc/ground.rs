@@ -22,8 +22,8 @@ pub(crate) trait Ground {
     /// Whether it may be changed still.
     fn poison(&self) -> &Poison;
 
-    /// Whether its engine keeps old contents by line, and objects beside them.
-    fn keeps_lines(&self) -> bool;
+    /// Whether its engine wants to know of fresh objects apart from what else is announced.
+    fn keeps_objects(&self) -> bool;
 
     /// Whether this thread is the only one that changes what the pool's transactions share, until what this returns is
     /// dropped; others wait for that, so it is to be soon. For threads that have a part in its commits.

@@ -174,7 +174,7 @@ impl Allocation {
                     self.enter_slab(element.slab, puddle, announced);
                 }
             }
-            match pool.keeps_lines() {
+            match pool.keeps_objects() {
                 // A transaction that fills whole slabs: nobody else has had an element of them, and no record can come
                 // home over it.
                 true if is_new

@@ -86,6 +86,12 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     fn keeps_lines(&self) -> bool {
         false
     }
+
+    /// Whether fresh objects are noted apart from announced bytes
+    /// ([`Announced::insert_object`](crate::announced::Announced::insert_object)).
+    fn keeps_objects(&self) -> bool {
+        false
+    }
 }
 
 /// The error of a page that failed in one of the puddles, if any.

@@ -178,6 +178,10 @@ impl Engine for Shadow {
     fn keeps_lines(&self) -> bool {
         true
     }
+
+    fn keeps_objects(&self) -> bool {
+        true
+    }
 }
 
 /// A commit on a processor that handles lines as a whole. One function as far as it goes: what a call puts aside are
