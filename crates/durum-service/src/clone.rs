@@ -166,7 +166,7 @@ fn make(
     check_options(&made)?;
     let domain = durum_persist::domain::detect(place)
         .map_err(|error| Error::io("detecting the persistence domain", place, error))?;
-    let (new_identity, empty) = draw(&made, domain)?;
+    let (new_identity, empty, _drawn) = draw(&made, domain)?;
     let moves = Moves::draw(place, identity, &new_identity, contents)?;
     let mut types = Types::new();
     for (id, text) in &contents.types {

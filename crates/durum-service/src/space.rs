@@ -151,8 +151,9 @@ fn starts_of_process() -> MutexGuard<'static, BTreeMap<u64, usize>> {
 /// Draws the start of a new store from 64 random bits: one at which this process has neither made nor opened a store,
 /// while there are any; then one at which none is open.
 ///
-/// A program that makes several stores can so have them open all at once, beside those that it found.
-pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {
+/// A program that makes several stores can so have them open all at once, beside those that it found. Until what comes
+/// with the start is dropped, no other new store gets it.
+pub(crate) fn random_start(base: u64, size: u64, random: u64) -> (u64, OpenHere) {
     let steps = (size / START_ALIGNMENT).max(1);
     let start = |step: u64| base + (random.wrapping_add(step) % steps) * START_ALIGNMENT;
     let mut known = starts_of_process();
@@ -161,8 +162,9 @@ pub(crate) fn random_start(base: u64, size: u64, random: u64) -> u64 {
     let find = |is_it: &dyn Fn(&u64) -> bool| (0..steps).map(start).find(is_it);
     let chosen = find(&is_new).or_else(|| find(&is_free));
     let chosen = chosen.unwrap_or_else(|| start(0));
-    known.entry(chosen).or_default();
-    chosen
+    *known.entry(chosen).or_default() += 1;
+    let starts = BTreeSet::from([chosen]);
+    (chosen, OpenHere { starts })
 }
 
 #[cfg(test)]
@@ -264,15 +266,15 @@ mod tests {
         let starts: BTreeSet<u64> = [0, 1, 1023, 1024, u64::MAX]
             .into_iter()
             .chain(std::iter::repeat_n(7, 1019))
-            .map(|random| random_start(base, 1 << 40, random))
+            .map(|random| random_start(base, 1 << 40, random).0)
             .collect();
         assert_eq!(starts.len(), 1024);
         for start in starts {
             assert_eq!(start % START_ALIGNMENT, 0);
             assert!((base..base + (1 << 40)).contains(&start));
         }
-        assert_eq!(random_start(base, 1 << 40, 7), base + 7 * START_ALIGNMENT);
-        assert_eq!(random_start(BASE, UNIT, 77), BASE);
+        assert_eq!(random_start(base, 1 << 40, 7).0, base + 7 * START_ALIGNMENT);
+        assert_eq!(random_start(BASE, UNIT, 77).0, BASE);
     }
 
     #[test]
@@ -283,11 +285,16 @@ mod tests {
         opened.insert(start(1) - UNIT, 2 * UNIT).unwrap();
         opened.insert(start(3), 2 * START_ALIGNMENT).unwrap();
         let here = opened.open_here();
-        let draw = |random| random_start(base, 8 * START_ALIGNMENT, random);
+        let draw = |random| random_start(base, 8 * START_ALIGNMENT, random).0;
         assert_eq!([0, 0, 0].map(draw), [2, 5, 7].map(start));
         // All were used. Where none is open there is room again.
         assert_eq!([0, 3, 6].map(draw), [2, 5, 7].map(start));
         drop(here);
         assert_eq!([0, 3, 6].map(draw), [0, 3, 6].map(start));
+        // Two that are being made at the same time.
+        let (first, being_made) = random_start(base, 8 * START_ALIGNMENT, 3);
+        assert_eq!([first, draw(3)], [3, 4].map(start));
+        drop(being_made);
+        assert_eq!(draw(3), start(3));
     }
 }

@@ -27,7 +27,7 @@ use crate::recovery::RefusedPools;
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Registry};
-use crate::space::{self, Space};
+use crate::space::{self, OpenHere, Space};
 
 const MAKING: Site = Site("new store");
 const MARK: Site = Site("new store's mark");
@@ -75,11 +75,11 @@ impl Embedded {
         let make = || {
             remove_unfinished(&path)?;
             let domain = super::open::domain(&path, options.domain)?;
-            let (identity, contents) = draw(options, domain)?;
+            let (identity, contents, drawn) = draw(options, domain)?;
             let registry = fill(&path, &identity, &contents)?;
-            Ok((domain, identity, contents, registry))
+            Ok((domain, identity, contents, registry, drawn))
         };
-        let (domain, identity, contents, registry) =
+        let (domain, identity, contents, registry, _drawn) =
             make().inspect_err(|_| abandon(&path, is_new))?;
         unmark(&path)?;
         let space = Space::new(identity.base, identity.size, contents.cursor);
@@ -147,11 +147,18 @@ pub(crate) fn check_options(options: &CreateOptions) -> Result<()> {
     Ok(())
 }
 
-/// A new store's identity and empty registry.
-pub(crate) fn draw(options: &CreateOptions, domain: Domain) -> Result<(StoreHeader, Contents)> {
-    let start = match options.start {
-        Some(start) => start,
-        None => space::random_start(options.base, options.space_size, names::random_u64()?),
+/// A new store's identity and empty registry; and what keeps its start for it until it is open, if that was drawn.
+pub(crate) fn draw(
+    options: &CreateOptions,
+    domain: Domain,
+) -> Result<(StoreHeader, Contents, Option<OpenHere>)> {
+    let (start, drawn) = match options.start {
+        Some(start) => (start, None),
+        None => {
+            let random = names::random_u64()?;
+            let (start, drawn) = space::random_start(options.base, options.space_size, random);
+            (start, Some(drawn))
+        }
     };
     let identity = StoreHeader {
         uuid: names::random_uuid()?,
@@ -161,7 +168,7 @@ pub(crate) fn draw(options: &CreateOptions, domain: Domain) -> Result<(StoreHead
         domain: identity::domain_name(domain).to_owned(),
     };
     let contents = Contents::new(identity.clone());
-    Ok((identity, contents))
+    Ok((identity, contents, drawn))
 }
 
 /// Makes the files of a store in an empty directory, the identity last. All are durable on return. Puddles may be there
