@@ -103,8 +103,7 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     let heap = slot.place.heap();
     // SAFETY: open, and only this function ends that, whose caller holds the lock.
     let open = unsafe { &*heap };
-    slot.place.hide();
-    open.forget_objects();
+    // Before: whoever does not find the heap any more is told where it was closed.
     let mut closed = closed();
     if closed.len() == CLOSED_MAX {
         closed.pop_front();
@@ -116,6 +115,8 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
         addresses: open.addresses(),
     });
     drop(closed);
+    slot.place.hide();
+    open.forget_objects();
     // In a forked child there are no others, only what they have left; nor is anything of the heap left there.
     if !open.is_of_parent() {
         let is_fenced = IS_FENCED.load(Ordering::Relaxed);
