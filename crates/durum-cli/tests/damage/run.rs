@@ -86,10 +86,8 @@ fn own_peak_bytes() -> u64 {
     // SAFETY: all zeros are a value of it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: it is written to during the call only.
-    assert_eq!(
-        unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) },
-        0
-    );
+    let told = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    assert_eq!(told, 0);
     usage.ru_maxrss as u64 * 1024
 }
 
