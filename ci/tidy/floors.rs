@@ -10,7 +10,8 @@ use crate::Finding;
 use crate::source::{Line, is_word};
 
 /// The crates in which the order holds.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
+    "durum",
     "durum-capi",
     "durum-cli",
     "durum-derive",

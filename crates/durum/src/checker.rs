@@ -7,19 +7,32 @@ mod view;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
+use durum_format::Uuid;
 use durum_format::extent::Place;
 use durum_format::puddle::heap_offset;
 
 use self::view::{Types, View};
 use crate::alloc::Puddle;
+use crate::deferred::Set;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
-use crate::pool::PoolInner;
-use crate::tx::Set;
 
 pub(crate) use self::view::Pending;
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'p> {
+    /// The pool's name, for errors.
+    pub(crate) name: &'p str,
+    pub(crate) pool: Uuid,
+    pub(crate) puddles: &'p [Arc<Puddle>],
+    /// The addresses that pointers may lead to.
+    pub(crate) space: (u64, u64),
+    /// The text of a type, if the store knows it.
+    pub(crate) type_text: &'p dyn Fn(u64) -> Option<String>,
+}
 
 /// The pool as it was after the last transaction.
 #[derive(Debug, Default)]
@@ -43,12 +56,7 @@ fn words(puddle: &Puddle) -> (usize, &[u64]) {
 
 impl Checker {
     /// Remembers the pool as it is.
-    pub(crate) fn remember(&mut self, pool: &PoolInner) {
-        let puddles = pool
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn remember(&mut self, puddles: &[Arc<Puddle>]) {
         self.copies
             .retain(|address, _| puddles.iter().any(|puddle| puddle.address == *address));
         for puddle in puddles.iter() {
@@ -81,40 +89,33 @@ impl Checker {
     /// `Unannounced`, with type and field of the first change that nobody announced; `PointerOutside`.
     pub(crate) fn look(
         &self,
-        pool: &PoolInner,
+        subject: Subject<'_>,
         pending: &Pending<'_>,
         is_announced: bool,
     ) -> Result<()> {
-        let puddles = pool
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let types = Types::new(pool);
+        let types = Types::new(subject.type_text);
         if is_announced {
-            self.look_at_stores(pool, &puddles, pending, &types)?;
+            self.look_at_stores(subject, pending, &types)?;
         }
-        for puddle in &puddles {
-            self.look_at_pointers(pool, puddle, pending, &types)?;
+        for puddle in subject.puddles {
+            self.look_at_pointers(subject, puddle, pending, &types)?;
         }
         Ok(())
     }
 
     fn look_at_stores(
         &self,
-        pool: &PoolInner,
-        puddles: &[Arc<Puddle>],
+        subject: Subject<'_>,
         pending: &Pending<'_>,
         types: &Types<'_>,
     ) -> Result<()> {
         let mut count = 0;
         let mut first = None;
-        for puddle in puddles {
+        for puddle in subject.puddles {
             let Some(copy) = self.copies.get(&puddle.address) else {
                 continue;
             };
-            let view = View::new(pool, puddle, None);
+            let view = View::new(subject.pool, puddle, None);
             let (start, now) = words(puddle);
             for (at, (now, before)) in now.iter().zip(copy).enumerate() {
                 let changed = now ^ before;
@@ -138,7 +139,7 @@ impl Checker {
             first += ", which also has a pending `set`";
         }
         Err(Error::Unannounced {
-            pool: pool.name.clone(),
+            pool: subject.name.to_owned(),
             count,
             first,
         })
@@ -147,15 +148,14 @@ impl Checker {
     /// Looks at the pointers that the transaction has changed, and at all of its fresh objects.
     fn look_at_pointers(
         &self,
-        pool: &PoolInner,
+        subject: Subject<'_>,
         puddle: &Puddle,
         pending: &Pending<'_>,
         types: &Types<'_>,
     ) -> Result<()> {
-        let info = &pool.store.info;
-        let space = info.base..info.base + info.space_size;
-        let view = View::new(pool, puddle, Some(pending));
-        let as_it_is = View::new(pool, puddle, None);
+        let space = subject.space.0..subject.space.1;
+        let view = View::new(subject.pool, puddle, Some(pending));
+        let as_it_is = View::new(subject.pool, puddle, None);
         let (start, now) = words(puddle);
         let copy = self.copies.get(&puddle.address);
         let before = |at: usize| copy.and_then(|copy| copy.get(at)).copied().unwrap_or(0);
@@ -198,7 +198,7 @@ impl Checker {
             });
             if let Some((address, target)) = outside {
                 return Err(Error::PointerOutside {
-                    pool: pool.name.clone(),
+                    pool: subject.name.to_owned(),
                     target: target as usize,
                     place: view.describe(address, types),
                 });

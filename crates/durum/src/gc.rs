@@ -18,9 +18,9 @@ use durum_service::{
 
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::pool::{Pool, PoolOptions};
-use crate::store::{Store, StoreOptions};
-use crate::tx::{Announce, Tx};
+use crate::opened::{Announce, Pool, Store};
+use crate::options::{PoolOptions, StoreOptions};
+use crate::tx::Tx;
 use crate::typed::Tally;
 
 /// How garbage is collected.

@@ -30,21 +30,28 @@
 //! # Ok::<(), durum::Error>(())
 //! ```
 //!
-//! Reading order: [`store`](Store) and [`pool`](Pool) (what exists), `tx` (what a transaction announced), `engine` (in
-//! which order it becomes durable), `log` and `media` (how); `alloc` (who may take which bytes of a puddle);
-//! `addresses`, `space`, `mapping`, `fault` (addresses and what lies there); `combine` (how threads share a pool);
-//! `gate`, `pages` (how transactions are kept out, and how changes are found that nobody announced). [`gc`] frees what
-//! nothing leads to.
+//! The modules have an order, in which each imports only those before it:
+//!
+//! | modules | what they are |
+//! | --- | --- |
+//! | `error`, `announced`, `saved`, `described`, `asymmetric`, `gate` and other small ones | what all others use |
+//! | `addresses`, `space`, `mapping`, `fault`, `pages`, `media` | addresses, what lies there, and making it durable |
+//! | `alloc` | who may take which bytes of a puddle |
+//! | `log`, `logs`, `checker`, `combine`, `savepoint`, `options` | parts of what is open |
+//! | `opened` | an open store, an open pool, what a transaction has gathered, and what an engine does about them |
+//! | `tx` | transactions: what a program announces, and how they end |
+//! | `engine` | in which order what was announced becomes durable: one folder for each engine |
+//! | `pool`, `store`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
 
 mod addresses;
 mod alloc;
 mod announced;
 #[doc(hidden)]
 pub mod asymmetric;
-mod budget;
 mod checker;
 mod combine;
 mod contention;
+mod deferred;
 mod described;
 mod engine;
 mod error;
@@ -54,8 +61,12 @@ mod gate;
 mod gate_tests;
 pub mod gc;
 mod log;
+mod logs;
 mod mapping;
 mod media;
+mod memory;
+mod opened;
+mod options;
 mod pages;
 mod poison;
 mod pool;
@@ -63,6 +74,7 @@ mod pool;
 pub mod primitive;
 mod rawlog;
 mod saved;
+mod savepoint;
 mod space;
 mod spare;
 mod stats;
@@ -71,8 +83,10 @@ mod store;
 mod tracking;
 mod tx;
 pub mod typed;
+mod updates;
+mod upkeep;
 
-pub use combine::{Concurrency, OpenUpdate, Reading};
+pub use combine::Concurrency;
 pub use described::{Described, Description, Walk};
 pub use durum_format as format;
 pub use durum_format::Uuid;
@@ -84,13 +98,15 @@ pub use durum_persist::{self as persist, Site};
 pub use durum_service::{
     self as service, EngineKind as Engine, PoolSummary, Progress, RecoveryReport, Stage, StoreInfo,
 };
-pub use engine::{LrRef, TwinMode, View};
+pub use engine::{LrRef, View};
 pub use error::{Error, ErrorKind, Result};
+pub use opened::{Announce, Durability, Pool, Store};
+pub use options::{PoolOptions, StoreOptions, TwinMode};
 pub use pages::PageTracking;
-pub use pool::{Extent, Pool, PoolOptions, Usage};
+pub use pool::{Extent, Usage};
 pub use rawlog::{RawEntry, RawLog};
-pub use store::{Store, StoreOptions};
-pub use tx::{Announce, Durability, Transaction, Tx};
+pub use tx::{Transaction, Tx};
+pub use updates::{OpenUpdate, Reading};
 
 /// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
 pub fn sites() -> Vec<Site> {
@@ -98,7 +114,7 @@ pub fn sites() -> Vec<Site> {
         &engine::SITES.concat()[..],
         log::SITES,
         rawlog::SITES,
-        store::SITES,
+        opened::SITES,
     ]
     .concat()
 }

@@ -1,179 +1,24 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::ops::Range;
-use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
 use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
-use durum_service::{EngineKind, PuddleGrant, PuddleOwner};
+use durum_service::EngineKind;
 
-use crate::addresses::Beside;
-use crate::alloc::{Allocate, Ground, PoolHeap, Puddle, PuddleHeap, puddle_at};
-use crate::checker::{Checker, Pending};
-use crate::combine::{Combine, Concurrency};
+use crate::alloc::{Allocate, PoolHeap, Puddle, PuddleHeap, puddle_at};
+use crate::checker::Checker;
+use crate::combine::Combine;
 use crate::described::Described;
-use crate::engine::{self, Copies, Engine, TwinMode};
+use crate::engine;
 use crate::error::{Error, Result};
-use crate::fault::{guarded, media_failed};
-use crate::mapping::Owner;
-use crate::pages::PageTracking;
-use crate::poison::Poison;
-use crate::store::StoreInner;
-use crate::tx::{Durability, Transaction, Tx};
-
-/// How a pool is made, and how it is used while it is open.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PoolOptions {
-    /// The engine that runs its transactions. Fixed when the pool is made. Default: Shadow.
-    pub engine: EngineKind,
-    /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made.
-    /// Default: 2 MiB.
-    pub root_puddle_size: u64,
-    /// A pool doubles when it grows, but by at most this many bytes, unless one object needs more. Default: 256 MiB.
-    pub growth_max: u64,
-    /// So many bytes of unused puddles are kept for when the pool grows again, or as many as the puddles in use have,
-    /// if that is more; the rest is given back to the file system at once, and all of it when the pool closes. 0 keeps
-    /// none. Default: 64 MiB.
-    pub spare_max: u64,
-    /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and
-    /// the next operation returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
-    pub survive_media_errors: bool,
-    /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
-    pub page_tracking: PageTracking,
-    /// How a Twin pool copies and is read. Default: [`TwinMode::Log`].
-    pub twin_mode: TwinMode,
-    /// Who keeps threads apart in [`Pool::update`] and [`Pool::read`]. Default: durum does.
-    pub concurrency: Concurrency,
-    /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort.
-    /// Slow, for tests: keeps a copy of the pool. Default: off.
-    pub check_stores: bool,
-    /// Memory beside its puddles that the opener keeps something in.
-    pub(crate) beside: Option<Arc<Beside>>,
-}
-
-impl Default for PoolOptions {
-    fn default() -> Self {
-        Self {
-            engine: EngineKind::Shadow,
-            root_puddle_size: durum_format::UNIT,
-            growth_max: 256 << 20,
-            spare_max: 64 << 20,
-            survive_media_errors: false,
-            page_tracking: PageTracking::Auto,
-            twin_mode: TwinMode::Log,
-            concurrency: Concurrency::Combining,
-            check_stores: false,
-            beside: None,
-        }
-    }
-}
-
-impl PoolOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`PoolOptions::engine`].
-    #[must_use]
-    pub fn engine(mut self, engine: EngineKind) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// Sets [`PoolOptions::root_puddle_size`].
-    #[must_use]
-    pub fn root_puddle_size(mut self, bytes: u64) -> Self {
-        self.root_puddle_size = bytes;
-        self
-    }
-
-    /// Sets [`PoolOptions::growth_max`].
-    #[must_use]
-    pub fn growth_max(mut self, bytes: u64) -> Self {
-        self.growth_max = bytes;
-        self
-    }
-
-    /// Sets [`PoolOptions::spare_max`].
-    #[must_use]
-    pub fn spare_max(mut self, bytes: u64) -> Self {
-        self.spare_max = bytes;
-        self
-    }
-
-    /// Sets [`PoolOptions::survive_media_errors`].
-    #[must_use]
-    pub fn survive_media_errors(mut self, survive: bool) -> Self {
-        self.survive_media_errors = survive;
-        self
-    }
-
-    /// Sets [`PoolOptions::page_tracking`].
-    #[must_use]
-    pub fn page_tracking(mut self, tracking: PageTracking) -> Self {
-        self.page_tracking = tracking;
-        self
-    }
-
-    /// Sets [`PoolOptions::twin_mode`].
-    #[must_use]
-    pub fn twin_mode(mut self, mode: TwinMode) -> Self {
-        self.twin_mode = mode;
-        self
-    }
-
-    /// Sets [`PoolOptions::concurrency`].
-    #[must_use]
-    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
-        self.concurrency = concurrency;
-        self
-    }
-
-    /// Sets [`PoolOptions::check_stores`].
-    #[must_use]
-    pub fn check_stores(mut self, check: bool) -> Self {
-        self.check_stores = check;
-        self
-    }
-}
-
-/// What all handles of an open pool share.
-#[derive(Debug)]
-pub(crate) struct PoolInner {
-    /// Different for each opening in this process.
-    pub(crate) key: u64,
-    pub(crate) uuid: Uuid,
-    pub(crate) name: String,
-    pub(crate) kind: EngineKind,
-    pub(crate) engine: &'static dyn Engine,
-    /// What [`Engine::keeps_lines`] says, without a call.
-    pub(crate) keeps_lines: bool,
-    /// What [`Engine::keeps_objects`] says.
-    keeps_objects: bool,
-    /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the
-    /// checker looks.
-    pub(crate) ends_empty: bool,
-    /// Where its puddles have two copies.
-    pub(crate) copies: Option<Copies>,
-    pub(crate) store: Arc<StoreInner>,
-    pub(crate) poison: Arc<Poison>,
-    survive: bool,
-    beside: Option<Arc<Beside>>,
-    pub(crate) heap: PoolHeap,
-    pub(crate) page_tracking: PageTracking,
-    /// The store's next stamp when the last section ended; 0: there was none.
-    pub(crate) section_stamp: AtomicU64,
-    pub(crate) combine: Combine,
-    root: Mutex<()>,
-    this: std::sync::Weak<PoolInner>,
-    checker: Option<Mutex<Checker>>,
-}
+use crate::fault::guarded;
+use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
+use crate::options::PoolOptions;
+use crate::tx::{Transaction, Tx};
 
 impl PoolInner {
     pub(crate) fn open(
@@ -192,22 +37,23 @@ impl PoolInner {
         // nobody knows.
         let poison = store.poison.clone();
         let pool = Arc::new_cyclic(|this| Self {
-            key: crate::store::next_key(),
+            key: next_key(),
             uuid: grant.uuid,
             name: grant.name,
             kind: grant.engine,
             engine,
             keeps_lines: engine.keeps_lines(),
             keeps_objects: engine.keeps_objects(),
-            ends_empty: grant.engine == EngineKind::Twin || options.check_stores,
-            copies: (grant.engine == EngineKind::Twin).then(|| Copies::new(options.twin_mode)),
+            compares_announced: engine.compares_announced(),
+            takes_turns: engine.takes_turns(),
+            ends_empty: engine.takes_turns() || options.check_stores,
+            kept: engine.keep_pool(&store, options),
+            bias: engine.bias(&store),
             store,
             poison,
             survive: options.survive_media_errors,
             beside: options.beside.clone(),
             heap: PoolHeap::new(options.growth_max, options.spare_max),
-            page_tracking: options.page_tracking,
-            section_stamp: AtomicU64::new(0),
             combine: Combine::new(options.concurrency),
             root: Mutex::new(()),
             this: this.clone(),
@@ -224,105 +70,6 @@ impl PoolInner {
             .unwrap_or_else(PoisonError::into_inner) = puddles;
         pool.after_commit();
         Ok(pool)
-    }
-
-    /// A handle to this pool, unless it is being closed.
-    pub(crate) fn this(&self) -> Option<Arc<Self>> {
-        self.this.upgrade()
-    }
-
-    pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
-        let second_range = self.store.info.space_size as usize;
-        let (address, size) = (grant.address as usize, grant.size as usize);
-        let owner = Owner {
-            store_key: self.store.key,
-            pool_key: self.key,
-            pool: self.this.clone(),
-            poison: self.poison.clone(),
-            survive: self.survive,
-            home: (self.kind == EngineKind::Shadow).then_some(second_range),
-            back: (self.kind == EngineKind::Twin).then_some(second_range),
-            beside: self.beside.clone(),
-            kept: self.engine.keep_puddle(&self.store, address, size),
-        };
-        let puddle = Puddle::map(
-            grant,
-            owner,
-            self.store.info.domain,
-            self.store.space,
-            &self.store.info.path,
-        )?;
-        self.engine.puddle_is_mapped(&self.store, &puddle);
-        Ok(puddle)
-    }
-
-    /// The open pool of a puddle, unless it is being closed.
-    pub(crate) fn of(puddle: &Puddle) -> Option<Arc<Self>> {
-        puddle.pool.upgrade()?.downcast().ok()
-    }
-
-    #[inline(always)]
-    pub(crate) fn check_usable(&self) -> Result<()> {
-        self.poison.check()?;
-        if media_failed() {
-            self.check_media()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// A thread that reads a copy must not wait for its turn to change a pool with copies: whoever has it may wait for
-    /// the thread to leave the copy.
-    #[inline(always)]
-    pub(crate) fn check_turn_may_come(&self) -> Result<()> {
-        match self.copies.is_some() && engine::reads_copy() {
-            true => Err(Error::ReadsCopy {
-                pool: self.name.clone(),
-            }),
-            false => Ok(()),
-        }
-    }
-
-    /// The error of a page of this pool that failed, if any.
-    #[cold]
-    pub(crate) fn check_media(&self) -> Result<()> {
-        self.heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .try_for_each(|puddle| puddle.check_failed())?;
-        self.store.check_logs()
-    }
-
-    /// The puddles are about to be unmapped, come what may.
-    ///
-    /// # Errors
-    /// The store is poisoned, now if not before, and nothing is written home any more.
-    fn settle(&self) -> Result<()> {
-        self.drain().inspect_err(|error| {
-            // The next opener replays the records, which are all there.
-            tracing::warn!(pool = %self.name, %error, "records could not be brought home");
-            let reason = "committed records could not be brought home";
-            self.poison.set(&self.store.info.path, 0, reason);
-            self.store.journal().stop();
-        })
-    }
-
-    pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
-        let puddles = self
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        puddles
-            .iter()
-            .find(|puddle| puddle.is_root)
-            .cloned()
-            .ok_or_else(|| Error::DamagedHeap {
-                file: self.store.info.path.clone(),
-                reason: format!("pool \"{}\" has no root puddle", self.name),
-            })
     }
 
     fn lock_root(&self) -> MutexGuard<'_, ()> {
@@ -368,176 +115,6 @@ impl PoolInner {
             )),
         }
     }
-
-    /// Whether somebody wants to look at what is committed.
-    #[inline]
-    pub(crate) fn has_checker(&self) -> bool {
-        self.checker.is_some()
-    }
-
-    /// Whether stores were announced is asked where somebody announces: not in a section.
-    pub(crate) fn before_commit(&self, pending: &Pending<'_>, is_announced: bool) -> Result<()> {
-        match &self.checker {
-            Some(checker) => checker.lock().unwrap_or_else(PoisonError::into_inner).look(
-                self,
-                pending,
-                is_announced,
-            ),
-            None => Ok(()),
-        }
-    }
-
-    /// Ranges are durable without an announcement. After a failed attempt they are as they are, too.
-    #[inline]
-    pub(crate) fn after_persist(&self, ranges: &[(&Puddle, Range<usize>)]) {
-        if let Some(checker) = &self.checker {
-            let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-            for (puddle, range) in ranges {
-                checker.remember_range(puddle, range);
-            }
-        }
-    }
-
-    pub(crate) fn after_commit(&self) {
-        if let Some(checker) = &self.checker {
-            checker
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remember(self);
-        }
-    }
-}
-
-impl Ground for PoolInner {
-    #[inline]
-    fn heap(&self) -> &PoolHeap {
-        &self.heap
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn directory(&self) -> &Path {
-        &self.store.info.path
-    }
-
-    fn poison(&self) -> &Poison {
-        &self.poison
-    }
-
-    #[inline]
-    fn keeps_objects(&self) -> bool {
-        self.keeps_objects
-    }
-
-    #[inline]
-    fn try_alone(&self) -> Option<impl Sized> {
-        match self.kind {
-            EngineKind::Shadow => self.store.journal().try_alone(),
-            _ => None,
-        }
-    }
-
-    fn make_puddle(&self, size: u64) -> Result<Arc<Puddle>> {
-        let owner = PuddleOwner::Pool(self.uuid);
-        let kind = self.kind.puddle_kind();
-        let grant = self.store.service.create_puddle(owner, kind, size)?;
-        let uuid = grant.uuid;
-        self.map(grant).inspect_err(|_| {
-            // A puddle that nobody can use must not stay behind.
-            let _ = self.store.service.remove_puddle(uuid);
-        })
-    }
-
-    fn remove_puddle(&self, puddle: Arc<Puddle>) {
-        puddle.unmap();
-        let uuid = puddle.uuid;
-        // Freed objects may still be looked up by late callers: the struct stays until the store closes.
-        self.store
-            .retired
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(puddle);
-        if let Err(error) = self.store.service.remove_puddle(uuid) {
-            // The puddle stays in the registry, empty; the next opener finds it and uses it.
-            tracing::warn!(puddle = %uuid, %error, "an empty puddle could not be given back");
-        }
-    }
-
-    fn give_log_back(&self) -> Result<()> {
-        self.store.journal().give_log_back(&self.store)
-    }
-
-    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of
-    /// them.
-    fn drain(&self) -> Result<()> {
-        if crate::fault::forked() {
-            return Ok(());
-        }
-        match (&self.copies, self.kind) {
-            (Some(copies), _) => {
-                self.poison.check()?;
-                copies.forget_seal(self)
-            }
-            (None, EngineKind::Shadow) => {
-                self.poison.check()?;
-                self.store.journal().drain(&self.store)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for PoolInner {
-    fn drop(&mut self) {
-        if crate::fault::forked() {
-            // Nothing of it is mapped here, and a thread that is not there may hold the locks.
-            return;
-        }
-        if self.check_usable().is_ok() {
-            self.load_empty_heaps();
-            self.give_back_unused(0, 0);
-        }
-        if self.kind == EngineKind::Shadow {
-            self.store.journal().stop_threads();
-        }
-        let _ = self.settle();
-        if let Some(copies) = &self.copies
-            && self.poison.check().is_ok()
-        {
-            copies.close(self);
-        }
-        let puddles = std::mem::take(
-            self.heap
-                .puddles
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        for puddle in &puddles {
-            puddle.unmap();
-        }
-        // A late lookup may still hold one: the structs stay until the store closes.
-        self.store
-            .retired
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(puddles);
-        // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
-        if self.poison.check().is_ok()
-            && let Err(error) = self.store.service.close_pool(self.uuid)
-        {
-            // The next opener finds the grant and recovers, which changes nothing in a drained pool.
-            tracing::warn!(pool = %self.name, %error, "the pool could not be closed in order");
-        }
-        self.store.pool_is_closed(self);
-    }
-}
-
-/// An open pool. Handles are cheap to clone and may be used from any thread; the pool closes with the last one.
-#[derive(Clone, Debug)]
-pub struct Pool {
-    pub(crate) inner: Arc<PoolInner>,
 }
 
 impl Pool {
@@ -732,10 +309,7 @@ impl Pool {
             return Err(Error::Forked);
         }
         self.inner.check_usable()?;
-        match self.inner.kind {
-            EngineKind::Shadow => self.inner.store.journal().flush(&self.inner.store),
-            _ => Ok(()),
-        }
+        self.inner.engine.flush_buffered(&self.inner)
     }
 
     /// Does once what the thread does that writes buffered transactions: writes them if the oldest has waited for half
@@ -745,8 +319,7 @@ impl Pool {
     /// As for [`Pool::sync`].
     #[doc(hidden)]
     pub fn flush_if_due(&self, now: Instant) -> Result<Option<Duration>> {
-        let store = &self.inner.store;
-        store.journal().flush_if_due(store, now)
+        self.inner.engine.flush_if_due(&self.inner, now)
     }
 
     /// The open pool that an address lies in. For interfaces that are given addresses only; the caller knows

@@ -8,14 +8,11 @@ use std::sync::Arc;
 use durum_format::log::{EntryFlags, EntryHeader, Order};
 use durum_persist::{Site, line};
 
-use durum_service::EngineKind;
-
 use crate::alloc::puddle_at;
 use crate::error::{Error, Result};
 use crate::log::LogWriter;
 use crate::media::Barrier;
-use crate::pool::PoolInner;
-use crate::store::{Store, StoreInner};
+use crate::opened::{PoolInner, Store, StoreInner};
 
 const FLUSH_WRITE: Site = Site("raw log: write back entries");
 const FLUSH_FENCE: Site = Site("raw log: fence after entries");
@@ -143,7 +140,7 @@ impl RawLog {
             }
             if !self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
                 let pool = PoolInner::of(puddle).ok_or_else(refused)?;
-                if pool.kind != EngineKind::Hybrid {
+                if !pool.engine.works_in_place() {
                     return Err(Error::LogMisuse {
                         reason: "it works on pools of the Hybrid engine only: elsewhere, what the program changes in place is not what recovery changes",
                     });

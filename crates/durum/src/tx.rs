@@ -18,50 +18,19 @@ use std::sync::{Arc, Weak};
 
 use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
-use durum_service::EngineKind;
 
 use crate::alloc::{Allocate, FILLED_MIN, Puddle, lone_room};
 use crate::announced::LARGE;
-use crate::budget::Budget;
+use crate::deferred::Set;
 use crate::described::Described;
-use crate::engine::Turn;
 use crate::error::{Error, Result, Step};
 use crate::fault::forked;
 use crate::gate::Member;
-use crate::pool::{Pool, PoolInner};
+use crate::opened::{Announce, BeforeReuse, Durability, Pool, PoolInner, StoreInner, TxState};
 use crate::space::removed;
-use crate::store::StoreInner;
+use crate::upkeep::Upkeep;
 
 pub use scope::Transaction;
-pub(crate) use state::{BeforeReuse, PoolRef, Set, TxState};
-
-/// What `add` does about the old contents of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Announce {
-    /// The old contents come back if the transaction does not commit.
-    #[default]
-    Backup,
-    /// The old contents are not needed: after an abort or a crash the range holds anything. Saves the log entry.
-    Clobber,
-}
-
-/// When a transaction is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Durability {
-    /// When its commit returns.
-    #[default]
-    Durable,
-    /// Soon after its commit has returned: a crash loses at most what was committed within
-    /// [`StoreOptions::buffered_window`](crate::StoreOptions::buffered_window) before it.
-    ///
-    /// The commit returns without a fence or a sync. The order stays: after a crash the buffered transactions of the
-    /// store that are there are those up to some moment, and everything that a durable one came after is there with it.
-    /// [`Pool::sync`], and any durable transaction of a Shadow pool of the store, makes all of them durable that have
-    /// returned before. On other engines than Shadow it is durable when its commit returns.
-    Buffered,
-}
 
 /// The transaction of one thread on one store, running or at rest.
 ///
@@ -72,8 +41,8 @@ pub struct Tx {
     store: Weak<StoreInner>,
     /// The outermost level goes through the store's gate.
     gate: Member,
-    /// The store's private pages, of which a thread gives some back after a transaction.
-    budget: Arc<Budget>,
+    /// The store asks threads to do something after a transaction.
+    upkeep: Arc<Upkeep>,
     depth: Cell<u32>,
     /// The pool that the outermost transaction began on.
     home: Cell<*const Arc<PoolInner>>,
@@ -163,7 +132,7 @@ impl Tx {
                         store_key: pool.store.key,
                         store: Arc::downgrade(&pool.store),
                         gate: pool.store.gate.join(),
-                        budget: pool.store.budget.clone(),
+                        upkeep: pool.store.upkeep.clone(),
                         depth: Cell::new(0),
                         home: Cell::new(ptr::null()),
                         remembered: Cell::new((0, 0)),
@@ -213,8 +182,8 @@ impl Tx {
         };
         pool.after_persist(ranges);
         drop(pass);
-        if is_alone && tx.budget.is_due() {
-            pool.store.journal().give_pages_back(&pool.store);
+        if is_alone && tx.upkeep.is_due() {
+            pool.store.kept.upkeep(&pool.store);
         }
         result
     }
@@ -290,18 +259,13 @@ impl Tx {
         let Ok(mut state) = self.state.try_borrow_mut() else {
             return;
         };
-        if let Some(log) = state.log.take() {
-            store.release_log(log);
-        }
         for mut cache in state.caches.drain(..) {
-            if let Some(pool) = store.open_pool_by_key(cache.pool_key) {
+            if let Some(pool) = PoolInner::by_key(&store, cache.pool_key) {
                 cache.give_back(&*pool);
             }
         }
         // Not before: until then no other thread takes itself to be alone with the slabs.
-        if let Some(writer) = state.writer.take() {
-            writer.give_back(store.journal());
-        }
+        state.kept.leave(&store);
     }
 
     /// Announces that the program is about to change `*target`. See [`Tx::add_bytes`].
@@ -427,7 +391,7 @@ impl Tx {
         let Some(pool) = state.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
-        if pool.copies.is_some() {
+        if pool.takes_turns {
             pool.engine.before_store(state)?;
         }
         if let Some(savepoint) = &mut state.savepoint {
@@ -478,7 +442,7 @@ impl Tx {
         let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
             return Err(Error::NoTransaction);
         };
-        if pool.kind == EngineKind::Shadow {
+        if pool.compares_announced {
             // What has no old contents counts as changed, like a fresh object.
             state.announced.insert(address, len);
             return Ok(());
@@ -697,7 +661,6 @@ impl Tx {
         if forked() || self.depth.get() == 0 || !is_first {
             self.enter_other_pool(state, pool)?;
         }
-        state.have_part_in(pool);
         self.touched.set(true);
         Ok(())
     }
@@ -745,7 +708,6 @@ impl Tx {
         let Some(pool) = first.or_else(|| TxState::pool_of(&state.pools, key)) else {
             return Err(Error::NotAllocated { address });
         };
-        state.have_part_in(&pool);
         state.allocation.free(&*pool, puddle, address)
     }
 
@@ -850,17 +812,17 @@ impl Tx {
             }
         };
         self.end();
-        if self.budget.is_due() {
-            self.give_pages_back();
+        if self.upkeep.is_due() {
+            self.do_upkeep();
         }
         result
     }
 
     #[cold]
-    fn give_pages_back(&self) {
+    fn do_upkeep(&self) {
         // Not where the store is just closing.
         if let Some(store) = self.store.upgrade() {
-            store.journal().give_pages_back(&store);
+            store.kept.upkeep(&store);
         }
     }
 
@@ -872,12 +834,13 @@ impl Tx {
         self.state.borrow_mut().forget_pools();
     }
 
-    /// The beginning of a transaction that has something to do at its end, whether it announces anything or not: on a
-    /// pool with two copies it waits until it may change them, which one at a time may.
+    /// The beginning of a transaction that has something to do at its end, whether it announces anything or not: where
+    /// transactions take turns it waits for its own.
     #[inline(never)]
     fn begin_to_end(&self, pool: &Arc<PoolInner>) {
-        if pool.copies.is_some() {
-            self.state.borrow_mut().turn = Turn::take(pool);
+        if pool.takes_turns {
+            // Nothing can be mixed yet, and nobody reads a copy, which `begin` has made sure of.
+            let _ = pool.engine.enter(&mut self.state.borrow_mut(), pool);
         }
         self.touched.set(true);
     }

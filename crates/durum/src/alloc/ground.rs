@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pool::PoolHeap;
+use super::pool_heap::PoolHeap;
 use super::puddle::Puddle;
 use crate::error::Result;
 use crate::poison::Poison;

@@ -4,6 +4,7 @@
 //! growing puddles, slabs owned by threads), [`reserve`] (what a transaction took and gave back, and the bits that
 //! record it).
 
+mod bits;
 mod buddy;
 mod free_set;
 mod ground;
@@ -13,12 +14,15 @@ mod large_tests;
 mod objects;
 mod places;
 mod pool;
+mod pool_heap;
 mod puddle;
 mod reserve;
 mod slab;
 
+pub(crate) use bits::{BitChange, Bitmap};
 pub(crate) use ground::Ground;
 pub(crate) use heap::PuddleHeap;
-pub(crate) use pool::{Allocate, FILLED_MIN, PoolHeap, ThreadCache};
+pub(crate) use pool::{Allocate, FILLED_MIN, ThreadCache};
+pub(crate) use pool_heap::PoolHeap;
 pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at};
-pub(crate) use reserve::{Allocation, AllocationMark, BitChange, Bitmap, lone_room};
+pub(crate) use reserve::{Allocation, AllocationMark, lone_room};

@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 use durum_format::GRANULE;
 use durum_format::puddle::{BITMAP_OFFSET, header_size};
 
+use super::bits::BitChange;
 use super::objects::ObjectExtent;
 use super::puddle::Puddle;
-use super::reserve::BitChange;
 use super::slab::Slab;
 use crate::steps;
 

@@ -1,12 +1,11 @@
 //! Finding room in a pool: slabs owned by threads, slabs with room that nobody owns, puddles, growth.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use durum_format::puddle;
 use durum_format::{GRANULE, UNIT, extent};
-use rustc_hash::FxHashMap;
 
 use super::ground::Ground;
 use super::heap::{LARGE_GRANULES, PuddleHeap};
@@ -30,38 +29,6 @@ const FILLED_GRANULES: usize = FILLED_MIN / GRANULE as usize;
 /// Pools double up to this size; larger ones grow by a quarter. Every page of a new puddle is made and cleared, used or
 /// not, which takes longer than what else a puddle costs.
 const DOUBLED_MAX: u64 = 32 << 20;
-
-/// What the threads of a pool share to allocate.
-#[derive(Debug, Default)]
-pub(crate) struct PoolHeap {
-    pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
-    /// Bytes by which the pool grows at most, unless one object needs more.
-    growth_max: u64,
-    /// Bytes of unused puddles that are kept.
-    spare_max: u64,
-    /// Slabs that have room and no owner.
-    with_room: Mutex<FxHashMap<Class, Vec<Arc<Slab>>>>,
-    /// Slabs that were seen empty without an owner: the next commits give their extents back.
-    empty: Mutex<Vec<Arc<Slab>>>,
-    /// Whether `empty` is worth a look.
-    has_empty: AtomicBool,
-    /// Held while the pool grows or shrinks, so that it does so once.
-    resize: Mutex<()>,
-    /// The program gives large objects their contents when it allocates them.
-    fills: AtomicBool,
-    /// Bytes that the program wants to find free, also where that is more than is kept otherwise.
-    wanted: AtomicU64,
-}
-
-impl PoolHeap {
-    pub(crate) fn new(growth_max: u64, spare_max: u64) -> Self {
-        Self {
-            growth_max,
-            spare_max,
-            ..Self::default()
-        }
-    }
-}
 
 /// The slabs that one thread owns in one pool.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use durum_format::extent::{self, ExtentHeader, ExtentKind};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
 use durum_persist::line::prefetch_to_write;
 
+use super::bits::{BitChange, Bitmap};
 use super::ground::Ground;
 use super::heap::PuddleHeap;
 use super::places::{Places, note};
@@ -38,24 +39,6 @@ const EXTENT_WORDS_MAX: usize = 64;
 const OBJECTS_AHEAD: usize = 4;
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
-
-/// One word of a bitmap on the media, and the bits of it that change.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BitChange {
-    pub(crate) puddle: NonNull<Puddle>,
-    pub(crate) word: usize,
-    pub(crate) mask: u64,
-    pub(crate) set: bool,
-}
-
-/// The whole bitmap of a slab that this transaction publishes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bitmap {
-    pub(crate) puddle: NonNull<Puddle>,
-    pub(crate) address: usize,
-    pub(crate) words: [u64; SLAB_BITMAP_WORDS_MAX],
-    pub(crate) len: usize,
-}
 
 /// A slab that nobody but this thread knows yet.
 #[derive(Debug)]

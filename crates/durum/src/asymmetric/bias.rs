@@ -81,6 +81,17 @@ impl Busy {
     }
 }
 
+/// The holder is inside, until this is dropped.
+#[derive(Debug)]
+pub struct Inside<'b>(&'b Busy);
+
+impl Drop for Inside<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.leave(0);
+    }
+}
+
 impl Default for Busy {
     fn default() -> Self {
         Self::new()
@@ -111,6 +122,15 @@ impl Bias {
         }
         self.busy.leave(0);
         false
+    }
+
+    /// Goes inside until what this returns is dropped, if the word has the holder's value and nobody comes. For the
+    /// holder, if there is one.
+    #[inline(always)]
+    pub fn try_enter(&self, own: usize) -> Option<Inside<'_>> {
+        // ORDER (of threads): what the last holder did is seen.
+        let is_own = self.word.load(Ordering::Acquire) == own;
+        (is_own && self.enter(own)).then(|| Inside(&self.busy))
     }
 
     /// The holder is outside when this returns, and stays there as long as the word is not its own. For who comes, and

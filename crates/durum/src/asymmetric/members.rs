@@ -18,8 +18,9 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use super::light_fence;
-use crate::primitive::locked;
-use crate::primitive::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, constructor, fence};
+use crate::primitive::{
+    AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, constructor, fence, locked,
+};
 
 /// A bit of the word: there is no heavy fence, or none that can be had here. A member that sees it makes its own.
 pub(crate) const FENCED: u64 = 1;

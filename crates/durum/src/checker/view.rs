@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use durum_format::Uuid;
 use durum_format::extent::{self, HeapBytes, Object, OutOfBounds, Place};
 use durum_format::puddle::{PuddleHeader, PuddleKind};
 use durum_format::types::{Descriptor, Type};
 
 use crate::alloc::{BitChange, Bitmap, Puddle};
 use crate::announced::Announced;
-use crate::pool::PoolInner;
-use crate::tx::Set;
+use crate::deferred::Set;
 
 /// What a transaction is about to make durable.
 #[derive(Clone, Copy, Debug)]
@@ -64,14 +64,14 @@ impl Pending<'_> {
 
 /// The types of objects, each read once.
 pub(super) struct Types<'p> {
-    pool: &'p PoolInner,
+    text: &'p dyn Fn(u64) -> Option<String>,
     known: RefCell<HashMap<u64, Option<Rc<Descriptor>>>>,
 }
 
 impl<'p> Types<'p> {
-    pub(super) fn new(pool: &'p PoolInner) -> Self {
+    pub(super) fn new(text: &'p dyn Fn(u64) -> Option<String>) -> Self {
         Self {
-            pool,
+            text,
             known: RefCell::default(),
         }
     }
@@ -80,7 +80,7 @@ impl<'p> Types<'p> {
     pub(super) fn of(&self, object: &Object) -> Option<Rc<Descriptor>> {
         let id = object.type_id;
         let read = || {
-            let text = self.pool.store.service.type_text(id).ok()??;
+            let text = (self.text)(id)?;
             Descriptor::parse(&text).ok().map(Rc::new)
         };
         let mut known = self.known.borrow_mut();
@@ -117,14 +117,14 @@ impl HeapBytes for View<'_> {
 }
 
 impl<'p> View<'p> {
-    pub(super) fn new(pool: &PoolInner, puddle: &'p Puddle, pending: Option<&Pending<'_>>) -> Self {
+    pub(super) fn new(pool: Uuid, puddle: &'p Puddle, pending: Option<&Pending<'_>>) -> Self {
         Self {
             // SAFETY: the mapped puddle, read while the only thread of the program is here.
             bytes: unsafe { std::slice::from_raw_parts(puddle.at(0).as_ptr(), puddle.size) },
             header: PuddleHeader {
                 kind: PuddleKind::Data,
                 uuid: puddle.uuid,
-                owner: pool.uuid,
+                owner: pool,
                 address: puddle.address as u64,
                 size: puddle.size as u64,
                 is_root: puddle.is_root,

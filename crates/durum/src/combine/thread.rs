@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// How a thread is inside a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inside {
+pub(crate) enum Inside {
     /// It reads.
     Reads,
     /// It leads, and runs updates.
@@ -44,7 +44,7 @@ thread_local! {
 
 /// This thread's number.
 #[inline]
-pub(super) fn number() -> usize {
+pub(crate) fn number() -> usize {
     match NUMBER.with(Cell::get) {
         0 => lease(),
         number => number - 1,
@@ -61,7 +61,7 @@ fn lease() -> usize {
 
 /// How this thread is inside the pool. A thread that is ending has left all that it entered beside another one.
 #[inline]
-pub(super) fn inside(pool: u64) -> Option<Inside> {
+pub(crate) fn inside(pool: u64) -> Option<Inside> {
     match INSIDE.get() {
         Some((key, how)) if key == pool => Some(how),
         _ if MORE_LEN.get() == 0 => None,
@@ -83,7 +83,7 @@ fn inside_more(pool: u64) -> Option<Inside> {
 
 /// The thread enters a pool that it is not inside of.
 #[inline]
-pub(super) fn enter(pool: u64, how: Inside) {
+pub(crate) fn enter(pool: u64, how: Inside) {
     if INSIDE.get().is_none() {
         INSIDE.set(Some((pool, how)));
         return;
@@ -93,7 +93,7 @@ pub(super) fn enter(pool: u64, how: Inside) {
 
 /// The thread leaves the pool.
 #[inline]
-pub(super) fn leave(pool: u64) {
+pub(crate) fn leave(pool: u64) {
     if INSIDE.get().is_some_and(|(key, _)| key == pool) {
         INSIDE.set(None);
         return;

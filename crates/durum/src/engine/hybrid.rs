@@ -20,18 +20,21 @@
 mod private;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use durum_persist::{Site, line};
 
-use super::{Engine, check_failed};
+use super::check_failed;
 use crate::alloc::{Puddle, puddle_at};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
-use crate::pool::PoolInner;
-use crate::tx::{Announce, PoolRef, TxState};
+use crate::opened::{
+    self, Announce, ByThread, Engine, OfPool, PoolInner, PoolRef, StoreInner, TxState,
+};
+use crate::options::PoolOptions;
 
 pub(super) use private::SITES as PRIVATE_SITES;
 
@@ -82,11 +85,67 @@ pub(crate) const SITES: &[Site] = &[
     PERSIST_FENCE,
 ];
 
+/// What the engine keeps of a thread.
+#[derive(Debug, Default)]
+struct OfThread {
+    /// Taken from the store at the first need.
+    log: Option<LogWriter>,
+    /// Announced ranges whose old contents are not kept in the log (`file` domain).
+    backed: Announced,
+}
+
+impl opened::OfThread for OfThread {
+    fn end(&mut self, pool: Option<&PoolInner>) {
+        if let (Some(log), Some(pool)) = (&mut self.log, pool) {
+            // What a failed transaction left in its log is for the next opener.
+            if pool.poison.check().is_ok() {
+                log.trim(&*pool.store);
+            }
+        }
+        if !self.backed.is_empty() {
+            self.backed.clear();
+        }
+    }
+
+    fn leave(self: Box<Self>, store: &Arc<StoreInner>) {
+        if let Some(log) = self.log {
+            store.release_log(log);
+        }
+    }
+}
+
+/// What it keeps about a pool.
+#[derive(Debug)]
+struct Nothing;
+
+impl OfPool for Nothing {}
+
+/// Gives the thread a log, if it has none.
+fn take_log(tx: &mut TxState) -> Result<()> {
+    tx.wants_end = true;
+    let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
+    if own.log.is_none() {
+        own.log = Some(tx.pools[0].store.acquire_log(&mut tx.barrier)?);
+    }
+    Ok(())
+}
+
+/// The thread's log, if it has one.
+#[inline]
+fn log_of(kept: &mut ByThread) -> Option<&mut LogWriter> {
+    kept.current::<OfThread>()?.log.as_mut()
+}
+
 /// The engine without state: everything is in the transaction and its log.
 #[derive(Debug)]
 pub(super) struct Hybrid;
 
 impl Engine for Hybrid {
+    fn enter(&self, tx: &mut TxState, _pool: &Arc<PoolInner>) -> Result<()> {
+        tx.kept.turn_to(OfThread::default);
+        Ok(())
+    }
+
     #[inline]
     fn announce(
         &self,
@@ -108,15 +167,15 @@ impl Engine for Hybrid {
             tx.announced.insert(address, len);
             return Ok(());
         }
-        tx.log()?;
+        take_log(tx)?;
         let TxState {
             pools,
-            log: Some(log),
+            kept,
             barrier,
             announced,
             ..
-        } = tx
-        else {
+        } = tx;
+        let Some(log) = log_of(kept) else {
             return Err(Error::NoTransaction.into());
         };
         let more = &*pools[0].store;
@@ -137,12 +196,12 @@ impl Engine for Hybrid {
             return Ok(());
         }
         let redo = !tx.sets.is_empty() || !tx.bits.is_empty() || !tx.bitmaps.is_empty();
-        let undo = tx.log.as_ref().is_some_and(LogWriter::has_undo);
+        let undo = log_of(&mut tx.kept).is_some_and(|log| log.has_undo());
         if redo {
             match changes_one_word(tx) && !undo {
                 true => commit_word(tx)?,
                 false => {
-                    tx.log()?;
+                    take_log(tx)?;
                     commit_redo(tx)?;
                 }
             }
@@ -209,6 +268,19 @@ impl Engine for Hybrid {
         check_failed(ranges)
     }
 
+    fn keep_pool(&self, _store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
+        Box::new(Nothing)
+    }
+
+    fn prepare_log(&self, store: &StoreInner) {
+        store.prepare_first_log();
+        store.prepare_spares();
+    }
+
+    fn works_in_place(&self) -> bool {
+        true
+    }
+
     fn commits_with_others(&self) -> bool {
         true
     }
@@ -249,12 +321,12 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
     append_changes(tx)?;
     let TxState {
         pools,
-        log: Some(log),
+        kept,
         barrier,
         announced,
         ..
-    } = &mut *tx
-    else {
+    } = &mut *tx;
+    let Some(log) = log_of(kept) else {
         return Err(Error::NoTransaction);
     };
     let more: &dyn MoreLog = &*pools[0].store;
@@ -289,15 +361,15 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
 fn append_changes(tx: &mut TxState) -> Result<()> {
     let TxState {
         pools,
-        log: Some(log),
+        kept,
         barrier,
         bitmaps,
         bits,
         sets,
         set_bytes,
         ..
-    } = tx
-    else {
+    } = tx;
+    let Some(log) = log_of(kept) else {
         return Err(Error::NoTransaction);
     };
     let more: &dyn MoreLog = &*pools[0].store;
@@ -376,7 +448,8 @@ fn apply(tx: &mut TxState, site: Site) -> Result<()> {
             }
             set.puddle.as_ref()
         };
-        let one_line = |set: &crate::tx::Set| set.target / 64 == (set.target + set.len - 1) / 64;
+        let one_line =
+            |set: &crate::deferred::Set| set.target / 64 == (set.target + set.len - 1) / 64;
         let same_line = one_line(set)
             && sets
                 .get(at + 1)
@@ -390,12 +463,8 @@ fn apply(tx: &mut TxState, site: Site) -> Result<()> {
 }
 
 fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
-    let TxState {
-        log: Some(log),
-        barrier,
-        ..
-    } = tx
-    else {
+    let TxState { kept, barrier, .. } = tx;
+    let Some(log) = log_of(kept) else {
         return Ok(());
     };
     log.retire(barrier, write)?;
@@ -426,11 +495,11 @@ fn check_media(pools: &[PoolRef]) -> Result<()> {
 fn roll_back(tx: &mut TxState) -> Result<()> {
     let TxState {
         pools,
-        log: Some(log),
+        kept,
         barrier,
         ..
-    } = tx
-    else {
+    } = tx;
+    let Some(log) = log_of(kept) else {
         return Ok(());
     };
     if log.entries() == 0 {

@@ -14,6 +14,7 @@
 
 mod background;
 mod blocks;
+mod budget;
 mod changes;
 mod checkpoint;
 mod checkpointer;
@@ -28,38 +29,45 @@ mod latch;
 mod latch_tests;
 mod latest;
 mod lines;
+mod probes;
 mod puddle;
 mod queue;
 mod relief;
 mod section;
 mod segments;
+mod thread;
 mod waiting;
 mod weight;
 mod writer;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use durum_format::record::{Operation, push_copy, push_fresh_sum, push_word};
 use durum_persist::{Site, line};
 use zerocopy::IntoBytes;
 
-use super::{Engine, check_failed};
+use super::check_failed;
 use crate::alloc::{BitChange, Ground, Puddle};
 use crate::announced::Announced;
-use crate::error::{Result, Step};
+use crate::deferred::Set;
+use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, guarded, media_failed};
+use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::media::Barrier;
-use crate::pool::PoolInner;
-use crate::store::StoreInner;
-use crate::tx::{Announce, Durability, Set, TxState};
+use crate::opened::{
+    Announce, Durability, Engine, OfPool, PoolInner, SecondMapping, SharedBias, StoreInner, TxState,
+};
+use crate::options::PoolOptions;
 
-pub(crate) use direct::{Direct, write_now};
-pub(crate) use journal::Journal;
+use direct::Direct;
+use journal::Journal;
 use puddle::OfPuddle;
-pub(crate) use section::Section;
-pub(crate) use writer::Writer;
+use section::{OfPool as Sections, Section};
+use thread::OfThread;
+use writer::Writer;
 use writer::pieces;
 
 /// The sites of this engine.
@@ -83,6 +91,11 @@ const COPY_PIECE: usize = 16 << 10;
 pub(super) struct Shadow;
 
 impl Engine for Shadow {
+    fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
+        tx.kept.turn_to(|| OfThread::new(pool.store.journal()));
+        Ok(())
+    }
+
     #[inline]
     fn announce(
         &self,
@@ -127,8 +140,13 @@ impl Engine for Shadow {
                 line.restore();
             }
         });
-        if let Some(section) = &mut tx.section {
-            section.restore(&tx.pools[0]);
+        if let Some(OfThread {
+            journal,
+            section: Some(section),
+            ..
+        }) = tx.kept.current()
+        {
+            section.restore(journal, &tx.pools[0]);
         }
     }
 
@@ -139,8 +157,10 @@ impl Engine for Shadow {
         ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()> {
         let store = &pool.store;
-        let journal = store.journal();
-        let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
+        let make = || OfThread::new(store.journal());
+        let OfThread {
+            journal, writer, ..
+        } = tx.kept.find_or_make(make);
         // What the transaction that runs has announced becomes durable with it, or not at all.
         for (_, range) in ranges {
             tx.announced.for_each_gap(range.start, range.len(), |gap| {
@@ -164,11 +184,78 @@ impl Engine for Shadow {
         address: usize,
         size: usize,
     ) -> Option<Box<dyn Kept>> {
-        Some(Box::new(OfPuddle::new(store, address, size)))
+        Some(Box::new(OfPuddle::new(store.journal(), address, size)))
     }
 
     fn puddle_is_mapped(&self, store: &StoreInner, puddle: &Arc<Puddle>) {
-        store.budget.enter(puddle);
+        store.journal().budget.enter(puddle);
+    }
+
+    fn write_now(
+        &self,
+        tx: &mut TxState,
+        pages: Range<usize>,
+        parts: &mut dyn Iterator<Item = &[u8]>,
+        puddle: &Puddle,
+    ) -> bool {
+        let Some(OfThread {
+            journal, written, ..
+        }) = tx.kept.current()
+        else {
+            return false;
+        };
+        let Some(direct) = direct::write_now(pages, parts, puddle, journal) else {
+            return false;
+        };
+        let at = written.partition_point(|other| other.starts_before(&direct));
+        written.insert(at, direct);
+        tx.wants_end = true;
+        true
+    }
+
+    fn begin_section(&self, tx: &mut TxState, pool: &PoolInner, closed: Closed) -> Result<()> {
+        let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
+        own.section = Some(Section::begin(&own.journal, pool, closed)?);
+        tx.section = Some(pool.key);
+        tx.wants_end = true;
+        Ok(())
+    }
+
+    fn check_sections(&self, _pool: &PoolInner) -> Result<()> {
+        Ok(())
+    }
+
+    fn second_mapping(&self) -> SecondMapping {
+        SecondMapping::Home
+    }
+
+    fn keep_pool(&self, _store: &Arc<StoreInner>, options: &PoolOptions) -> Box<dyn OfPool> {
+        Box::new(Sections::new(options.page_tracking))
+    }
+
+    fn bias(&self, store: &StoreInner) -> Option<SharedBias> {
+        Some(SharedBias::new(store.journal(), Journal::bias))
+    }
+
+    fn prepare_log(&self, store: &StoreInner) {
+        store.journal().prepare(store);
+    }
+
+    fn flush_buffered(&self, pool: &PoolInner) -> Result<()> {
+        pool.store.journal().flush(&pool.store)
+    }
+
+    fn flush_if_due(&self, pool: &PoolInner, now: Instant) -> Result<Option<Duration>> {
+        pool.store.journal().flush_if_due(&pool.store, now)
+    }
+
+    fn drain(&self, pool: &PoolInner) -> Result<()> {
+        pool.poison.check()?;
+        pool.store.journal().drain(&pool.store)
+    }
+
+    fn before_close(&self, pool: &PoolInner) {
+        pool.store.journal().stop_threads();
     }
 
     fn commits_with_others(&self) -> bool {
@@ -176,6 +263,10 @@ impl Engine for Shadow {
     }
 
     fn keeps_lines(&self) -> bool {
+        true
+    }
+
+    fn compares_announced(&self) -> bool {
         true
     }
 
@@ -197,11 +288,18 @@ fn commit_wide(tx: &mut TxState) -> Step {
 #[inline(always)]
 fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced)) -> Step {
     let _guard = Guard::new();
+    let Some(OfThread {
+        journal,
+        writer,
+        section,
+        written,
+    }) = tx.kept.current()
+    else {
+        return Err(Error::NoTransaction.into());
+    };
     let store = &tx.pools[0].store;
-    let journal = store.journal();
-    let writer = tx.writer.get_or_insert_with(|| Writer::new(journal));
-    if let Some(section) = &mut tx.section
-        && let Err(error) = section.push_changes(store, &tx.announced, &mut writer.record)
+    if let Some(section) = section
+        && let Err(error) = section.push_changes(journal, store, &tx.announced, &mut writer.record)
     {
         writer.clear();
         return Err(error.into());
@@ -210,7 +308,7 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
     push_lines(&mut writer.record, &tx.announced);
     if !tx.announced.large().is_empty() {
         let may_be_direct = tx.durability == Durability::Durable;
-        let (announced, written) = (&tx.announced, &tx.written);
+        let announced = &tx.announced;
         push_large(writer, announced, written, &tx.sets, may_be_direct, journal);
     }
     for change in &tx.bits {
@@ -287,7 +385,11 @@ fn push_large(
 /// Puts into the record what a transaction changes when it commits, and not before; bits of words are there already.
 #[inline(never)]
 fn push_deferred(tx: &mut TxState) {
-    let Some(Writer { record, .. }) = &mut tx.writer else {
+    let Some(OfThread {
+        writer: Writer { record, .. },
+        ..
+    }) = tx.kept.current()
+    else {
         return;
     };
     for bitmap in &tx.bitmaps {
@@ -304,7 +406,7 @@ fn push_deferred(tx: &mut TxState) {
 #[cold]
 fn check_media(tx: &mut TxState) -> Step {
     let result = tx.pools.iter().try_for_each(|pool| pool.check_media());
-    if let (Err(_), Some(writer)) = (&result, &mut tx.writer) {
+    if let (Err(_), Some(OfThread { writer, .. })) = (&result, tx.kept.current()) {
         writer.clear();
     }
     Ok(result?)
@@ -313,11 +415,13 @@ fn check_media(tx: &mut TxState) -> Step {
 /// Makes the record of a transaction durable; or leaves it to the queue, if it is to be buffered.
 #[inline(always)]
 fn make_durable(tx: &mut TxState) -> Step {
-    let Some(writer) = &mut tx.writer else {
+    let Some(OfThread {
+        journal, writer, ..
+    }) = tx.kept.current()
+    else {
         return Ok(());
     };
     let store = &tx.pools[0].store;
-    let journal = store.journal();
     let is_buffered = tx.durability == Durability::Buffered;
     if is_buffered || writer.is_empty() || journal.group.is_some() || journal.queue.is_in_use() {
         writer.gather();

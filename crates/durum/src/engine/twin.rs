@@ -20,6 +20,7 @@
 //! the root puddle.
 
 mod copies;
+mod frame;
 mod left_right;
 #[cfg(test)]
 mod left_right_tests;
@@ -29,23 +30,24 @@ mod turns;
 mod view;
 
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use durum_persist::{Site, line};
 
-use super::{Engine, check_failed};
+use super::check_failed;
 use crate::alloc::{Puddle, PuddleHeap, puddle_at};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
-use crate::pool::PoolInner;
-use crate::tx::{Announce, TxState};
+use crate::opened::{
+    self, Announce, Engine, OfPool, PoolInner, SecondMapping, StoreInner, TxState,
+};
+use crate::options::{PoolOptions, TwinMode};
 
-pub(crate) use copies::Copies;
-pub(crate) use staged::Staged;
-pub(crate) use turn::Turn;
-pub(crate) use view::is_reading as reads_copy;
+use copies::Copies;
+use staged::Staged;
+use turn::Turn;
 pub use view::{LrRef, View};
 
 const MAIN_WRITE: Site = Site("twin.commit: write back main");
@@ -79,20 +81,19 @@ pub(crate) const SITES: &[Site] = &[
     copies::SETTLED_FENCE,
 ];
 
-/// How a Twin pool is used while it is open. On the media all are the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TwinMode {
-    /// A commit copies the lines that were announced, where they differ (RomulusLog, §4.7 of the paper).
-    #[default]
-    Log,
-    /// A commit copies all that is in use, where it differs: the cost of a commit grows with the pool (Romulus, §4.1).
-    /// For comparisons, and for pools of some pages.
-    Basic,
-    /// As `Log`, and threads may read beside a transaction without waiting
-    /// ([`Pool::read_copy`](crate::Pool::read_copy); RomulusLR, §5.3). A commit waits for readers of the copy that it
-    /// is about to change.
-    LeftRight,
+/// What the engine keeps of a thread.
+#[derive(Debug, Default)]
+struct OfThread {
+    /// The right to change the pool that the transaction began on.
+    turn: Option<Turn>,
+    /// What the transaction has changed, on its way to the other copy.
+    staged: Staged,
+}
+
+impl opened::OfThread for OfThread {
+    fn end(&mut self, _pool: Option<&PoolInner>) {
+        self.turn = None;
+    }
 }
 
 /// The engine without state: what it keeps of a pool is in the pool's [`Copies`].
@@ -100,10 +101,38 @@ pub enum TwinMode {
 pub(super) struct Twin;
 
 impl Engine for Twin {
+    fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
+        let own = tx.kept.turn_to(OfThread::default);
+        match &own.turn {
+            Some(turn) if turn.pool().key == pool.key => {}
+            Some(turn) => return Err(turn.pool().mixed_with(pool)),
+            None => {
+                self.check_turn_may_come(pool)?;
+                own.turn = Some(Turn::take(pool));
+            }
+        }
+        tx.wants_end = true;
+        Ok(())
+    }
+
+    fn takes_turns(&self) -> bool {
+        true
+    }
+
+    /// A thread that reads a copy must not wait for its turn: whoever has it may wait for the thread to leave the copy.
+    fn check_turn_may_come(&self, pool: &PoolInner) -> Result<()> {
+        match frame::is_reading() {
+            true => Err(Error::ReadsCopy {
+                pool: pool.name.clone(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     fn before_store(&self, tx: &mut TxState) -> Step {
         let TxState { pools, barrier, .. } = tx;
         let pool = pools.first().ok_or(Error::NoTransaction)?;
-        let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+        let copies = Copies::of(pool);
         copies.send_readers_to_back(pool)?;
         // On `file` the media change when the transaction commits.
         if !pool.store.private {
@@ -132,7 +161,7 @@ impl Engine for Twin {
         {
             let TxState { pools, barrier, .. } = &mut *tx;
             let pool = pools.first().ok_or(Error::NoTransaction)?;
-            let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+            let copies = Copies::of(pool);
             copies.send_readers_to_back(pool)?;
             copies.begin(pool, barrier)?;
         }
@@ -143,11 +172,12 @@ impl Engine for Twin {
             pools,
             announced,
             barrier,
-            staged,
+            kept,
             ..
         } = &mut *tx;
+        let OfThread { staged, .. } = kept.current().ok_or(Error::NoTransaction)?;
         let pool = pools.first().ok_or(Error::NoTransaction)?;
-        let copies = pool.copies.as_ref().ok_or(Error::NoTransaction)?;
+        let copies = Copies::of(pool);
         let private = pool.store.private;
         // Both read main, which is in the cache until it is written back.
         let is_sealed = copies.seal(pool, announced, barrier)?;
@@ -212,7 +242,7 @@ impl Engine for Twin {
             return;
         };
         let private = pool.store.private;
-        let is_changing = pool.copies.as_ref().is_some_and(Copies::is_changing);
+        let is_changing = Copies::of(pool).is_changing();
         let has_leaked = is_changing && !private && !announced.is_empty();
         if !has_leaked || pool.check_usable().is_err() {
             // After a failure all stays as it is: the next opener brings main back from the other copy.
@@ -238,12 +268,13 @@ impl Engine for Twin {
         ranges: &[(&Puddle, Range<usize>)],
     ) -> Result<()> {
         // Two who copy the same line to back would put something old there.
-        let turn = tx.turn.as_ref();
+        let own = tx.kept.find::<OfThread>();
+        let turn = own.and_then(|own| own.turn.as_ref());
         let _turn = match turn.is_some_and(|turn| turn.pool().key == pool.key) {
             true => None,
             false => {
-                pool.check_turn_may_come()?;
-                pool.this().as_ref().and_then(Turn::take)
+                self.check_turn_may_come(pool)?;
+                pool.this().as_ref().map(Turn::take)
             }
         };
         // What the transaction that runs has announced becomes durable with it, or not at all.
@@ -253,12 +284,11 @@ impl Engine for Twin {
                 .for_each_gap(range.start, range.len(), |gap| gaps.push((*puddle, gap)));
         }
         let barrier = &mut tx.barrier;
-        if let Some(copies) = &pool.copies {
-            // Where the copies count as the same, nobody compares them.
-            copies.begin(pool, barrier)?;
-            // A seal may be about these bytes.
-            copies.settle(pool, barrier)?;
-        }
+        let copies = Copies::of(pool);
+        // Where the copies count as the same, nobody compares them.
+        copies.begin(pool, barrier)?;
+        // A seal may be about these bytes.
+        copies.settle(pool, barrier)?;
         // The state is settled now: until a transaction has committed, recovery takes these bytes from back, whatever
         // main has. So one fence does for both.
         for (puddle, gap) in &gaps {
@@ -282,6 +312,27 @@ impl Engine for Twin {
         // ORDER: durable on return; that is what the caller asked for.
         barrier.fence(is_private, PERSIST_FENCE)?;
         check_failed(ranges)
+    }
+
+    fn second_mapping(&self) -> SecondMapping {
+        SecondMapping::Back
+    }
+
+    fn keep_pool(&self, _store: &Arc<StoreInner>, options: &PoolOptions) -> Box<dyn OfPool> {
+        Box::new(Copies::new(options.twin_mode))
+    }
+
+    fn prepare_log(&self, store: &StoreInner) {
+        store.prepare_first_log();
+    }
+
+    fn drain(&self, pool: &PoolInner) -> Result<()> {
+        pool.poison.check()?;
+        Copies::of(pool).forget_seal(pool)
+    }
+
+    fn close(&self, pool: &PoolInner) {
+        Copies::of(pool).close(pool);
     }
 
     fn commits_with_others(&self) -> bool {

@@ -12,45 +12,11 @@
 use durum_persist::line;
 
 use super::Tx;
-use super::state::TxState;
-use crate::alloc::AllocationMark;
-use crate::announced::{Announced, LARGE};
+use crate::announced::LARGE;
+use crate::deferred::Set;
 use crate::error::{Error, Step};
 use crate::fault::guarded;
-use crate::saved::{Saved, SavedMark};
-use crate::tx::Announce;
-
-/// What a part of a transaction has announced since it began, and what that held then.
-#[derive(Debug, Default)]
-pub(crate) struct Savepoint {
-    known: Announced,
-    old: Saved,
-    volatile: SavedMark,
-    allocation: AllocationMark,
-}
-
-impl Savepoint {
-    /// Keeps what `[address, address + len)` held when the part began.
-    ///
-    /// # Safety
-    /// The range lies in a mapped puddle, and nobody changes it meanwhile.
-    pub(super) unsafe fn save(&mut self, address: usize, len: usize) {
-        if self.known.covers(address, len) {
-            return;
-        }
-        let Self { known, old, .. } = self;
-        known.for_each_gap(address, len, |gap| {
-            // SAFETY: as the caller promises.
-            guarded(|| unsafe { old.save(gap.start, gap.len()) });
-        });
-        known.insert(address, len);
-    }
-
-    fn clear(&mut self) {
-        self.known.clear();
-        self.old.clear();
-    }
-}
+use crate::opened::{Announce, TxState};
 
 impl TxState {
     /// Makes deferred stores now. Those that could not be made stay deferred.
@@ -72,11 +38,11 @@ impl TxState {
         Ok(())
     }
 
-    fn announce_set(&mut self, set: &super::Set) -> Step {
+    fn announce_set(&mut self, set: &Set) -> Step {
         let Some(pool) = self.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
-        if pool.copies.is_some() {
+        if pool.takes_turns {
             pool.engine.before_store(self)?;
         }
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.

@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use super::{Durability, Tx};
+use super::Tx;
 use crate::error::{Error, Result};
 use crate::fault::forked;
-use crate::pool::Pool;
+use crate::opened::{Durability, Pool};
 
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
 #[derive(Debug)]

@@ -3,13 +3,11 @@
 use std::marker::PhantomData;
 
 use durum_persist::record;
-use durum_service::EngineKind;
 
-use super::{Durability, Transaction, Tx};
-use crate::engine::Section;
+use super::{Transaction, Tx};
 use crate::error::{Error, Result};
 use crate::fault::forked;
-use crate::pool::Pool;
+use crate::opened::{Durability, Pool};
 
 impl Pool {
     /// Runs `body` as a transaction in which this pool may be changed by plain stores, without any `add`.
@@ -63,19 +61,13 @@ impl Pool {
             return Err(Error::Forked);
         }
         self.inner.check_usable()?;
-        if self.inner.kind != EngineKind::Shadow {
-            return Err(Error::SectionEngine {
-                pool: self.inner.name.clone(),
-                engine: self.inner.kind.name(),
-            });
-        }
+        self.inner.engine.check_sections(&self.inner)?;
         let pointer = Tx::of(&self.inner)?;
         // SAFETY: kept alive by this thread's list.
         let tx = unsafe { pointer.as_ref() };
         if tx.depth.get() > 0 {
             let state = tx.state.borrow();
-            let open = state.section.as_ref();
-            if open.is_none_or(|section| section.pool_key() != self.inner.key) {
+            if state.section != Some(self.inner.key) {
                 return Err(Error::SectionInside {
                     pool: self.inner.name.clone(),
                 });
@@ -93,7 +85,9 @@ impl Pool {
         // A failure drops the guard, which rolls back what there is.
         let mut state = tx.state.borrow_mut();
         tx.enter_pool(&mut state, &self.inner)?;
-        state.section = Some(Section::begin(&self.inner, closed)?);
+        self.inner
+            .engine
+            .begin_section(&mut state, &self.inner, closed)?;
         drop(state);
         Ok(transaction)
     }

@@ -1,110 +1,22 @@
 //! What one thread's running transaction has gathered, for its engine to work on.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use durum_persist::line;
-use durum_service::EngineKind;
 
-use super::savepoint::Savepoint;
-use super::{Durability, Tx};
-use crate::alloc::{
-    Allocation, BitChange, Bitmap, FILLED_MIN, Puddle, ThreadCache, puddle_at, puddle_near_at,
-};
+use super::Tx;
+use crate::alloc::{Allocation, FILLED_MIN, Puddle, ThreadCache, puddle_at, puddle_near_at};
 use crate::announced::{Announced, LARGE};
 use crate::checker::Pending;
-use crate::engine::{self, Direct, Engine, Section, Staged, Turn, Writer, write_now};
+use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
 use crate::fault::{Guard, failed_or_forked, guarded, media_failed};
-use crate::log::LogWriter;
 use crate::mapping::PAGE;
 use crate::media::Barrier;
-use crate::pool::PoolInner;
+use crate::opened::{ByThread, Durability, Engine, PoolInner, PoolRef, TxState};
 use crate::saved::Saved;
-
-/// A change that `set` deferred to the commit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Set {
-    pub(crate) puddle: NonNull<Puddle>,
-    pub(crate) target: usize,
-    pub(crate) len: usize,
-    /// Where the bytes start in `TxState::set_bytes`.
-    pub(crate) from: usize,
-}
-
-/// A pool that the running transaction uses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PoolRef(NonNull<PoolInner>);
-
-impl Deref for PoolRef {
-    type Target = PoolInner;
-
-    #[inline]
-    fn deref(&self) -> &PoolInner {
-        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::kept`. One
-        // that stays in `TxState::pools` when it ends is used again by a transaction that begins on the same pool, and
-        // dropped by any other.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-/// The part of a transaction that its engine works on.
-#[derive(Debug)]
-pub(crate) struct TxState {
-    /// When it is durable.
-    pub(crate) durability: Durability,
-    /// The pools that it touched; they stay open until it ends. The pool that it began on may be here from the last
-    /// one.
-    pub(crate) pools: Vec<PoolRef>,
-    /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references
-    /// would cost an atomic operation right behind the commit's last fence, which waits for it.
-    kept: Vec<Arc<PoolInner>>,
-    pub(crate) announced: Announced,
-    /// Addresses of the puddle that was announced in last, in this transaction or an earlier one, where the engine
-    /// keeps old contents in `announced`. Empty if that has to be looked at first: the puddle's pool is not in `pools`,
-    /// or a `set` is pending.
-    pub(super) recent: Range<usize>,
-    /// How far behind that its home is.
-    recent_home: usize,
-    /// Pages of fresh objects that are home already, in order of address.
-    pub(crate) written: Vec<Direct>,
-    pub(crate) sets: Vec<Set>,
-    pub(crate) set_bytes: Vec<u8>,
-    pub(super) set_index: Announced,
-    pub(crate) allocation: Allocation,
-    pub(crate) bits: Vec<BitChange>,
-    pub(crate) bitmaps: Vec<Bitmap>,
-    pub(crate) log: Option<LogWriter>,
-    /// The thread's log of records, where the engine is Shadow.
-    pub(crate) writer: Option<Writer>,
-    /// The transaction is a section: changes that nobody announces are found.
-    pub(crate) section: Option<Section>,
-    /// The right to change its pool, where that has two copies.
-    pub(crate) turn: Option<Turn>,
-    /// What such a transaction has changed, on its way to the other copy.
-    pub(crate) staged: Staged,
-    pub(crate) barrier: Barrier,
-    /// Old contents of announced ranges, where they are not kept in the log (`file` domain).
-    pub(crate) backups: Saved,
-    /// The ranges in `backups`.
-    pub(crate) backed: Announced,
-    /// Old contents of volatile memory.
-    pub(super) volatile: Saved,
-    pub(super) caches: Vec<ThreadCache>,
-    pub(super) before_reuse: Option<BeforeReuse>,
-    /// While a part of the transaction can be taken back alone. `recent` is empty then.
-    pub(super) savepoint: Option<Box<Savepoint>>,
-}
-
-/// Who wants to know that the outcome is certain, and memory as it will be, before places that became free can be
-/// allocated again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BeforeReuse {
-    pub(crate) context: *const (),
-    /// Called once, with whether the transaction has committed.
-    pub(crate) call: unsafe fn(*const (), bool),
-}
 
 /// The pools that the transaction has touched, and the one that it began on, where stores may have been forgotten, too.
 fn with_home<'p>(pools: &'p [PoolRef], home: &'p PoolInner) -> impl Iterator<Item = &'p PoolInner> {
@@ -129,25 +41,21 @@ impl TxState {
         Self {
             durability: Durability::Durable,
             pools: Vec::new(),
-            kept: Vec::new(),
+            held: Vec::new(),
             announced: Announced::default(),
             recent: 0..0,
             recent_home: 0,
-            written: Vec::new(),
             sets: Vec::new(),
             set_bytes: Vec::new(),
             set_index: Announced::default(),
             allocation: Allocation::default(),
             bits: Vec::new(),
             bitmaps: Vec::new(),
-            log: None,
-            writer: None,
+            kept: ByThread::default(),
+            wants_end: false,
             section: None,
-            turn: None,
-            staged: Staged::default(),
             barrier: Barrier::default(),
             backups: Saved::default(),
-            backed: Announced::default(),
             volatile: Saved::default(),
             caches: Vec::new(),
             before_reuse: None,
@@ -161,16 +69,6 @@ impl TxState {
             // SAFETY: who asked for it lives until the transaction has ended.
             unsafe { (wanted.call)(wanted.context, committed) };
         }
-    }
-
-    /// The thread's log, taken from the store at the first need.
-    pub(crate) fn log(&mut self) -> Result<&mut LogWriter> {
-        if self.log.is_none() {
-            let store = &self.pools[0].store;
-            self.log = Some(store.acquire_log(&mut self.barrier)?);
-        }
-        // The line above has filled it.
-        self.log.as_mut().ok_or(Error::NoTransaction)
     }
 
     /// Whether a `set` changes announced bytes.
@@ -328,27 +226,20 @@ impl TxState {
     /// that is possible, and are never private.
     pub(super) fn fill(&mut self, object: usize, parts: &[&[u8]], len: usize, is_durable: bool) {
         let pages = object.next_multiple_of(PAGE)..(object + len) & !(PAGE - 1);
-        let puddle = puddle_at(object);
         let mut written = 0..0;
         if is_durable
             && len >= FILLED_MIN
             && self.section.is_none()
             && self.savepoint.is_none()
             && self.sets.is_empty()
-            && let (Some(puddle), Some(pool)) = (puddle, self.pools.first())
-            && pool.kind == EngineKind::Shadow
+            && let (Some(puddle), Some(pool)) = (puddle_at(object), self.pools.first().copied())
             && !pool.has_checker()
         {
             let inside = pages.start - object..pages.end - object;
-            let store = &pool.store;
+            let mut parts = clipped(parts, inside.clone());
             // SAFETY: as in `touch`.
             let puddle = unsafe { puddle.as_ref() };
-            let parts = clipped(parts, inside.clone());
-            if let Some(direct) = write_now(pages.clone(), parts, puddle, store.journal()) {
-                let at = self
-                    .written
-                    .partition_point(|other| other.starts_before(&direct));
-                self.written.insert(at, direct);
+            if pool.engine.write_now(self, pages, &mut parts, puddle) {
                 written = inside;
             }
         }
@@ -390,6 +281,7 @@ impl TxState {
                 && home.key == puddle.pool_key =>
             {
                 home.check_usable()?;
+                home.engine.enter(self, home)?;
                 self.pools.push(PoolRef(NonNull::from(&**home)));
             }
             _ => self.touch_pool(tx, puddle)?,
@@ -424,52 +316,17 @@ impl TxState {
         if self.is_empty() {
             self.forget_pools();
         }
-        if pool.copies.is_some() {
-            self.have_turn(pool)?;
-        }
-        if let Some(first) = self.pools.first()
-            && !(first.engine.commits_with_others() && first.kind == pool.kind)
-        {
-            return Err(Error::MixedEngines {
-                first: first.name.clone(),
-                first_engine: first.kind.name(),
-                second: pool.name.clone(),
-                second_engine: pool.kind.name(),
-            });
+        match self.pools.first() {
+            None => pool.engine.enter(self, pool)?,
+            Some(first) if first.engine.commits_with_others() && first.kind == pool.kind => {}
+            Some(first) => return Err(first.mixed_with(pool)),
         }
         // SAFETY: as in `home`.
         if unsafe { tx.home.get().as_ref() }.is_none_or(|home| home.key != pool.key) {
-            self.kept.push(pool.clone());
+            self.held.push(pool.clone());
         }
         self.pools.push(PoolRef(NonNull::from(&**pool)));
         Ok(())
-    }
-
-    /// Waits for the turn of a pool with two copies on which the transaction did not begin.
-    fn have_turn(&mut self, pool: &Arc<PoolInner>) -> Result<()> {
-        match &self.turn {
-            Some(turn) if turn.pool().key == pool.key => Ok(()),
-            Some(turn) => Err(Error::MixedEngines {
-                first: turn.pool().name.clone(),
-                first_engine: turn.pool().kind.name(),
-                second: pool.name.clone(),
-                second_engine: pool.kind.name(),
-            }),
-            None => {
-                pool.check_turn_may_come()?;
-                self.turn = Turn::take(pool);
-                Ok(())
-            }
-        }
-    }
-
-    /// The thread is about to change what all transactions of the pool share, so that no other may take itself to be
-    /// alone.
-    #[inline]
-    pub(super) fn have_part_in(&mut self, pool: &PoolInner) {
-        if self.writer.is_none() && pool.kind == EngineKind::Shadow {
-            self.writer = Some(Writer::new(pool.store.journal()));
-        }
     }
 
     /// The pool with this key.
@@ -503,11 +360,8 @@ impl TxState {
             && self.bitmaps.is_empty()
             && self.backups.is_empty()
             && self.volatile.is_empty()
-            && self.written.is_empty()
-            && self.kept.is_empty()
-            && self.log.is_none()
-            && self.section.is_none()
-            && self.turn.is_none();
+            && self.held.is_empty()
+            && !self.wants_end;
         if !is_plain {
             self.clear_more();
         }
@@ -521,20 +375,14 @@ impl TxState {
 
     #[inline(never)]
     fn clear_more(&mut self) {
-        if let (Some(log), Some(pool)) = (&mut self.log, self.pools.first()) {
-            // What a failed transaction left in its log is for the next opener.
-            if pool.poison.check().is_ok() {
-                log.trim(&*pool.store);
+        if std::mem::take(&mut self.wants_end) {
+            let first = self.pools.first();
+            self.kept.end(first.map(|pool| &**pool));
+            self.section = None;
+            if first.is_some_and(|pool| pool.takes_turns) {
+                // The next transaction has to say first that it is about to change the pool.
+                self.recent = 0..0;
             }
-        }
-        if let Some(mut section) = self.section.take()
-            && let Some(pool) = self.pools.first()
-        {
-            section.end(pool);
-        }
-        if self.turn.take().is_some() {
-            // The next transaction has to say first that it is about to change the pool.
-            self.recent = 0..0;
         }
         if !self.set_bytes.is_empty() {
             self.sets.clear();
@@ -543,13 +391,9 @@ impl TxState {
         }
         self.bitmaps.clear();
         self.backups.clear();
-        if !self.backed.is_empty() {
-            self.backed.clear();
-        }
         self.volatile.clear();
-        self.written.clear();
-        if !self.kept.is_empty() {
-            self.kept.clear();
+        if !self.held.is_empty() {
+            self.held.clear();
             self.forget_pools();
         }
     }
@@ -572,7 +416,7 @@ impl TxState {
             result = self.check_and_settle(home);
         }
         if result.is_ok() {
-            result = engine::commit(first.engine, first.kind, self);
+            result = first.engine.commit(self);
         }
         if let Err(error) = result {
             return Err(self.fail(error));
@@ -625,11 +469,8 @@ impl TxState {
     #[inline(never)]
     fn check_and_settle(&mut self, home: &PoolInner) -> Step {
         let pending = self.pending();
-        with_home(&self.pools, home).try_for_each(|pool| {
-            let section = self.section.as_ref();
-            let is_announced = section.is_none_or(|section| section.pool_key() != pool.key);
-            pool.before_commit(&pending, is_announced)
-        })?;
+        with_home(&self.pools, home)
+            .try_for_each(|pool| pool.before_commit(&pending, self.section != Some(pool.key)))?;
         self.settle_announced_sets();
         Ok(())
     }

@@ -16,8 +16,7 @@ use super::psafe::{Root, TxInSafe, TxOutSafe};
 use super::running::Running;
 use super::words::{Mapping, Words};
 use crate::error::{Error, Result};
-use crate::pool::Pool;
-use crate::store::Store;
+use crate::opened::{Pool, Store};
 
 /// A type that stands for one pool at a time (Corundum §3.2). Made by [`pool!`](crate::pool).
 ///

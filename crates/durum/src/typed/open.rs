@@ -21,8 +21,8 @@ use super::words::Words;
 use crate::Engine;
 use crate::described::{Described, Walk};
 use crate::error::{Error, Result};
-use crate::pool::PoolOptions;
-use crate::store::{Store, StoreOptions, next_key};
+use crate::opened::{Store, next_key};
+use crate::options::{PoolOptions, StoreOptions};
 
 /// The pool in a store of one.
 const POOL: &str = "pool";

@@ -23,7 +23,8 @@ use super::psafe::PSafe;
 use super::refcell::BorrowWord;
 use crate::described::Described;
 use crate::error::{Error, Result};
-use crate::tx::{Announce, BeforeReuse, Transaction, Tx};
+use crate::opened::{Announce, BeforeReuse};
+use crate::tx::{Transaction, Tx};
 
 /// An error on its way out of a transaction's body, as the payload of a panic.
 #[derive(Debug)]

@@ -13,13 +13,15 @@
 
 use durum_persist::Site;
 
-use super::{append_changes, apply, changes_one_word, check_media, retire};
+use super::{
+    OfThread, append_changes, apply, changes_one_word, check_media, log_of, retire, take_log,
+};
 use crate::alloc::{Puddle, puddle_at};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;
 use crate::media::Barrier;
-use crate::tx::TxState;
+use crate::opened::TxState;
 
 const FRESH_WRITE: Site = Site("hybrid.file: write large fresh ranges home");
 const FRESH_SYNC: Site = Site("hybrid.file: sync large fresh ranges");
@@ -62,7 +64,9 @@ pub(super) fn announce(
 ) -> Result<()> {
     // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
     guarded(|| unsafe { tx.backups.save(address, len) });
-    tx.backed.insert(address, len);
+    tx.wants_end = true;
+    let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
+    own.backed.insert(address, len);
     puddle.check_failed()
 }
 
@@ -71,7 +75,8 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     {
         return Ok(());
     }
-    if tx.backed.is_empty() && changes_one_word(tx) {
+    let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
+    if own.backed.is_empty() && changes_one_word(tx) {
         if !tx.announced.is_empty() {
             let TxState {
                 announced, barrier, ..
@@ -91,18 +96,21 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
         // ORDER: durable before the commit returns. A sector is old or new, so the word is.
         return tx.barrier.fence(true, WORD_SYNC);
     }
-    tx.log()?;
+    take_log(tx)?;
     let through_log_all = tx.announced.bytes() <= LOGGED_MAX;
     let mut fresh_home = false;
     {
         let TxState {
             pools,
-            log: Some(log),
+            kept,
             barrier,
             announced,
-            backed,
             ..
-        } = &mut *tx
+        } = &mut *tx;
+        let Some(OfThread {
+            log: Some(log),
+            backed,
+        }) = kept.current()
         else {
             return Err(Error::NoTransaction);
         };
@@ -132,11 +140,11 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     {
         let TxState {
             pools,
-            log: Some(log),
+            kept,
             barrier,
             ..
-        } = &mut *tx
-        else {
+        } = &mut *tx;
+        let Some(log) = log_of(kept) else {
             return Err(Error::NoTransaction);
         };
         let contents = log.salt().crc().value();
@@ -147,10 +155,11 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     let mut result = Ok(());
     let TxState {
         announced,
-        backed,
+        kept,
         barrier,
         ..
     } = &mut *tx;
+    let OfThread { backed, .. } = kept.current().ok_or(Error::NoTransaction)?;
     announced.for_each(false, |address, len| {
         if result.is_ok() && (through_log_all || backed.overlaps(address, len)) {
             result = write_home(barrier, address, len, HOME_WRITE);
@@ -184,7 +193,7 @@ pub(super) fn roll_back(tx: &mut TxState) -> Result<()> {
         });
     });
     let usable = tx.pools.iter().all(|pool| pool.check_usable().is_ok());
-    let Some(log) = &mut tx.log else {
+    let Some(log) = log_of(&mut tx.kept) else {
         return Ok(());
     };
     if log.entries() == 0 {

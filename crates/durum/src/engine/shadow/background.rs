@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use durum_persist::count;
 
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// What a step of the work asks for.
 #[derive(Clone, Copy, Debug)]

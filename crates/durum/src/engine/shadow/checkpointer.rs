@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::background::{Background, Next};
 use super::journal::{FILE_BATCH_BYTES, Journal};
 use crate::error::Result;
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// How much waits to be brought home, and who does it.
 #[derive(Debug)]

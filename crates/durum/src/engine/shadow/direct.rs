@@ -38,14 +38,14 @@ const ANY_PLACE: Site = Site("shadow.fresh: wait for records that may be about a
 
 /// A fresh range that goes home with its commit.
 #[derive(Clone, Debug)]
-pub(crate) struct Direct {
+pub(super) struct Direct {
     pub(super) range: Range<usize>,
     /// The CRC-32C of its bytes, if they are home already ([`write_now`]).
     pub(super) sum: Option<u32>,
 }
 
 impl Direct {
-    pub(crate) fn starts_before(&self, other: &Direct) -> bool {
+    pub(super) fn starts_before(&self, other: &Direct) -> bool {
         self.range.start < other.range.start
     }
 }
@@ -111,9 +111,9 @@ fn is_free(range: &Range<usize>, watermark: u64) -> bool {
 /// reads them from home. `None`: not here.
 ///
 /// The range is of whole pages, in one puddle. `parts` are its bytes, one behind the other. Its transaction is durable.
-pub(crate) fn write_now<'b>(
+pub(super) fn write_now<'b>(
     range: Range<usize>,
-    parts: impl Iterator<Item = &'b [u8]>,
+    parts: &mut dyn Iterator<Item = &'b [u8]>,
     puddle: &Puddle,
     journal: &Journal,
 ) -> Option<Direct> {

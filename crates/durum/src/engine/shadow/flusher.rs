@@ -12,7 +12,7 @@ use durum_persist::record;
 use super::background::{Background, Next};
 use super::journal::Journal;
 use crate::error::Result;
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// After so many rounds with nothing to do the thread sleeps until it is woken.
 const IDLE_ROUNDS: u32 = 8;

@@ -21,7 +21,7 @@ use super::writer::{COMMIT_FENCE, Writer};
 use crate::contention;
 use crate::error::{Error, Result};
 use crate::media::Barrier;
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// The longest time that a leader waits for others.
 const WAIT_MAX: Duration = Duration::from_micros(100);

@@ -6,7 +6,6 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use durum_format::record::{
@@ -15,6 +14,7 @@ use durum_format::record::{
 use durum_persist::{Site, line, record};
 
 use super::blocks::Files;
+use super::budget::Budget;
 use super::checkpoint::Checkpoint;
 use super::checkpointer::Checkpointer;
 use super::group::Group;
@@ -23,12 +23,13 @@ use super::latch::{Held, Latch};
 use super::queue::{DRAIN, Queue};
 use super::relief::Relief;
 use super::segments::{Segment, Segments};
+use crate::asymmetric::Bias;
 use crate::contention;
 use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
 use crate::media::Barrier;
+use crate::opened::{OfStore, StoreInner};
 use crate::poison::Poison;
-use crate::store::StoreInner;
 
 pub(super) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the watermark slot");
 pub(super) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after the watermark slot");
@@ -88,14 +89,10 @@ pub(crate) struct Journal {
     pub(super) checkpointer: Checkpointer,
     /// Gives private pages back.
     pub(super) relief: Mutex<Relief>,
+    /// The private pages of the store.
+    pub(super) budget: Arc<Budget>,
     /// On the `file` domain: commits that share a sync.
     pub(super) group: Option<Group>,
-}
-
-/// No other thread has a part in this store's commits, until this is dropped. Others wait for that.
-#[derive(Debug)]
-pub(crate) struct Alone<'j> {
-    _checkpoint: Held<'j, Checkpoint>,
 }
 
 impl std::fmt::Debug for Journal {
@@ -107,16 +104,40 @@ impl std::fmt::Debug for Journal {
     }
 }
 
+impl OfStore for Journal {
+    fn upkeep(&self, store: &StoreInner) {
+        self.give_pages_back(store);
+    }
+
+    fn give_log_back(&self, store: &StoreInner) -> Result<()> {
+        self.bring_home()?;
+        self.trim(store);
+        Ok(())
+    }
+
+    fn stop(&self) {
+        self.lock_checkpoint().stop();
+    }
+
+    fn pages_given_back(&self) -> u64 {
+        self.budget.given_back()
+    }
+}
+
+impl StoreInner {
+    /// What the threads share that use pools of this engine.
+    pub(crate) fn journal(&self) -> Arc<Journal> {
+        self.kept.find_or_make(|| Journal::new(self))
+    }
+}
+
 impl Journal {
-    /// The journal of a store whose puddles have their home places `home_offset` behind the places where programs see
-    /// them, or in files.
-    pub(crate) fn new(
-        home_offset: Option<usize>,
-        log_max: u64,
-        buffered_window: Duration,
-        checkpoint_thread: bool,
-        poison: Arc<Poison>,
-    ) -> Self {
+    /// The journal of a store, whose puddles have their home places behind the places where programs see them, or in
+    /// files.
+    fn new(store: &StoreInner) -> Self {
+        let home_offset = (!store.private).then_some(store.info.space_size as usize);
+        let options = &store.options;
+        let log_max = options.log_max;
         let checkpoint = match home_offset {
             Some(offset) => {
                 let waiting_max = WAITING_BYTES.min(log_max as usize / 4);
@@ -137,10 +158,11 @@ impl Journal {
             next_log: AtomicU32::new(1),
             slot: AtomicUsize::new(0),
             home_offset: home_offset.unwrap_or(0),
-            poison,
+            poison: store.poison.clone(),
             log_max,
-            queue: Queue::new(buffered_window),
-            checkpointer: Checkpointer::new(checkpoint_thread),
+            queue: Queue::new(options.buffered_window),
+            checkpointer: Checkpointer::new(options.checkpoint_thread),
+            budget: Budget::new(options.private_max, store.upkeep.clone()),
             relief: Mutex::default(),
             group: home_offset.is_none().then(Group::default),
         }
@@ -193,12 +215,9 @@ impl Journal {
         Ok((self.draw(1)?, self.take_checkpoint()))
     }
 
-    /// For the thread of a [`Writer`](super::Writer): keeps others from committing and from the checkpoint, if there
-    /// are none now.
-    #[inline(always)]
-    pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
-        let _checkpoint = self.checkpoint.try_alone()?;
-        Some(Alone { _checkpoint })
+    /// What lets a thread alone commit, and keeps others from the checkpoint meanwhile.
+    pub(super) fn bias(&self) -> &Bias {
+        self.checkpoint.bias()
     }
 
     /// The checkpoint, for the thread of a [`Writer`](super::Writer), if nobody works on it.
@@ -462,14 +481,6 @@ impl Journal {
         self.lock_checkpoint().skip_home();
     }
 
-    /// For a pool that finds no room: brings home what is logged, and gives log space back.
-    #[cold]
-    pub(crate) fn give_log_back(&self, store: &StoreInner) -> Result<()> {
-        self.bring_home()?;
-        self.trim(store);
-        Ok(())
-    }
-
     /// Gives log space back that large transactions took.
     fn trim(&self, store: &StoreInner) {
         let watermark = self.watermark();
@@ -502,10 +513,5 @@ impl Journal {
     pub(crate) fn stop_threads(&self) {
         self.queue.stop_flusher();
         self.stop_checkpointer();
-    }
-
-    /// Nothing is written home any more: the store is poisoned, and puddles go.
-    pub(crate) fn stop(&self) {
-        self.lock_checkpoint().stop();
     }
 }

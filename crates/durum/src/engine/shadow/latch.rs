@@ -133,6 +133,11 @@ impl<T> Latch<T> {
         self.bias.enter(0).then(|| self.held(&self.bias.busy))
     }
 
+    /// The bias to the member that is alone, whose value of the word is 0.
+    pub(super) fn bias(&self) -> &Bias {
+        &self.bias
+    }
+
     /// The value, for a member that is not alone, if nobody works on it. For members only: who is alone does not look
     /// at this.
     #[inline]

@@ -3,12 +3,12 @@
 use std::any::Any;
 use std::ops::Range;
 use std::ptr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
+use super::budget::{Budget, Copies};
 use super::freed::FreedAt;
-use crate::budget::{Budget, Copies};
+use super::journal::Journal;
 use crate::mapping::{Kept, Mapping};
-use crate::store::StoreInner;
 
 #[derive(Debug)]
 pub(super) struct OfPuddle {
@@ -16,15 +16,15 @@ pub(super) struct OfPuddle {
     pub(super) freed_at: FreedAt,
     /// Which pages are private.
     pub(super) copies: Copies,
-    store: Weak<StoreInner>,
+    journal: Arc<Journal>,
 }
 
 impl OfPuddle {
-    pub(super) fn new(store: &Arc<StoreInner>, address: usize, size: usize) -> Self {
+    pub(super) fn new(journal: Arc<Journal>, address: usize, size: usize) -> Self {
         Self {
             freed_at: FreedAt::new(address, size),
-            copies: Copies::new(store.budget.clone(), size),
-            store: Arc::downgrade(store),
+            copies: Copies::new(journal.budget.clone(), size),
+            journal,
         }
     }
 
@@ -47,10 +47,8 @@ impl OfPuddle {
 
 impl Kept for OfPuddle {
     fn note_freed(&self, range: Range<usize>) {
-        if let Some(store) = self.store.upgrade()
-            && !store.private
-        {
-            self.freed_at.note(range, store.journal().drawn());
+        if self.journal.group.is_none() {
+            self.freed_at.note(range, self.journal.drawn());
         }
     }
 

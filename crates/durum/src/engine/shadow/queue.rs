@@ -37,7 +37,7 @@ use crate::contention;
 use crate::error::{Result, Step};
 use crate::fault::media_failed;
 use crate::media::Barrier;
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// Steps that keep the order without being a write-back or a fence. A crash test leaves each out.
 pub(super) const TAKE: Site = Site("shadow.buffered: a durable commit takes the queue");

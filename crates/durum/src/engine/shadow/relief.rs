@@ -28,17 +28,17 @@ use durum_persist::file::MediaFile;
 use durum_persist::{Site, record};
 use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
+use super::budget::{Budget, Copies, WORD_PAGES};
 use super::checkpoint::Checkpoint;
 use super::journal::Journal;
 use super::puddle::OfPuddle;
 use crate::alloc::Puddle;
 use crate::announced::runs;
-use crate::budget::{Budget, Copies, WORD_PAGES};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::mapping::{LARGE_PAGE, PAGE, PRIVATE};
+use crate::opened::StoreInner;
 use crate::pages::{Held, was_remapped};
-use crate::store::StoreInner;
 
 /// Steps that a test leaves out, to show that it would notice.
 const GATE: Site = Site("shadow.memory: close the gate");
@@ -104,7 +104,7 @@ impl Journal {
         };
         let relief = &mut *relief;
         let now = Instant::now();
-        let budget = &*store.budget;
+        let budget = &*self.budget;
         // A turn may have taken long only because the machine was busy; then many pages can come while it rests.
         let rests_too_long = relief.is_rest && budget.pages() > budget.max();
         if !rests_too_long && relief.not_before.is_some_and(|time| now < time) {
@@ -181,7 +181,7 @@ impl Relief {
     /// One turn, which ends when `goal` pages are left or time is up. `None`: a transaction stays open.
     fn turn(&mut self, journal: &Journal, store: &StoreInner, goal: usize) -> Result<Option<Turn>> {
         store.poison.check()?;
-        let budget = &*store.budget;
+        let budget = &*journal.budget;
         // What takes time is done while the gate is open; what comes in between is little.
         journal.flush(store)?;
         if journal.group.is_some() {

@@ -17,7 +17,7 @@
 //! no harm either, with one exception ([`Section::restore`]).
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use durum_format::record::{Operation, push_words};
@@ -25,20 +25,43 @@ use durum_persist::line::LINE;
 
 use super::changes::whole_words;
 use super::home::{Page, note_in};
+use super::journal::Journal;
 use crate::alloc::{Puddle, PuddleHeap};
 use crate::announced::Announced;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fault::{forked, guarded};
 use crate::gate::Closed;
 use crate::mapping::PAGE;
-use crate::pages::{self, Method};
-use crate::pool::PoolInner;
-use crate::store::StoreInner;
+use crate::opened;
+use crate::opened::{PoolInner, StoreInner};
+use crate::pages::{self, Method, PageTracking};
+
+/// What the engine keeps about a pool.
+#[derive(Debug)]
+pub(super) struct OfPool {
+    tracking: PageTracking,
+    /// The store's next stamp when the last section ended; 0: there was none.
+    next_stamp: AtomicU64,
+}
+
+impl opened::OfPool for OfPool {}
+
+impl OfPool {
+    pub(super) fn new(tracking: PageTracking) -> Self {
+        Self {
+            tracking,
+            next_stamp: AtomicU64::new(0),
+        }
+    }
+
+    fn of(pool: &PoolInner) -> Result<&Self> {
+        pool.kept().ok_or(Error::NoTransaction)
+    }
+}
 
 /// A section that is open.
 #[derive(Debug)]
-pub(crate) struct Section {
-    pool_key: u64,
+pub(super) struct Section {
     puddles: Vec<(Arc<Puddle>, Method)>,
     /// What has changed, once that was asked.
     found: Option<Vec<Vec<Range<usize>>>>,
@@ -48,8 +71,8 @@ pub(crate) struct Section {
 
 impl Section {
     /// Begins: from here on, changes of the pool are noticed.
-    pub(crate) fn begin(pool: &PoolInner, gate: Closed) -> Result<Self> {
-        let journal = pool.store.journal();
+    pub(super) fn begin(journal: &Journal, pool: &PoolInner, gate: Closed) -> Result<Self> {
+        let kept = OfPool::of(pool)?;
         // Before pages are protected: what is applied changes pages that nobody has written to.
         journal.apply_all(&pool.store)?;
         let puddles = pool
@@ -58,14 +81,13 @@ impl Section {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         let mut section = Self {
-            pool_key: pool.key,
             puddles: Vec::with_capacity(puddles.len()),
             found: None,
             _gate: gate,
         };
         // A record changes a page or a few, and comparing one that has not changed in this section costs as much as to
         // protect 2 MiB anew.
-        let next = pool.section_stamp.load(Ordering::Relaxed);
+        let next = kept.next_stamp.load(Ordering::Relaxed);
         let commits = journal.drawn() + 1 - next;
         let units: usize = puddles.iter().map(|puddle| puddle.size >> 21).sum();
         let is_quiet = next > 0 && commits < units as u64;
@@ -73,15 +95,11 @@ impl Section {
             // In an unused one there is nothing that a program may change, except what the section allocates itself,
             // which is announced.
             if puddle.heap.get().is_none_or(|heap| !heap.is_unused()) {
-                let method = pages::start(puddle, pool.page_tracking, is_quiet)?;
+                let method = pages::start(puddle, kept.tracking, is_quiet)?;
                 section.puddles.push((puddle.clone(), method));
             }
         }
         Ok(section)
-    }
-
-    pub(crate) fn pool_key(&self) -> u64 {
-        self.pool_key
     }
 
     /// Stops looking, and remembers what was found.
@@ -100,11 +118,11 @@ impl Section {
     /// are at both places.
     fn compare(
         &mut self,
-        store: &StoreInner,
+        journal: &Journal,
         mut visit: impl FnMut(&Puddle, usize, u8, &[u64; 8], &[u64; 8]),
     ) -> Result<()> {
         self.find();
-        let checkpoint = store.journal().lock_checkpoint();
+        let checkpoint = journal.lock_checkpoint();
         let mut buffer: Page = [0; PAGE / 8];
         let found = self.found.iter().flatten();
         for ((puddle, _), ranges) in self.puddles.iter().zip(found) {
@@ -135,14 +153,15 @@ impl Section {
     /// Before anything else is put there: deferred changes of the same words come later.
     pub(super) fn push_changes(
         &mut self,
+        journal: &Journal,
         store: &StoreInner,
         announced: &Announced,
         record: &mut Vec<u64>,
     ) -> Result<()> {
         // What the body made durable by itself (`Pool::persist`) comes home before this record: a word that was changed
         // back since differs from that.
-        store.journal().apply_drawn(store)?;
-        self.compare(store, |_, line, mask, now, _| {
+        journal.apply_drawn(store)?;
+        self.compare(journal, |_, line, mask, now, _| {
             let mask = mask & !whole_words(announced.not_saved(line / LINE));
             if mask != 0 {
                 push_words(record, Operation::Store, line as u64, mask, now);
@@ -152,10 +171,10 @@ impl Section {
 
     /// Puts back what the section has changed. Announced memory was put back before, to what it was when it was
     /// announced, which may be in the middle of the section.
-    pub(super) fn restore(&mut self, pool: &PoolInner) {
+    pub(super) fn restore(&mut self, journal: &Journal, pool: &PoolInner) {
         // What the body made durable by itself (`Pool::persist`) stays.
-        let applied = pool.store.journal().apply_all(&pool.store);
-        let restored = self.compare(&pool.store, |puddle, line, mask, _, home| {
+        let applied = journal.apply_all(&pool.store);
+        let restored = self.compare(journal, |puddle, line, mask, _, home| {
             // A slab without a committed element is known to its thread only. Its header was written once and stays in
             // memory until a commit needs it, also through aborts.
             let heap = puddle.heap.get();
@@ -175,13 +194,14 @@ impl Section {
     }
 
     /// The section is over, and durable or put back.
-    pub(crate) fn end(&mut self, pool: &PoolInner) {
+    pub(super) fn end(&mut self, journal: &Journal, pool: &PoolInner) {
         self.find();
-        let journal = pool.store.journal();
         // ORDER (of threads): before the gate opens.
         journal.may_be_about_any_place();
         let next = journal.drawn() + 1;
-        pool.section_stamp.store(next, Ordering::Relaxed);
+        if let Ok(kept) = OfPool::of(pool) {
+            kept.next_stamp.store(next, Ordering::Relaxed);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use durum_format::record::{RingSalt, segments};
 
 use crate::alloc::Puddle;
 use crate::error::Result;
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// A part of a puddle of records.
 #[derive(Clone, Debug)]

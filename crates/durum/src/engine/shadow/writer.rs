@@ -14,8 +14,8 @@ use super::segments::Segment;
 use crate::error::{Result, Step};
 use crate::fault::{Guard, guarded};
 use crate::media::Barrier;
+use crate::opened::StoreInner;
 use crate::spare::Spare;
-use crate::store::StoreInner;
 
 pub(super) use parts::pieces;
 

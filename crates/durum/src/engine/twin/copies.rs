@@ -10,15 +10,17 @@ use durum_format::twin::{
 };
 use durum_persist::{Site, line};
 
+use super::SEAL_WRITE;
+use super::frame::is_reading;
 use super::left_right::LeftRight;
 use super::turns::Turns;
-use super::{SEAL_WRITE, TwinMode, view};
 use crate::alloc::Puddle;
 use crate::announced::Announced;
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::media::Barrier;
-use crate::pool::PoolInner;
+use crate::opened::{OfPool, PoolInner};
+use crate::options::TwinMode;
 
 pub(super) const STATE_WRITE: Site = Site("twin: write back the state");
 pub(super) const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
@@ -27,7 +29,7 @@ pub(super) const SETTLED_FENCE: Site = Site("twin: fence after the state, settle
 
 /// What the engine keeps of an open pool. But for turns and readers, it belongs to the thread whose turn it is.
 #[derive(Debug)]
-pub(crate) struct Copies {
+pub(super) struct Copies {
     mode: TwinMode,
     /// Where readers read beside a transaction.
     left_right: Option<LeftRight>,
@@ -42,8 +44,17 @@ pub(crate) struct Copies {
     is_settled: AtomicBool,
 }
 
+impl OfPool for Copies {}
+
 impl Copies {
-    pub(crate) fn new(mode: TwinMode) -> Self {
+    /// What is kept about a Twin pool.
+    #[inline]
+    pub(super) fn of(pool: &PoolInner) -> &Self {
+        // SAFETY: this engine is asked about its own pools only.
+        unsafe { pool.kept_unchecked() }
+    }
+
+    pub(super) fn new(mode: TwinMode) -> Self {
         Self {
             mode,
             left_right: (mode == TwinMode::LeftRight).then(LeftRight::default),
@@ -69,7 +80,7 @@ impl Copies {
     /// main.
     pub(super) fn send_readers_to_back(&self, pool: &PoolInner) -> Result<()> {
         if let Some(left_right) = &self.left_right {
-            if view::is_reading() {
+            if is_reading() {
                 // It would wait for itself.
                 return Err(Error::ReadsCopy {
                     pool: pool.name.clone(),
@@ -254,7 +265,7 @@ impl Copies {
     ///
     /// # Errors
     /// Another transaction runs; the puddle has to stay then.
-    pub(crate) fn forget_seal(&self, pool: &PoolInner) -> Result<()> {
+    pub(super) fn forget_seal(&self, pool: &PoolInner) -> Result<()> {
         let mut barrier = Barrier::default();
         if self.turns.is_mine() {
             return self.settle(pool, &mut barrier);
@@ -274,7 +285,7 @@ impl Copies {
     }
 
     /// The pool closes in order. Not durable: who opens it next finds two copies that are the same, whatever the state.
-    pub(crate) fn close(&self, pool: &PoolInner) {
+    pub(super) fn close(&self, pool: &PoolInner) {
         if self.is_changing()
             && let Ok(root) = self.root(pool)
         {

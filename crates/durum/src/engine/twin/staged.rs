@@ -24,7 +24,7 @@ struct Line {
 
 /// The lines that a transaction has changed. Empty between transactions.
 #[derive(Debug, Default)]
-pub(crate) struct Staged(Vec<Line>);
+pub(super) struct Staged(Vec<Line>);
 
 impl Staged {
     /// Puts the changed lines aside. Not those that a large range touches: nothing says here what they were.

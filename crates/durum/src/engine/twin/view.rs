@@ -1,49 +1,16 @@
 //! What a wait-free reader of a Twin pool sees.
 
-use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr;
 
-use super::Copies;
+use super::copies::Copies;
+use super::frame::{Entered, Frame, INNERMOST};
 use crate::error::{Error, Result};
 use crate::fault::forked;
-use crate::pool::{Pool, PoolInner};
+use crate::opened::{Pool, PoolInner};
 use crate::tx::Tx;
-
-/// Which copy of a pool a thread reads, on the stack of its `read_copy`.
-struct Frame {
-    pool: u64,
-    distance: usize,
-    around: *const Frame,
-}
-
-thread_local! {
-    /// The innermost of this thread's frames.
-    static INNERMOST: Cell<*const Frame> = const { Cell::new(ptr::null()) };
-}
-
-/// This thread reads by a frame, until this is dropped.
-struct Entered<'f>(&'f Frame);
-
-impl<'f> Entered<'f> {
-    fn new(frame: &'f Frame) -> Self {
-        INNERMOST.set(frame);
-        Self(frame)
-    }
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        INNERMOST.set(self.0.around);
-    }
-}
-
-/// Whether this thread reads a copy of any pool.
-pub(crate) fn is_reading() -> bool {
-    !INNERMOST.get().is_null()
-}
 
 /// The distance of the copy that this thread sees of a pool already: it reads it, or it is the thread that changes it
 /// and sees what it has changed.
@@ -57,8 +24,8 @@ fn seen_already(pool: &PoolInner) -> Option<usize> {
         }
         next = frame.around;
     }
-    let changes =
-        Tx::levels() > 0 && (pool.copies.as_ref()).is_some_and(|copies| copies.turns.is_mine());
+    let copies = || pool.kept::<Copies>();
+    let changes = Tx::levels() > 0 && copies().is_some_and(|copies| copies.turns.is_mine());
     changes.then_some(0)
 }
 
@@ -207,7 +174,7 @@ impl Pool {
         }
         let pool = &*self.inner;
         pool.check_usable()?;
-        let Some(left_right) = pool.copies.as_ref().and_then(Copies::left_right) else {
+        let Some(left_right) = pool.kept().and_then(Copies::left_right) else {
             return Err(Error::NoCopies {
                 pool: pool.name.clone(),
             });

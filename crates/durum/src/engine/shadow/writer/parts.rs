@@ -16,7 +16,7 @@ use crate::error::{Error, Step};
 use crate::fault::Guard;
 use crate::mapping::PAGE;
 use crate::media::Barrier;
-use crate::store::StoreInner;
+use crate::opened::StoreInner;
 
 /// The end of a segment is left unused if less than this fits.
 const PART_MIN: usize = 1024;

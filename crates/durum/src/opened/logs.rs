@@ -1,21 +1,21 @@
-//! The logs of an open store: its log space, the puddles of all logs, and the logs that no thread uses just now.
+//! How a store makes logs, names them in its log space, and gives them back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use durum_format::UNIT;
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{PuddleKind, heap_offset, heap_size};
 use durum_persist::{Site, line};
-use durum_service::{EngineKind, PuddleGrant, PuddleOwner};
+use durum_service::{PuddleGrant, PuddleOwner};
 
-use super::{StoreInner, random_bytes};
+use super::store::{StoreInner, random_bytes};
 use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, MoreLog};
+use crate::logs::{LogSpace, SPARES, State};
 use crate::mapping::Owner;
 use crate::media::Barrier;
-use crate::pool::PoolInner;
 
 const SPACE_WRITE: Site = Site("log space: write back the header");
 const SPACE_FENCE: Site = Site("log space: fence after the header");
@@ -25,54 +25,6 @@ const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file doma
 
 /// The sites of this module.
 pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
-
-/// Puddles for logs of entries that are kept for a full disk. With the puddle that each log has they hold what 100,000
-/// deletes in one transaction take: 64 bytes to change what leads to an object, 32 for its bit.
-const SPARES: usize = 4;
-
-/// The directory of this client's logs.
-#[derive(Debug)]
-struct LogSpace {
-    puddle: Arc<Puddle>,
-    /// Index of the next free entry.
-    next: u64,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    space: Option<LogSpace>,
-    /// Logs whose thread ended; armed and empty.
-    idle: Vec<LogWriter>,
-    /// Puddles for the logs on a full disk.
-    spares: Vec<Arc<Puddle>>,
-}
-
-/// The part of a store that knows its logs.
-#[derive(Debug, Default)]
-pub(super) struct Logs {
-    state: Mutex<State>,
-    /// Spares are in use: logs give back first what they could do without.
-    lacks_spares: AtomicBool,
-    /// Every log puddle, to unmap at the end: threads that live on still know theirs.
-    puddles: Mutex<Vec<Weak<Puddle>>>,
-}
-
-impl Logs {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn puddles(&self) -> MutexGuard<'_, Vec<Weak<Puddle>>> {
-        self.puddles.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Unmaps every log puddle: the store closes.
-    pub(super) fn unmap(&self) {
-        for puddle in self.puddles().iter().filter_map(Weak::upgrade) {
-            puddle.unmap();
-        }
-    }
-}
 
 impl StoreInner {
     /// A fresh puddle of this client, mapped.
@@ -159,22 +111,19 @@ impl StoreInner {
         }
     }
 
-    /// Sees to it that a first log is at hand for a pool: on a full disk, what needs a log but no room (a delete) then
-    /// still works.
-    pub(super) fn prepare_log(&self, pool: &PoolInner) {
-        if pool.kind == EngineKind::Shadow {
-            return self.journal().prepare(self);
-        }
-        if self.logs.lock().space.is_some() {
-            return;
-        }
-        // Without room the first transaction that needs a log reports it.
-        if let Ok(log) = self.acquire_log(&mut Barrier::default()) {
+    /// Sees to it that a first log is at hand. Without room the first transaction that needs one reports it.
+    pub(crate) fn prepare_first_log(&self) {
+        if self.logs.lock().space.is_none()
+            && let Ok(log) = self.acquire_log(&mut Barrier::default())
+        {
             self.release_log(log);
         }
+    }
+
+    /// Sees to it that there are spare puddles for logs of entries.
+    pub(crate) fn prepare_spares(&self) {
         let mut logs = self.logs.lock();
-        while pool.kind == EngineKind::Hybrid
-            && logs.spares.len() < SPARES
+        while logs.spares.len() < SPARES
             && let Ok(spare) = self.log_puddle(PuddleKind::Log)
         {
             logs.spares.push(spare);

@@ -8,14 +8,13 @@
 //! fails takes back what it has done since its mark; the first one of a round takes back the transaction, of which it
 //! is all.
 
-use std::cell::Cell;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
-use super::announce::{Announcement, Chain};
-use super::thread::{self, Inside};
+use crate::combine::thread::{self, Inside};
+use crate::combine::{Announcement, Chain, Job};
 use crate::error::Error;
-use crate::pool::{Pool, PoolInner};
-use crate::tx::{Durability, Transaction, Tx};
+use crate::opened::{Durability, Pool, PoolInner};
+use crate::tx::{Transaction, Tx};
 
 /// The most updates in a round. More would save little of its fences, and the first of them waits for the last.
 const UPDATES_MAX: usize = 64;
@@ -24,54 +23,6 @@ const UPDATES_MAX: usize = 64;
 const WEIGHT_MAX: usize = 64 << 10;
 /// A leader runs so many rounds for others, then the one who has waited longest leads.
 const ROUNDS_MAX: usize = 8;
-
-/// What to run for a thread, and how it went.
-pub(super) struct Job {
-    /// Runs it once; whether its changes are to be kept. `None`: the thread wants to lead, and runs what it wants by
-    /// itself.
-    run: Option<unsafe fn(*mut (), &Tx) -> bool>,
-    context: *mut (),
-    /// Why its changes were not kept, if that was not its own doing.
-    refused: Cell<Option<Error>>,
-}
-
-impl std::fmt::Debug for Job {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Job").finish_non_exhaustive()
-    }
-}
-
-// SAFETY: used by the leader from when it is announced until it is done, and by its own thread before and after. What
-// `context` points to may be sent to another thread, as `Job::new` demands.
-unsafe impl Sync for Job {}
-// SAFETY: as above.
-unsafe impl Send for Job {}
-
-impl Job {
-    /// # Safety
-    /// `run` may be called once with `context`, on any thread, until the job is done.
-    pub(super) unsafe fn new(run: unsafe fn(*mut (), &Tx) -> bool, context: *mut ()) -> Self {
-        Self {
-            run: Some(run),
-            context,
-            refused: Cell::new(None),
-        }
-    }
-
-    /// The wish to lead.
-    pub(super) fn lead() -> Self {
-        Self {
-            run: None,
-            context: std::ptr::null_mut(),
-            refused: Cell::new(None),
-        }
-    }
-
-    /// Why its changes were not kept, if that was not its own doing.
-    pub(super) fn refused(&self) -> Option<Error> {
-        self.refused.take()
-    }
-}
 
 /// The leadership of a pool's updates, with what was announced and is still to be run. Dropped, it goes on to the next.
 #[derive(Debug)]
@@ -295,7 +246,7 @@ impl<'p, 'j> Round<'p, 'j> {
         };
         let depth = transaction.depth();
         // SAFETY: jobs are run once, and their threads wait until they are done, or are this one.
-        let is_well = unsafe { run(job.context, transaction) };
+        let is_well = unsafe { run(job.context, ptr::from_ref::<Tx>(transaction).cast()) };
         let is_whole = transaction.end_part(depth);
         if is_well && is_whole {
             return true;

@@ -1,0 +1,432 @@
+//! What an engine is (how announced ranges become durable all at once), and what it works on: an open pool, and what a
+//! transaction has gathered.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::ops::{Deref, Range};
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use durum_format::Uuid;
+use durum_service::EngineKind;
+
+use super::store::{SharedBias, StoreInner};
+use crate::addresses::Beside;
+use crate::alloc::{Allocation, BitChange, Bitmap, PoolHeap, Puddle, ThreadCache};
+use crate::announced::Announced;
+use crate::checker::Checker;
+use crate::combine::Combine;
+use crate::deferred::Set;
+use crate::error::{Error, Result, Step};
+use crate::gate::Closed;
+use crate::mapping::Kept;
+use crate::media::Barrier;
+use crate::options::PoolOptions;
+use crate::poison::Poison;
+use crate::saved::Saved;
+use crate::savepoint::Savepoint;
+
+/// A way to make transactions failure-atomic. A property of a pool, chosen when it is made.
+///
+/// The transaction tells it each range before the program stores there, and leaves it the order of everything that
+/// reaches the media.
+pub(crate) trait Engine: Sync + std::fmt::Debug {
+    /// A transaction is about to use this pool as its first one of this engine; or it begins on it, where transactions
+    /// take turns. Makes what the engine keeps of the thread the one at hand.
+    ///
+    /// # Errors
+    /// `MixedEngines`, `ReadsCopy` where it may not.
+    fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()>;
+
+    /// Whether transactions take turns, which have to begin and to end also where nothing is announced. Then
+    /// [`Engine::check_turn_may_come`] and [`Engine::before_store`] are called, too.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
+    /// A thread must not wait for its turn while others wait for it.
+    ///
+    /// # Errors
+    /// `ReadsCopy`.
+    fn check_turn_may_come(&self, _pool: &PoolInner) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called once the transaction has a pool and is about to announce in it, before anything that was there changes.
+    fn before_store(&self, _tx: &mut TxState) -> Step {
+        Ok(())
+    }
+
+    /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for
+    /// ranges that are [kept by line](Engine::keeps_lines).
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        announce: Announce,
+    ) -> Step;
+
+    /// Makes the transaction durable. After an error the caller calls `abort`.
+    fn commit(&self, tx: &mut TxState) -> Step;
+
+    /// Puts announced memory back as it was.
+    fn abort(&self, tx: &mut TxState);
+
+    /// Makes ranges durable outside of any transaction, with one fence. The puddles are the pool's.
+    fn persist(
+        &self,
+        tx: &mut TxState,
+        pool: &PoolInner,
+        ranges: &[(&Puddle, Range<usize>)],
+    ) -> Result<()>;
+
+    /// Writes whole pages of a fresh object to where they will stay, at once, if it can: `parts` are their bytes, one
+    /// behind the other. Whether it has.
+    fn write_now(
+        &self,
+        _tx: &mut TxState,
+        _pages: Range<usize>,
+        _parts: &mut dyn Iterator<Item = &[u8]>,
+        _puddle: &Puddle,
+    ) -> bool {
+        false
+    }
+
+    /// Begins a section in the transaction: changes that nobody announces are found. `closed` keeps other transactions
+    /// out until it is dropped.
+    ///
+    /// # Errors
+    /// `SectionEngine` if it has none; `System` where pages cannot be watched.
+    fn begin_section(&self, _tx: &mut TxState, pool: &PoolInner, _closed: Closed) -> Result<()> {
+        self.check_sections(pool)
+    }
+
+    /// # Errors
+    /// `SectionEngine` if it has no sections.
+    fn check_sections(&self, pool: &PoolInner) -> Result<()> {
+        Err(Error::SectionEngine {
+            pool: pool.name.clone(),
+            engine: pool.kind.name(),
+        })
+    }
+
+    /// What is mapped besides the place where programs see a puddle.
+    fn second_mapping(&self) -> SecondMapping {
+        SecondMapping::None
+    }
+
+    /// What it keeps about a pool that is being opened.
+    fn keep_pool(&self, store: &Arc<StoreInner>, options: &PoolOptions) -> Box<dyn OfPool>;
+
+    /// The bias of what its threads take to change what the pool's transactions share.
+    fn bias(&self, _store: &StoreInner) -> Option<SharedBias> {
+        None
+    }
+
+    /// What it keeps about a puddle of its pools, which is about to be mapped.
+    fn keep_puddle(
+        &self,
+        _store: &Arc<StoreInner>,
+        _address: usize,
+        _size: usize,
+    ) -> Option<Box<dyn Kept>> {
+        None
+    }
+
+    /// A puddle of its pools is mapped.
+    fn puddle_is_mapped(&self, _store: &StoreInner, _puddle: &Arc<Puddle>) {}
+
+    /// The pool is open: sees to it that a first log is at hand, so that what needs a log but no room (a delete) works
+    /// on a full disk. Without room the first transaction that needs one reports it.
+    fn prepare_log(&self, _store: &StoreInner) {}
+
+    /// See [`Pool::sync`](crate::Pool::sync).
+    ///
+    /// # Errors
+    /// Those of making buffered transactions durable.
+    fn flush_buffered(&self, _pool: &PoolInner) -> Result<()> {
+        Ok(())
+    }
+
+    /// See [`Pool::flush_if_due`](crate::Pool::flush_if_due).
+    ///
+    /// # Errors
+    /// As above.
+    fn flush_if_due(&self, _pool: &PoolInner, _now: Instant) -> Result<Option<Duration>> {
+        Ok(None)
+    }
+
+    /// Sees to it that nothing will be written to the pool's puddles for what was committed before, nor anything on the
+    /// media tell of it.
+    ///
+    /// # Errors
+    /// Those of bringing home what is logged.
+    fn drain(&self, _pool: &PoolInner) -> Result<()> {
+        Ok(())
+    }
+
+    /// The pool is about to be closed.
+    fn before_close(&self, _pool: &PoolInner) {}
+
+    /// The pool closes in order: nothing runs on it any more, and it is drained.
+    fn close(&self, _pool: &PoolInner) {}
+
+    /// Whether one transaction may span several pools of this engine.
+    fn commits_with_others(&self) -> bool;
+
+    /// Whether old contents of ranges shorter than [`LARGE`](crate::announced::LARGE) are kept in `tx.announced`, by
+    /// line. Then these need not be announced here.
+    fn keeps_lines(&self) -> bool {
+        false
+    }
+
+    /// Whether what a program stores is what recovery finds, where nothing of it is in a log.
+    fn works_in_place(&self) -> bool {
+        false
+    }
+
+    /// Whether announced bytes of which nothing is kept count as changed, whatever is durable by then.
+    fn compares_announced(&self) -> bool {
+        false
+    }
+
+    /// Whether fresh objects are noted apart from announced bytes
+    /// ([`Announced::insert_object`](crate::announced::Announced::insert_object)).
+    fn keeps_objects(&self) -> bool {
+        false
+    }
+}
+
+/// What is mapped besides the place where programs see a puddle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecondMapping {
+    /// Nothing: programs work in the media, or in this process where these are a file.
+    None,
+    /// The media, where they are mapped: programs work in private pages.
+    Home,
+    /// The back copy.
+    Back,
+}
+
+/// An open pool. Handles are cheap to clone and may be used from any thread; the pool closes with the last one.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    pub(crate) inner: Arc<PoolInner>,
+}
+
+/// What all handles of an open pool share.
+#[derive(Debug)]
+pub(crate) struct PoolInner {
+    /// Different for each opening in this process.
+    pub(crate) key: u64,
+    pub(crate) uuid: Uuid,
+    pub(crate) name: String,
+    pub(crate) kind: EngineKind,
+    pub(crate) engine: &'static dyn Engine,
+    /// What [`Engine::keeps_lines`] says, without a call.
+    pub(crate) keeps_lines: bool,
+    /// What [`Engine::compares_announced`] says.
+    pub(crate) compares_announced: bool,
+    /// What [`Engine::keeps_objects`] says.
+    pub(crate) keeps_objects: bool,
+    /// What [`Engine::takes_turns`] says.
+    pub(crate) takes_turns: bool,
+    /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the
+    /// checker looks.
+    pub(crate) ends_empty: bool,
+    /// What its engine keeps.
+    pub(crate) kept: Box<dyn OfPool>,
+    /// What [`Engine::bias`] says.
+    pub(crate) bias: Option<SharedBias>,
+    pub(crate) store: Arc<StoreInner>,
+    pub(crate) poison: Arc<Poison>,
+    pub(crate) survive: bool,
+    pub(crate) beside: Option<Arc<Beside>>,
+    pub(crate) heap: PoolHeap,
+    pub(crate) combine: Combine,
+    pub(crate) root: Mutex<()>,
+    pub(crate) this: std::sync::Weak<PoolInner>,
+    pub(crate) checker: Option<Mutex<Checker>>,
+}
+
+/// What an engine keeps of an open pool.
+pub(crate) trait OfPool: Any + Send + Sync + Debug {}
+
+/// A pool that the running transaction uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolRef(pub(crate) NonNull<PoolInner>);
+
+impl Deref for PoolRef {
+    type Target = PoolInner;
+
+    #[inline]
+    fn deref(&self) -> &PoolInner {
+        // SAFETY: the pool that the transaction began on is borrowed until it ends, others are in `TxState::held`. One
+        // that stays in `TxState::pools` when it ends is used again by a transaction that begins on the same pool, and
+        // dropped by any other.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The part of a transaction that its engine works on.
+#[derive(Debug)]
+pub(crate) struct TxState {
+    /// When it is durable.
+    pub(crate) durability: Durability,
+    /// The pools that it touched; they stay open until it ends. The pool that it began on may be here from the last
+    /// one.
+    pub(crate) pools: Vec<PoolRef>,
+    /// Keeps pools open other than the one that the transaction began on: that one is borrowed. Counting references
+    /// would cost an atomic operation right behind the commit's last fence, which waits for it.
+    pub(crate) held: Vec<Arc<PoolInner>>,
+    pub(crate) announced: Announced,
+    /// Addresses of the puddle that was announced in last, in this transaction or an earlier one, where the engine
+    /// keeps old contents in `announced`. Empty if that has to be looked at first: the puddle's pool is not in `pools`,
+    /// or a `set` is pending.
+    pub(crate) recent: Range<usize>,
+    /// How far behind that its home is.
+    pub(crate) recent_home: usize,
+    pub(crate) sets: Vec<Set>,
+    pub(crate) set_bytes: Vec<u8>,
+    pub(crate) set_index: Announced,
+    pub(crate) allocation: Allocation,
+    pub(crate) bits: Vec<BitChange>,
+    pub(crate) bitmaps: Vec<Bitmap>,
+    /// What the engines keep of this thread.
+    pub(crate) kept: ByThread,
+    /// One of them has something to do when the transaction has ended.
+    pub(crate) wants_end: bool,
+    /// The transaction is a section of the pool with this key: changes that nobody announces are found.
+    pub(crate) section: Option<u64>,
+    pub(crate) barrier: Barrier,
+    /// Old contents of announced ranges, where they are kept neither by line nor in a log.
+    pub(crate) backups: Saved,
+    /// Old contents of volatile memory.
+    pub(crate) volatile: Saved,
+    pub(crate) caches: Vec<ThreadCache>,
+    pub(crate) before_reuse: Option<BeforeReuse>,
+    /// While a part of the transaction can be taken back alone. `recent` is empty then.
+    pub(crate) savepoint: Option<Box<Savepoint>>,
+}
+
+/// Who wants to know that the outcome is certain, and memory as it will be, before places that became free can be
+/// allocated again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeforeReuse {
+    pub(crate) context: *const (),
+    /// Called once, with whether the transaction has committed.
+    pub(crate) call: unsafe fn(*const (), bool),
+}
+
+/// What an engine keeps of a thread, for its transactions on the pools of one store.
+pub(crate) trait OfThread: Any + Debug {
+    /// The transaction has ended; `pool` is the first one that it touched.
+    fn end(&mut self, _pool: Option<&PoolInner>) {}
+
+    /// The thread leaves the store, with no transaction open.
+    fn leave(self: Box<Self>, _store: &Arc<StoreInner>) {}
+}
+
+/// What the engines keep of a thread. That of the engine which runs the transaction is at hand.
+#[derive(Debug, Default)]
+pub(crate) struct ByThread {
+    current: Option<Box<dyn OfThread>>,
+    others: Vec<Box<dyn OfThread>>,
+}
+
+impl ByThread {
+    /// Makes what an engine keeps the one at hand.
+    pub(crate) fn turn_to<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        if !self.current.as_deref().is_some_and(is::<T>) {
+            let known = self.others.iter().position(|kept| is::<T>(&**kept));
+            let next = match known {
+                Some(at) => self.others.swap_remove(at),
+                None => Box::new(make()),
+            };
+            self.others.extend(self.current.replace(next));
+        }
+        // SAFETY: it was just made sure of.
+        unsafe { cast(self.current.as_deref_mut().unwrap_unchecked()) }
+    }
+
+    /// What the engine keeps that runs the transaction. For that engine only.
+    #[inline(always)]
+    pub(crate) fn current<T: OfThread>(&mut self) -> Option<&mut T> {
+        let kept = self.current.as_deref_mut()?;
+        debug_assert!(is::<T>(kept), "the transaction is another engine's");
+        // SAFETY: an engine runs transactions for which it has turned to what it keeps.
+        Some(unsafe { cast(kept) })
+    }
+
+    /// What an engine keeps, at hand or not.
+    pub(crate) fn find<T: OfThread>(&mut self) -> Option<&mut T> {
+        let mut all = self.current.iter_mut().chain(&mut self.others);
+        let kept = all.find(|kept| is::<T>(&***kept))?;
+        // SAFETY: it was just made sure of.
+        Some(unsafe { cast(&mut **kept) })
+    }
+
+    /// What an engine keeps, at hand or not; made now if there is nothing yet.
+    pub(crate) fn find_or_make<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        if self.find::<T>().is_none() {
+            self.others.push(Box::new(make()));
+        }
+        // SAFETY: it was just made sure of.
+        unsafe { self.find().unwrap_unchecked() }
+    }
+
+    /// The transaction has ended.
+    pub(crate) fn end(&mut self, pool: Option<&PoolInner>) {
+        let all = self.current.iter_mut().chain(&mut self.others);
+        all.for_each(|kept| kept.end(pool));
+    }
+
+    /// The thread leaves the store.
+    pub(crate) fn leave(&mut self, store: &Arc<StoreInner>) {
+        let all = self.current.take().into_iter().chain(self.others.drain(..));
+        all.for_each(|kept| kept.leave(store));
+    }
+}
+
+fn is<T: OfThread>(kept: &dyn OfThread) -> bool {
+    (kept as &dyn Any).is::<T>()
+}
+
+/// # Safety
+/// It is a `T`.
+#[inline(always)]
+unsafe fn cast<T: OfThread>(kept: &mut dyn OfThread) -> &mut T {
+    // SAFETY: as the caller promises.
+    unsafe { &mut *ptr::from_mut(kept).cast::<T>() }
+}
+
+/// What `add` does about the old contents of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Announce {
+    /// The old contents come back if the transaction does not commit.
+    #[default]
+    Backup,
+    /// The old contents are not needed: after an abort or a crash the range holds anything. Saves the log entry.
+    Clobber,
+}
+
+/// When a transaction is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// When its commit returns.
+    #[default]
+    Durable,
+    /// Soon after its commit has returned: a crash loses at most what was committed within
+    /// [`StoreOptions::buffered_window`](crate::StoreOptions::buffered_window) before it.
+    ///
+    /// The commit returns without a fence or a sync. The order stays: after a crash the buffered transactions of the
+    /// store that are there are those up to some moment, and everything that a durable one came after is there with it.
+    /// [`Pool::sync`], and any durable transaction of a Shadow pool of the store, makes all of them durable that have
+    /// returned before. On other engines than Shadow it is durable when its commit returns.
+    Buffered,
+}

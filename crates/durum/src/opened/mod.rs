@@ -1,0 +1,18 @@
+//! What there is of an open store, and what runs on it: the data that transactions, engines and what programs call
+//! have in common. Nothing here knows any engine.
+//!
+//! [`store`] (an open store), [`engine`] (an open pool, what a transaction has gathered, and what an engine does about
+//! both), [`logs`] (where logs come from), [`pool`] (how a pool grows and closes).
+
+mod engine;
+mod logs;
+mod pool;
+mod store;
+
+pub use engine::{Announce, Durability, Pool};
+pub(crate) use engine::{
+    BeforeReuse, ByThread, Engine, OfPool, OfThread, PoolInner, PoolRef, SecondMapping, TxState,
+};
+pub(crate) use logs::SITES;
+pub use store::Store;
+pub(crate) use store::{OfStore, OpenPool, SharedBias, StoreInner, next_key};

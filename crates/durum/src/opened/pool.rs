@@ -1,0 +1,312 @@
+//! An open pool: its puddles, what it asks its engine, and how it closes.
+
+use std::any::Any;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use durum_service::{PuddleGrant, PuddleOwner};
+
+use super::engine::{OfPool, PoolInner, SecondMapping};
+use super::store::StoreInner;
+use crate::alloc::{Allocate, Ground, PoolHeap, Puddle};
+use crate::checker::{Pending, Subject};
+use crate::error::{Error, Result};
+use crate::fault::media_failed;
+use crate::mapping::Owner;
+use crate::poison::Poison;
+
+impl PoolInner {
+    /// A handle to this pool, unless it is being closed.
+    pub(crate) fn this(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
+    }
+
+    pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
+        let second = self.engine.second_mapping();
+        let second_range = self.store.info.space_size as usize;
+        let (address, size) = (grant.address as usize, grant.size as usize);
+        let owner = Owner {
+            store_key: self.store.key,
+            pool_key: self.key,
+            pool: self.this.clone(),
+            poison: self.poison.clone(),
+            survive: self.survive,
+            home: (second == SecondMapping::Home).then_some(second_range),
+            back: (second == SecondMapping::Back).then_some(second_range),
+            beside: self.beside.clone(),
+            kept: self.engine.keep_puddle(&self.store, address, size),
+        };
+        let puddle = Puddle::map(
+            grant,
+            owner,
+            self.store.info.domain,
+            self.store.space,
+            &self.store.info.path,
+        )?;
+        self.engine.puddle_is_mapped(&self.store, &puddle);
+        Ok(puddle)
+    }
+
+    /// The open pool of this name, after any that is just being closed is.
+    pub(crate) fn find(store: &StoreInner, name: &str) -> Option<Arc<Self>> {
+        store.find_open_pool(name)?.downcast().ok()
+    }
+
+    /// The open pool with this key.
+    pub(crate) fn by_key(store: &StoreInner, key: u64) -> Option<Arc<Self>> {
+        store.open_pool_by_key(key)?.downcast().ok()
+    }
+
+    /// The open pool of a puddle, unless it is being closed.
+    pub(crate) fn of(puddle: &Puddle) -> Option<Arc<Self>> {
+        puddle.pool.upgrade()?.downcast().ok()
+    }
+
+    #[inline(always)]
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.poison.check()?;
+        if media_failed() {
+            self.check_media()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// See [`Engine::check_turn_may_come`].
+    #[inline(always)]
+    pub(crate) fn check_turn_may_come(&self) -> Result<()> {
+        match self.takes_turns {
+            true => self.engine.check_turn_may_come(self),
+            false => Ok(()),
+        }
+    }
+
+    /// The error of a transaction that uses this pool and wants another one, too.
+    pub(crate) fn mixed_with(&self, second: &PoolInner) -> Error {
+        Error::MixedEngines {
+            first: self.name.clone(),
+            first_engine: self.kind.name(),
+            second: second.name.clone(),
+            second_engine: second.kind.name(),
+        }
+    }
+
+    /// What its engine keeps, if that is a `T`.
+    pub(crate) fn kept<T: OfPool>(&self) -> Option<&T> {
+        (&*self.kept as &dyn Any).downcast_ref()
+    }
+
+    /// What its engine keeps.
+    ///
+    /// # Safety
+    /// It is a `T`.
+    #[inline(always)]
+    pub(crate) unsafe fn kept_unchecked<T: OfPool>(&self) -> &T {
+        let kept = &*self.kept;
+        debug_assert!((kept as &dyn Any).is::<T>(), "the pool is another engine's");
+        // SAFETY: as the caller promises.
+        unsafe { &*std::ptr::from_ref(kept).cast::<T>() }
+    }
+
+    /// The error of a page of this pool that failed, if any.
+    #[cold]
+    pub(crate) fn check_media(&self) -> Result<()> {
+        self.heap
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .try_for_each(|puddle| puddle.check_failed())?;
+        self.store.check_logs()
+    }
+
+    /// The puddles are about to be unmapped, come what may.
+    ///
+    /// # Errors
+    /// The store is poisoned, now if not before, and nothing is written home any more.
+    fn settle(&self) -> Result<()> {
+        self.drain().inspect_err(|error| {
+            // The next opener replays the records, which are all there.
+            tracing::warn!(pool = %self.name, %error, "records could not be brought home");
+            let reason = "committed records could not be brought home";
+            self.poison.set(&self.store.info.path, 0, reason);
+            self.store.kept.stop();
+        })
+    }
+
+    pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
+        let puddles = self
+            .heap
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        puddles
+            .iter()
+            .find(|puddle| puddle.is_root)
+            .cloned()
+            .ok_or_else(|| Error::DamagedHeap {
+                file: self.store.info.path.clone(),
+                reason: format!("pool \"{}\" has no root puddle", self.name),
+            })
+    }
+
+    /// Whether somebody wants to look at what is committed.
+    #[inline]
+    pub(crate) fn has_checker(&self) -> bool {
+        self.checker.is_some()
+    }
+
+    /// Whether stores were announced is asked where somebody announces: not in a section.
+    pub(crate) fn before_commit(&self, pending: &Pending<'_>, is_announced: bool) -> Result<()> {
+        let Some(checker) = &self.checker else {
+            return Ok(());
+        };
+        let puddles = self
+            .heap
+            .puddles
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let info = &self.store.info;
+        let subject = Subject {
+            name: &self.name,
+            pool: self.uuid,
+            puddles: &puddles,
+            space: (info.base, info.base + info.space_size),
+            type_text: &|id| self.store.service.type_text(id).ok()?,
+        };
+        let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+        checker.look(subject, pending, is_announced)
+    }
+
+    /// Ranges are durable without an announcement. After a failed attempt they are as they are, too.
+    #[inline]
+    pub(crate) fn after_persist(&self, ranges: &[(&Puddle, Range<usize>)]) {
+        if let Some(checker) = &self.checker {
+            let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+            for (puddle, range) in ranges {
+                checker.remember_range(puddle, range);
+            }
+        }
+    }
+
+    pub(crate) fn after_commit(&self) {
+        if let Some(checker) = &self.checker {
+            let puddles = self.heap.puddles.read();
+            checker
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remember(&puddles.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+impl Ground for PoolInner {
+    #[inline]
+    fn heap(&self) -> &PoolHeap {
+        &self.heap
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn directory(&self) -> &Path {
+        &self.store.info.path
+    }
+
+    fn poison(&self) -> &Poison {
+        &self.poison
+    }
+
+    #[inline]
+    fn keeps_objects(&self) -> bool {
+        self.keeps_objects
+    }
+
+    #[inline]
+    fn try_alone(&self) -> Option<impl Sized> {
+        self.bias.as_ref()?.try_enter(0)
+    }
+
+    fn make_puddle(&self, size: u64) -> Result<Arc<Puddle>> {
+        let owner = PuddleOwner::Pool(self.uuid);
+        let kind = self.kind.puddle_kind();
+        let grant = self.store.service.create_puddle(owner, kind, size)?;
+        let uuid = grant.uuid;
+        self.map(grant).inspect_err(|_| {
+            // A puddle that nobody can use must not stay behind.
+            let _ = self.store.service.remove_puddle(uuid);
+        })
+    }
+
+    fn remove_puddle(&self, puddle: Arc<Puddle>) {
+        puddle.unmap();
+        let uuid = puddle.uuid;
+        // Freed objects may still be looked up by late callers: the struct stays until the store closes.
+        self.store
+            .retired
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(puddle);
+        if let Err(error) = self.store.service.remove_puddle(uuid) {
+            // The puddle stays in the registry, empty; the next opener finds it and uses it.
+            tracing::warn!(puddle = %uuid, %error, "an empty puddle could not be given back");
+        }
+    }
+
+    fn give_log_back(&self) -> Result<()> {
+        self.store.kept.give_log_back(&self.store)
+    }
+
+    /// Brings every record home, so that none will be written to the pool's puddles any more, nor any seal tell of
+    /// them.
+    fn drain(&self) -> Result<()> {
+        if crate::fault::forked() {
+            return Ok(());
+        }
+        self.engine.drain(self)
+    }
+}
+
+impl Drop for PoolInner {
+    fn drop(&mut self) {
+        if crate::fault::forked() {
+            // Nothing of it is mapped here, and a thread that is not there may hold the locks.
+            return;
+        }
+        if self.check_usable().is_ok() {
+            self.load_empty_heaps();
+            self.give_back_unused(0, 0);
+        }
+        self.engine.before_close(self);
+        let _ = self.settle();
+        if self.poison.check().is_ok() {
+            self.engine.close(self);
+        }
+        let puddles = std::mem::take(
+            self.heap
+                .puddles
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for puddle in &puddles {
+            puddle.unmap();
+        }
+        // A late lookup may still hold one: the structs stay until the store closes.
+        self.store
+            .retired
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(puddles);
+        // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
+        if self.poison.check().is_ok()
+            && let Err(error) = self.store.service.close_pool(self.uuid)
+        {
+            // The next opener finds the grant and recovers, which changes nothing in a drained pool.
+            tracing::warn!(pool = %self.name, %error, "the pool could not be closed in order");
+        }
+        self.store.pool_is_closed(&self.name, self.key);
+    }
+}

@@ -1,0 +1,362 @@
+//! An open store: what its handles share, and what the engines keep of it.
+
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use durum_persist::domain::Domain;
+use durum_service::{RecoveryReport, Service, StoreInfo};
+
+use crate::alloc::Puddle;
+use crate::asymmetric::Bias;
+use crate::described::{Described, Description};
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::gate::Gate;
+use crate::logs::Logs;
+use crate::options::StoreOptions;
+use crate::poison::Poison;
+use crate::space::Space;
+use crate::stats::Meter;
+use crate::upkeep::Upkeep;
+
+/// An open store. Handles are cheap to clone and may be used from any thread.
+///
+/// The store closes when the last handle to it and to its pools is gone. If the process dies before, nothing that was
+/// committed is lost, except for buffered transactions within their window; the next opener recovers.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) inner: Arc<StoreInner>,
+}
+
+/// A number that no other opening in this process has.
+pub(crate) fn next_key() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A pool that is open, or whose last handle is just going.
+#[derive(Debug)]
+pub(crate) struct OpenPool {
+    pub(crate) key: u64,
+    pub(crate) pool: Weak<dyn Any + Send + Sync>,
+}
+
+/// What all handles of an open store share.
+pub(crate) struct StoreInner {
+    pub(crate) key: u64,
+    pub(crate) service: Box<dyn Service>,
+    pub(crate) info: StoreInfo,
+    pub(crate) space: &'static Space,
+    /// Stores stay in this process until they are written back (`file` domain).
+    pub(crate) private: bool,
+    pub(crate) poison: Arc<Poison>,
+    /// Puddles that were given back: their structs stay for late lookups.
+    pub(crate) retired: Mutex<Vec<Arc<Puddle>>>,
+    /// Open pools by name, and those whose last handle is just going: they leave when they are closed.
+    pub(crate) pools: Mutex<HashMap<String, OpenPool>>,
+    pub(crate) pool_closed: Condvar,
+    /// Held while a pool is opened or made.
+    pub(crate) opening: Mutex<()>,
+    pub(crate) logs: Logs,
+    /// What the engines keep.
+    pub(crate) kept: ByStore,
+    /// Asks threads to do something for what is kept.
+    pub(crate) upkeep: Arc<Upkeep>,
+    pub(crate) options: StoreOptions,
+    /// Every transaction of the store goes through it.
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) closed: Arc<Closed>,
+    pub(crate) types: RwLock<HashSet<u64>>,
+    pub(crate) recovery: Option<RecoveryReport>,
+    pub(crate) stats: Option<Meter>,
+}
+
+impl std::fmt::Debug for StoreInner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("path", &self.info.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoreInner {
+    pub(crate) fn new(
+        service: Box<dyn Service>,
+        recovery: Option<RecoveryReport>,
+        options: &StoreOptions,
+    ) -> Result<Arc<Self>> {
+        crate::fault::install();
+        let info = service.info();
+        let space = Space::reserve(info.base, info.space_size, &info.path)?;
+        space.prepare_growth(info.next_address, options.growth, &info.path)?;
+        let private = matches!(info.domain, Domain::File);
+        fault::store_opens();
+        Ok(Arc::new(Self {
+            key: next_key(),
+            service,
+            info,
+            space,
+            private,
+            poison: Arc::new(Poison::default()),
+            retired: Mutex::new(Vec::new()),
+            pools: Mutex::new(HashMap::new()),
+            pool_closed: Condvar::new(),
+            opening: Mutex::new(()),
+            logs: Logs::default(),
+            kept: ByStore::default(),
+            upkeep: Arc::default(),
+            options: options.clone(),
+            gate: Gate::new(),
+            closed: Arc::default(),
+            types: RwLock::new(HashSet::new()),
+            recovery,
+            stats: Meter::wanted(),
+        }))
+    }
+
+    pub(crate) fn open_pools(&self) -> MutexGuard<'_, HashMap<String, OpenPool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pool has been closed: whoever waits to open it again may.
+    pub(crate) fn pool_is_closed(&self, name: &str, key: u64) {
+        let mut pools = self.open_pools();
+        if pools.get(name).is_some_and(|open| open.key == key) {
+            pools.remove(name);
+        }
+        self.pool_closed.notify_all();
+    }
+
+    /// The open pool of this name, after any that is just being closed is.
+    pub(crate) fn find_open_pool(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        let mut pools = self.open_pools();
+        loop {
+            match pools.get(name).map(|open| open.pool.upgrade()) {
+                None => return None,
+                Some(Some(pool)) => return Some(pool),
+                Some(None) => {
+                    pools = self
+                        .pool_closed
+                        .wait(pools)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+            }
+        }
+    }
+
+    /// The open pool with this key.
+    pub(crate) fn open_pool_by_key(&self, key: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        // Only the one asked for is upgraded: the last handle must not go while the lock is held.
+        let pools = self.open_pools();
+        pools.values().find(|pool| pool.key == key)?.pool.upgrade()
+    }
+
+    pub(crate) fn has_open_pool(&self, key: u64) -> bool {
+        self.open_pools().values().any(|pool| pool.key == key)
+    }
+
+    /// The id of a Rust type, registered with the store.
+    #[inline]
+    pub(crate) fn ensure_type<T: Described>(&self) -> Result<u64> {
+        self.ensure_described(T::description())
+    }
+
+    /// The id of a described type, registered with the store.
+    #[inline]
+    pub(crate) fn ensure_described(&self, description: &Description) -> Result<u64> {
+        if !description.is_registered_with(self.key) {
+            self.register(description)?;
+        }
+        Ok(description.id)
+    }
+
+    #[cold]
+    fn register(&self, description: &Description) -> Result<()> {
+        if !self
+            .types
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&description.id)
+        {
+            for (id, text) in &description.texts {
+                self.service.register_type(*id, text)?;
+            }
+            let mut types = self.types.write().unwrap_or_else(PoisonError::into_inner);
+            types.extend(description.texts.iter().map(|(id, _)| *id));
+        }
+        description
+            .registered_with
+            .store(self.key, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn type_name(&self, id: u64) -> String {
+        if id == 0 {
+            return "untyped bytes".into();
+        }
+        match self.service.type_text(id) {
+            Ok(Some(text)) => {
+                crate::described::name_in(&text).unwrap_or_else(|| format!("{id:#018x}"))
+            }
+            _ => format!("{id:#018x}"),
+        }
+    }
+}
+
+impl Drop for StoreInner {
+    fn drop(&mut self) {
+        // No pool is open any more, so no transaction runs and every log is drained.
+        self.logs.unmap();
+        if let Some(stats) = &self.stats
+            && !fault::forked()
+        {
+            stats.tell(&self.info.path, self.kept.pages_given_back());
+        }
+        let result = match fault::forked() {
+            // The parent goes on.
+            true => Ok(()),
+            // Where it is poisoned the next opener recovers.
+            false => (self.poison.check()).and_then(|()| Ok(self.service.close()?)),
+        };
+        // Before anybody is told: who then forks may open stores in the child.
+        fault::store_is_closed();
+        self.closed.set(result);
+    }
+}
+
+/// Tells whoever waits that the last handle is gone, and how closing went.
+#[derive(Debug, Default)]
+pub(crate) struct Closed {
+    result: Mutex<Option<Result<()>>>,
+    changed: Condvar,
+}
+
+impl Closed {
+    pub(crate) fn set(&self, result: Result<()>) {
+        if let Err(error) = &result {
+            tracing::warn!(%error, "a store could not be closed in order; the next opener recovers it");
+        }
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn wait(&self, timeout: Duration) -> Option<Result<()>> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut result, _) = self
+            .changed
+            .wait_timeout_while(result, timeout, |result| result.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        result.take()
+    }
+}
+
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::system("drawing random bytes", std::io::Error::other(error)))?;
+    Ok(bytes)
+}
+
+/// What an engine keeps of a store, also between the openings of its pools.
+pub(crate) trait OfStore: Any + Send + Sync + Debug {
+    /// A thread that has no transaction open was asked to do something for the store ([`Upkeep`](crate::upkeep)).
+    fn upkeep(&self, _store: &StoreInner) {}
+
+    /// A pool finds no room: logs give back what they can do without.
+    ///
+    /// # Errors
+    /// Those of bringing home what is logged.
+    fn give_log_back(&self, _store: &StoreInner) -> Result<()> {
+        Ok(())
+    }
+
+    /// Nothing is written to puddles any more: the store is poisoned, and puddles go.
+    fn stop(&self) {}
+
+    /// Private pages that were given back so far.
+    fn pages_given_back(&self) -> u64 {
+        0
+    }
+}
+
+/// What the engines keep of a store.
+#[derive(Debug, Default)]
+pub(crate) struct ByStore(Mutex<Vec<(TypeId, Arc<dyn OfStore>)>>);
+
+impl ByStore {
+    /// What an engine keeps; made now if there is nothing yet.
+    pub(crate) fn find_or_make<T: OfStore>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|(of, _)| *of == TypeId::of::<T>());
+        let found: Arc<dyn Any + Send + Sync> = match known {
+            Some((_, kept)) => kept.clone(),
+            None => {
+                let kept = Arc::new(make());
+                all.push((TypeId::of::<T>(), kept.clone()));
+                return kept;
+            }
+        };
+        // SAFETY: it is entered under its type.
+        unsafe { Arc::from_raw(Arc::into_raw(found).cast::<T>()) }
+    }
+
+    fn all(&self) -> Vec<Arc<dyn OfStore>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(_, kept)| kept.clone()).collect()
+    }
+
+    pub(crate) fn upkeep(&self, store: &StoreInner) {
+        self.all().iter().for_each(|kept| kept.upkeep(store));
+    }
+
+    pub(crate) fn give_log_back(&self, store: &StoreInner) -> Result<()> {
+        let all = self.all();
+        all.iter().try_for_each(|kept| kept.give_log_back(store))
+    }
+
+    pub(crate) fn stop(&self) {
+        self.all().iter().for_each(|kept| kept.stop());
+    }
+
+    pub(crate) fn pages_given_back(&self) -> u64 {
+        self.all().iter().map(|kept| kept.pages_given_back()).sum()
+    }
+}
+
+/// The bias of a lock that an engine's threads share, and what it is a part of.
+#[derive(Debug)]
+pub(crate) struct SharedBias {
+    bias: NonNull<Bias>,
+    _kept: Arc<dyn OfStore>,
+}
+
+// SAFETY: a bias is for any thread, and stays as long as what it is a part of.
+unsafe impl Send for SharedBias {}
+// SAFETY: as above.
+unsafe impl Sync for SharedBias {}
+
+impl SharedBias {
+    /// The bias of something that is kept.
+    pub(crate) fn new<T: OfStore>(kept: Arc<T>, bias: impl FnOnce(&T) -> &Bias) -> Self {
+        Self {
+            bias: NonNull::from(bias(&kept)),
+            _kept: kept,
+        }
+    }
+}
+
+impl Deref for SharedBias {
+    type Target = Bias;
+
+    #[inline(always)]
+    fn deref(&self) -> &Bias {
+        // SAFETY: a part of what is kept here.
+        unsafe { self.bias.as_ref() }
+    }
+}

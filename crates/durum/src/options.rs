@@ -1,0 +1,275 @@
+//! How stores and pools are made, and how they are used while they are open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use durum_persist::domain::Domain;
+use durum_service::EngineKind;
+
+use crate::addresses::Beside;
+use crate::combine::Concurrency;
+use crate::memory;
+use crate::pages::PageTracking;
+
+/// How a store is made and opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoreOptions {
+    /// The persistence domain, where it should not be detected. Claiming `dax` for a file system that is not loses
+    /// data.
+    pub domain: Option<Domain>,
+    /// The base of the store's address range, a multiple of 2 MiB; fixed when the store is made. Default:
+    /// 0x2000_0000_0000.
+    pub base: Option<u64>,
+    /// Bytes of log that the pools of the Shadow engine may have together before commits wait for home updates; default
+    /// 64 MiB. It bounds what a recovery has to read and write, and so how long that takes: 1.5 ms for each MiB, 0.1 s
+    /// for the default.
+    ///
+    /// On mapped memory each place that a large transaction changes counts as 768 bytes more, because it may be a page
+    /// of its own: a commit that leaves more than so much to recover brings it home before it returns. On the `file`
+    /// domain, where a page takes up to 10 us, its bytes count alone. Transactions that are larger take longer if they
+    /// are cut off at their very end, and so do many threads: each that has committed holds 256 KiB until it ends.
+    pub log_max: u64,
+    /// What a crash may lose of transactions that are [`Durability::Buffered`](crate::Durability::Buffered), as a time
+    /// before it; default 10 ms. A thread of the store's writes them after half of it; the other half is for the write,
+    /// and for a machine too busy to run that thread at once. Zero makes them durable when their commits return.
+    pub buffered_window: Duration,
+    /// Bytes of private memory that the pools of the Shadow engine may keep together; default a quarter of the memory
+    /// that the process may use. Above it, threads that commit give pages back which hold nothing but what is at home,
+    /// until half of it is left: up to a millisecond in a commit, on the `file` domain a few syncs, while other
+    /// transactions wait.
+    ///
+    /// A page counts when changes of it go home, so that up to [`StoreOptions::log_max`] may come on top. Zero gives
+    /// pages back after every commit, which is for tests; `u64::MAX` never does.
+    ///
+    /// What a program stores in a pool without a transaction is kept, in its page. A thread that stores there in the
+    /// very moment waits for it, in a handler for SIGSEGV: it must not block that signal, nor may a system call store
+    /// there (it would fail with EFAULT). A program that takes the handler away keeps its pages.
+    pub private_max: u64,
+    /// Bytes of addresses for the puddles of the store, a multiple of 2 MiB; fixed when the store is made. Default: 1
+    /// TiB.
+    ///
+    /// An opener reserves twice as much, which takes no memory. Where its limit of address space (`ulimit -v`,
+    /// systemd's `LimitAS`) is lower, it reserves what the puddles need that it maps, and [`StoreOptions::growth`].
+    pub space: Option<u64>,
+    /// Bytes by which pools may grow while the store is open, for which addresses are reserved when it is opened, where
+    /// the process cannot reserve all of the space. Default: 0: pools grow until the limit is met, and an allocation
+    /// fails with `AddressSpace`.
+    pub growth: u64,
+    /// On the `file` domain, whether a thread of the store's writes home what pools of the Shadow engine have logged
+    /// (default), so that no commit waits for it. Without, commits do it. It starts with the first commits that need
+    /// it, and ends when a pool is closed; the next commits start another one.
+    pub checkpoint_thread: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            domain: None,
+            base: None,
+            space: None,
+            growth: 0,
+            log_max: 64 << 20,
+            buffered_window: Duration::from_millis(10),
+            private_max: memory::quarter(),
+            checkpoint_thread: true,
+        }
+    }
+}
+
+impl StoreOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`StoreOptions::domain`].
+    #[must_use]
+    pub fn domain(mut self, domain: Domain) -> Self {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// Sets [`StoreOptions::log_max`].
+    #[must_use]
+    pub fn log_max(mut self, bytes: u64) -> Self {
+        self.log_max = bytes;
+        self
+    }
+
+    /// Sets [`StoreOptions::buffered_window`].
+    #[must_use]
+    pub fn buffered_window(mut self, window: Duration) -> Self {
+        self.buffered_window = window;
+        self
+    }
+
+    /// Sets [`StoreOptions::private_max`].
+    #[must_use]
+    pub fn private_max(mut self, bytes: u64) -> Self {
+        self.private_max = bytes;
+        self
+    }
+
+    /// Sets [`StoreOptions::checkpoint_thread`].
+    #[must_use]
+    pub fn checkpoint_thread(mut self, wanted: bool) -> Self {
+        self.checkpoint_thread = wanted;
+        self
+    }
+
+    /// Sets [`StoreOptions::space`].
+    #[must_use]
+    pub fn space(mut self, bytes: u64) -> Self {
+        self.space = Some(bytes);
+        self
+    }
+
+    /// Sets [`StoreOptions::growth`].
+    #[must_use]
+    pub fn growth(mut self, bytes: u64) -> Self {
+        self.growth = bytes;
+        self
+    }
+
+    /// Sets [`StoreOptions::base`].
+    #[must_use]
+    pub fn base(mut self, base: u64) -> Self {
+        self.base = Some(base);
+        self
+    }
+}
+
+/// How a pool is made, and how it is used while it is open.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// The engine that runs its transactions. Fixed when the pool is made. Default: Shadow.
+    pub engine: EngineKind,
+    /// Bytes of the puddle that holds the root, a multiple of 2 MiB. The root has to fit. Fixed when the pool is made.
+    /// Default: 2 MiB.
+    pub root_puddle_size: u64,
+    /// A pool doubles when it grows, but by at most this many bytes, unless one object needs more. Default: 256 MiB.
+    pub growth_max: u64,
+    /// So many bytes of unused puddles are kept for when the pool grows again, or as many as the puddles in use have,
+    /// if that is more; the rest is given back to the file system at once, and all of it when the pool closes. 0 keeps
+    /// none. Default: 64 MiB.
+    pub spare_max: u64,
+    /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and
+    /// the next operation returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
+    pub survive_media_errors: bool,
+    /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
+    pub page_tracking: PageTracking,
+    /// How a Twin pool copies and is read. Default: [`TwinMode::Log`].
+    pub twin_mode: TwinMode,
+    /// Who keeps threads apart in [`Pool::update`] and [`Pool::read`]. Default: durum does.
+    pub concurrency: Concurrency,
+    /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort.
+    /// Slow, for tests: keeps a copy of the pool. Default: off.
+    pub check_stores: bool,
+    /// Memory beside its puddles that the opener keeps something in.
+    pub(crate) beside: Option<Arc<Beside>>,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineKind::Shadow,
+            root_puddle_size: durum_format::UNIT,
+            growth_max: 256 << 20,
+            spare_max: 64 << 20,
+            survive_media_errors: false,
+            page_tracking: PageTracking::Auto,
+            twin_mode: TwinMode::Log,
+            concurrency: Concurrency::Combining,
+            check_stores: false,
+            beside: None,
+        }
+    }
+}
+
+impl PoolOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`PoolOptions::engine`].
+    #[must_use]
+    pub fn engine(mut self, engine: EngineKind) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Sets [`PoolOptions::root_puddle_size`].
+    #[must_use]
+    pub fn root_puddle_size(mut self, bytes: u64) -> Self {
+        self.root_puddle_size = bytes;
+        self
+    }
+
+    /// Sets [`PoolOptions::growth_max`].
+    #[must_use]
+    pub fn growth_max(mut self, bytes: u64) -> Self {
+        self.growth_max = bytes;
+        self
+    }
+
+    /// Sets [`PoolOptions::spare_max`].
+    #[must_use]
+    pub fn spare_max(mut self, bytes: u64) -> Self {
+        self.spare_max = bytes;
+        self
+    }
+
+    /// Sets [`PoolOptions::survive_media_errors`].
+    #[must_use]
+    pub fn survive_media_errors(mut self, survive: bool) -> Self {
+        self.survive_media_errors = survive;
+        self
+    }
+
+    /// Sets [`PoolOptions::page_tracking`].
+    #[must_use]
+    pub fn page_tracking(mut self, tracking: PageTracking) -> Self {
+        self.page_tracking = tracking;
+        self
+    }
+
+    /// Sets [`PoolOptions::twin_mode`].
+    #[must_use]
+    pub fn twin_mode(mut self, mode: TwinMode) -> Self {
+        self.twin_mode = mode;
+        self
+    }
+
+    /// Sets [`PoolOptions::concurrency`].
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// Sets [`PoolOptions::check_stores`].
+    #[must_use]
+    pub fn check_stores(mut self, check: bool) -> Self {
+        self.check_stores = check;
+        self
+    }
+}
+
+/// How a Twin pool is used while it is open. On the media all are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TwinMode {
+    /// A commit copies the lines that were announced, where they differ (RomulusLog, §4.7 of the paper).
+    #[default]
+    Log,
+    /// A commit copies all that is in use, where it differs: the cost of a commit grows with the pool (Romulus, §4.1).
+    /// For comparisons, and for pools of some pages.
+    Basic,
+    /// As `Log`, and threads may read beside a transaction without waiting
+    /// ([`Pool::read_copy`](crate::Pool::read_copy); RomulusLR, §5.3). A commit waits for readers of the copy that it
+    /// is about to change.
+    LeftRight,
+}
