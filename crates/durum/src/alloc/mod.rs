@@ -18,6 +18,8 @@ mod pool_heap;
 mod puddle;
 mod reserve;
 mod slab;
+#[cfg(test)]
+mod slab_tests;
 
 pub(crate) use bits::{BitChange, Bitmap};
 pub(crate) use ground::Ground;

@@ -31,6 +31,9 @@ mod loans;
 #[path = "../../src/combine/lock.rs"]
 mod lock;
 mod primitive;
+#[path = "../../src/alloc/slab.rs"]
+mod slab;
+mod slabs;
 #[path = "../../src/engine/twin/turns.rs"]
 mod turns;
 mod turns_tests;
