@@ -321,9 +321,13 @@ impl Seat {
     /// `NotOpen`.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<&Open> {
-        self.borrower.enter().ok_or(Error::NotOpen {
-            pool_type: self.binding.name,
-        })
+        match self.borrower.enter() {
+            Some(open) => Ok(open),
+            // Made here only: to drop an error that nobody needs takes time.
+            None => Err(Error::NotOpen {
+                pool_type: self.binding.name,
+            }),
+        }
     }
 
     /// The transaction has ended.
