@@ -172,7 +172,7 @@ impl Presences {
         is_fenced: bool,
         refuse: impl Fn(&Presence),
     ) {
-        const SPINS: usize = limit(200, 0);
+        const SPINS: usize = limit(200, 1);
         // ORDER (of threads): the table without the heap before the words are read.
         match is_fenced {
             true => fence(Ordering::SeqCst),

@@ -152,7 +152,7 @@ impl Gate {
 ///
 /// It polls: leaving is one store, which tells nobody.
 fn wait_for(member: &asymmetric::members::Member<()>, deadline: Option<Instant>) -> bool {
-    const SPINS: usize = limit(200, 0);
+    const SPINS: usize = limit(200, 1);
     const PAUSE_MAX: Duration = Duration::from_micros(500);
     let mut pause = Duration::from_micros(10);
     let mut spins = 0;

@@ -34,7 +34,7 @@
 //!
 //! | modules | what they are |
 //! | --- | --- |
-//! | `error`, `announced`, `saved`, `described`, `asymmetric`, `gate` and other small ones | what all others use |
+//! | `error`, `announced`, `saved`, `primitive`, `asymmetric`, `gate` and other small ones | what all others use |
 //! | `addresses`, `space`, `mapping`, `fault`, `pages`, `media` | addresses, what lies there, and making it durable |
 //! | `alloc` | who may take which bytes of a puddle |
 //! | `log`, `logs`, `checker`, `combine`, `savepoint`, `options` | parts of what is open |

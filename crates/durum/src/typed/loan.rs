@@ -91,7 +91,7 @@ impl<T> Loan<T> {
         Borrower {
             loan: self,
             member: locked.join(Kept(UnsafeCell::new(None))),
-            generation: Cell::new(u64::MAX & !FENCED),
+            generation: Cell::new(!FENCED),
         }
     }
 
