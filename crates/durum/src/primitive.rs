@@ -13,6 +13,8 @@ pub use std::sync::{Condvar, Mutex, MutexGuard};
 pub use std::thread::{Thread, current, park, sleep, yield_now};
 use std::time::Duration;
 
+use rustix::thread::futex;
+
 /// A constructor that is `const`, for what is static. Those of loom are not, so there it is a function as any other.
 #[doc(hidden)]
 #[macro_export]
@@ -103,6 +105,18 @@ pub fn waited_for<'a, T>(
 ) -> MutexGuard<'a, T> {
     let waited = condition.wait_timeout(guard, timeout);
     waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// Sleeps if the word still has this value, until [`futex_wake`]. It may return for no reason at all.
+pub fn futex_wait(word: &AtomicU32, value: u32) {
+    // Interrupted, or changed before it slept: the caller looks again.
+    let _ = futex::wait(word, futex::Flags::PRIVATE, value, None);
+}
+
+/// Wakes one who sleeps on the word, if anybody does.
+pub fn futex_wake(word: &AtomicU32) {
+    // It fails only for a bad address.
+    let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
 }
 
 /// A number that no other thread has that is alive; not 0.

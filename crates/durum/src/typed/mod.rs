@@ -17,6 +17,7 @@ mod cells;
 mod collections;
 mod count_word;
 mod counts;
+mod futex_lock;
 mod journal;
 mod kind;
 mod later;

@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use durum_format::types::{Field, Type};
-use rustix::thread::futex;
 
 use super::binding::PoolType;
 use super::cells::cell;
+use super::futex_lock::FutexLock;
 use super::journal::Journal;
 use super::later::Later;
 use super::pool_id::PoolId;
@@ -34,9 +34,6 @@ use super::stats;
 use super::words::Word;
 use crate::described::{Described, Walk};
 
-const FREE: u32 = 0;
-const TAKEN: u32 = 1;
-const AWAITED: u32 = 2;
 /// A guard lives.
 const GUARDED: u32 = 1;
 
@@ -75,9 +72,9 @@ unsafe impl Word for LockWord {}
 
 impl LockWord {
     /// The half that threads wait on.
-    fn gate(&self) -> &AtomicU32 {
-        // SAFETY: the lower half of a 64-bit atomic, which is used by halves only.
-        unsafe { &*std::ptr::from_ref(self).cast::<AtomicU32>() }
+    fn lock(&self) -> &FutexLock {
+        // SAFETY: the lower half of a 64-bit atomic, which is used by halves only; transparent, and 0 is free.
+        unsafe { &*std::ptr::from_ref(self).cast::<FutexLock>() }
     }
 
     /// The half that says whose it is.
@@ -89,11 +86,7 @@ impl LockWord {
     /// Unlocks a mutex that this thread has locked, when its transaction is over.
     pub(super) fn unlock(&self) {
         self.owner().store(0, Ordering::Relaxed);
-        // ORDER (of threads): what the transaction did is seen by who locks it next.
-        if self.gate().swap(FREE, Ordering::Release) == AWAITED {
-            // Failing, it would have been for want of a waiter.
-            let _ = futex::wake(self.gate(), futex::Flags::PRIVATE, 1);
-        }
+        self.lock().unlock();
     }
 }
 
@@ -133,10 +126,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
         );
         // One that is not in the pool is nobody else's, and nothing will unlock it.
         if owned != mine && running.holds(std::ptr::from_ref(&self.word).addr()) {
-            let taken =
-                word.gate()
-                    .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
-            if taken.is_err() {
+            if !word.lock().try_lock() {
                 wait::<T, P>(&self.word, word, running);
             }
             running.note_locked(word);
@@ -169,11 +159,7 @@ fn wait<T: PSafe, P: PoolType>(at: &LockWord, word: &LockWord, running: &Running
         );
         Waiting::begin(word, running.number(), name)
     });
-    // ORDER (of threads): what the last owner did is seen.
-    while word.gate().swap(AWAITED, Ordering::Acquire) != FREE {
-        // Woken, interrupted, or changed before it slept: look again.
-        let _ = futex::wait(word.gate(), futex::Flags::PRIVATE, AWAITED, None);
-    }
+    word.lock().lock_slowly();
 }
 
 /// Which thread waits for which mutex, where deadlocks are looked for: its word, and what it is called.

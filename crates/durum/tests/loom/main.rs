@@ -17,6 +17,9 @@ mod copies;
 #[path = "../../src/typed/count_word.rs"]
 mod count_word;
 mod counted;
+#[path = "../../src/typed/futex_lock.rs"]
+mod futex_lock;
+mod futex_locks;
 #[path = "../../src/gate.rs"]
 mod gate;
 mod gates;

@@ -73,6 +73,25 @@ pub(crate) fn waited_for<'a, T>(
     waited(condition, guard)
 }
 
+loom::lazy_static! {
+    /// The kernel's side of a futex. A model has one word that threads sleep on.
+    static ref ASLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+}
+
+/// The kernel looks at the word and puts the thread to sleep as one step. What it orders beyond that, loom is told by
+/// the mutex: who sleeps has looked at the word anyway.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
+    let asleep = locked(&ASLEEP.0);
+    if word.load(Ordering::SeqCst) == value {
+        drop(waited(&ASLEEP.1, asleep));
+    }
+}
+
+pub(crate) fn futex_wake(_: &AtomicU32) {
+    let _one_at_a_time = locked(&ASLEEP.0);
+    ASLEEP.1.notify_one();
+}
+
 /// loom's threads share those of the system.
 pub(crate) fn this_thread() -> usize {
     loom::thread_local!(static PLACE: Box<u8> = Box::new(0));
