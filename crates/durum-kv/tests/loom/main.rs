@@ -22,7 +22,7 @@ mod primitive;
 
 use std::sync::Arc;
 
-use asymmetric::fails_without_either_half;
+use asymmetric::{fails_without_either_half, without_membarrier};
 use lock::ReadersWriter;
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -95,6 +95,24 @@ fn nobody_reads_while_another_one_writes() {
         add(&lock);
         reader.join().unwrap();
         assert_eq!(read(&lock), 2);
+    });
+}
+
+#[test]
+fn nobody_owns_the_lock_without_membarrier() {
+    without_membarrier(|| {
+        model(2, || {
+            let lock = guarded();
+            assert_eq!(try_add(&lock) + try_add(&lock), 2);
+            assert_eq!(lock.owner(), 0);
+            let other = lock.clone();
+            let reader = thread::spawn(move || {
+                be(1);
+                assert!(read(&other) >= 2);
+            });
+            add(&lock);
+            reader.join().unwrap();
+        });
     });
 }
 

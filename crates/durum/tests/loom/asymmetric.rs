@@ -17,47 +17,56 @@ pub(crate) mod members;
 pub(crate) use bias::{Bias, Busy};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Half {
+enum Missing {
+    Nothing,
     Light,
     Heavy,
+    /// The system has no membarrier, and says so.
+    All,
 }
 
 // The system's: all threads of a model run in one of the system's, and those of other tests do not.
-thread_local!(static LEFT_OUT: Cell<Option<Half>> = const { Cell::new(None) });
+thread_local!(static MISSING: Cell<Missing> = const { Cell::new(Missing::Nothing) });
 
-fn half(half: Half) {
-    if LEFT_OUT.get() != Some(half) {
+pub(crate) fn is_there() -> bool {
+    MISSING.get() != Missing::All
+}
+
+pub(crate) fn can_fence_all() -> bool {
+    is_there()
+}
+
+pub(crate) fn light_fence() {
+    if !matches!(MISSING.get(), Missing::Light | Missing::All) {
         fence(Ordering::SeqCst);
     }
 }
 
-pub(crate) fn is_there() -> bool {
-    true
-}
-
-pub(crate) fn can_fence_all() -> bool {
-    true
-}
-
-pub(crate) fn light_fence() {
-    half(Half::Light);
-}
-
 pub(crate) fn fence_all() {
-    half(Half::Heavy);
+    assert!(is_there(), "a membarrier where there is none");
+    if MISSING.get() != Missing::Heavy {
+        fence(Ordering::SeqCst);
+    }
 }
 
 pub(crate) fn heavy_fence() -> Result<(), crate::error::Error> {
-    half(Half::Heavy);
+    fence_all();
     Ok(())
+}
+
+/// Runs a model on a system that has no membarrier.
+pub(crate) fn without_membarrier(model: impl FnOnce()) {
+    MISSING.set(Missing::All);
+    model();
+    MISSING.set(Missing::Nothing);
 }
 
 /// The canaries: with either half left out the model finds that two use at a time what one has to use alone.
 pub(crate) fn fails_without_either_half(model: impl Fn() + RefUnwindSafe) {
-    for half in [Half::Light, Half::Heavy] {
-        LEFT_OUT.set(Some(half));
+    for half in [Missing::Light, Missing::Heavy] {
+        MISSING.set(half);
         let outcome = catch_unwind(&model);
-        LEFT_OUT.set(None);
+        MISSING.set(Missing::Nothing);
         let panic = outcome.expect_err(&format!("nobody misses the fence: {half:?}"));
         let message = panic.downcast_ref::<String>().map(String::as_str);
         let message = message.or(panic.downcast_ref::<&str>().copied());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::asymmetric::fails_without_either_half;
+use crate::asymmetric::{fails_without_either_half, without_membarrier};
 use crate::gate::Gate;
 use crate::model;
 
@@ -40,15 +40,10 @@ impl Store {
     }
 }
 
-fn who_closes_is_alone(
-    preemptions: usize,
-    has_membarrier: bool,
-    members: &'static [usize],
-    closes: usize,
-) {
+fn who_closes_is_alone(preemptions: usize, members: &'static [usize], closes: usize) {
     model(preemptions, move || {
         let store = Arc::new(Store {
-            gate: Gate::with(has_membarrier),
+            gate: Gate::new(),
             value: UnsafeCell::new(0),
         });
         let threads: Vec<_> = members.iter().map(|&times| store.enter(times)).collect();
@@ -65,22 +60,22 @@ fn who_closes_is_alone(
 
 #[test]
 fn who_closes_the_gate_is_alone() {
-    who_closes_is_alone(3, true, &[2], 2);
+    who_closes_is_alone(3, &[2], 2);
 }
 
 #[test]
 fn who_closes_the_gate_is_alone_though_two_come() {
-    who_closes_is_alone(2, true, &[1, 1], 1);
+    who_closes_is_alone(2, &[1, 1], 1);
 }
 
 #[test]
 fn who_closes_the_gate_is_alone_without_membarrier() {
-    who_closes_is_alone(3, false, &[2], 1);
+    without_membarrier(|| who_closes_is_alone(3, &[2], 1));
 }
 
 #[test]
 fn the_gate_needs_both_halves_of_the_fence() {
-    fails_without_either_half(|| who_closes_is_alone(3, true, &[1], 1));
+    fails_without_either_half(|| who_closes_is_alone(3, &[1], 1));
 }
 
 /// One waits for the end of transactions, the other one does not.
@@ -88,7 +83,7 @@ fn the_gate_needs_both_halves_of_the_fence() {
 fn two_who_close_the_gate_take_turns() {
     model(2, || {
         let store = Arc::new(Store {
-            gate: Gate::with(true),
+            gate: Gate::new(),
             value: UnsafeCell::new(0),
         });
         let member = store.enter(1);

@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use crate::asymmetric::fails_without_either_half;
+use crate::asymmetric::{fails_without_either_half, without_membarrier};
 use crate::loan::Loan;
 use crate::model;
 
@@ -107,6 +107,11 @@ fn nobody_takes_another_pool_for_the_one_that_was_closed() {
 #[test]
 fn who_closes_waits_for_neither_of_two() {
     a_pool_is_closed(2, &[1, 1], true);
+}
+
+#[test]
+fn nobody_uses_a_pool_that_is_closed_without_membarrier() {
+    without_membarrier(|| a_pool_is_closed(3, &[2], true));
 }
 
 #[test]
