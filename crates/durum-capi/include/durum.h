@@ -785,8 +785,8 @@ int durum_tx_volatile(void *ptr,
 // fences of one. So `body` may run on another thread while this one waits; thread-locals are those of the thread that
 // runs it. It must not wait for another thread that uses the pool, nor be left by longjmp, an exception or
 // pthread_exit (docs/tutorials/c.md shows how it can end its thread). A thread that is cancelled ends behind the
-// update, not in it. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the same
-// pool it is a part of that one.
+// update, not in it. durum_tx_add and the like work in it, as do DURUM_TX_BEGIN blocks; inside of an update of the
+// same pool it is a part of that one.
 //
 // A result other than 0, durum_tx_abort() in it, or an inner transaction that aborts takes back what `body` has done,
 // and only that. If `body` says why by a code of durum (DURUM_E_*), the message goes along.
