@@ -14,5 +14,6 @@ step scripts ci/scripts.sh
 step clippy ci/clippy.sh
 step documentation ci/doc.sh
 step pictures docs/pictures/draw.py --check
+step interface ci/public.sh
 [ "$FAILED" = 0 ] || { say "lint: failed:$FAILED_NAMES" && exit 1; }
 say "lint: all clean"
