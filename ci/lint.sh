@@ -8,6 +8,8 @@ need_cargo
 need_component fmt rustfmt
 need_component clippy clippy
 step tidy ci/tidy.sh
+# Blanks at the end of lines and files, of all that git knows: the difference from an empty tree.
+step whitespace git diff --check "$(git hash-object -t tree /dev/null)"
 step format ci/fmt.sh
 step clang-format ci/clang-format.sh
 step scripts ci/scripts.sh
