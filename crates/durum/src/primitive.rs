@@ -2,7 +2,7 @@
 //!
 //! This is the one seam for loom. Code that is to be tried names `crate::primitive` and nothing of the system's. The
 //! tests of a crate compile the same files once more, with `crates/durum/tests/loom/primitive.rs` under this name: it
-//! has the same names, and loom behind them. docs/testing.md lists what is tried so.
+//! has the same names, and loom behind them. docs/how-to/testing.md lists what is tried so.
 
 pub use std::hint::spin_loop as relax;
 use std::sync::PoisonError;

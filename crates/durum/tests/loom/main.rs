@@ -1,4 +1,4 @@
-//! All interleavings of a few threads in the protocols of this crate, as docs/testing.md lists them.
+//! All interleavings of a few threads in the protocols of this crate, as docs/how-to/testing.md lists them.
 //!
 //! They stand on loom's atomics, mutex and cells ([`primitive`]), do not spin before they sleep, and have one counter
 //! in the first block of the read indicator and of each version, so that rare paths are common. Those that stand on the
