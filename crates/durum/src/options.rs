@@ -158,11 +158,13 @@ pub struct PoolOptions {
     /// Survive media errors in the program's own accesses: a page that cannot be read is replaced by a private one, and
     /// the next operation returns `Poisoned`. Default: off, and such an access ends the process (SIGBUS).
     pub survive_media_errors: bool,
-    /// How sections find what has changed ([`Pool::section`]). Default: the best that the system has.
+    /// How sections find what has changed ([`Pool::section`](crate::Pool::section)). Default: the best that the system
+    /// has.
     pub page_tracking: PageTracking,
     /// How a Twin pool copies and is read. Default: [`TwinMode::Log`].
     pub twin_mode: TwinMode,
-    /// Who keeps threads apart in [`Pool::update`] and [`Pool::read`]. Default: durum does.
+    /// Who keeps threads apart in [`Pool::update`](crate::Pool::update) and [`Pool::read`](crate::Pool::read). Default:
+    /// durum does.
     pub concurrency: Concurrency,
     /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort.
     /// Slow, for tests: keeps a copy of the pool. Default: off.

@@ -111,9 +111,9 @@ fn is_free(range: &Range<usize>, watermark: u64) -> bool {
 /// reads them from home. `None`: not here.
 ///
 /// The range is of whole pages, in one puddle. `parts` are its bytes, one behind the other. Its transaction is durable.
-pub(super) fn write_now<'b>(
+pub(super) fn write_now(
     range: Range<usize>,
-    parts: &mut dyn Iterator<Item = &'b [u8]>,
+    parts: &mut dyn Iterator<Item = &[u8]>,
     puddle: &Puddle,
     journal: &Journal,
 ) -> Option<Direct> {
