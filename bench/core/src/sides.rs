@@ -30,6 +30,7 @@ pub fn memory() -> Vec<Box<dyn Side>> {
         Box::new(durum::Durum::hybrid()),
         Box::new(durum::Durum::shadow()),
         Box::new(durum::Durum::twin()),
+        Box::new(durum::Durum::direct()),
         Box::new(plain::Redo1::default()),
         Box::new(plain::Flush1::default()),
         Box::new(plain::Volatile::default()),

@@ -303,12 +303,7 @@ macro_rules! pointers {
     )* };
 }
 
-pointers!(
-    *mut T,
-    *const T,
-    Option<std::ptr::NonNull<T>>,
-    crate::LrRef<T>
-);
+pointers!(*mut T, *const T, Option<std::ptr::NonNull<T>>);
 
 // SAFETY: N elements in a row, each described.
 unsafe impl<T: Described, const N: usize> Described for [T; N] {

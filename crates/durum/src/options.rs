@@ -169,6 +169,8 @@ pub struct PoolOptions {
     /// Look for stores that no `add` announced, and for pointers that lead out of the store, at each commit and abort.
     /// Slow, for tests: keeps a copy of the pool. Default: off.
     pub check_stores: bool,
+    /// Another engine than its own runs its transactions, until it is closed ([`PoolOptions::run_by`]).
+    pub(crate) run_by: Option<&'static str>,
     /// Memory beside its puddles that the opener keeps something in.
     pub(crate) beside: Option<Arc<Beside>>,
 }
@@ -185,6 +187,7 @@ impl Default for PoolOptions {
             twin_mode: TwinMode::Log,
             concurrency: Concurrency::Combining,
             check_stores: false,
+            run_by: None,
             beside: None,
         }
     }
@@ -249,6 +252,16 @@ impl PoolOptions {
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.concurrency = concurrency;
+        self
+    }
+
+    /// Transactions are run by an engine that no pool is made for, until the pool is closed: `direct` or `sample`. What
+    /// they promise is theirs; `direct` and `sample` promise nothing for a crash. For tests and benchmarks, with pools
+    /// of the Hybrid engine; without the feature `test-engines` there are none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn run_by(mut self, name: &'static str) -> Self {
+        self.run_by = Some(name);
         self
     }
 

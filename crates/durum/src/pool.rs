@@ -26,7 +26,11 @@ impl PoolInner {
         grant: durum_service::PoolGrant,
         options: &PoolOptions,
     ) -> Result<Arc<Self>> {
-        let Some(engine) = engine::engine(grant.engine) else {
+        let engine = match options.run_by {
+            Some(name) => engine::test_engine(name),
+            None => engine::engine(grant.engine),
+        };
+        let Some(engine) = engine else {
             let _ = store.service.close_pool(grant.uuid);
             return Err(Error::EngineMissing {
                 pool: grant.name,

@@ -1068,3 +1068,16 @@ fn back_gets_all_that_a_seal_is_about() {
         assert_eq!((words[1000], words[500]), (1, 0), "basic: {is_basic}");
     }
 }
+
+#[test]
+fn an_update_inside_a_read_of_a_copy_is_an_error() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let store = Store::create(dir.path().join("store"), StoreOptions::new()).unwrap();
+    let options = twin().twin_mode(TwinMode::LeftRight);
+    let pool = store.create_pool("pool", options).unwrap();
+    let found = pool.read_copy(|_| (pool.update(|_| Ok::<(), Error>(())), pool.read(|| ())));
+    let (update, read) = found.unwrap();
+    assert!(matches!(update, Err(Error::ReadsCopy { .. })));
+    assert!(matches!(read, Err(Error::ReadsCopy { .. })));
+    pool.update(|_| Ok::<(), Error>(())).unwrap();
+}

@@ -660,18 +660,6 @@ fn what_would_wait_for_itself_is_an_error() {
 }
 
 #[test]
-fn an_update_inside_a_read_of_a_copy_is_an_error() {
-    let options = pool_options().engine(durum::Engine::Twin);
-    let place = pool_with(options.twin_mode(durum::TwinMode::LeftRight));
-    let pool = &place.pool;
-    let found = pool.read_copy(|_| (pool.update(|_| Ok::<(), Error>(())), pool.read(|| ())));
-    let (update, read) = found.unwrap();
-    assert!(matches!(update, Err(Error::ReadsCopy { .. })));
-    assert!(matches!(read, Err(Error::ReadsCopy { .. })));
-    pool.update(|_| Ok::<(), Error>(())).unwrap();
-}
-
-#[test]
 fn an_open_update_keeps_the_others_out() {
     let place = pool();
     let (pool, word) = (&place.pool, Shared(place.pool.root::<u64>().unwrap()));

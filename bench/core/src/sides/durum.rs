@@ -49,6 +49,7 @@ pub struct Durum {
     domain: &'static str,
     updates_home: bool,
     twin_mode: TwinMode,
+    is_direct: bool,
 }
 
 impl Durum {
@@ -61,6 +62,17 @@ impl Durum {
             domain: "dram",
             updates_home: true,
             twin_mode: TwinMode::Log,
+            is_direct: false,
+        }
+    }
+
+    /// No engine of a product: in place, with one fence and without atomicity.
+    pub fn direct() -> Durum {
+        Durum {
+            name: "direct",
+            style: Style::InPlace,
+            is_direct: true,
+            ..Self::hybrid()
         }
     }
 
@@ -135,6 +147,9 @@ impl Durum {
         let mut options = PoolOptions::new().engine(self.engine);
         if self.engine == Engine::Twin {
             options = options.twin_mode(self.twin_mode);
+        }
+        if self.is_direct {
+            options = options.run_by("direct");
         }
         let store = Store::create(&path, StoreOptions::new()).map_err(said())?;
         let pool = store.create_pool("bench", options).map_err(said())?;

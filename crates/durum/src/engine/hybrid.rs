@@ -25,15 +25,14 @@ use std::sync::Arc;
 use durum_persist::{Site, line};
 
 use super::check_failed;
+use super::in_place::{apply, check_media, write_back_announced};
 use crate::alloc::{Puddle, puddle_at};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
-use crate::fault::{guarded, media_failed};
+use crate::fault::guarded;
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
-use crate::opened::{
-    self, Announce, ByThread, Engine, OfPool, PoolInner, PoolRef, StoreInner, TxState,
-};
+use crate::opened::{self, Announce, ByThread, Engine, OfPool, PoolInner, StoreInner, TxState};
 use crate::options::PoolOptions;
 
 pub(super) use private::SITES as PRIVATE_SITES;
@@ -394,74 +393,6 @@ fn append_changes(tx: &mut TxState) -> Result<()> {
     Ok(())
 }
 
-/// Makes the redo entries' changes at their home places, from volatile memory; the caller fences.
-fn apply(tx: &mut TxState, site: Site) -> Result<()> {
-    let TxState {
-        bitmaps,
-        bits,
-        sets,
-        set_bytes,
-        barrier,
-        ..
-    } = tx;
-    for bitmap in bitmaps.iter() {
-        let len = bitmap.len * 8;
-        // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
-        let puddle = unsafe {
-            line::copy(bitmap.address as *mut u8, bitmap.words.as_ptr().cast(), len);
-            bitmap.puddle.as_ref()
-        };
-        // ORDER: here and below: durable with the caller's fence, before the entries that could write it again are
-        // retired.
-        barrier.write_back(puddle, bitmap.address, len, site)?;
-    }
-    for (at, change) in bits.iter().enumerate() {
-        let word = change.word as *mut u64;
-        // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations.
-        unsafe {
-            if change.set {
-                line::fetch_or_u64(word, change.mask);
-            } else {
-                line::fetch_and_u64(word, !change.mask);
-            }
-        }
-        // Words of one line come one after the other; the last one takes the line along.
-        let same_line = bits
-            .get(at + 1)
-            .is_some_and(|next| next.word / 64 == change.word / 64);
-        // SAFETY: as above.
-        let puddle = unsafe { change.puddle.as_ref() };
-        if !same_line || puddle.private {
-            barrier.write_back_word(puddle, change.word, site)?;
-        }
-    }
-    for (at, set) in sets.iter().enumerate() {
-        let source = &set_bytes[set.from..set.from + set.len];
-        // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
-        let puddle = unsafe {
-            match source.first_chunk::<8>() {
-                // One store, so that no crash finds a part of it: `commit_word` relies on that.
-                Some(word) if set.len == 8 && set.target.is_multiple_of(8) => {
-                    line::store_u64(set.target as *mut u64, u64::from_ne_bytes(*word));
-                }
-                _ => line::copy(set.target as *mut u8, source.as_ptr(), set.len),
-            }
-            set.puddle.as_ref()
-        };
-        let one_line =
-            |set: &crate::deferred::Set| set.target / 64 == (set.target + set.len - 1) / 64;
-        let same_line = one_line(set)
-            && sets
-                .get(at + 1)
-                .is_some_and(|next| one_line(next) && next.target / 64 == set.target / 64);
-        if !same_line || puddle.private {
-            // ORDER: as for the bitmaps above.
-            barrier.write_back(puddle, set.target, set.len, site)?;
-        }
-    }
-    Ok(())
-}
-
 fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
     let TxState { kept, barrier, .. } = tx;
     let Some(log) = log_of(kept) else {
@@ -471,25 +402,6 @@ fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
     // ORDER: the entries are out of effect before the commit returns: from then on others may change the same places,
     // and an old entry replayed over them would undo that.
     barrier.fence(log.private(), fence)
-}
-
-/// Writes back every line with an announced byte, each once.
-fn write_back_announced(announced: &Announced, site: Site) {
-    guarded(|| {
-        // SAFETY: whole lines around announced ranges, inside mapped puddles.
-        announced.for_each(true, |address, len| unsafe {
-            line::write_back(address as *const u8, len, site)
-        });
-    });
-}
-
-/// The error of a page that failed since the transaction began, if any.
-fn check_media(pools: &[PoolRef]) -> Result<()> {
-    if media_failed() {
-        pools.iter().try_for_each(|pool| pool.check_media())
-    } else {
-        Ok(())
-    }
 }
 
 fn roll_back(tx: &mut TxState) -> Result<()> {

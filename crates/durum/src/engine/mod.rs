@@ -1,6 +1,11 @@
 //! What an engine is: how announced ranges become durable all at once.
 
+#[cfg(feature = "test-engines")]
+mod direct;
 mod hybrid;
+mod in_place;
+#[cfg(feature = "test-engines")]
+mod sample;
 mod shadow;
 mod twin;
 
@@ -42,6 +47,26 @@ fn keep_large(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> 
     }
     puddle.check_failed()?;
     Ok(())
+}
+
+/// Keeps in memory what a range holds that was not announced before, so that an abort can put it back.
+#[cfg(feature = "test-engines")]
+fn keep_old(tx: &mut TxState, address: usize, len: usize) {
+    if !tx.announced.covers(address, len) {
+        // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+        guarded(|| unsafe { tx.backups.save(address, len) });
+    }
+}
+
+/// The engines that are in no product, by their names: `direct` for benchmarks, `sample` for tests.
+pub(crate) fn test_engine(name: &str) -> Option<&'static dyn Engine> {
+    match name {
+        #[cfg(feature = "test-engines")]
+        "direct" => Some(&direct::Direct),
+        #[cfg(feature = "test-engines")]
+        "sample" => Some(&sample::Sample),
+        _ => None,
+    }
 }
 
 /// The engine of a kind, if this version has it.

@@ -51,9 +51,11 @@ pub fn directory() -> Option<std::path::PathBuf> {
     std::env::var_os(DIRECTORY).map(Into::into)
 }
 
-/// The engine that the tests run on: what `DURUM_TEST_ENGINE` says, or the default of a new pool.
+/// The engine that the tests run on: what `DURUM_TEST_ENGINE` says, or the default of a new pool. Those that no pool is
+/// made for (`direct`, `sample`) run pools of Hybrid.
 pub fn engine() -> durum::Engine {
-    match std::env::var("DURUM_TEST_ENGINE") {
+    match std::env::var("DURUM_TEST_ENGINE").as_deref() {
+        Ok("direct" | "sample") => durum::Engine::Hybrid,
         // The mode stands behind the engine's name.
         Ok(name) => durum::Engine::from_name(name.split('-').next().unwrap()).expect("an engine"),
         Err(_) => durum::PoolOptions::new().engine,
@@ -76,7 +78,13 @@ pub fn has_logs() -> bool {
 
 /// Options for a pool of that engine.
 pub fn pool_options() -> durum::PoolOptions {
-    durum::PoolOptions::new()
+    let options = durum::PoolOptions::new()
         .engine(engine())
-        .twin_mode(twin_mode())
+        .twin_mode(twin_mode());
+    match std::env::var("DURUM_TEST_ENGINE").as_deref() {
+        // With the feature `test-engines`.
+        Ok("direct") => options.run_by("direct"),
+        Ok("sample") => options.run_by("sample"),
+        _ => options,
+    }
 }

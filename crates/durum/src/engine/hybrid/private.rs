@@ -13,10 +13,9 @@
 
 use durum_persist::Site;
 
-use super::{
-    OfThread, append_changes, apply, changes_one_word, check_media, log_of, retire, take_log,
-};
+use super::{OfThread, append_changes, changes_one_word, log_of, retire, take_log};
 use crate::alloc::{Puddle, puddle_at};
+use crate::engine::in_place::{apply, check_media};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;

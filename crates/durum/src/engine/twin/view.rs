@@ -1,12 +1,16 @@
 //! What a wait-free reader of a Twin pool sees.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr;
 
+use durum_format::types::Type;
+
 use super::copies::Copies;
 use super::frame::{Entered, Frame, INNERMOST};
+use crate::described::{Described, Walk};
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::opened::{Pool, PoolInner};
@@ -99,6 +103,17 @@ impl<T> LrRef<T> {
     pub unsafe fn get<'v>(&self, view: &'v View<'_>) -> Option<&'v T> {
         // SAFETY: as the caller promises.
         unsafe { view.get(self.0) }
+    }
+}
+
+// SAFETY: a native pointer, described as one.
+unsafe impl<T: Described> Described for LrRef<T> {
+    fn name() -> Option<Cow<'static, str>> {
+        None
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        walk.pointer_to::<T>()
     }
 }
 

@@ -1,0 +1,118 @@
+//! Direct: changes in place and one fence, which is what durability costs without atomicity. For benchmarks: a crash
+//! within a commit leaves any part of it.
+//!
+//! An abort puts memory back as it was. The media follow when the range is announced again.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use durum_persist::{Site, line};
+
+use super::in_place::{apply, check_media, write_back_announced};
+use super::{check_failed, keep_old};
+use crate::alloc::{Puddle, puddle_at};
+use crate::error::{Result, Step};
+use crate::fault::guarded;
+use crate::opened::{Announce, Engine, OfPool, PoolInner, StoreInner, TxState};
+use crate::options::PoolOptions;
+
+const COMMIT_WRITE: Site = Site("direct.commit: write back");
+const COMMIT_FENCE: Site = Site("direct.commit: fence");
+const PERSIST_WRITE: Site = Site("direct.persist: write back");
+const PERSIST_FENCE: Site = Site("direct.persist: fence");
+
+/// The engine, which keeps nothing.
+#[derive(Debug)]
+pub(super) struct Direct;
+
+#[derive(Debug)]
+struct Nothing;
+
+impl OfPool for Nothing {}
+
+impl Engine for Direct {
+    fn enter(&self, _tx: &mut TxState, _pool: &Arc<PoolInner>) -> Result<()> {
+        Ok(())
+    }
+
+    fn announce(
+        &self,
+        tx: &mut TxState,
+        puddle: &Puddle,
+        address: usize,
+        len: usize,
+        announce: Announce,
+    ) -> Step {
+        if announce == Announce::Backup {
+            keep_old(tx, address, len);
+        }
+        tx.announced.insert(address, len);
+        puddle.check_failed()?;
+        Ok(())
+    }
+
+    fn commit(&self, tx: &mut TxState) -> Step {
+        let is_private = tx.pools[0].store.private;
+        match is_private {
+            false => write_back_announced(&tx.announced, COMMIT_WRITE),
+            true => write_files(tx)?,
+        }
+        guarded(|| apply(tx, COMMIT_WRITE))?;
+        // ORDER: durable when the commit returns; nothing is said of a crash before.
+        tx.barrier.fence(is_private, COMMIT_FENCE)?;
+        check_media(&tx.pools)?;
+        Ok(())
+    }
+
+    fn abort(&self, tx: &mut TxState) {
+        guarded(|| {
+            tx.backups.restore(|target, saved| {
+                // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
+                unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
+            });
+        });
+    }
+
+    fn persist(
+        &self,
+        tx: &mut TxState,
+        pool: &PoolInner,
+        ranges: &[(&Puddle, Range<usize>)],
+    ) -> Result<()> {
+        for (puddle, range) in ranges {
+            let (address, len) = (range.start, range.len());
+            // ORDER: durable with the fence below.
+            guarded(|| tx.barrier.write_back(puddle, address, len, PERSIST_WRITE))?;
+        }
+        // ORDER: durable on return; that is what the caller asked for.
+        tx.barrier.fence(pool.store.private, PERSIST_FENCE)?;
+        check_failed(ranges)
+    }
+
+    fn keep_pool(&self, _store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
+        Box::new(Nothing)
+    }
+
+    fn commits_with_others(&self) -> bool {
+        true
+    }
+}
+
+/// Writes what was announced to its files.
+fn write_files(tx: &mut TxState) -> Result<()> {
+    let TxState {
+        announced, barrier, ..
+    } = tx;
+    let mut result = Ok(());
+    announced.for_each(false, |address, len| {
+        if let Some(puddle) = puddle_at(address)
+            && result.is_ok()
+        {
+            // SAFETY: puddles live while their store is open.
+            let puddle = unsafe { puddle.as_ref() };
+            // ORDER: durable with the caller's fence.
+            result = guarded(|| barrier.write_back(puddle, address, len, COMMIT_WRITE));
+        }
+    });
+    result
+}
