@@ -120,12 +120,19 @@ struct Nothing;
 impl OfPool for Nothing {}
 
 /// Gives the thread a log, if it has none.
+#[inline]
 fn take_log(tx: &mut TxState) -> Result<()> {
     tx.wants_end = true;
-    let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
-    if own.log.is_none() {
-        own.log = Some(tx.pools[0].store.acquire_log(&mut tx.barrier)?);
+    match log_of(&mut tx.kept) {
+        Some(_) => Ok(()),
+        None => take_new_log(tx),
     }
+}
+
+#[cold]
+fn take_new_log(tx: &mut TxState) -> Result<()> {
+    let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
+    own.log = Some(tx.pools[0].store.acquire_log(&mut tx.barrier)?);
     Ok(())
 }
 

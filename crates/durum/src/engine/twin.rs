@@ -103,14 +103,13 @@ pub(super) struct Twin;
 impl Engine for Twin {
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
         let own = tx.kept.turn_to(OfThread::default);
-        match &own.turn {
-            Some(turn) if turn.pool().key == pool.key => {}
-            Some(turn) => return Err(turn.pool().mixed_with(pool)),
-            None => {
-                self.check_turn_may_come(pool)?;
-                own.turn = Some(Turn::take(pool));
-            }
+        if let Some(turn) = &own.turn {
+            return match turn.pool().key == pool.key {
+                true => Ok(()),
+                false => Err(turn.pool().mixed_with(pool)),
+            };
         }
+        own.turn = Some(Turn::take(pool));
         tx.wants_end = true;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What an engine is (how announced ranges become durable all at once), and what it works on: an open pool, and what a
 //! transaction has gathered.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
@@ -33,10 +33,11 @@ use crate::savepoint::Savepoint;
 /// reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// A transaction is about to use this pool as its first one of this engine; or it begins on it, where transactions
-    /// take turns. Makes what the engine keeps of the thread the one at hand.
+    /// take turns: the caller has asked [`Engine::check_turn_may_come`] then. Makes what the engine keeps of the thread
+    /// the one at hand.
     ///
     /// # Errors
-    /// `MixedEngines`, `ReadsCopy` where it may not.
+    /// `MixedEngines` where it may not.
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()>;
 
     /// Whether transactions take turns, which have to begin and to end also where nothing is announced. Then
@@ -331,25 +332,44 @@ pub(crate) trait OfThread: Any + Debug {
 }
 
 /// What the engines keep of a thread. That of the engine which runs the transaction is at hand.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ByThread {
     current: Option<Box<dyn OfThread>>,
+    /// Its type, to be seen without a call.
+    current_type: TypeId,
     others: Vec<Box<dyn OfThread>>,
+}
+
+impl Default for ByThread {
+    fn default() -> Self {
+        Self {
+            current: None,
+            current_type: TypeId::of::<()>(),
+            others: Vec::new(),
+        }
+    }
 }
 
 impl ByThread {
     /// Makes what an engine keeps the one at hand.
+    #[inline]
     pub(crate) fn turn_to<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
-        if !self.current.as_deref().is_some_and(is::<T>) {
-            let known = self.others.iter().position(|kept| is::<T>(&**kept));
-            let next = match known {
-                Some(at) => self.others.swap_remove(at),
-                None => Box::new(make()),
-            };
-            self.others.extend(self.current.replace(next));
+        if self.current_type != TypeId::of::<T>() {
+            self.exchange(make);
         }
-        // SAFETY: it was just made sure of.
+        // SAFETY: it is what is at hand.
         unsafe { cast(self.current.as_deref_mut().unwrap_unchecked()) }
+    }
+
+    #[inline(never)]
+    fn exchange<T: OfThread>(&mut self, make: impl FnOnce() -> T) {
+        let known = self.others.iter().position(|kept| is::<T>(&**kept));
+        let next = match known {
+            Some(at) => self.others.swap_remove(at),
+            None => Box::new(make()),
+        };
+        self.others.extend(self.current.replace(next));
+        self.current_type = TypeId::of::<T>();
     }
 
     /// What the engine keeps that runs the transaction. For that engine only.
@@ -362,31 +382,56 @@ impl ByThread {
     }
 
     /// What an engine keeps, at hand or not.
+    #[inline]
     pub(crate) fn find<T: OfThread>(&mut self) -> Option<&mut T> {
-        let mut all = self.current.iter_mut().chain(&mut self.others);
-        let kept = all.find(|kept| is::<T>(&***kept))?;
+        match self.current_type == TypeId::of::<T>() {
+            true => self.current(),
+            false if self.others.is_empty() => None,
+            false => self.find_other(),
+        }
+    }
+
+    #[inline(never)]
+    fn find_other<T: OfThread>(&mut self) -> Option<&mut T> {
+        let kept = self.others.iter_mut().find(|kept| is::<T>(&***kept))?;
         // SAFETY: it was just made sure of.
         Some(unsafe { cast(&mut **kept) })
     }
 
     /// What an engine keeps, at hand or not; made now if there is nothing yet.
+    #[inline]
     pub(crate) fn find_or_make<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
-        if self.find::<T>().is_none() {
+        match self.current {
+            None => self.turn_to(make),
+            Some(_) if self.current_type == TypeId::of::<T>() => self.turn_to(make),
+            Some(_) => self.find_or_make_other(make),
+        }
+    }
+
+    #[inline(never)]
+    fn find_or_make_other<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        if self.find_other::<T>().is_none() {
             self.others.push(Box::new(make()));
         }
         // SAFETY: it was just made sure of.
-        unsafe { self.find().unwrap_unchecked() }
+        unsafe { self.find_other().unwrap_unchecked() }
     }
 
     /// The transaction has ended.
+    #[inline]
     pub(crate) fn end(&mut self, pool: Option<&PoolInner>) {
-        let all = self.current.iter_mut().chain(&mut self.others);
-        all.for_each(|kept| kept.end(pool));
+        if let Some(current) = &mut self.current {
+            current.end(pool);
+        }
+        if !self.others.is_empty() {
+            self.others.iter_mut().for_each(|kept| kept.end(pool));
+        }
     }
 
     /// The thread leaves the store.
     pub(crate) fn leave(&mut self, store: &Arc<StoreInner>) {
-        let all = self.current.take().into_iter().chain(self.others.drain(..));
+        let all = std::mem::take(self);
+        let all = all.current.into_iter().chain(all.others);
         all.for_each(|kept| kept.leave(store));
     }
 }

@@ -317,7 +317,10 @@ impl TxState {
             self.forget_pools();
         }
         match self.pools.first() {
-            None => pool.engine.enter(self, pool)?,
+            None => {
+                pool.check_turn_may_come()?;
+                pool.engine.enter(self, pool)?;
+            }
             Some(first) if first.engine.commits_with_others() && first.kind == pool.kind => {}
             Some(first) => return Err(first.mixed_with(pool)),
         }

@@ -32,6 +32,7 @@ impl Drop for Entered<'_> {
 }
 
 /// Whether this thread reads a copy of any pool.
+#[inline]
 pub(super) fn is_reading() -> bool {
     !INNERMOST.get().is_null()
 }
