@@ -4,15 +4,17 @@ use std::sync::atomic::Ordering;
 
 use durum::{Durability, Engine, Result, Tx, persist, service};
 
+use crate::change::{Change, Implicit};
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::Heap;
 use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
 use crate::object::Object;
 use crate::pending::Pending;
+use crate::store::{count_strong, foreign};
 use crate::tx::{self, with_running};
 use crate::types::Declared;
-use crate::words::{put, word};
+use crate::words::word;
 use crate::zero;
 
 /// A larger allocation is durable at once where that saves its way through the log: on Shadow.
@@ -240,36 +242,33 @@ pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
 pub(crate) fn set_root(heap: &Heap, root: usize, ty: &Declared, at: Location) {
     let object = (root != 0).then(|| {
         heap.object(root, at)
-            .unwrap_or_else(|| crate::store::foreign(heap, root, "the root of", at))
+            .unwrap_or_else(|| foreign(heap, root, "the root of", at))
     });
-    let slot = field!(heap.root, HeapRoot, root);
-    let checksum = field!(heap.root, HeapRoot, checksum);
-    let count = |pending: &mut Pending| {
-        // SAFETY: the root object.
-        let old = unsafe { word(slot) } as usize;
-        if let Some(object) = (old != 0).then(|| heap.object(old, at)).flatten() {
-            pending.count(heap, object, -1);
-        }
-        if let Some(object) = object {
-            pending.count(heap, object, 1);
-        }
+    let done = match tx::is_running() {
+        true => with_running(|running| store_root(running, heap, root, object, ty, at)),
+        false => tx::implicit(heap, Durability::Durable, at, |words, pending, _| {
+            let implicit = &mut Implicit { words, pending };
+            store_root(implicit, heap, root, object, ty, at)
+        }),
     };
-    if tx::is_running() {
-        with_running(|running| {
-            running.announce(heap, slot, 16, tx::Kind::Backup, at);
-            count(&mut running.pending);
-            // SAFETY: two words of the root object, just announced.
-            unsafe {
-                put(slot, root as u64);
-                put(checksum, ty.checksum);
-            }
-        });
-        return;
-    }
-    let done = tx::implicit(heap, Durability::Durable, at, |words, pending, _| {
-        count(pending);
-        words.write(slot, root as u64)?;
-        words.write(checksum, ty.checksum)
-    });
     done.or_fatal(at, "setting the root");
+}
+
+/// Changes the root, with its count, in a transaction.
+#[inline]
+fn store_root(
+    change: &mut impl Change,
+    heap: &Heap,
+    root: usize,
+    object: Option<Object>,
+    ty: &Declared,
+    at: Location,
+) -> Result<()> {
+    let slot = field!(heap.root, HeapRoot, root);
+    change.announce_words(heap, slot, 2, at);
+    // SAFETY: the root object.
+    let old = unsafe { word(slot) } as usize;
+    count_strong(heap, change.pending(), old, object, at);
+    change.write(slot, root as u64)?;
+    change.write(field!(heap.root, HeapRoot, checksum), ty.checksum)
 }

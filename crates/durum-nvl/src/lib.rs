@@ -16,13 +16,14 @@
 //! | `in_use`, `presence`, `handles` | who uses a heap at the moment, and what programs call it |
 //! | `zero`, `pending` | allocations that nothing in the heap leads to, and counts that change at the commit |
 //! | `noted`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
-//! | `weak`, `store`, `plain` | what programs store |
+//! | `change`, `weak`, `store`, `plain` | what programs store, in whichever transaction |
 //! | `roots`, `free`, `collect` | what is freed, and when |
 //! | `alloc`, `open` | allocations and the root; heaps opened, made, closed |
 //! | [`abi`] | the functions that compiled code calls |
 
 pub mod abi;
 mod alloc;
+mod change;
 mod collect;
 mod fatal;
 mod free;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use durum::{Durability, Tx};
+use durum::{Durability, Result};
 
+use crate::change::{Change, Implicit};
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::handles::{self, Here};
 use crate::heap::Heap;
@@ -11,7 +12,7 @@ use crate::object::{Object, are_in_recent};
 use crate::pending::Pending;
 use crate::tx::{self, Kind, heap_of, with_running};
 use crate::weak;
-use crate::words::{Words, put, word};
+use crate::words::{Words, word};
 
 /// What kind of pointer is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,54 +67,72 @@ fn durability(heap: &Heap, slot: usize, at: Location) -> Durability {
 /// `*slot = value`, where both are in a heap or `value` is null.
 pub(crate) fn pointer(here: &Here, slot: usize, value: usize, strength: Strength, at: Location) {
     let heap = heap_of(here, slot, at);
-    let new = target(heap, value, at);
-    // SAFETY: a slot that the program stores to, so no other thread does.
-    let old = unsafe { word(slot) } as usize;
-    if strength == Strength::Strong && old == value {
+    let store = PointerStore {
+        slot,
+        // SAFETY: a slot that the program stores to, so no other thread does.
+        old: unsafe { word(slot) } as usize,
+        value,
+        new: target(heap, value, at),
+        strength,
+    };
+    if strength == Strength::Strong && store.old == value {
         return;
     }
     if tx::is_running() {
         with_running(|running| {
-            running.announce(heap, slot, 8, Kind::Backup, at);
-            let stored = match strength {
-                Strength::Strong => {
-                    count_strong(heap, &mut running.pending, old, new, at);
-                    value
-                }
-                Strength::Weak => {
-                    let proxied = Tx::with_running(|tx| {
-                        weak::proxy(heap, &mut running.pending, tx, value, new)
-                    });
-                    let proxy = proxied.or_fatal(at, "storing a weak pointer");
-                    weak::count(heap, &mut running.pending, old, proxy);
-                    proxy
-                }
-            };
-            // SAFETY: the slot was just announced.
-            unsafe { put(slot, stored as u64) };
+            // Here, where nothing has to be handed out of the closure. What can fail is a new proxy.
+            store
+                .make(running, heap, at)
+                .or_fatal(at, "storing a weak pointer");
         });
         return;
     }
     let durability = durability(heap, slot, at);
     let stored = tx::implicit(heap, durability, at, |words, pending, _| {
-        let stored = match strength {
-            Strength::Strong => {
-                count_strong(heap, pending, old, new, at);
-                value
-            }
-            Strength::Weak => {
-                // The lock is held already.
-                let proxy = weak::proxy_locked(heap, pending, words.tx(), value, new)?;
-                weak::count(heap, pending, old, proxy);
-                proxy
-            }
-        };
-        words.write(slot, stored as u64)
+        store.make(&mut Implicit { words, pending }, heap, at)
     });
     stored.or_fatal(at, "storing a pointer");
 }
 
-fn count_strong(heap: &Heap, pending: &mut Pending, old: usize, new: Option<Object>, at: Location) {
+/// A store of a pointer.
+struct PointerStore {
+    slot: usize,
+    /// What the slot holds: for a weak pointer a proxy.
+    old: usize,
+    /// What the program stores, and the allocation that it leads to.
+    value: usize,
+    new: Option<Object>,
+    strength: Strength,
+}
+
+impl PointerStore {
+    /// Stores it in a transaction, and counts what the slot leads to no more, and from now on.
+    #[inline]
+    fn make(&self, change: &mut impl Change, heap: &Heap, at: Location) -> Result<()> {
+        change.announce_words(heap, self.slot, 1, at);
+        let stored = match self.strength {
+            Strength::Strong => {
+                count_strong(heap, change.pending(), self.old, self.new, at);
+                self.value
+            }
+            Strength::Weak => {
+                let proxy = weak::proxy(heap, change, self.value, self.new)?;
+                weak::count(heap, change.pending(), self.old, proxy);
+                proxy
+            }
+        };
+        change.write(self.slot, stored as u64)
+    }
+}
+
+/// A slot that held `old` will lead to `new`, or nowhere.
+pub(crate) fn count_strong(
+    heap: &Heap,
+    pending: &mut Pending,
+    old: usize,
+    new: Option<Object>,
+    at: Location,
+) {
     if let Some(old) = (old != 0).then(|| heap.object(old, at)).flatten() {
         pending.count(heap, old, -1);
     }

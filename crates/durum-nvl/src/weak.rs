@@ -5,8 +5,9 @@
 use std::sync::PoisonError;
 use std::sync::atomic::{Ordering, fence};
 
-use durum::{Result, Tx};
+use durum::Result;
 
+use crate::change::Change;
 use crate::fatal::Location;
 use crate::handles::{Here, in_no_heap};
 use crate::heap::Heap;
@@ -16,11 +17,10 @@ use crate::pending::Pending;
 use crate::types;
 use crate::words::word;
 
-/// The proxy for an address in `object`, made in the running transaction if there is none; 0 for null.
-pub(crate) fn proxy(
+/// The proxy for an address in `object`, made in the transaction if there is none; 0 for null.
+pub(crate) fn proxy<C: Change>(
     heap: &Heap,
-    pending: &mut Pending,
-    tx: &Tx,
+    change: &mut C,
     value: usize,
     object: Option<Object>,
 ) -> Result<usize> {
@@ -29,39 +29,14 @@ pub(crate) fn proxy(
     };
     let known = {
         // Others enter theirs at the front of the list.
-        let _counts = heap.counts();
+        let _counts = (!C::HAS_COUNTS).then(|| heap.counts());
         find(object, value)
     };
-    made_if_missing(heap, pending, tx, value, object, known)
-}
-
-/// The same, where the caller holds the heap's counts.
-pub(crate) fn proxy_locked(
-    heap: &Heap,
-    pending: &mut Pending,
-    tx: &Tx,
-    value: usize,
-    object: Option<Object>,
-) -> Result<usize> {
-    match object {
-        Some(object) => made_if_missing(heap, pending, tx, value, object, find(object, value)),
-        None => Ok(0),
-    }
-}
-
-fn made_if_missing(
-    heap: &Heap,
-    pending: &mut Pending,
-    tx: &Tx,
-    value: usize,
-    object: Object,
-    known: Option<usize>,
-) -> Result<usize> {
-    if let Some(known) = known.or_else(|| pending.proxy_of(value)) {
+    if let Some(known) = known.or_else(|| change.pending().proxy_of(value)) {
         return Ok(known);
     }
     let id = heap.pool.ensure_described(types::proxy_type())?;
-    let made = tx.alloc_bytes(&heap.pool, id, size_of::<Proxy>(), 8)?;
+    let made = change.with_tx(|tx| tx.alloc_bytes(&heap.pool, id, size_of::<Proxy>(), 8))?;
     let fresh = Proxy {
         target: value as u64,
         count: 0,
@@ -70,7 +45,7 @@ fn made_if_missing(
     // SAFETY: just allocated with that size.
     unsafe { made.cast::<Proxy>().write(fresh) };
     let made = made.expose_provenance();
-    pending.made_proxy(heap, made, object, value);
+    change.pending().made_proxy(heap, made, object, value);
     Ok(made)
 }
 

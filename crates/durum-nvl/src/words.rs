@@ -49,6 +49,7 @@ impl<'t> Words<'t> {
     }
 
     /// What the word will be.
+    #[inline]
     pub(crate) fn read(&self, address: usize) -> u64 {
         match self.deferred.as_ref().and_then(|words| words.get(&address)) {
             Some(value) => *value,
@@ -58,6 +59,7 @@ impl<'t> Words<'t> {
     }
 
     /// Changes it.
+    #[inline]
     pub(crate) fn write(&mut self, address: usize, value: u64) -> Result<()> {
         if let Some(words) = &mut self.deferred {
             words.insert(address, value);
