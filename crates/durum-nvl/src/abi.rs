@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 
 use crate::alloc::Lifetime;
 use crate::fatal::Location;
-use crate::handles::{Handle, Here};
+use crate::handles::{Guard, Handle};
 use crate::heap::Heap;
 use crate::store::{Source, Strength};
-use crate::tx::Kind;
+use crate::tx::ClauseKind;
 use crate::{alloc, collect, plain, store, tx, types, weak};
 
 /// `struct __nvl_tx` of nvl.h.
@@ -24,11 +24,11 @@ pub struct TxBlock {
 
 /// The two forms of a function: without and with file and line.
 macro_rules! located {
-    ($(#[$doc:meta])* $name:ident, $at_name:ident, ($($arg:ident: $ty:ty),*) $(-> $out:ty)?, |$here:ident, $at:ident| $body:expr) => {
+    ($(#[$doc:meta])* $name:ident, $at_name:ident, ($($arg:ident: $ty:ty),*) $(-> $out:ty)?, |$guard:ident, $at:ident| $body:expr) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $out)? {
-            let ($here, $at) = (&Here::enter(), Location::UNKNOWN);
+            let ($guard, $at) = (&Guard::enter(), Location::UNKNOWN);
             $body
         }
 
@@ -39,7 +39,7 @@ macro_rules! located {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $at_name($($arg: $ty,)* file: *const c_char, line: c_uint) $(-> $out)? {
             // SAFETY: as the caller promises.
-            let ($here, $at) = unsafe { (&Here::enter(), Location::new(file, line)) };
+            let ($guard, $at) = unsafe { (&Guard::enter(), Location::new(file, line)) };
             $body
         }
     };
@@ -51,7 +51,7 @@ located! {
     /// # Safety
     /// Nobody uses pointers into it any more.
     nvl_close, nvl_close_at, (heap: *mut Handle),
-    |_here, at| {
+    |_guard, at| {
         if !heap.is_null() {
             Heap::close(heap, at);
         }
@@ -64,7 +64,7 @@ located! {
     /// # Safety
     /// Threads keep pointers where a collection finds them.
     nvl_collect, nvl_collect_at, (heap: *mut Handle) -> usize,
-    |here, at| collect::collect(here.heap(heap, at))
+    |guard, at| collect::collect(guard.heap(heap, at))
 }
 
 located! {
@@ -73,7 +73,7 @@ located! {
     /// # Safety
     /// None is.
     nvl_set_concurrent, nvl_set_concurrent_at, (heap: *mut Handle, concurrent: c_int),
-    |here, at| here.heap(heap, at).is_concurrent.store(concurrent != 0, Ordering::Relaxed)
+    |guard, at| guard.heap(heap, at).is_concurrent.store(concurrent != 0, Ordering::Relaxed)
 }
 
 located! {
@@ -82,8 +82,8 @@ located! {
     /// # Safety
     /// An open heap; a descriptor that does not change.
     __nvl_alloc, __nvl_alloc_at, (heap: *mut Handle, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
-    |here, at| {
-        let heap = here.heap(heap, at);
+    |guard, at| {
+        let heap = guard.heap(heap, at);
         // SAFETY: as the caller promises.
         let ty = unsafe { types::declared(descriptor, at) };
         std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, Lifetime::Counted, at))
@@ -96,8 +96,8 @@ located! {
     /// # Safety
     /// As for `__nvl_alloc`.
     __nvl_alloc_pinned, __nvl_alloc_pinned_at, (heap: *mut Handle, count: usize, size: usize, descriptor: *const c_char) -> *mut c_void,
-    |here, at| {
-        let heap = here.heap(heap, at);
+    |guard, at| {
+        let heap = guard.heap(heap, at);
         // SAFETY: as the caller promises.
         let ty = unsafe { types::declared(descriptor, at) };
         std::ptr::with_exposed_provenance_mut(alloc::allocate(heap, count, size, ty, Lifetime::Pinned, at))
@@ -110,8 +110,8 @@ located! {
     /// # Safety
     /// An open heap; a descriptor that does not change.
     __nvl_get_root, __nvl_get_root_at, (heap: *mut Handle, descriptor: *const c_char) -> *mut c_void,
-    |here, at| {
-        let heap = here.heap(heap, at);
+    |guard, at| {
+        let heap = guard.heap(heap, at);
         // SAFETY: as the caller promises.
         let ty = unsafe { types::declared(descriptor, at) };
         std::ptr::with_exposed_provenance_mut(alloc::root(heap, ty, at))
@@ -124,8 +124,8 @@ located! {
     /// # Safety
     /// An open heap; a descriptor that does not change.
     __nvl_set_root, __nvl_set_root_at, (heap: *mut Handle, root: *const c_void, descriptor: *const c_char),
-    |here, at| {
-        let heap = here.heap(heap, at);
+    |guard, at| {
+        let heap = guard.heap(heap, at);
         // SAFETY: as the caller promises.
         let ty = unsafe { types::declared(descriptor, at) };
         alloc::set_root(heap, root.expose_provenance(), ty, at);
@@ -138,7 +138,7 @@ located! {
     /// # Safety
     /// `tx` stays where it is until `__nvl_tx_end`; `heaps` are so many open heaps.
     __nvl_tx_begin, __nvl_tx_begin_at, (tx: *mut TxBlock, default_kind: c_int, heap_count: c_int, heaps: *const *const Handle),
-    |here, at| {
+    |guard, at| {
         let frame = 0u8;
         let heaps = match usize::try_from(heap_count) {
             Ok(count) if count > 0 && !heaps.is_null() => {
@@ -147,7 +147,7 @@ located! {
             }
             _ => &[],
         };
-        tx::begin(here, tx.addr(), (&raw const frame).addr(), Kind::from_c(default_kind, at), heaps, at);
+        tx::begin(guard, tx.addr(), (&raw const frame).addr(), ClauseKind::from_c(default_kind, at), heaps, at);
     }
 }
 
@@ -157,7 +157,7 @@ located! {
     /// # Safety
     /// Inside the level of `tx`; no other thread stores to the segment, but for those that lock it.
     __nvl_tx_range, __nvl_tx_range_at, (_tx: *mut TxBlock, kind: c_int, start: *const c_void, count: c_longlong, size: usize),
-    |here, at| tx::clause(here, Kind::from_c(kind, at), start.expose_provenance(), count, size, at)
+    |guard, at| tx::clause(guard, ClauseKind::from_c(kind, at), start.expose_provenance(), count, size, at)
 }
 
 located! {
@@ -166,7 +166,7 @@ located! {
     /// # Safety
     /// `tx` was begun on this thread.
     __nvl_tx_end, __nvl_tx_end_at, (tx: *mut TxBlock),
-    |_here, at| tx::end(tx.addr(), at)
+    |_guard, at| tx::end(tx.addr(), at)
 }
 
 /// Rolls back the levels above `depth`: control came back to a place where so many were open, by a jump that left the
@@ -188,7 +188,7 @@ located! {
     /// # Safety
     /// The range lies in an open heap; no other thread stores there until the transaction has ended.
     __nvl_log, __nvl_log_at, (start: *const c_void, len: usize),
-    |here, at| plain::log(here, start.expose_provenance(), len, at)
+    |guard, at| plain::log(guard, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -197,7 +197,7 @@ located! {
     /// # Safety
     /// A slot that the descriptor of its allocation shows; no other thread uses it.
     __nvl_store_ptr, __nvl_store_ptr_at, (slot: *mut c_void, value: *const c_void),
-    |here, at| store::pointer(here, slot.expose_provenance(), value.expose_provenance(), Strength::Strong, at)
+    |guard, at| store::pointer(guard, slot.expose_provenance(), value.expose_provenance(), Strength::Strong, at)
 }
 
 located! {
@@ -206,7 +206,7 @@ located! {
     /// # Safety
     /// As for `__nvl_store_ptr`.
     __nvl_store_weak, __nvl_store_weak_at, (slot: *mut c_void, value: *const c_void),
-    |here, at| store::pointer(here, slot.expose_provenance(), value.expose_provenance(), Strength::Weak, at)
+    |guard, at| store::pointer(guard, slot.expose_provenance(), value.expose_provenance(), Strength::Weak, at)
 }
 
 located! {
@@ -215,7 +215,7 @@ located! {
     /// # Safety
     /// As for `__nvl_store_ptr`.
     __nvl_load_weak, __nvl_load_weak_at, (slot: *const c_void) -> *mut c_void,
-    |here, at| std::ptr::with_exposed_provenance_mut(weak::load(here, slot.expose_provenance(), at))
+    |guard, at| std::ptr::with_exposed_provenance_mut(weak::load(guard, slot.expose_provenance(), at))
 }
 
 located! {
@@ -224,7 +224,7 @@ located! {
     /// # Safety
     /// As for `memmove`; pointers lie in the source where the descriptor of the destination's allocation shows them.
     __nvl_copy, __nvl_copy_at, (destination: *mut c_void, source: *const c_void, len: usize),
-    |here, at| store::copy(here, destination.expose_provenance(), Source::Memory(source.expose_provenance()), len, at)
+    |guard, at| store::copy(guard, destination.expose_provenance(), Source::Memory(source.expose_provenance()), len, at)
 }
 
 located! {
@@ -233,7 +233,7 @@ located! {
     /// # Safety
     /// As for `memset`.
     __nvl_fill, __nvl_fill_at, (destination: *mut c_void, byte: c_int, len: usize),
-    |here, at| store::copy(here, destination.expose_provenance(), Source::Byte(byte as u8), len, at)
+    |guard, at| store::copy(guard, destination.expose_provenance(), Source::Byte(byte as u8), len, at)
 }
 
 located! {
@@ -243,7 +243,7 @@ located! {
     /// The range lies in an open heap, which stays open till then; no other thread stores there meanwhile.
     __nvl_write_back, __nvl_write_back_at, (start: *const c_void, len: usize),
     // ORDER: none yet; durable with the next `__nvl_persist`, before anybody else may see the stores.
-    |here, at| plain::write_back(here, start.expose_provenance(), len, at)
+    |guard, at| plain::write_back(guard, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -253,7 +253,7 @@ located! {
     /// # Safety
     /// The range lies in an open heap; no other thread stores there meanwhile.
     __nvl_persist, __nvl_persist_at, (start: *const c_void, len: usize),
-    |here, at| plain::persist(here, start.expose_provenance(), len, at)
+    |guard, at| plain::persist(guard, start.expose_provenance(), len, at)
 }
 
 located! {
@@ -262,5 +262,5 @@ located! {
     /// # Safety
     /// Nobody closes a heap meanwhile.
     __nvl_check_same, __nvl_check_same_at, (one: *const c_void, other: *const c_void),
-    |here, at| store::check_same(here, one.expose_provenance(), other.expose_provenance(), at)
+    |guard, at| store::check_same(guard, one.expose_provenance(), other.expose_provenance(), at)
 }

@@ -4,18 +4,18 @@ use std::sync::atomic::Ordering;
 
 use durum::{Durability, Engine, Result, Tx, persist, service};
 
-use crate::change::{Change, Implicit};
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::Heap;
 use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
 use crate::object::Object;
-use crate::pending::Pending;
+use crate::pending::PendingCounts;
 use crate::store::{count_strong, foreign};
+use crate::store_tx::{ImplicitTx, StoreTx};
 use crate::tx::{self, with_running};
 use crate::types::Declared;
 use crate::words::word;
-use crate::zero;
+use crate::zero_list;
 
 /// A larger allocation is durable at once where that saves its way through the log: on Shadow.
 const LARGE: usize = 64 << 10;
@@ -110,13 +110,13 @@ fn alone(
         heap,
         durability,
         at,
-        |words, pending: &mut Pending, counts| {
+        |words, pending: &mut PendingCounts, counts| {
             let object = match is_filled {
                 true => {
                     let next = heap.first_listed();
                     let object = place_filled(words.tx(), heap, next, count, bytes, ty, lifetime)?;
                     if is_counted {
-                        zero::begin_with(words, heap, counts, object.start, next)?;
+                        zero_list::begin_with(words, heap, counts, object.start, next)?;
                         heap.fresh.fetch_add(1, Ordering::AcqRel);
                     }
                     object
@@ -247,8 +247,8 @@ pub(crate) fn set_root(heap: &Heap, root: usize, ty: &Declared, at: Location) {
     let done = match tx::is_running() {
         true => with_running(|running| store_root(running, heap, root, object, ty, at)),
         false => tx::implicit(heap, Durability::Durable, at, |words, pending, _| {
-            let implicit = &mut Implicit { words, pending };
-            store_root(implicit, heap, root, object, ty, at)
+            let own = &mut ImplicitTx { words, pending };
+            store_root(own, heap, root, object, ty, at)
         }),
     };
     done.or_fatal(at, "setting the root");
@@ -257,7 +257,7 @@ pub(crate) fn set_root(heap: &Heap, root: usize, ty: &Declared, at: Location) {
 /// Changes the root, with its count, in a transaction.
 #[inline]
 fn store_root(
-    change: &mut impl Change,
+    tx: &mut impl StoreTx,
     heap: &Heap,
     root: usize,
     object: Option<Object>,
@@ -265,10 +265,10 @@ fn store_root(
     at: Location,
 ) -> Result<()> {
     let slot = field!(heap.root, HeapRoot, root);
-    change.announce_words(heap, slot, 2, at);
+    tx.announce_words(heap, slot, 2, at);
     // SAFETY: the root object.
     let old = unsafe { word(slot) } as usize;
-    count_strong(heap, change.pending(), old, object, at);
-    change.write(slot, root as u64)?;
-    change.write(field!(heap.root, HeapRoot, checksum), ty.checksum)
+    count_strong(heap, tx.pending(), old, object, at);
+    tx.write(slot, root as u64)?;
+    tx.write(field!(heap.root, HeapRoot, checksum), ty.checksum)
 }

@@ -16,7 +16,7 @@ use crate::free;
 use crate::heap::{Heap, LISTED_MIN};
 use crate::layout::{Hidden, LISTED, field};
 use crate::object::Object;
-use crate::roots::{self, Named};
+use crate::roots::{self, RootSet};
 use crate::tx;
 use crate::words::word;
 
@@ -71,11 +71,11 @@ fn decide(heap: &Heap) -> Vec<Hidden> {
         return listed;
     }
     let info = heap.store.info();
-    let Some(named) = roots::named(info.base as usize..(info.base + info.space_size) as usize)
+    let Some(found) = roots::find(info.base as usize..(info.base + info.space_size) as usize)
     else {
         return Vec::new();
     };
-    let is_named = |object: &Object| is_named(&named, object);
+    let is_named = |object: &Object| is_named(&found, object);
     let mut candidates = Vec::new();
     for hidden in listed {
         let object = heap.object_from(hidden.start());
@@ -119,6 +119,6 @@ fn decide(heap: &Heap) -> Vec<Hidden> {
     candidates
 }
 
-fn is_named(named: &Named, object: &Object) -> bool {
-    named.any_in(object.data(), object.data() + object.len())
+fn is_named(found: &RootSet, object: &Object) -> bool {
+    found.any_in(object.data(), object.data() + object.len())
 }

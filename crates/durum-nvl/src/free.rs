@@ -11,7 +11,7 @@ use crate::layout::{FRESH, HEADER, Hidden, LINK, LISTED, Proxy, field};
 use crate::object::Object;
 use crate::tx;
 use crate::words::{Words, word};
-use crate::zero;
+use crate::zero_list;
 
 /// So many pointers are taken away in one transaction, and no more allocations freed than that.
 const BATCH: usize = 512;
@@ -122,7 +122,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
     fn postpone(&mut self, words: &mut Words<'_>, counts: &mut Counts, start: usize) -> Result<()> {
         // Never in the air between two transactions: after a crash only the list knows it.
         if words.read(field!(start, Header, state)) & LISTED == 0 {
-            zero::push(words, self.heap, counts, start)?;
+            zero_list::push(words, self.heap, counts, start)?;
         }
         self.listed.push(Hidden::new(start));
         Ok(())
@@ -165,7 +165,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         let start = object.start;
         let state = words.read(field!(start, Header, state));
         if state & LISTED != 0 {
-            zero::remove(words, self.heap, counts, start)?;
+            zero_list::remove(words, self.heap, counts, start)?;
         }
         let mut result = Ok(());
         object
@@ -216,7 +216,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         if left == 0 {
             match (self.goes)(target.start) {
                 true => self.unlisted.push(Hidden::new(target.start)),
-                false => zero::push(words, self.heap, counts, target.start)?,
+                false => zero_list::push(words, self.heap, counts, target.start)?,
             }
         }
         Ok(())

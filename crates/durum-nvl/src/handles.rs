@@ -4,7 +4,7 @@
 //! whatever a program passes is looked up and never followed, and one that was closed, or that nobody gave, is told by
 //! name.
 //!
-//! Who looks a heap up is [`Here`], and whoever closes one waits for them: [`in_use`](crate::in_use) tells how they
+//! Who looks a heap up is [`Guard`], and whoever closes one waits for them: [`in_use`](crate::in_use) tells how they
 //! never miss each other.
 
 use std::cell::Cell;
@@ -225,13 +225,13 @@ pub(crate) fn open_heaps() -> impl Iterator<Item = &'static Heap> {
 }
 
 /// A thread in a function of the runtime. What it looks up stays open as long as this is there.
-pub(crate) struct Here {
+pub(crate) struct Guard {
     presence: &'static Presence,
     /// What it has looked up.
     found: Cell<u64>,
 }
 
-impl Here {
+impl Guard {
     #[inline]
     pub(crate) fn enter() -> Self {
         Self {
@@ -301,7 +301,7 @@ impl Here {
     }
 }
 
-impl Drop for Here {
+impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
         self.presence.leave();

@@ -14,17 +14,17 @@
 //! | `layout`, `words`, `types` | what lies in a heap, its words and the types of its allocations |
 //! | `heap`, `object` | an open heap, and the allocation that an address leads to |
 //! | `in_use`, `presence`, `handles` | who uses a heap at the moment, and what programs call it |
-//! | `zero`, `pending` | allocations that nothing in the heap leads to, and counts that change at the commit |
-//! | `noted`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
-//! | `change`, `weak`, `store`, `plain` | what programs store, in whichever transaction |
+//! | `zero_list`, `pending` | allocations that nothing in the heap leads to, and counts that change at the commit |
+//! | `dirty`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
+//! | `store_tx`, `weak`, `store`, `plain` | what programs store, in whichever transaction |
 //! | `roots`, `free`, `collect` | what is freed, and when |
 //! | `alloc`, `open` | allocations and the root; heaps opened, made, closed |
 //! | [`abi`] | the functions that compiled code calls |
 
 pub mod abi;
 mod alloc;
-mod change;
 mod collect;
+mod dirty;
 mod fatal;
 mod free;
 mod handles;
@@ -32,7 +32,6 @@ mod heap;
 mod in_use;
 mod layout;
 mod locks;
-mod noted;
 mod object;
 mod open;
 pub mod open_error;
@@ -41,11 +40,12 @@ mod plain;
 mod presence;
 mod roots;
 mod store;
+mod store_tx;
 mod tx;
 mod types;
 mod weak;
 mod words;
-mod zero;
+mod zero_list;
 
 use durum::{asymmetric, primitive};
 

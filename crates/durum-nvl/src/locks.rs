@@ -30,7 +30,7 @@ impl Segment {
 
 /// To wait would be to wait for oneself.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Circle;
+pub(crate) struct Deadlock;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -53,7 +53,7 @@ impl Table {
     }
 
     /// Whether one of those waits for `owner`, by whatever way.
-    fn closes_a_circle(&self, owner: u64, wanted: &Segment) -> bool {
+    fn is_deadlock(&self, owner: u64, wanted: &Segment) -> bool {
         let mut reached: Vec<u64> = self.in_the_way(owner, wanted).collect();
         let mut next = 0;
         while let Some(&other) = reached.get(next) {
@@ -88,7 +88,7 @@ fn wait(table: MutexGuard<'static, Table>) -> MutexGuard<'static, Table> {
 }
 
 /// Locks a segment for `owner`, beside those that it holds.
-pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Circle> {
+pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Deadlock> {
     let mut table = table();
     if table
         .held
@@ -98,8 +98,8 @@ pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Circle> {
         return Ok(());
     }
     while table.in_the_way(owner, &wanted).next().is_some() {
-        if table.closes_a_circle(owner, &wanted) {
-            return Err(Circle);
+        if table.is_deadlock(owner, &wanted) {
+            return Err(Deadlock);
         }
         table.waiting.push((owner, wanted.clone()));
         table = wait(table);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_a_circle_is_told() {
+    fn a_deadlock_is_told() {
         // Addresses of its own: the table is the process's.
         let base = 0x1000;
         let [a, b] = [base..base + 8, base + 8..base + 16];
@@ -155,7 +155,7 @@ mod tests {
             while !table().waiting.iter().any(|(who, _)| *who == 1) {
                 std::thread::yield_now();
             }
-            assert_eq!(lock(2, segment(a.clone(), false)), Err(Circle));
+            assert_eq!(lock(2, segment(a.clone(), false)), Err(Deadlock));
             unlock(2);
             assert_eq!(first.join().unwrap(), Ok(()));
         });

@@ -169,7 +169,7 @@ impl Heap {
                 format_args!("a heap is closed inside of a transaction; close it behind that"),
             );
         }
-        tx::make_noted_durable(at);
+        tx::make_dirty_durable(at);
         let mut stores = stores();
         // SAFETY: made by `enter`, and nobody finds it or uses it any more.
         let heap = unsafe { Box::from_raw(handles::forget(handle, at)) };

@@ -15,7 +15,7 @@ use crate::layout::{FRESH, Proxy, field};
 use crate::object::Object;
 use crate::types::TypeInfo;
 use crate::words::Words;
-use crate::zero;
+use crate::zero_list;
 
 /// A fresh allocation of up to this size becomes durable in the record of the transaction that links it, with one
 /// fence; a larger one before that, in pieces, so that no transaction is larger than a log.
@@ -48,7 +48,7 @@ struct Weak {
 
 /// The sums of one thread's transaction.
 #[derive(Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingCounts {
     strong: Vec<Strong>,
     weak: Vec<Weak>,
     /// Where they are in these, by inverted address: what stays here when a transaction has ended must not look like a
@@ -56,7 +56,7 @@ pub(crate) struct Pending {
     index: FxHashMap<usize, usize>,
 }
 
-impl Pending {
+impl PendingCounts {
     /// Adds to the count of an allocation.
     pub(crate) fn count(&mut self, heap: &Heap, object: Object, more: i64) {
         let at = self.entry(heap, object);
@@ -218,13 +218,13 @@ fn apply_strong(
     }
     let state = field!(start, Header, state);
     match (strong.is_new, old == 0, new == 0) {
-        (true, _, true) => zero::push(words, heap, counts, start)?,
+        (true, _, true) => zero_list::push(words, heap, counts, start)?,
         (true, _, false) => {
             let fresh = words.read(state);
             words.write(state, fresh & !FRESH)?;
         }
         (false, true, false) => {
-            zero::remove(words, heap, counts, start)?;
+            zero_list::remove(words, heap, counts, start)?;
             let was = words.read(state);
             if was & FRESH != 0 {
                 make_whole(words.tx(), heap, object, at)?;
@@ -232,7 +232,7 @@ fn apply_strong(
                 heap.fresh.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
             }
         }
-        (false, false, true) => zero::push(words, heap, counts, start)?,
+        (false, false, true) => zero_list::push(words, heap, counts, start)?,
         _ => {}
     }
     Ok(())

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use durum::{Durability, Result};
 
-use crate::change::{Change, Implicit};
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::handles::{self, Here};
+use crate::handles::{self, Guard};
 use crate::heap::Heap;
 use crate::object::{Object, are_in_recent};
-use crate::pending::Pending;
-use crate::tx::{self, Kind, heap_of, with_running};
+use crate::pending::PendingCounts;
+use crate::store_tx::{ImplicitTx, StoreTx};
+use crate::tx::{self, ClauseKind, heap_of, with_running};
 use crate::weak;
 use crate::words::{Words, word};
 
@@ -24,7 +24,7 @@ pub(crate) enum Strength {
 /// A pointer leads to where it may not: the message says where that is.
 #[cold]
 pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> ! {
-    match Here::enter().holding(target) {
+    match Guard::enter().holding(target) {
         Some(other) if !std::ptr::eq(other, heap) => fatal(
             at,
             format_args!(
@@ -65,8 +65,8 @@ fn durability(heap: &Heap, slot: usize, at: Location) -> Durability {
 }
 
 /// `*slot = value`, where both are in a heap or `value` is null.
-pub(crate) fn pointer(here: &Here, slot: usize, value: usize, strength: Strength, at: Location) {
-    let heap = heap_of(here, slot, at);
+pub(crate) fn pointer(guard: &Guard, slot: usize, value: usize, strength: Strength, at: Location) {
+    let heap = heap_of(guard, slot, at);
     let store = PointerStore {
         slot,
         // SAFETY: a slot that the program stores to, so no other thread does.
@@ -89,7 +89,7 @@ pub(crate) fn pointer(here: &Here, slot: usize, value: usize, strength: Strength
     }
     let durability = durability(heap, slot, at);
     let stored = tx::implicit(heap, durability, at, |words, pending, _| {
-        store.make(&mut Implicit { words, pending }, heap, at)
+        store.make(&mut ImplicitTx { words, pending }, heap, at)
     });
     stored.or_fatal(at, "storing a pointer");
 }
@@ -108,27 +108,27 @@ struct PointerStore {
 impl PointerStore {
     /// Stores it in a transaction, and counts what the slot leads to no more, and from now on.
     #[inline]
-    fn make(&self, change: &mut impl Change, heap: &Heap, at: Location) -> Result<()> {
-        change.announce_words(heap, self.slot, 1, at);
+    fn make(&self, tx: &mut impl StoreTx, heap: &Heap, at: Location) -> Result<()> {
+        tx.announce_words(heap, self.slot, 1, at);
         let stored = match self.strength {
             Strength::Strong => {
-                count_strong(heap, change.pending(), self.old, self.new, at);
+                count_strong(heap, tx.pending(), self.old, self.new, at);
                 self.value
             }
             Strength::Weak => {
-                let proxy = weak::proxy(heap, change, self.value, self.new)?;
-                weak::count(heap, change.pending(), self.old, proxy);
+                let proxy = weak::proxy(heap, tx, self.value, self.new)?;
+                weak::count(heap, tx.pending(), self.old, proxy);
                 proxy
             }
         };
-        change.write(self.slot, stored as u64)
+        tx.write(self.slot, stored as u64)
     }
 }
 
 /// A slot that held `old` will lead to `new`, or nowhere.
 pub(crate) fn count_strong(
     heap: &Heap,
-    pending: &mut Pending,
+    pending: &mut PendingCounts,
     old: usize,
     new: Option<Object>,
     at: Location,
@@ -151,11 +151,11 @@ pub(crate) enum Source {
 }
 
 /// `memmove` and `memset` to a heap: pointers in the destination are counted by the descriptor of its allocation.
-pub(crate) fn copy(here: &Here, destination: usize, source: Source, len: usize, at: Location) {
+pub(crate) fn copy(guard: &Guard, destination: usize, source: Source, len: usize, at: Location) {
     if len == 0 {
         return;
     }
-    let heap = heap_of(here, destination, at);
+    let heap = heap_of(guard, destination, at);
     let Some(object) = heap.object(destination, at) else {
         foreign(heap, destination, "a copy in", at);
     };
@@ -175,7 +175,7 @@ pub(crate) fn copy(here: &Here, destination: usize, source: Source, len: usize, 
     if tx::is_running() {
         with_running(|running| {
             let kind = match has_pointers {
-                true => Kind::Backup,
+                true => ClauseKind::Backup,
                 false => running.default_kind(),
             };
             running.announce(heap, destination, len, kind, at);
@@ -233,7 +233,7 @@ fn count_window(
     object: Object,
     window: Range<usize>,
     source: Source,
-    pending: &mut Pending,
+    pending: &mut PendingCounts,
     at: Location,
 ) {
     let from = window.start;
@@ -277,12 +277,13 @@ fn count_window(
 }
 
 /// Ends the program if two pointers do not lead into the same allocation.
-pub(crate) fn check_same(here: &Here, one: usize, other: usize, at: Location) {
+pub(crate) fn check_same(guard: &Guard, one: usize, other: usize, at: Location) {
     if one == other || one == 0 || other == 0 || are_in_recent(one, other) {
         return;
     }
     let find = |address| {
-        here.glance(address)
+        guard
+            .glance(address)
             .and_then(|heap| Some((heap, heap.object(address, at)?)))
     };
     let found = (find(one), find(other));

@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum::{Announce, Durability, Engine, Result, Tx};
 
+use crate::dirty::DirtyRanges;
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::handles::{Handle, Here, in_no_heap};
+use crate::handles::{Guard, Handle, in_no_heap};
 use crate::heap::{Counts, Heap};
 use crate::locks::{self, Segment};
-use crate::noted::Noted;
-use crate::pending::Pending;
+use crate::pending::PendingCounts;
 use crate::presence;
 use crate::words::Words;
 
 /// What a clause says of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ClauseKind {
     /// The old contents come back unless the transaction commits.
     Backup,
     /// The old contents are not needed.
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     ReadOnly,
 }
 
-impl Kind {
+impl ClauseKind {
     /// From the numbers of nvl.h; 0 is what no clause says.
     pub(crate) fn from_c(number: i32, at: Location) -> Self {
         match number {
@@ -47,7 +47,7 @@ struct Level {
     block: usize,
     /// Where the stack was when it began.
     frame: usize,
-    default: Kind,
+    default: ClauseKind,
     /// Those that it may change: named by it, or by a level around it.
     heaps: u64,
     /// Where it began.
@@ -57,16 +57,16 @@ struct Level {
 /// A clause of the outermost level.
 struct Clause {
     segment: Segment,
-    kind: Kind,
+    kind: ClauseKind,
 }
 
 /// The thread's transaction.
 #[derive(Default)]
 pub(crate) struct Running {
     levels: Vec<Level>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingCounts,
     /// Stores outside of transactions.
-    pub(crate) noted: Noted,
+    pub(crate) dirty: DirtyRanges,
     /// An inner level was left by a jump: the outermost one cannot commit.
     is_doomed: bool,
     /// Of the outermost level, as long as it is the only one.
@@ -108,10 +108,10 @@ pub(crate) fn home() -> Option<&'static Heap> {
 
 /// The heap that a store goes to.
 #[inline]
-pub(crate) fn heap_of(here: &Here, slot: usize, at: Location) -> &Heap {
+pub(crate) fn heap_of(guard: &Guard, slot: usize, at: Location) -> &Heap {
     // Mostly the first heap of the transaction, which stays open as long as that.
     let home = home().filter(|heap| heap.pool.holds(std::ptr::without_provenance(slot), 1));
-    home.or_else(|| here.holding(slot))
+    home.or_else(|| guard.holding(slot))
         .unwrap_or_else(|| in_no_heap("a store", slot, at))
 }
 
@@ -142,19 +142,26 @@ pub(crate) fn with_running<R>(f: impl FnOnce(&mut Running) -> R) -> R {
 
 /// Begins a level.
 pub(crate) fn begin(
-    here: &Here,
+    guard: &Guard,
     block: usize,
     frame: usize,
-    default: Kind,
+    default: ClauseKind,
     heaps: &[*const Handle],
     at: Location,
 ) {
-    with_running(|running| running.begin(here, block, frame, default, heaps, at));
+    with_running(|running| running.begin(guard, block, frame, default, heaps, at));
 }
 
 /// A clause of the innermost level.
-pub(crate) fn clause(here: &Here, kind: Kind, start: usize, count: i64, size: usize, at: Location) {
-    with_running(|running| running.clause(here, kind, start, count, size, at));
+pub(crate) fn clause(
+    guard: &Guard,
+    kind: ClauseKind,
+    start: usize,
+    count: i64,
+    size: usize,
+    at: Location,
+) {
+    with_running(|running| running.clause(guard, kind, start, count, size, at));
 }
 
 /// Ends a level; the outermost one commits.
@@ -163,8 +170,8 @@ pub(crate) fn end(block: usize, at: Location) {
 }
 
 /// Makes durable what the thread has noted of plain stores.
-pub(crate) fn make_noted_durable(at: Location) {
-    with_running(|running| running.noted.make_durable(at));
+pub(crate) fn make_dirty_durable(at: Location) {
+    with_running(|running| running.dirty.make_durable(at));
 }
 
 /// Rolls back the levels above `depth`, which a jump has left.
@@ -180,10 +187,10 @@ pub(crate) fn unwind(depth: i32) {
 impl Running {
     fn begin(
         &mut self,
-        here: &Here,
+        guard: &Guard,
         block: usize,
         frame: usize,
-        default: Kind,
+        default: ClauseKind,
         named: &[*const Handle],
         at: Location,
     ) {
@@ -192,10 +199,10 @@ impl Running {
             fatal(at, format_args!("a transaction without a heap"));
         };
         let mut heaps = self.levels.last().map_or(0, |level| level.heaps);
-        let first = here.heap(*first, at);
+        let first = guard.heap(*first, at);
         let home = home().unwrap_or(first);
         for handle in named {
-            let heap = here.heap(*handle, at);
+            let heap = guard.heap(*handle, at);
             if heap.store.info().uuid != home.store.info().uuid {
                 fatal(
                     at,
@@ -207,7 +214,7 @@ impl Running {
             }
             heaps |= heap.bit();
         }
-        here.keep_for_transaction(heaps, at);
+        guard.keep_for_transaction(heaps, at);
         // SAFETY: kept until the transaction has ended, and forgotten then.
         let home: &'static Heap = unsafe { &*std::ptr::from_ref(home) };
         // SAFETY: the levels end in reverse order, and the heap stays open until the outermost one has.
@@ -244,8 +251,8 @@ impl Running {
 
     fn clause(
         &mut self,
-        here: &Here,
-        kind: Kind,
+        guard: &Guard,
+        kind: ClauseKind,
         start: usize,
         count: i64,
         size: usize,
@@ -266,12 +273,12 @@ impl Running {
         if start == 0 || len == 0 {
             return;
         }
-        let heap = here
+        let heap = guard
             .holding(start)
             .unwrap_or_else(|| in_no_heap("a clause names memory", start, at));
         let segment = Segment {
             range: start..start + len,
-            is_exclusive: kind != Kind::ReadOnly,
+            is_exclusive: kind != ClauseKind::ReadOnly,
         };
         match heap.object(start, at) {
             Some(object) if start + len <= object.data() + object.len() => {}
@@ -291,7 +298,7 @@ impl Running {
             ),
         }
         if heap.is_concurrent.load(Ordering::Relaxed) {
-            self.lock(here, &segment, at);
+            self.lock(guard, &segment, at);
         }
         self.announce_clause(heap, &segment, kind, at);
         if self.levels.len() == 1 {
@@ -300,7 +307,7 @@ impl Running {
     }
 
     /// Locks a segment, waiting for others.
-    fn lock(&mut self, here: &Here, segment: &Segment, at: Location) {
+    fn lock(&mut self, guard: &Guard, segment: &Segment, at: Location) {
         if self.owner == 0 {
             static NEXT: AtomicU64 = AtomicU64::new(1);
             self.owner = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -330,31 +337,38 @@ impl Running {
         std::mem::forget(level);
         let clauses = std::mem::take(&mut self.clauses);
         for Clause { segment, kind } in &clauses {
-            if let Some(heap) = here.holding(segment.range.start) {
+            if let Some(heap) = guard.holding(segment.range.start) {
                 self.announce_clause(heap, segment, *kind, at);
             }
         }
         self.clauses = clauses;
     }
 
-    fn announce_clause(&self, heap: &Heap, segment: &Segment, kind: Kind, at: Location) {
-        if kind != Kind::ReadOnly {
+    fn announce_clause(&self, heap: &Heap, segment: &Segment, kind: ClauseKind, at: Location) {
+        if kind != ClauseKind::ReadOnly {
             let (start, len) = (segment.range.start, segment.range.len());
             self.announce(heap, start, len, kind, at);
         }
     }
 
     /// What stores without a clause of their own do with old contents.
-    pub(crate) fn default_kind(&self) -> Kind {
+    pub(crate) fn default_kind(&self) -> ClauseKind {
         match self.levels.last() {
-            Some(level) if level.default == Kind::Clobber => Kind::Clobber,
+            Some(level) if level.default == ClauseKind::Clobber => ClauseKind::Clobber,
             // Backup never harms, also where the program has promised not to store.
-            _ => Kind::Backup,
+            _ => ClauseKind::Backup,
         }
     }
 
     /// Announces that the program is about to store to a range in the explicit transaction.
-    pub(crate) fn announce(&self, heap: &Heap, start: usize, len: usize, kind: Kind, at: Location) {
+    pub(crate) fn announce(
+        &self,
+        heap: &Heap,
+        start: usize,
+        len: usize,
+        kind: ClauseKind,
+        at: Location,
+    ) {
         self.check_named(heap, at);
         let doing = "announcing a store in a transaction";
         let target = std::ptr::with_exposed_provenance_mut::<u8>(start);
@@ -375,7 +389,7 @@ impl Running {
             return;
         }
         // Pointers have to come back with their counts, whatever the clause says.
-        let keeps_old = kind != Kind::Clobber
+        let keeps_old = kind != ClauseKind::Clobber
             || heap.engine() != Engine::Shadow
                 && heap
                     .object(start, at)
@@ -499,7 +513,7 @@ pub(crate) fn implicit<R>(
     heap: &Heap,
     durability: Durability,
     at: Location,
-    body: impl FnOnce(&mut Words<'_>, &mut Pending, &mut Counts) -> Result<R>,
+    body: impl FnOnce(&mut Words<'_>, &mut PendingCounts, &mut Counts) -> Result<R>,
 ) -> Result<R> {
     with_running(|running| {
         // The transaction before the lock: on Twin it waits for a turn that a thread may have which waits for the lock.

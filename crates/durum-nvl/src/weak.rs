@@ -7,20 +7,20 @@ use std::sync::atomic::{Ordering, fence};
 
 use durum::Result;
 
-use crate::change::Change;
 use crate::fatal::Location;
-use crate::handles::{Here, in_no_heap};
+use crate::handles::{Guard, in_no_heap};
 use crate::heap::Heap;
 use crate::layout::{Hidden, Proxy, field};
 use crate::object::Object;
-use crate::pending::Pending;
+use crate::pending::PendingCounts;
+use crate::store_tx::StoreTx;
 use crate::types;
 use crate::words::word;
 
 /// The proxy for an address in `object`, made in the transaction if there is none; 0 for null.
-pub(crate) fn proxy<C: Change>(
+pub(crate) fn proxy<C: StoreTx>(
     heap: &Heap,
-    change: &mut C,
+    tx: &mut C,
     value: usize,
     object: Option<Object>,
 ) -> Result<usize> {
@@ -32,11 +32,11 @@ pub(crate) fn proxy<C: Change>(
         let _counts = (!C::HAS_COUNTS).then(|| heap.counts());
         find(object, value)
     };
-    if let Some(known) = known.or_else(|| change.pending().proxy_of(value)) {
+    if let Some(known) = known.or_else(|| tx.pending().proxy_of(value)) {
         return Ok(known);
     }
     let id = heap.pool.ensure_described(types::proxy_type())?;
-    let made = change.with_tx(|tx| tx.alloc_bytes(&heap.pool, id, size_of::<Proxy>(), 8))?;
+    let made = tx.with_core(|core| core.alloc_bytes(&heap.pool, id, size_of::<Proxy>(), 8))?;
     let fresh = Proxy {
         target: value as u64,
         count: 0,
@@ -45,7 +45,7 @@ pub(crate) fn proxy<C: Change>(
     // SAFETY: just allocated with that size.
     unsafe { made.cast::<Proxy>().write(fresh) };
     let made = made.expose_provenance();
-    change.pending().made_proxy(heap, made, object, value);
+    tx.pending().made_proxy(heap, made, object, value);
     Ok(made)
 }
 
@@ -66,7 +66,7 @@ fn find(object: Object, value: usize) -> Option<usize> {
 }
 
 /// A slot that held the proxy `old` will hold `new`.
-pub(crate) fn count(heap: &Heap, pending: &mut Pending, old: usize, new: usize) {
+pub(crate) fn count(heap: &Heap, pending: &mut PendingCounts, old: usize, new: usize) {
     if old == new {
         return;
     }
@@ -80,8 +80,8 @@ pub(crate) fn count(heap: &Heap, pending: &mut Pending, old: usize, new: usize) 
 
 /// What a weak pointer leads to, or 0 if that is gone.
 #[inline]
-pub(crate) fn load(here: &Here, slot: usize, at: Location) -> usize {
-    let heap = here
+pub(crate) fn load(guard: &Guard, slot: usize, at: Location) -> usize {
+    let heap = guard
         .glance(slot)
         .unwrap_or_else(|| in_no_heap("a weak pointer is read", slot, at));
     // SAFETY: a slot that the program reads.

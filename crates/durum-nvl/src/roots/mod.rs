@@ -16,11 +16,11 @@ use std::sync::{Mutex, PoisonError};
 use memory::Reserved;
 
 /// Addresses that were found, in order.
-pub(crate) struct Named {
+pub(crate) struct RootSet {
     words: Reserved<usize>,
 }
 
-impl Named {
+impl RootSet {
     /// Whether an address in `[first, last]` is named.
     pub(crate) fn any_in(&self, first: usize, last: usize) -> bool {
         let words = self.words.as_slice();
@@ -36,7 +36,7 @@ pub(crate) fn prepare() {
 
 /// Stops all other threads, and finds what the process' memory names in this range. `None` where a thread does not
 /// stop, or memory cannot be read.
-pub(crate) fn named(wanted: Range<usize>) -> Option<Named> {
+pub(crate) fn find(wanted: Range<usize>) -> Option<RootSet> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     stop::install();
@@ -47,7 +47,7 @@ pub(crate) fn named(wanted: Range<usize>) -> Option<Named> {
     drop(stopped);
     let mut words = is_complete.then(|| scan.into_words())?;
     words.as_mut_slice().sort_unstable();
-    Some(Named { words })
+    Some(RootSet { words })
 }
 
 /// Calls `f` while this thread's own registers lie on its stack, those that a call would keep in place.
@@ -90,7 +90,7 @@ mod tests {
         // A range where nothing is mapped, so that only this test names it.
         let base = 0x6660_0000_0000usize;
         let held = std::hint::black_box(Box::new([base + 0x1000, base + 0x3000]));
-        let found = named(base..base + 0x10000).expect("all threads stop");
+        let found = find(base..base + 0x10000).expect("all threads stop");
         assert!(found.any_in(base + 0x1000, base + 0x1000));
         assert!(found.any_in(base + 0x2ff0, base + 0x3010));
         assert!(!found.any_in(base + 0x5000, base + 0x5fff));
@@ -112,7 +112,7 @@ mod tests {
                 });
             }
             // Asserted behind the end of the others, who would run for ever.
-            let stopped = (0..30).filter(|_| named(base..base + 8).is_some()).count();
+            let stopped = (0..30).filter(|_| find(base..base + 8).is_some()).count();
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(stopped, 30);
         });

@@ -1,24 +1,24 @@
-//! What a store of pointers asks of its transaction, be that the explicit one of the thread or one of its own. So what
-//! such a store does is written once, and compiled for each of the two.
+//! The transaction of a store of pointers: the explicit one of the thread, or one of its own. What such a store does is
+//! written once, and compiled for each of the two.
 
 use durum::{Result, Tx};
 
 use crate::fatal::Location;
 use crate::heap::Heap;
-use crate::pending::Pending;
-use crate::tx::{Kind, Running};
+use crate::pending::PendingCounts;
+use crate::tx::{ClauseKind, Running};
 use crate::words::{Words, put};
 
-/// A transaction that changes pointers of a heap.
-pub(crate) trait Change {
+/// A transaction in which pointers are stored.
+pub(crate) trait StoreTx {
     /// Whether it has the heap's counts locked as long as it lasts.
     const HAS_COUNTS: bool;
 
     /// Its sums of counts.
-    fn pending(&mut self) -> &mut Pending;
+    fn pending(&mut self) -> &mut PendingCounts;
 
-    /// Runs `f` with the transaction of the store.
-    fn with_tx<R>(&self, f: impl FnOnce(&Tx) -> Result<R>) -> Result<R>;
+    /// Runs `f` with the transaction as durum has it.
+    fn with_core<R>(&self, f: impl FnOnce(&Tx) -> Result<R>) -> Result<R>;
 
     /// Before `count` words are given to `write`, from `start` on.
     fn announce_words(&mut self, heap: &Heap, start: usize, count: usize, at: Location);
@@ -27,23 +27,23 @@ pub(crate) trait Change {
     fn write(&mut self, address: usize, value: u64) -> Result<()>;
 }
 
-impl Change for Running {
+impl StoreTx for Running {
     // Other threads' transactions run beside this one; it locks counts when it commits.
     const HAS_COUNTS: bool = false;
 
     #[inline]
-    fn pending(&mut self) -> &mut Pending {
+    fn pending(&mut self) -> &mut PendingCounts {
         &mut self.pending
     }
 
     #[inline]
-    fn with_tx<R>(&self, f: impl FnOnce(&Tx) -> Result<R>) -> Result<R> {
+    fn with_core<R>(&self, f: impl FnOnce(&Tx) -> Result<R>) -> Result<R> {
         Tx::with_running(f)
     }
 
     #[inline]
     fn announce_words(&mut self, heap: &Heap, start: usize, count: usize, at: Location) {
-        self.announce(heap, start, 8 * count, Kind::Backup, at);
+        self.announce(heap, start, 8 * count, ClauseKind::Backup, at);
     }
 
     #[inline]
@@ -56,21 +56,21 @@ impl Change for Running {
 }
 
 /// A transaction around a single operation.
-pub(crate) struct Implicit<'c, 't> {
+pub(crate) struct ImplicitTx<'c, 't> {
     pub(crate) words: &'c mut Words<'t>,
-    pub(crate) pending: &'c mut Pending,
+    pub(crate) pending: &'c mut PendingCounts,
 }
 
-impl Change for Implicit<'_, '_> {
+impl StoreTx for ImplicitTx<'_, '_> {
     const HAS_COUNTS: bool = true;
 
     #[inline]
-    fn pending(&mut self) -> &mut Pending {
+    fn pending(&mut self) -> &mut PendingCounts {
         self.pending
     }
 
     #[inline]
-    fn with_tx<R>(&self, f: impl FnOnce(&Tx) -> Result<R>) -> Result<R> {
+    fn with_core<R>(&self, f: impl FnOnce(&Tx) -> Result<R>) -> Result<R> {
         f(self.words.tx())
     }
 

@@ -12,9 +12,9 @@ const MAX: usize = 4096;
 
 /// What a thread has stored, and is not durable yet.
 #[derive(Default)]
-pub(crate) struct Noted(Vec<(&'static Heap, Range<usize>)>);
+pub(crate) struct DirtyRanges(Vec<(&'static Heap, Range<usize>)>);
 
-impl Noted {
+impl DirtyRanges {
     /// Takes a range down. The heap is kept until it is durable.
     pub(crate) fn add(&mut self, heap: &'static Heap, range: Range<usize>) {
         match self.0.last_mut() {
