@@ -16,6 +16,7 @@ pub(crate) struct DirtyRanges(Vec<(&'static Heap, Range<usize>)>);
 
 impl DirtyRanges {
     /// Takes a range down. The heap is kept until it is durable.
+    #[inline]
     pub(crate) fn add(&mut self, heap: &'static Heap, range: Range<usize>) {
         match self.0.last_mut() {
             Some((last_heap, last)) if last.end == range.start && ptr::eq(*last_heap, heap) => {
@@ -26,11 +27,13 @@ impl DirtyRanges {
     }
 
     /// The heap of the range that was noted last.
+    #[inline]
     pub(crate) fn last_heap(&self) -> Option<&'static Heap> {
         self.0.last().map(|(heap, _)| *heap)
     }
 
     /// Whether the ranges have to become durable before there are more.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() == MAX
     }
