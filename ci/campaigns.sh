@@ -8,7 +8,9 @@ need_cargo
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 failed=0
 cargo test --release --workspace --no-fail-fast --lib --bins --tests -- --ignored --nocapture || failed=1
-cargo test --release -p durum --test crash -- --nocapture canaries || failed=1
+for engine in shadow hybrid twin; do
+    DURUM_TEST_ENGINE=$engine cargo test --release -p durum --test crash -- --nocapture canaries || failed=1
+done
 say "-- every crash of every workload, which make test samples"
 DURUM_CRASH_ALL=1 cargo test --release -p durum --no-fail-fast --test crash --test typed_crash -- --skip canaries || failed=1
 say "-- the same of the key-value store"

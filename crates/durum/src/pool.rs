@@ -27,7 +27,10 @@ impl PoolInner {
         options: &PoolOptions,
     ) -> Result<Arc<Self>> {
         let engine = match options.run_by {
-            Some(name) => engine::test_engine(name),
+            // They leave nothing that recovery has to know of, as long as the pool's own engine does not look for it.
+            Some(name) => engine::engine(grant.engine)
+                .filter(|engine| engine.works_in_place())
+                .and_then(|_| engine::test_engine(name)),
             None => engine::engine(grant.engine),
         };
         let Some(engine) = engine else {
@@ -46,6 +49,7 @@ impl PoolInner {
             name: grant.name,
             kind: grant.engine,
             engine,
+            run_by: options.run_by,
             keeps_lines: engine.keeps_lines(),
             keeps_objects: engine.keeps_objects(),
             compares_announced: engine.compares_announced(),

@@ -197,12 +197,15 @@ impl Engine for Hybrid {
     }
 
     fn commit(&self, tx: &mut TxState) -> Step {
+        let log = log_of(&mut tx.kept);
+        let (has_log, undo) = (log.is_some(), log.is_some_and(|log| log.has_undo()));
+        // At its end the log gives back what others may need.
+        tx.wants_end |= has_log;
         if tx.pools[0].store.private {
             private::commit(tx)?;
             return Ok(());
         }
         let redo = !tx.sets.is_empty() || !tx.bits.is_empty() || !tx.bitmaps.is_empty();
-        let undo = log_of(&mut tx.kept).is_some_and(|log| log.has_undo());
         if redo {
             match changes_one_word(tx) && !undo {
                 true => commit_word(tx)?,
@@ -279,8 +282,9 @@ impl Engine for Hybrid {
     }
 
     fn prepare_log(&self, store: &StoreInner) {
-        store.prepare_first_log();
-        store.prepare_spares();
+        if store.prepare_first_log() {
+            store.prepare_spares();
+        }
     }
 
     fn works_in_place(&self) -> bool {

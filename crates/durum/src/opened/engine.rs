@@ -227,6 +227,8 @@ pub(crate) struct PoolInner {
     pub(crate) name: String,
     pub(crate) kind: EngineKind,
     pub(crate) engine: &'static dyn Engine,
+    /// The engine is not that of its kind, but the one with this name ([`PoolOptions::run_by`]).
+    pub(crate) run_by: Option<&'static str>,
     /// What [`Engine::keeps_lines`] says, without a call.
     pub(crate) keeps_lines: bool,
     /// What [`Engine::compares_announced`] says.
@@ -368,6 +370,8 @@ impl ByThread {
             Some(at) => self.others.swap_remove(at),
             None => Box::new(make()),
         };
+        // From here on nothing can fail.
+        self.others.reserve(1);
         self.others.extend(self.current.replace(next));
         self.current_type = TypeId::of::<T>();
     }

@@ -111,13 +111,14 @@ impl StoreInner {
         }
     }
 
-    /// Sees to it that a first log is at hand. Without room the first transaction that needs one reports it.
-    pub(crate) fn prepare_first_log(&self) {
-        if self.logs.lock().space.is_none()
-            && let Ok(log) = self.acquire_log(&mut Barrier::default())
-        {
+    /// Sees to it that a first log is at hand: whether there was none. Without room the first transaction that needs one
+    /// reports it.
+    pub(crate) fn prepare_first_log(&self) -> bool {
+        let is_first = self.logs.lock().space.is_none();
+        if is_first && let Ok(log) = self.acquire_log(&mut Barrier::default()) {
             self.release_log(log);
         }
+        is_first
     }
 
     /// Sees to it that there are spare puddles for logs of entries.

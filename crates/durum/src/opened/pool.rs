@@ -82,6 +82,12 @@ impl PoolInner {
         }
     }
 
+    /// Whether one transaction may use both pools.
+    pub(crate) fn commits_with(&self, other: &PoolInner) -> bool {
+        let is_same_engine = (self.kind, self.run_by) == (other.kind, other.run_by);
+        is_same_engine && self.engine.commits_with_others()
+    }
+
     /// The error of a transaction that uses this pool and wants another one, too.
     pub(crate) fn mixed_with(&self, second: &PoolInner) -> Error {
         Error::MixedEngines {
@@ -162,6 +168,7 @@ impl PoolInner {
         let Some(checker) = &self.checker else {
             return Ok(());
         };
+        let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
         let puddles = self
             .heap
             .puddles
@@ -176,7 +183,6 @@ impl PoolInner {
             space: (info.base, info.base + info.space_size),
             type_text: &|id| self.store.service.type_text(id).ok()?,
         };
-        let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
         checker.look(subject, pending, is_announced)
     }
 
@@ -193,11 +199,9 @@ impl PoolInner {
 
     pub(crate) fn after_commit(&self) {
         if let Some(checker) = &self.checker {
+            let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
             let puddles = self.heap.puddles.read();
-            checker
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remember(&puddles.unwrap_or_else(PoisonError::into_inner));
+            checker.remember(&puddles.unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

@@ -321,7 +321,7 @@ impl TxState {
                 pool.check_turn_may_come()?;
                 pool.engine.enter(self, pool)?;
             }
-            Some(first) if first.engine.commits_with_others() && first.kind == pool.kind => {}
+            Some(first) if first.commits_with(pool) => {}
             Some(first) => return Err(first.mixed_with(pool)),
         }
         // SAFETY: as in `home`.
