@@ -111,8 +111,8 @@ impl StoreInner {
         }
     }
 
-    /// Sees to it that a first log is at hand: whether there was none. Without room the first transaction that needs one
-    /// reports it.
+    /// Sees to it that a first log is at hand: whether there was none. Without room the first transaction that needs
+    /// one reports it.
     pub(crate) fn prepare_first_log(&self) -> bool {
         let is_first = self.logs.lock().space.is_none();
         if is_first && let Ok(log) = self.acquire_log(&mut Barrier::default()) {
