@@ -15,6 +15,7 @@ optional() {
 step campaigns ci/campaigns.sh
 step power-cuts ci/judge.sh long
 step engines ci/engines.sh
+step bench-answers ci/test-bench.sh
 step c++-compilers env ALL_COMPILERS=1 ci/test-cpp.sh
 step durumcc-levels env LEVELS="-O0 -O1 -O2 -O3" ci/test-compiler.sh
 step random-c env FILTER=random/ SEEDS="${SEEDS:-1000}" ci/test-compiler.sh

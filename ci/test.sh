@@ -23,7 +23,6 @@ beside c-api ci/test-capi.sh
 beside rust-docs ci/test-rust.sh docs
 beside kv-c-api ci/test-kv.sh
 beside power-cuts ci/judge.sh
-beside bench-answers ci/test-bench.sh
 beside house-rules ci/tidy.sh --self-test
 all_end
 
