@@ -29,7 +29,7 @@ impl PoolInner {
         let engine = match options.run_by {
             // They leave nothing that recovery has to know of, as long as the pool's own engine does not look for it.
             Some(name) => engine::engine(grant.engine)
-                .filter(|engine| engine.works_in_place())
+                .filter(|engine| engine.facts().works_in_place)
                 .and_then(|_| engine::test_engine(name)),
             None => engine::engine(grant.engine),
         };
@@ -40,6 +40,7 @@ impl PoolInner {
                 engine: grant.engine.name(),
             });
         };
+        let facts = engine.facts();
         // One for the whole store: a transaction may span its pools, and what one failed write means for the others
         // nobody knows.
         let poison = store.poison.clone();
@@ -50,11 +51,8 @@ impl PoolInner {
             kind: grant.engine,
             engine,
             run_by: options.run_by,
-            keeps_lines: engine.keeps_lines(),
-            keeps_objects: engine.keeps_objects(),
-            compares_announced: engine.compares_announced(),
-            takes_turns: engine.takes_turns(),
-            ends_empty: engine.takes_turns() || options.check_stores,
+            facts,
+            ends_empty: facts.takes_turns || options.check_stores,
             kept: engine.keep_pool(&store, options),
             bias: engine.bias(&store),
             store,

@@ -391,14 +391,14 @@ impl Tx {
         let Some(pool) = state.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
-        if pool.takes_turns {
+        if pool.facts.takes_turns {
             pool.engine.before_store(state)?;
         }
         if let Some(savepoint) = &mut state.savepoint {
             // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
             unsafe { savepoint.save(address, len) };
         }
-        if len >= LARGE || !pool.keeps_lines {
+        if len >= LARGE || !pool.facts.keeps_lines {
             return pool.engine.announce(state, puddle, address, len, announce);
         }
         if state.sets.is_empty() && state.savepoint.is_none() {
@@ -442,7 +442,7 @@ impl Tx {
         let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
             return Err(Error::NoTransaction);
         };
-        if pool.compares_announced {
+        if pool.facts.compares_announced {
             // What has no old contents counts as changed, like a fresh object.
             state.announced.insert(address, len);
             return Ok(());
@@ -838,7 +838,7 @@ impl Tx {
     /// transactions take turns it waits for its own.
     #[inline(never)]
     fn begin_to_end(&self, pool: &Arc<PoolInner>) {
-        if pool.takes_turns {
+        if pool.facts.takes_turns {
             // Nothing can be mixed yet, and nobody reads a copy, which `begin` has made sure of.
             let _ = pool.engine.enter(&mut self.state.borrow_mut(), pool);
         }

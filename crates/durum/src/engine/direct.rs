@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use durum_persist::{Site, line};
 
-use super::in_place::{apply, check_media, write_back_announced};
+use super::in_place::{apply, check_media, write_back_announced, write_file};
 use super::{check_failed, keep_old};
-use crate::alloc::{Puddle, puddle_at};
+use crate::alloc::Puddle;
 use crate::error::{Result, Step};
 use crate::fault::guarded;
-use crate::opened::{Announce, Engine, OfPool, PoolInner, StoreInner, TxState};
-use crate::options::PoolOptions;
+use crate::opened::{Announce, Engine, Facts, PoolInner, TxState};
 
 const COMMIT_WRITE: Site = Site("direct.commit: write back");
 const COMMIT_FENCE: Site = Site("direct.commit: fence");
@@ -25,12 +24,15 @@ const PERSIST_FENCE: Site = Site("direct.persist: fence");
 #[derive(Debug)]
 pub(super) struct Direct;
 
-#[derive(Debug)]
-struct Nothing;
-
-impl OfPool for Nothing {}
-
 impl Engine for Direct {
+    fn facts(&self) -> Facts {
+        Facts {
+            commits_with_others: true,
+            works_in_place: true,
+            ..Facts::default()
+        }
+    }
+
     fn enter(&self, _tx: &mut TxState, _pool: &Arc<PoolInner>) -> Result<()> {
         Ok(())
     }
@@ -41,14 +43,9 @@ impl Engine for Direct {
         puddle: &Puddle,
         address: usize,
         len: usize,
-        announce: Announce,
+        _announce: Announce,
     ) -> Step {
-        if announce == Announce::Backup {
-            keep_old(tx, address, len);
-        }
-        tx.announced.insert(address, len);
-        puddle.check_failed()?;
-        Ok(())
+        keep_old(tx, puddle, address, len)
     }
 
     fn commit(&self, tx: &mut TxState) -> Step {
@@ -88,14 +85,6 @@ impl Engine for Direct {
         tx.barrier.fence(pool.store.private, PERSIST_FENCE)?;
         check_failed(ranges)
     }
-
-    fn keep_pool(&self, _store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
-        Box::new(Nothing)
-    }
-
-    fn commits_with_others(&self) -> bool {
-        true
-    }
 }
 
 /// Writes what was announced to its files.
@@ -105,13 +94,9 @@ fn write_files(tx: &mut TxState) -> Result<()> {
     } = tx;
     let mut result = Ok(());
     announced.for_each(false, |address, len| {
-        if let Some(puddle) = puddle_at(address)
-            && result.is_ok()
-        {
-            // SAFETY: puddles live while their store is open.
-            let puddle = unsafe { puddle.as_ref() };
+        if result.is_ok() {
             // ORDER: durable with the caller's fence.
-            result = guarded(|| barrier.write_back(puddle, address, len, COMMIT_WRITE));
+            result = write_file(barrier, address, len, COMMIT_WRITE);
         }
     });
     result

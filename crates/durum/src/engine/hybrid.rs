@@ -32,8 +32,7 @@ use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
-use crate::opened::{self, Announce, ByThread, Engine, OfPool, PoolInner, StoreInner, TxState};
-use crate::options::PoolOptions;
+use crate::opened::{self, Announce, ByThread, Engine, Facts, PoolInner, StoreInner, TxState};
 
 pub(super) use private::SITES as PRIVATE_SITES;
 
@@ -113,12 +112,6 @@ impl opened::OfThread for OfThread {
     }
 }
 
-/// What it keeps about a pool.
-#[derive(Debug)]
-struct Nothing;
-
-impl OfPool for Nothing {}
-
 /// Gives the thread a log, if it has none.
 #[inline]
 fn take_log(tx: &mut TxState) -> Result<()> {
@@ -147,6 +140,14 @@ fn log_of(kept: &mut ByThread) -> Option<&mut LogWriter> {
 pub(super) struct Hybrid;
 
 impl Engine for Hybrid {
+    fn facts(&self) -> Facts {
+        Facts {
+            commits_with_others: true,
+            works_in_place: true,
+            ..Facts::default()
+        }
+    }
+
     fn enter(&self, tx: &mut TxState, _pool: &Arc<PoolInner>) -> Result<()> {
         tx.kept.turn_to(OfThread::default);
         Ok(())
@@ -277,22 +278,10 @@ impl Engine for Hybrid {
         check_failed(ranges)
     }
 
-    fn keep_pool(&self, _store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
-        Box::new(Nothing)
-    }
-
     fn prepare_log(&self, store: &StoreInner) {
         if store.prepare_first_log() {
             store.prepare_spares();
         }
-    }
-
-    fn works_in_place(&self) -> bool {
-        true
-    }
-
-    fn commits_with_others(&self) -> bool {
-        true
     }
 }
 

@@ -2,9 +2,11 @@
 
 use durum_persist::{Site, line};
 
+use crate::alloc::puddle_at;
 use crate::announced::Announced;
 use crate::error::Result;
 use crate::fault::{guarded, media_failed};
+use crate::media::Barrier;
 use crate::opened::{PoolRef, TxState};
 
 /// Makes what the transaction has deferred to its commit: bits of allocations, and stores. The caller fences.
@@ -95,4 +97,24 @@ pub(super) fn check_media(pools: &[PoolRef]) -> Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Writes exactly these bytes of a puddle to its file (`file` domain): a neighbour may belong to a transaction that is
+/// not committed. They are durable with the barrier's next fence.
+///
+/// # Errors
+/// The write failed: the store is poisoned.
+pub(super) fn write_file(
+    barrier: &mut Barrier,
+    address: usize,
+    len: usize,
+    site: Site,
+) -> Result<()> {
+    let Some(puddle) = puddle_at(address) else {
+        return Ok(());
+    };
+    // SAFETY: puddles live while their store is open.
+    let puddle = unsafe { puddle.as_ref() };
+    // ORDER: durable with the caller's next sync; the caller says why.
+    guarded(|| barrier.write_back(puddle, address, len, site))
 }

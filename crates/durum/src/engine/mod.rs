@@ -35,11 +35,11 @@ fn check_failed(ranges: &[(&Puddle, Range<usize>)]) -> Result<()> {
         .try_for_each(|(puddle, _)| puddle.check_failed())
 }
 
-/// Announces a range and keeps in memory what it holds, for an engine whose smaller ranges are kept by line.
+/// Announces a range and keeps in memory what it holds, so that an abort can put it back.
 ///
 /// `Clobber` ranges too: what an abort left in memory and not on the media would be lost by a later transaction that
 /// announces it and leaves it as it is.
-fn keep_large(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> Step {
+fn keep_old(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> Step {
     if !tx.announced.covers(address, len) {
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
         guarded(|| unsafe { tx.backups.save(address, len) });
@@ -47,15 +47,6 @@ fn keep_large(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> 
     }
     puddle.check_failed()?;
     Ok(())
-}
-
-/// Keeps in memory what a range holds that was not announced before, so that an abort can put it back.
-#[cfg(feature = "test-engines")]
-fn keep_old(tx: &mut TxState, address: usize, len: usize) {
-    if !tx.announced.covers(address, len) {
-        // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-        guarded(|| unsafe { tx.backups.save(address, len) });
-    }
 }
 
 /// The engines that are in no product, by their names: `direct` for benchmarks, `sample` for tests.

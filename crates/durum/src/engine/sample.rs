@@ -11,30 +11,26 @@ use super::direct::Direct;
 use crate::alloc::Puddle;
 use crate::error::{Result, Step};
 use crate::mapping::Kept;
-use crate::opened::{Announce, Engine, OfPool, OfStore, OfThread, PoolInner, StoreInner, TxState};
+use crate::opened::{
+    Announce, Engine, Facts, OfPool, OfStore, OfThread, PoolInner, StoreInner, TxState,
+};
 use crate::options::PoolOptions;
 
 #[derive(Debug)]
 pub(super) struct Sample;
 
-/// What it keeps of a store: how many of the others there are.
+/// What it keeps of a store: how many puddles are mapped.
 #[derive(Debug, Default)]
 struct SampleStore {
-    pools: AtomicUsize,
     puddles: AtomicUsize,
-    threads: AtomicUsize,
 }
 
 impl OfStore for SampleStore {}
 
 impl Drop for SampleStore {
     fn drop(&mut self) {
-        // Whatever becomes of a store, each of its puddles was unmapped.
-        assert_eq!(
-            *self.puddles.get_mut(),
-            0,
-            "a puddle is mapped when its store is gone"
-        );
+        let mapped = *self.puddles.get_mut();
+        assert_eq!(mapped, 0, "puddles are mapped when their store is gone");
     }
 }
 
@@ -43,20 +39,12 @@ fn of_store(store: &StoreInner) -> Arc<SampleStore> {
 }
 
 /// What it keeps of a pool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SamplePool {
-    store: Arc<SampleStore>,
-    commits: AtomicUsize,
     is_closed: AtomicBool,
 }
 
 impl OfPool for SamplePool {}
-
-impl Drop for SamplePool {
-    fn drop(&mut self) {
-        self.store.pools.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 fn of_pool(pool: &PoolInner) -> &SamplePool {
     pool.kept().expect("a pool of this engine")
@@ -100,22 +88,23 @@ impl OfThread for SampleThread {
 
     fn leave(self: Box<Self>, _store: &Arc<StoreInner>) {
         assert!(!self.is_open, "a thread leaves within a transaction");
-        self.store.threads.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl SampleThread {
     fn new(pool: &PoolInner) -> Self {
-        let store = of_store(&pool.store);
-        store.threads.fetch_add(1, Ordering::Relaxed);
         Self {
-            store,
+            store: of_store(&pool.store),
             is_open: false,
         }
     }
 }
 
 impl Engine for Sample {
+    fn facts(&self) -> Facts {
+        Direct.facts()
+    }
+
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
         let own = tx.kept.turn_to(|| SampleThread::new(pool));
         assert!(Arc::ptr_eq(&own.store, &of_store(&pool.store)));
@@ -138,9 +127,7 @@ impl Engine for Sample {
 
     fn commit(&self, tx: &mut TxState) -> Step {
         for pool in &tx.pools {
-            let own = of_pool(pool);
-            assert!(!own.is_closed.load(Ordering::Relaxed));
-            own.commits.fetch_add(1, Ordering::Relaxed);
+            assert!(!of_pool(pool).is_closed.load(Ordering::Relaxed));
         }
         Direct.commit(tx)
     }
@@ -159,14 +146,8 @@ impl Engine for Sample {
         Direct.persist(tx, pool, ranges)
     }
 
-    fn keep_pool(&self, store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
-        let store = of_store(store);
-        store.pools.fetch_add(1, Ordering::Relaxed);
-        Box::new(SamplePool {
-            store,
-            commits: AtomicUsize::new(0),
-            is_closed: AtomicBool::new(false),
-        })
+    fn keep_pool(&self, _store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
+        Box::new(SamplePool::default())
     }
 
     fn keep_puddle(
@@ -195,9 +176,5 @@ impl Engine for Sample {
     fn close(&self, pool: &PoolInner) {
         let was_closed = of_pool(pool).is_closed.swap(true, Ordering::Relaxed);
         assert!(!was_closed, "a pool is closed twice");
-    }
-
-    fn commits_with_others(&self) -> bool {
-        Direct.commits_with_others()
     }
 }

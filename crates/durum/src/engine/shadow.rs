@@ -58,7 +58,8 @@ use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::media::Barrier;
 use crate::opened::{
-    Announce, Durability, Engine, OfPool, PoolInner, SecondMapping, SharedBias, StoreInner, TxState,
+    Announce, Durability, Engine, Facts, OfPool, PoolInner, SecondMapping, SharedBias, StoreInner,
+    TxState,
 };
 use crate::options::PoolOptions;
 
@@ -91,6 +92,16 @@ const COPY_PIECE: usize = 16 << 10;
 pub(super) struct Shadow;
 
 impl Engine for Shadow {
+    fn facts(&self) -> Facts {
+        Facts {
+            commits_with_others: true,
+            keeps_lines: true,
+            compares_announced: true,
+            keeps_objects: true,
+            ..Facts::default()
+        }
+    }
+
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
         tx.kept.turn_to(|| OfThread::new(pool.store.journal()));
         Ok(())
@@ -105,7 +116,7 @@ impl Engine for Shadow {
         len: usize,
         _announce: Announce,
     ) -> Step {
-        super::keep_large(tx, puddle, address, len)
+        super::keep_old(tx, puddle, address, len)
     }
 
     #[inline(always)]
@@ -256,22 +267,6 @@ impl Engine for Shadow {
 
     fn before_close(&self, pool: &PoolInner) {
         pool.store.journal().stop_threads();
-    }
-
-    fn commits_with_others(&self) -> bool {
-        true
-    }
-
-    fn keeps_lines(&self) -> bool {
-        true
-    }
-
-    fn compares_announced(&self) -> bool {
-        true
-    }
-
-    fn keeps_objects(&self) -> bool {
-        true
     }
 }
 

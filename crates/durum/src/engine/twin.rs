@@ -35,13 +35,14 @@ use std::sync::{Arc, PoisonError};
 use durum_persist::{Site, line};
 
 use super::check_failed;
+use super::in_place::write_file;
 use crate::alloc::{Puddle, PuddleHeap, puddle_at};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{
-    self, Announce, Engine, OfPool, PoolInner, SecondMapping, StoreInner, TxState,
+    self, Announce, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState,
 };
 use crate::options::{PoolOptions, TwinMode};
 
@@ -101,6 +102,14 @@ impl opened::OfThread for OfThread {
 pub(super) struct Twin;
 
 impl Engine for Twin {
+    fn facts(&self) -> Facts {
+        Facts {
+            takes_turns: true,
+            keeps_lines: true,
+            ..Facts::default()
+        }
+    }
+
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
         let own = tx.kept.turn_to(OfThread::default);
         if let Some(turn) = &own.turn {
@@ -112,10 +121,6 @@ impl Engine for Twin {
         own.turn = Some(Turn::take(pool));
         tx.wants_end = true;
         Ok(())
-    }
-
-    fn takes_turns(&self) -> bool {
-        true
     }
 
     /// A thread that reads a copy must not wait for its turn: whoever has it may wait for the thread to leave the copy.
@@ -148,7 +153,7 @@ impl Engine for Twin {
         len: usize,
         _announce: Announce,
     ) -> Step {
-        super::keep_large(tx, puddle, address, len)
+        super::keep_old(tx, puddle, address, len)
     }
 
     fn commit(&self, tx: &mut TxState) -> Step {
@@ -333,14 +338,6 @@ impl Engine for Twin {
     fn close(&self, pool: &PoolInner) {
         Copies::of(pool).close(pool);
     }
-
-    fn commits_with_others(&self) -> bool {
-        false
-    }
-
-    fn keeps_lines(&self) -> bool {
-        true
-    }
 }
 
 /// The error of a page that failed, if any.
@@ -440,14 +437,6 @@ fn write_back_main(
         });
     });
     result
-}
-
-fn write_file(barrier: &mut Barrier, address: usize, len: usize, site: Site) -> Result<()> {
-    let Some(puddle) = puddle_at(address) else {
-        return Ok(());
-    };
-    // SAFETY: puddles live while their store is open.
-    barrier.write_back(unsafe { puddle.as_ref() }, address, len, site)
 }
 
 /// Copies main to back where they differ, and writes that back.

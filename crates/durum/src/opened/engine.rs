@@ -40,11 +40,8 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// `MixedEngines` where it may not.
     fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()>;
 
-    /// Whether transactions take turns, which have to begin and to end also where nothing is announced. Then
-    /// [`Engine::check_turn_may_come`] and [`Engine::before_store`] are called, too.
-    fn takes_turns(&self) -> bool {
-        false
-    }
+    /// What holds of all its pools.
+    fn facts(&self) -> Facts;
 
     /// A thread must not wait for its turn while others wait for it.
     ///
@@ -60,7 +57,7 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     }
 
     /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for
-    /// ranges that are [kept by line](Engine::keeps_lines).
+    /// ranges that are [kept by line](Facts::keeps_lines).
     fn announce(
         &self,
         tx: &mut TxState,
@@ -120,7 +117,9 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     }
 
     /// What it keeps about a pool that is being opened.
-    fn keep_pool(&self, store: &Arc<StoreInner>, options: &PoolOptions) -> Box<dyn OfPool>;
+    fn keep_pool(&self, _store: &Arc<StoreInner>, _options: &PoolOptions) -> Box<dyn OfPool> {
+        Box::new(())
+    }
 
     /// The bias of what its threads take to change what the pool's transactions share.
     fn bias(&self, _store: &StoreInner) -> Option<SharedBias> {
@@ -174,31 +173,26 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
 
     /// The pool closes in order: nothing runs on it any more, and it is drained.
     fn close(&self, _pool: &PoolInner) {}
+}
 
-    /// Whether one transaction may span several pools of this engine.
-    fn commits_with_others(&self) -> bool;
-
-    /// Whether old contents of ranges shorter than [`LARGE`](crate::announced::LARGE) are kept in `tx.announced`, by
-    /// line. Then these need not be announced here.
-    fn keeps_lines(&self) -> bool {
-        false
-    }
-
-    /// Whether what a program stores is what recovery finds, where nothing of it is in a log.
-    fn works_in_place(&self) -> bool {
-        false
-    }
-
-    /// Whether announced bytes of which nothing is kept count as changed, whatever is durable by then.
-    fn compares_announced(&self) -> bool {
-        false
-    }
-
-    /// Whether fresh objects are noted apart from announced bytes
+/// What holds of all pools of an engine. A pool has it at hand, to be seen without a call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// One transaction may span several pools of this engine.
+    pub(crate) commits_with_others: bool,
+    /// Transactions take turns, which have to begin and to end also where nothing is announced. Then
+    /// [`Engine::check_turn_may_come`] and [`Engine::before_store`] are called, too.
+    pub(crate) takes_turns: bool,
+    /// What a program stores is what recovery finds, where nothing of it is in a log.
+    pub(crate) works_in_place: bool,
+    /// Old contents of ranges shorter than [`LARGE`](crate::announced::LARGE) are kept in `tx.announced`, by line. Then
+    /// these are not announced to the engine.
+    pub(crate) keeps_lines: bool,
+    /// Announced bytes of which nothing is kept count as changed, whatever is durable by then.
+    pub(crate) compares_announced: bool,
+    /// Fresh objects are noted apart from announced bytes
     /// ([`Announced::insert_object`](crate::announced::Announced::insert_object)).
-    fn keeps_objects(&self) -> bool {
-        false
-    }
+    pub(crate) keeps_objects: bool,
 }
 
 /// What is mapped besides the place where programs see a puddle.
@@ -229,14 +223,8 @@ pub(crate) struct PoolInner {
     pub(crate) engine: &'static dyn Engine,
     /// The engine is not that of its kind, but the one with this name ([`PoolOptions::run_by`]).
     pub(crate) run_by: Option<&'static str>,
-    /// What [`Engine::keeps_lines`] says, without a call.
-    pub(crate) keeps_lines: bool,
-    /// What [`Engine::compares_announced`] says.
-    pub(crate) compares_announced: bool,
-    /// What [`Engine::keeps_objects`] says.
-    pub(crate) keeps_objects: bool,
-    /// What [`Engine::takes_turns`] says.
-    pub(crate) takes_turns: bool,
+    /// What holds of all pools of its engine.
+    pub(crate) facts: Facts,
     /// A transaction on it has something to do at its end also where nothing was announced: its turn ends, or the
     /// checker looks.
     pub(crate) ends_empty: bool,
@@ -257,6 +245,9 @@ pub(crate) struct PoolInner {
 
 /// What an engine keeps of an open pool.
 pub(crate) trait OfPool: Any + Send + Sync + Debug {}
+
+/// Nothing.
+impl OfPool for () {}
 
 /// A pool that the running transaction uses.
 #[derive(Clone, Copy, Debug)]
@@ -405,20 +396,21 @@ impl ByThread {
     /// What an engine keeps, at hand or not; made now if there is nothing yet.
     #[inline]
     pub(crate) fn find_or_make<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
-        match self.current {
-            None => self.turn_to(make),
-            Some(_) if self.current_type == TypeId::of::<T>() => self.turn_to(make),
-            Some(_) => self.find_or_make_other(make),
+        match self.current.is_none() || self.current_type == TypeId::of::<T>() {
+            true => self.turn_to(make),
+            false => self.find_or_make_other(make),
         }
     }
 
     #[inline(never)]
     fn find_or_make_other<T: OfThread>(&mut self, make: impl FnOnce() -> T) -> &mut T {
-        if self.find_other::<T>().is_none() {
+        let known = self.others.iter().position(|kept| is::<T>(&**kept));
+        let at = known.unwrap_or_else(|| {
             self.others.push(Box::new(make()));
-        }
-        // SAFETY: it was just made sure of.
-        unsafe { self.find_other().unwrap_unchecked() }
+            self.others.len() - 1
+        });
+        // SAFETY: it was just found, or made.
+        unsafe { cast(&mut *self.others[at]) }
     }
 
     /// The transaction has ended.

@@ -11,7 +11,8 @@ mod store;
 
 pub use engine::{Announce, Durability, Pool};
 pub(crate) use engine::{
-    BeforeReuse, ByThread, Engine, OfPool, OfThread, PoolInner, PoolRef, SecondMapping, TxState,
+    BeforeReuse, ByThread, Engine, Facts, OfPool, OfThread, PoolInner, PoolRef, SecondMapping,
+    TxState,
 };
 pub(crate) use logs::SITES;
 pub use store::Store;

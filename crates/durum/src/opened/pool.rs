@@ -76,7 +76,7 @@ impl PoolInner {
     /// See [`Engine::check_turn_may_come`].
     #[inline(always)]
     pub(crate) fn check_turn_may_come(&self) -> Result<()> {
-        match self.takes_turns {
+        match self.facts.takes_turns {
             true => self.engine.check_turn_may_come(self),
             false => Ok(()),
         }
@@ -85,7 +85,7 @@ impl PoolInner {
     /// Whether one transaction may use both pools.
     pub(crate) fn commits_with(&self, other: &PoolInner) -> bool {
         let is_same_engine = (self.kind, self.run_by) == (other.kind, other.run_by);
-        is_same_engine && self.engine.commits_with_others()
+        is_same_engine && self.facts.commits_with_others
     }
 
     /// The error of a transaction that uses this pool and wants another one, too.
@@ -226,7 +226,7 @@ impl Ground for PoolInner {
 
     #[inline]
     fn keeps_objects(&self) -> bool {
-        self.keeps_objects
+        self.facts.keeps_objects
     }
 
     #[inline]

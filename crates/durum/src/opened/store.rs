@@ -1,6 +1,6 @@
 //! An open store: what its handles share, and what the engines keep of it.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -287,28 +287,26 @@ pub(crate) trait OfStore: Any + Send + Sync + Debug {
 
 /// What the engines keep of a store.
 #[derive(Debug, Default)]
-pub(crate) struct ByStore(Mutex<Vec<(TypeId, Arc<dyn OfStore>)>>);
+pub(crate) struct ByStore(Mutex<Vec<Arc<dyn OfStore>>>);
 
 impl ByStore {
     /// What an engine keeps; made now if there is nothing yet.
     pub(crate) fn find_or_make<T: OfStore>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|(of, _)| *of == TypeId::of::<T>());
-        let found: Arc<dyn Any + Send + Sync> = match known {
-            Some((_, kept)) => kept.clone(),
-            None => {
-                let kept = Arc::new(make());
-                all.push((TypeId::of::<T>(), kept.clone()));
-                return kept;
-            }
+        let is_it = |kept: &Arc<dyn OfStore>| -> Option<Arc<T>> {
+            let kept: Arc<dyn Any + Send + Sync> = kept.clone();
+            kept.downcast().ok()
         };
-        // SAFETY: it is entered under its type.
-        unsafe { Arc::from_raw(Arc::into_raw(found).cast::<T>()) }
+        all.iter().find_map(is_it).unwrap_or_else(|| {
+            let kept = Arc::new(make());
+            all.push(kept.clone());
+            kept
+        })
     }
 
     fn all(&self) -> Vec<Arc<dyn OfStore>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().map(|(_, kept)| kept.clone()).collect()
+        all.clone()
     }
 
     pub(crate) fn upkeep(&self, store: &StoreInner) {

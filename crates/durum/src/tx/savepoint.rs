@@ -42,12 +42,12 @@ impl TxState {
         let Some(pool) = self.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
         };
-        if pool.takes_turns {
+        if pool.facts.takes_turns {
             pool.engine.before_store(self)?;
         }
         // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { set.puddle.as_ref() };
-        if set.len >= LARGE || !pool.keeps_lines {
+        if set.len >= LARGE || !pool.facts.keeps_lines {
             return pool
                 .engine
                 .announce(self, puddle, set.target, set.len, Announce::Backup);

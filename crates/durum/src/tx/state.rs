@@ -382,7 +382,7 @@ impl TxState {
             let first = self.pools.first();
             self.kept.end(first.map(|pool| &**pool));
             self.section = None;
-            if first.is_some_and(|pool| pool.takes_turns) {
+            if first.is_some_and(|pool| pool.facts.takes_turns) {
                 // The next transaction has to say first that it is about to change the pool.
                 self.recent = 0..0;
             }

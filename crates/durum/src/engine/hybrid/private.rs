@@ -14,12 +14,11 @@
 use durum_persist::Site;
 
 use super::{OfThread, append_changes, changes_one_word, log_of, retire, take_log};
-use crate::alloc::{Puddle, puddle_at};
-use crate::engine::in_place::{apply, check_media};
+use crate::alloc::Puddle;
+use crate::engine::in_place::{apply, check_media, write_file};
 use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;
-use crate::media::Barrier;
 use crate::opened::TxState;
 
 const FRESH_WRITE: Site = Site("hybrid.file: write large fresh ranges home");
@@ -83,7 +82,7 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
             let mut result = Ok(());
             announced.for_each(false, |address, len| {
                 if result.is_ok() {
-                    result = write_home(barrier, address, len, FRESH_WRITE);
+                    result = write_file(barrier, address, len, FRESH_WRITE);
                 }
             });
             result?;
@@ -125,7 +124,7 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
                 result = guarded(|| log.append_redo(address, bytes, more, barrier));
             } else {
                 fresh_home = true;
-                result = write_home(barrier, address, len, FRESH_WRITE);
+                result = write_file(barrier, address, len, FRESH_WRITE);
             }
         });
         result?;
@@ -161,7 +160,7 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     let OfThread { backed, .. } = kept.current().ok_or(Error::NoTransaction)?;
     announced.for_each(false, |address, len| {
         if result.is_ok() && (through_log_all || backed.overlaps(address, len)) {
-            result = write_home(barrier, address, len, HOME_WRITE);
+            result = write_file(barrier, address, len, HOME_WRITE);
         }
     });
     result?;
@@ -169,17 +168,6 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     // ORDER: home places are durable before the entries that could write them again lose their effect.
     tx.barrier.fence(true, HOME_SYNC)?;
     retire(tx, RETIRE_WRITE, RETIRE_SYNC)
-}
-
-/// Writes exactly these bytes to their file: a neighbour may belong to a transaction that is not committed.
-fn write_home(barrier: &mut Barrier, address: usize, len: usize, site: Site) -> Result<()> {
-    let Some(puddle) = puddle_at(address) else {
-        return Ok(());
-    };
-    // SAFETY: puddles live while their store is open.
-    let puddle = unsafe { puddle.as_ref() };
-    // ORDER: durable with the caller's next sync; the caller says why.
-    guarded(|| barrier.write_back(puddle, address, len, site))
 }
 
 pub(super) fn roll_back(tx: &mut TxState) -> Result<()> {
