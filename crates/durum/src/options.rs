@@ -202,7 +202,7 @@ impl PoolOptions {
     /// Sets [`PoolOptions::engine`].
     #[must_use]
     pub fn engine(mut self, engine: EngineKind) -> Self {
-        self.engine = engine;
+        (self.engine, self.run_by) = (engine, None);
         self
     }
 
