@@ -9,7 +9,7 @@ use durum_format::extent::{self, ExtentKind};
 use durum_format::puddle::{BITMAP_OFFSET, heap_offset};
 use durum_service::EngineKind;
 
-use crate::alloc::{Allocate, PoolHeap, Puddle, PuddleHeap, puddle_at};
+use crate::alloc::{Grow, PoolHeap, Puddle, PuddleHeap, puddle_at};
 use crate::checker::Checker;
 use crate::combine::Combine;
 use crate::described::Described;
@@ -421,7 +421,7 @@ impl Pool {
         let Some(puddle) = puddle_at(address) else {
             return;
         };
-        // SAFETY: as above.
+        // SAFETY: puddles live while their store is open, and this pool is.
         let puddle = unsafe { puddle.as_ref() };
         if let Some(heap) = puddle.heap.get()
             && let Some(slab) = heap.slab_at(puddle, address)

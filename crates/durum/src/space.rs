@@ -33,7 +33,7 @@ pub(crate) struct Space {
 
 // SAFETY: the table is a leaked mapping of atomics that is never unmapped.
 unsafe impl Send for Space {}
-// SAFETY: as above; all access to the table is atomic.
+// SAFETY: all access to the table is atomic, and it is never unmapped.
 unsafe impl Sync for Space {}
 
 /// The spaces of this process. Few programs have more than one; they are never given back, because pointers into them

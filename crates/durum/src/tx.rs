@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 use durum_persist::line::is_recorded;
 use durum_persist::{count, record};
 
-use crate::alloc::{Allocate, FILLED_MIN, Puddle, lone_room};
+use crate::alloc::{FILLED_MIN, Puddle, lone_room};
 use crate::announced::LARGE;
 use crate::deferred::Set;
 use crate::described::Described;
@@ -577,7 +577,7 @@ impl Tx {
     ) -> Result<*mut u8> {
         let len = parts.iter().map(|part| part.len()).sum();
         if len >= FILLED_MIN {
-            pool.inner.note_filling();
+            pool.inner.heap.note_filling();
         }
         let object = self.alloc_bytes(pool, type_id, len, align)?;
         let is_durable = self.durability.get() == Durability::Durable;

@@ -1,13 +1,15 @@
 //! Allocation: who may take which bytes of a pool, decided in volatile memory.
 //!
-//! Reading order: [`slab`] (objects up to 256 bytes), `buddy` (extents), [`heap`] (one puddle), [`pool`] (finding and
-//! growing puddles, slabs owned by threads), [`reserve`] (what a transaction took and gave back, and the bits that
+//! Reading order: [`slab`] (objects up to 256 bytes), `buddy` (extents), [`heap`] (one puddle), [`growth`] (the puddles
+//! of a pool), [`pool`] (slabs owned by threads), [`reserve`] (what a transaction took and gave back, and the bits that
 //! record it).
 
 mod bits;
 mod buddy;
 mod free_set;
 mod ground;
+mod growth;
+mod headers;
 mod heap;
 #[cfg(test)]
 mod large_tests;
@@ -23,8 +25,9 @@ mod slab_tests;
 
 pub(crate) use bits::{BitChange, Bitmap};
 pub(crate) use ground::Ground;
+pub(crate) use growth::{FILLED_MIN, Grow};
 pub(crate) use heap::PuddleHeap;
-pub(crate) use pool::{Allocate, FILLED_MIN, ThreadCache};
+pub(crate) use pool::ThreadCache;
 pub(crate) use pool_heap::PoolHeap;
 pub(crate) use puddle::{Puddle, puddle_at, puddle_near_at};
 pub(crate) use reserve::{Allocation, AllocationMark, lone_room};

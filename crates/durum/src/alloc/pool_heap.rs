@@ -1,12 +1,14 @@
 //! What the threads of a pool share to allocate.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 
 use super::puddle::Puddle;
 use super::slab::{Class, Slab};
+use crate::contention;
+use crate::steps;
 
 /// What the threads of a pool share to allocate.
 #[derive(Debug, Default)]
@@ -37,5 +39,53 @@ impl PoolHeap {
             spare_max,
             ..Self::default()
         }
+    }
+    pub(crate) fn puddles(&self) -> RwLockReadGuard<'_, Vec<Arc<Puddle>>> {
+        self.puddles.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn puddles_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Puddle>>> {
+        self.puddles.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A large object is about to be allocated together with its contents.
+    pub(crate) fn note_filling(&self) {
+        if !self.fills.load(Ordering::Relaxed) {
+            self.fills.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn list(&self, slab: Arc<Slab>) {
+        let mut lists = contention::lock(&self.with_room);
+        lists.entry(slab.class).or_default().push(slab);
+    }
+
+    pub(super) fn take_listed(&self, class: Class) -> Option<Arc<Slab>> {
+        contention::lock(&self.with_room).get_mut(&class)?.pop()
+    }
+
+    pub(super) fn note_empty(&self, slab: Arc<Slab>) {
+        contention::lock(&self.empty).push(slab);
+        self.has_empty.store(true, Ordering::Release);
+    }
+
+    /// The slabs that were seen empty, the last one in the pool first. They may have been used again.
+    pub(super) fn take_empty_slabs(&self) -> Vec<Arc<Slab>> {
+        if !self.has_empty.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut empty = {
+            let mut empty = contention::lock(&self.empty);
+            self.has_empty.store(false, Ordering::Release);
+            std::mem::take(&mut *empty)
+        };
+        steps::add(empty.len());
+        empty.sort_unstable_by_key(|slab| std::cmp::Reverse(slab.address));
+        empty
+    }
+
+    /// Keeps them for a later commit.
+    pub(super) fn put_empty_slabs(&self, slabs: Vec<Arc<Slab>>) {
+        slabs.into_iter().for_each(|slab| self.note_empty(slab));
     }
 }

@@ -3,21 +3,21 @@
 //! Objects are noted by the words of bitmaps ([`Places`]): where a transaction takes neighbours, as it mostly does, an
 //! entry is about dozens of them.
 
+mod ending;
+
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum_format::extent::slab::{SLAB_BITMAP_OFFSET, SLAB_BITMAP_WORDS_MAX};
-use durum_format::extent::{self, ExtentHeader, ExtentKind};
 use durum_format::{GRANULE, SLAB_OBJECT_MAX};
-use durum_persist::line::prefetch_to_write;
 
 use super::bits::{BitChange, Bitmap};
 use super::ground::Ground;
-use super::heap::PuddleHeap;
+use super::headers::{object_extent, write_object_header};
 use super::places::{Places, note};
-use super::pool::{Allocate, ThreadCache, object_extent};
+use super::pool::{Allocate, ThreadCache};
 use super::puddle::{Puddle, puddle_at};
 use super::slab::{Class, Slab};
 use crate::announced::{Announced, FRESH_LARGE};
@@ -32,11 +32,6 @@ const _: () = assert!((SLAB_OBJECT_MAX as usize) < FRESH_LARGE);
 /// What one commit gives back of slabs that others have left empty, in words of bitmaps: 64 thousand slabs, mostly, and
 /// a quarter of a megabyte to be logged.
 const RETIRED_WORDS_MAX: usize = 1 << 14;
-/// So many words of extents are given back while others wait for their puddle.
-const EXTENT_WORDS_MAX: usize = 64;
-/// The object that is allocated so many times later is fetched: its place is rarely in the cache, and its header is
-/// written at once.
-const OBJECTS_AHEAD: usize = 4;
 /// The part of a slab header that is written once: extent header and geometry.
 const SLAB_HEADER_FIXED: usize = SLAB_BITMAP_OFFSET as usize;
 
@@ -105,7 +100,7 @@ impl NewSlab {
 
     /// Its extent.
     fn extent(&self) -> Places {
-        // SAFETY: as above.
+        // SAFETY: the slab is owned by this thread and unpublished, so it stays.
         slab_extent(self.puddle, unsafe { self.slab.as_ref() })
     }
 }
@@ -371,35 +366,6 @@ impl Allocation {
         }
     }
 
-    /// The transaction is durable: what it freed may be reserved again.
-    pub(crate) fn committed<P: Deref<Target: Allocate>>(
-        &mut self,
-        pool_of: impl Fn(u64) -> Option<P>,
-    ) {
-        // Mostly there are none, and to drain a list takes longer than to see that it is empty.
-        if !self.new_slabs.is_empty() {
-            self.publish_slabs();
-        }
-        if self.cancelled {
-            self.give_cancelled_back(&pool_of);
-        }
-        for puddle in self.roots.drain(..) {
-            // SAFETY: as in `Places::puddle`.
-            if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
-                heap.publish_root();
-            }
-        }
-        self.reserved.clear();
-        if !self.retired.is_empty() {
-            self.release_retired(&pool_of);
-        }
-        if !self.freed.is_empty() {
-            give_back(&self.freed, &pool_of);
-            self.freed.clear();
-        }
-        self.before_part = AllocationMark::default();
-    }
-
     /// The extents of empty slabs go back with the next commit that writes bits anyway: all, as far as they change few
     /// enough words not to make that one a large commit.
     fn retire_empty_slabs(
@@ -408,7 +374,7 @@ impl Allocation {
         bits: &mut Vec<BitChange>,
     ) {
         for pool in pools {
-            let mut empty = pool.take_empty_slabs();
+            let mut empty = pool.heap().take_empty_slabs();
             while bits.len() < RETIRED_WORDS_MAX
                 && let Some(slab) = empty.pop()
             {
@@ -420,165 +386,9 @@ impl Allocation {
                     self.retired.push((puddle, slab));
                 }
             }
-            pool.put_empty_slabs(empty);
+            pool.heap().put_empty_slabs(empty);
         }
     }
-
-    #[inline(never)]
-    fn publish_slabs(&mut self) {
-        for new in self.new_slabs.drain(..) {
-            steps::add(1);
-            // SAFETY: the slab is owned by this thread, so it stays.
-            let slab = unsafe { new.slab.as_ref() };
-            slab.published.store(new.is_published, Ordering::Relaxed);
-            slab.has_records.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// What was allocated and freed in the transaction may be reserved again.
-    #[cold]
-    fn give_cancelled_back<P: Deref<Target: Allocate>>(
-        &mut self,
-        pool_of: impl Fn(u64) -> Option<P>,
-    ) {
-        self.reserved.retain_mut(|places| {
-            *places = places.that_are(false);
-            places.mask != 0
-        });
-        for places in &self.reserved {
-            if places.have_new_root() {
-                self.roots.retain(|puddle| *puddle != places.puddle);
-            }
-        }
-        give_back(&self.reserved, &pool_of);
-        self.cancelled_since.clear();
-        self.cancelled = false;
-    }
-
-    /// The extents of retired slabs may be reserved again.
-    #[inline(never)]
-    fn release_retired<P: Deref<Target: Allocate>>(&mut self, pool_of: impl Fn(u64) -> Option<P>) {
-        for (puddle, slab) in &self.retired {
-            // SAFETY: puddles live while their store is open.
-            let puddle = unsafe { puddle.as_ref() };
-            if let Some(heap) = puddle.heap.get() {
-                heap.release_slab(puddle, slab);
-            }
-        }
-        shrink(self.retired.iter().map(|(puddle, _)| *puddle), pool_of);
-        self.retired.clear();
-    }
-
-    /// The transaction is rolled back: everything is as before it.
-    pub(crate) fn aborted<P: Deref<Target: Allocate>>(
-        &mut self,
-        pool_of: impl Fn(u64) -> Option<P>,
-    ) {
-        self.new_slabs.clear();
-        self.roots.clear();
-        for (puddle, slab) in self.retired.drain(..) {
-            // SAFETY: puddles live while their store is open.
-            let key = unsafe { puddle.as_ref() }.pool_key;
-            if let Some(pool) = pool_of(key) {
-                pool.revive_slab(slab);
-            }
-        }
-        steps::add(self.freed.len());
-        self.freed.drain(..).for_each(|places| places.cancel_free());
-        give_back(&self.reserved, &pool_of);
-        self.reserved.clear();
-        self.cancelled = false;
-        self.cancelled_since.clear();
-        self.before_part = AllocationMark::default();
-    }
-}
-
-/// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of
-/// them.
-fn shrink<P: Deref<Target: Allocate>>(
-    puddles: impl Iterator<Item = NonNull<Puddle>>,
-    pool_of: impl Fn(u64) -> Option<P>,
-) {
-    let mut seen: Option<NonNull<Puddle>> = None;
-    let mut shrunk: Vec<u64> = Vec::new();
-    for pointer in puddles {
-        steps::add(1);
-        if seen.replace(pointer) == Some(pointer) {
-            continue;
-        }
-        // SAFETY: as in `Places::puddle`.
-        let puddle = unsafe { pointer.as_ref() };
-        let is_unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
-        if is_unused
-            && !shrunk.contains(&puddle.pool_key)
-            && let Some(pool) = pool_of(puddle.pool_key)
-        {
-            shrunk.push(puddle.pool_key);
-            pool.shrink();
-        }
-    }
-}
-
-/// Makes places reservable again; pools give back what is unused then.
-fn give_back<P: Deref<Target: Allocate>>(all: &[Places], pool_of: impl Fn(u64) -> Option<P>) {
-    let mut rest = all;
-    while let Some((first, behind)) = rest.split_first() {
-        rest = match first.slab() {
-            Some(slab) => {
-                give_elements_back(first, slab, &pool_of);
-                behind
-            }
-            None => {
-                let is_here =
-                    |places: &&Places| places.slab().is_none() && places.puddle == first.puddle;
-                let count = rest
-                    .iter()
-                    .take(EXTENT_WORDS_MAX)
-                    .take_while(is_here)
-                    .count();
-                let (extents, behind) = rest.split_at(count);
-                give_extents_back(first.puddle(), extents);
-                behind
-            }
-        };
-    }
-    shrink(all.iter().map(|places| places.puddle), &pool_of);
-}
-
-fn give_elements_back<P: Deref<Target: Allocate>>(
-    places: &Places,
-    slab: &Slab,
-    pool_of: impl Fn(u64) -> Option<P>,
-) {
-    steps::add(1);
-    let puddle = places.puddle();
-    let pool = pool_of(puddle.pool_key);
-    let alone = pool.as_ref().and_then(|pool| pool.try_alone());
-    // From then on others may take the slab out of use; the handle keeps it. Nobody does where there is nobody else.
-    let kept = match &alone {
-        Some(_) => None,
-        None => slab.shared(),
-    };
-    let is_empty = slab.release(places.word, places.mask, alone.is_some());
-    if is_empty && let Some(heap) = puddle.heap.get() {
-        heap.slab_occupied(false);
-    }
-    if let Some(pool) = &pool {
-        pool.offer(slab, is_empty);
-    }
-    drop((kept, alone));
-}
-
-/// Extents of one puddle.
-fn give_extents_back(puddle: &Puddle, extents: &[Places]) {
-    let Some(heap) = puddle.heap.get() else {
-        return;
-    };
-    if extents.iter().any(Places::have_new_root) {
-        // First nothing else may be placed there, then the place is free.
-        heap.cancel_root();
-    }
-    heap.release_objects(puddle, extents.iter().flat_map(Places::positions));
 }
 
 fn push(bits: &mut Vec<BitChange>, change: BitChange) {
@@ -591,44 +401,4 @@ fn push(bits: &mut Vec<BitChange>, change: BitChange) {
         return;
     }
     bits.push(change);
-}
-
-/// Writes the header of an object extent and announces header and object; the object's address.
-fn write_object_header(
-    puddle: &Puddle,
-    position: usize,
-    announced: &mut Announced,
-    type_id: u64,
-    size: usize,
-    data_offset: usize,
-) -> usize {
-    let kind = ExtentKind::Object {
-        size: size.max(1) as u64,
-        data_offset: data_offset as u64,
-    };
-    let words = extent::encode(&ExtentHeader { type_id, kind });
-    let start = puddle.address + position * GRANULE_SIZE;
-    // Mostly the next ones are as large and lie behind.
-    prefetch_to_write(start + (data_offset + size).next_multiple_of(GRANULE_SIZE) * OBJECTS_AHEAD);
-    // SAFETY: the extent was reserved for this transaction, so nobody else touches its bytes.
-    unsafe {
-        durum_persist::line::copy(
-            puddle.at(start - puddle.address).as_ptr(),
-            words.as_ptr().cast(),
-            16,
-        );
-    }
-    // To the end of a line, which is the extent's too.
-    let end = (data_offset + size.max(1)).next_multiple_of(LINE);
-    let is_small = end < FRESH_LARGE && puddle.home_offset() > 0;
-    if data_offset == 16 && is_small && announced.has_many_objects() {
-        // In a transaction that makes many objects others lie beside it.
-        announced.insert_neighbour(start, end);
-    } else if data_offset == 16 {
-        announced.insert_fresh(start, end);
-    } else {
-        announced.insert(start, 16);
-        announced.insert_fresh(start + data_offset, end - data_offset);
-    }
-    start + data_offset
 }

@@ -167,7 +167,7 @@ pub(crate) struct Announcements<J> {
 // SAFETY: `rest` and what leads from `latest` are used by one thread at a time, the leader; what it finds there lies on
 // stacks of threads that wait.
 unsafe impl<J: Sync> Sync for Announcements<J> {}
-// SAFETY: as above; there is no announcement in it while nobody uses it.
+// SAFETY: no announcement is in it while nobody uses it, so nothing in it belongs to a thread.
 unsafe impl<J: Sync> Send for Announcements<J> {}
 
 impl<J> Announcements<J> {

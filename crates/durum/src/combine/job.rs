@@ -26,7 +26,7 @@ impl std::fmt::Debug for Job {
 // SAFETY: used by the leader from when it is announced until it is done, and by its own thread before and after. What
 // `context` points to may be sent to another thread, as `Job::new` demands.
 unsafe impl Sync for Job {}
-// SAFETY: as above.
+// SAFETY: what `context` points to may be sent to another thread, as `Job::new` demands; the rest is owned.
 unsafe impl Send for Job {}
 
 impl Job {

@@ -9,7 +9,7 @@ use durum_service::{PuddleGrant, PuddleOwner};
 
 use super::engine::{OfPool, PoolInner, SecondMapping};
 use super::store::StoreInner;
-use crate::alloc::{Allocate, Ground, PoolHeap, Puddle};
+use crate::alloc::{Ground, Grow, PoolHeap, Puddle};
 use crate::checker::{Pending, Subject};
 use crate::error::{Error, Result};
 use crate::fault::media_failed;

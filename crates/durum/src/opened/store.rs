@@ -336,7 +336,7 @@ pub(crate) struct SharedBias {
 
 // SAFETY: a bias is for any thread, and stays as long as what it is a part of.
 unsafe impl Send for SharedBias {}
-// SAFETY: as above.
+// SAFETY: all that it gives is `&Bias`, which is for any thread.
 unsafe impl Sync for SharedBias {}
 
 impl SharedBias {

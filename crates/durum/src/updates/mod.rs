@@ -126,7 +126,7 @@ impl Pool {
     ///         });
     ///     }
     /// });
-    /// // SAFETY: as above.
+    /// // SAFETY: `read` keeps updates away, and the object is live.
     /// let count = pool.read(|| unsafe { *(hits as *const u64) })?;
     /// assert_eq!(count, 4);
     /// # Ok::<(), durum::Error>(())

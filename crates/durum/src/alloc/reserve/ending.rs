@@ -1,0 +1,205 @@
+//! What was allocated and freed, when its transaction has ended.
+
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use super::{Allocation, AllocationMark};
+use crate::alloc::ground::Ground;
+use crate::alloc::growth::Grow;
+use crate::alloc::heap::PuddleHeap;
+use crate::alloc::places::Places;
+use crate::alloc::pool::Allocate;
+use crate::alloc::puddle::Puddle;
+use crate::alloc::slab::Slab;
+use crate::steps;
+
+/// So many words of extents are given back while others wait for their puddle.
+const EXTENT_WORDS_MAX: usize = 64;
+
+impl Allocation {
+    /// The transaction is durable: what it freed may be reserved again.
+    pub(crate) fn committed<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
+        // Mostly there are none, and to drain a list takes longer than to see that it is empty.
+        if !self.new_slabs.is_empty() {
+            self.publish_slabs();
+        }
+        if self.cancelled {
+            self.give_cancelled_back(&pool_of);
+        }
+        for puddle in self.roots.drain(..) {
+            // SAFETY: as in `Places::puddle`.
+            if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
+                heap.publish_root();
+            }
+        }
+        self.reserved.clear();
+        if !self.retired.is_empty() {
+            self.release_retired(&pool_of);
+        }
+        if !self.freed.is_empty() {
+            give_back(&self.freed, &pool_of);
+            self.freed.clear();
+        }
+        self.before_part = AllocationMark::default();
+    }
+
+    #[inline(never)]
+    fn publish_slabs(&mut self) {
+        for new in self.new_slabs.drain(..) {
+            steps::add(1);
+            // SAFETY: the slab is owned by this thread, so it stays.
+            let slab = unsafe { new.slab.as_ref() };
+            slab.published.store(new.is_published, Ordering::Relaxed);
+            slab.has_records.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What was allocated and freed in the transaction may be reserved again.
+    #[cold]
+    fn give_cancelled_back<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
+        self.reserved.retain_mut(|places| {
+            *places = places.that_are(false);
+            places.mask != 0
+        });
+        for places in &self.reserved {
+            if places.have_new_root() {
+                self.roots.retain(|puddle| *puddle != places.puddle);
+            }
+        }
+        give_back(&self.reserved, &pool_of);
+        self.cancelled_since.clear();
+        self.cancelled = false;
+    }
+
+    /// The extents of retired slabs may be reserved again.
+    #[inline(never)]
+    fn release_retired<P: Deref<Target: Allocate>>(&mut self, pool_of: impl Fn(u64) -> Option<P>) {
+        for (puddle, slab) in &self.retired {
+            // SAFETY: puddles live while their store is open.
+            let puddle = unsafe { puddle.as_ref() };
+            if let Some(heap) = puddle.heap.get() {
+                heap.release_slab(puddle, slab);
+            }
+        }
+        shrink(self.retired.iter().map(|(puddle, _)| *puddle), pool_of);
+        self.retired.clear();
+    }
+
+    /// The transaction is rolled back: everything is as before it.
+    pub(crate) fn aborted<P: Deref<Target: Allocate>>(
+        &mut self,
+        pool_of: impl Fn(u64) -> Option<P>,
+    ) {
+        self.new_slabs.clear();
+        self.roots.clear();
+        for (puddle, slab) in self.retired.drain(..) {
+            // SAFETY: puddles live while their store is open.
+            let key = unsafe { puddle.as_ref() }.pool_key;
+            if let Some(pool) = pool_of(key) {
+                pool.revive_slab(slab);
+            }
+        }
+        steps::add(self.freed.len());
+        self.freed.drain(..).for_each(|places| places.cancel_free());
+        give_back(&self.reserved, &pool_of);
+        self.reserved.clear();
+        self.cancelled = false;
+        self.cancelled_since.clear();
+        self.before_part = AllocationMark::default();
+    }
+}
+
+/// Lets pools give puddles back that are unused now: each pool once, after everything of the transaction is out of
+/// them.
+fn shrink<P: Deref<Target: Allocate>>(
+    puddles: impl Iterator<Item = NonNull<Puddle>>,
+    pool_of: impl Fn(u64) -> Option<P>,
+) {
+    let mut seen: Option<NonNull<Puddle>> = None;
+    let mut shrunk: Vec<u64> = Vec::new();
+    for pointer in puddles {
+        steps::add(1);
+        if seen.replace(pointer) == Some(pointer) {
+            continue;
+        }
+        // SAFETY: as in `Places::puddle`.
+        let puddle = unsafe { pointer.as_ref() };
+        let is_unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
+        if is_unused
+            && !shrunk.contains(&puddle.pool_key)
+            && let Some(pool) = pool_of(puddle.pool_key)
+        {
+            shrunk.push(puddle.pool_key);
+            pool.shrink();
+        }
+    }
+}
+
+/// Makes places reservable again; pools give back what is unused then.
+fn give_back<P: Deref<Target: Allocate>>(all: &[Places], pool_of: impl Fn(u64) -> Option<P>) {
+    let mut rest = all;
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first.slab() {
+            Some(slab) => {
+                give_elements_back(first, slab, &pool_of);
+                behind
+            }
+            None => {
+                let is_here =
+                    |places: &&Places| places.slab().is_none() && places.puddle == first.puddle;
+                let count = rest
+                    .iter()
+                    .take(EXTENT_WORDS_MAX)
+                    .take_while(is_here)
+                    .count();
+                let (extents, behind) = rest.split_at(count);
+                give_extents_back(first.puddle(), extents);
+                behind
+            }
+        };
+    }
+    shrink(all.iter().map(|places| places.puddle), &pool_of);
+}
+
+fn give_elements_back<P: Deref<Target: Allocate>>(
+    places: &Places,
+    slab: &Slab,
+    pool_of: impl Fn(u64) -> Option<P>,
+) {
+    steps::add(1);
+    let puddle = places.puddle();
+    let pool = pool_of(puddle.pool_key);
+    let alone = pool.as_ref().and_then(|pool| pool.try_alone());
+    // From then on others may take the slab out of use; the handle keeps it. Nobody does where there is nobody else.
+    let kept = match &alone {
+        Some(_) => None,
+        None => slab.shared(),
+    };
+    let is_empty = slab.release(places.word, places.mask, alone.is_some());
+    if is_empty && let Some(heap) = puddle.heap.get() {
+        heap.slab_occupied(false);
+    }
+    if let Some(pool) = &pool {
+        pool.offer(slab, is_empty);
+    }
+    drop((kept, alone));
+}
+
+/// Extents of one puddle.
+fn give_extents_back(puddle: &Puddle, extents: &[Places]) {
+    let Some(heap) = puddle.heap.get() else {
+        return;
+    };
+    if extents.iter().any(Places::have_new_root) {
+        // First nothing else may be placed there, then the place is free.
+        heap.cancel_root();
+    }
+    heap.release_objects(puddle, extents.iter().flat_map(Places::positions));
+}
