@@ -464,13 +464,7 @@ impl Pool {
         if crate::fault::forked() {
             return Err(Error::Forked);
         }
-        let puddles = self
-            .inner
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let puddles = self.inner.heap.puddles().clone();
         let mut usage = Usage {
             puddles: puddles.len(),
             ..Usage::default()

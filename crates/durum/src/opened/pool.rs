@@ -119,9 +119,7 @@ impl PoolInner {
     #[cold]
     pub(crate) fn check_media(&self) -> Result<()> {
         self.heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+            .puddles()
             .iter()
             .try_for_each(|puddle| puddle.check_failed())?;
         self.store.check_logs()
@@ -142,11 +140,7 @@ impl PoolInner {
     }
 
     pub(crate) fn root_puddle(&self) -> Result<Arc<Puddle>> {
-        let puddles = self
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let puddles = self.heap.puddles();
         puddles
             .iter()
             .find(|puddle| puddle.is_root)
@@ -169,12 +163,7 @@ impl PoolInner {
             return Ok(());
         };
         let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-        let puddles = self
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let puddles = self.heap.puddles().clone();
         let info = &self.store.info;
         let subject = Subject {
             name: &self.name,
