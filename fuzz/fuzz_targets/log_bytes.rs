@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| durum_format::fuzzing::log_bytes(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| durum_fuzz::log_bytes(data));

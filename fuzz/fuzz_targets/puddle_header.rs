@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| durum_format::fuzzing::puddle_header(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| durum_fuzz::puddle_header(data));

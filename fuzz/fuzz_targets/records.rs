@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| durum_format::fuzzing::records(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| durum_fuzz::records(data));

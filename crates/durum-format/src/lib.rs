@@ -37,8 +37,6 @@ pub mod crc;
 mod engine;
 pub mod error;
 pub mod extent;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod home;
 pub mod log;
 pub mod log_space;

@@ -4,6 +4,9 @@
 //! Inputs that `cargo fuzz` found are put beside them under their own names.
 
 mod common;
+// What the fuzzer calls, so that a corpus is replayed without a nightly toolchain.
+#[path = "../../../fuzz/src/lib.rs"]
+mod fuzz;
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +16,6 @@ use durum_format::catalog::{
     Catalog, ClientRecord, Grant, GrantMode, PoolRecord, PuddleRecord, TypeRecord,
 };
 use durum_format::extent::{self, ExtentHeader, ExtentKind, SlabHeader};
-use durum_format::fuzzing::TARGETS;
 use durum_format::log::{EntryFlags, Order};
 use durum_format::log_space::{self, LogSpaceEntry};
 use durum_format::puddle::{self, PuddleHeader, PuddleKind};
@@ -25,6 +27,7 @@ use durum_format::store::StoreHeader;
 use durum_format::twin::{self, SEAL_RANGE_MAX, SEAL_SIZE, Seal, SealRange, Stage};
 use durum_format::types::type_id;
 use durum_format::{DEFAULT_BASE, EngineKind, SPACE_SIZE, UNIT};
+use fuzz::TARGETS;
 
 const TYPES: [&str; 4] = [
     "u64\n",

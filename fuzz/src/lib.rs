@@ -1,23 +1,24 @@
-//! What is fuzzed: one function for each parser, used by `fuzz/` (coverage guided, nightly) and by `tests/corpus.rs`
-//! (committed corpora and mutations of them, stable). A function fails by panicking.
+//! What is fuzzed: one function for each parser, used by `fuzz_targets` (coverage guided, nightly) and by
+//! `crates/durum-format/tests/corpus.rs` (committed corpora and mutations of them, stable). A function fails by
+//! panicking.
 //!
 //! Inputs are tried as they are and, where a checksum would stop them at the door, once more with the checksum put
 //! right.
 
-use crate::catalog::Catalog;
-use crate::consts::{GRANULE, UNIT};
-use crate::crc::{Crc, crc32c};
-use crate::extent::{self, HeapBytes, HeapError, Place};
-use crate::home::Answer;
-use crate::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
-use crate::log_space::LogSpace;
-use crate::puddle::{self, PuddleHeader, PuddleKind};
-use crate::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
-use crate::registry::{self, Parsed, Room};
-use crate::store::StoreHeader;
-use crate::twin::{SEAL_SIZE, Seal, State};
-use crate::types::{Descriptor, Type};
-use crate::{FormatError, Uuid};
+use durum_format::catalog::Catalog;
+use durum_format::consts::{GRANULE, UNIT};
+use durum_format::crc::{Crc, crc32c};
+use durum_format::extent::{self, HeapBytes, HeapError, Place};
+use durum_format::home::Answer;
+use durum_format::log::{self, LogArea, LogHeader, Plan, RangeWord, Salt, Write};
+use durum_format::log_space::LogSpace;
+use durum_format::puddle::{self, PuddleHeader, PuddleKind};
+use durum_format::record::{self, Change, Entries, HEADER_WORDS, RING_HEAD_SIZE, Ring, RingSalt};
+use durum_format::registry::{self, Parsed, Room};
+use durum_format::store::StoreHeader;
+use durum_format::twin::{SEAL_SIZE, Seal, State};
+use durum_format::types::{Descriptor, Type};
+use durum_format::{FormatError, Uuid};
 use zerocopy::IntoBytes;
 
 /// A function to fuzz.
@@ -317,14 +318,14 @@ pub fn log_space(data: &[u8]) {
     }
     for bytes in [data, &fixed] {
         same_or_error(LogSpace::parse(bytes), |space| {
-            let header = crate::log_space::encode_header(space.client());
+            let header = durum_format::log_space::encode_header(space.client());
             assert_eq!(header.as_slice(), &bytes[..64]);
             for (index, entry) in space.entries() {
-                let at = crate::log_space::entry_offset(*index) as usize;
+                let at = durum_format::log_space::entry_offset(*index) as usize;
                 assert_eq!(entry.encode().as_slice(), &bytes[at..at + 64]);
             }
             for index in space.unfinished() {
-                assert!(*index < crate::log_space::capacity(bytes.len() as u64));
+                assert!(*index < durum_format::log_space::capacity(bytes.len() as u64));
             }
         });
     }
