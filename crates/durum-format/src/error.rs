@@ -142,10 +142,77 @@ impl FormatError {
         }
     }
 
-    pub(crate) fn foreign_text(structure: &'static str, problem: impl Into<String>) -> Self {
+    pub(crate) fn field(
+        structure: &'static str,
+        field: &'static str,
+        offset: u64,
+        found: impl Into<u64>,
+        expected: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Field {
+            structure,
+            field,
+            offset,
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+
+    pub(crate) fn check_version(
+        structure: &'static str,
+        offset: u64,
+        found: u32,
+        supported: u32,
+    ) -> Result<(), Self> {
+        if found == supported {
+            return Ok(());
+        }
+        Err(Self::Version {
+            structure,
+            offset,
+            found,
+            supported,
+        })
+    }
+
+    pub(crate) fn check_checksum(
+        structure: &'static str,
+        offset: u64,
+        found: u32,
+        expected: u32,
+    ) -> Result<(), Self> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Self::Checksum {
+            structure,
+            offset,
+            expected,
+            found,
+        })
+    }
+
+    /// The refusal of a text that does not begin with `words`: it is a foreign one, or was cut off within them. A file
+    /// that a crash left empty was one of ours, as far as anyone can tell.
+    pub(crate) fn foreign_text(
+        structure: &'static str,
+        what: &str,
+        words: &str,
+        bytes: &[u8],
+    ) -> Self {
+        if words.as_bytes().starts_with(bytes) {
+            return Self::Truncated {
+                structure,
+                needed: words.len() as u64,
+                found: bytes.len() as u64,
+            };
+        }
+        let words = words.trim_end();
         Self::Text {
             structure,
-            problem: problem.into(),
+            problem: format!(
+                "it does not begin with {words:?}: this is no {what}; check that the path is right"
+            ),
             fault: Fault::Foreign,
         }
     }
@@ -164,17 +231,4 @@ pub(crate) fn check_zero(
             offset: base + at as u64,
         }),
     }
-}
-
-/// The first `needed` bytes of `bytes`.
-pub(crate) fn prefix<'a>(
-    structure: &'static str,
-    bytes: &'a [u8],
-    needed: usize,
-) -> Result<&'a [u8], FormatError> {
-    bytes.get(..needed).ok_or(FormatError::Truncated {
-        structure,
-        needed: needed as u64,
-        found: bytes.len() as u64,
-    })
 }

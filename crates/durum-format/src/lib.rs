@@ -37,6 +37,7 @@ pub mod crc;
 mod engine;
 pub mod error;
 pub mod extent;
+mod header;
 pub mod home;
 pub mod log;
 pub mod log_space;

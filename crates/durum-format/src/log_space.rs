@@ -8,7 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::Uuid;
 use crate::consts::{ADDRESS_END, UNIT};
 use crate::crc::crc32c;
-use crate::error::{FormatError, check_zero, prefix};
+use crate::error::{FormatError, check_zero};
+use crate::header::{Beginning, Signature};
 use crate::puddle::{PuddleHeader, PuddleKind};
 
 /// The first eight bytes of a log space.
@@ -18,7 +19,12 @@ pub const VERSION: u32 = 1;
 /// Bytes of the header and of each entry: one line.
 pub const ENTRY_SIZE: usize = 64;
 
-const STRUCTURE: &str = "log space";
+const SIGNATURE: Signature = Signature {
+    structure: "log space",
+    magic: MAGIC,
+    version: VERSION,
+    checksum_offset: offset_of!(MediaHeader, checksum),
+};
 // Never renumber: the numbers are on the media.
 const STATE_FREE: u32 = 0;
 const STATE_ACTIVE: u32 = 1;
@@ -26,8 +32,7 @@ const STATE_ACTIVE: u32 = 1;
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct MediaHeader {
-    magic: [u8; 8],
-    version: U32,
+    beginning: Beginning,
     zero: U32,
     client: [u8; 16],
     reserved: [u8; 28],
@@ -47,8 +52,7 @@ struct MediaEntry {
 
 const _: () =
     assert!(size_of::<MediaHeader>() == ENTRY_SIZE && size_of::<MediaEntry>() == ENTRY_SIZE);
-const _: () =
-    assert!(offset_of!(MediaHeader, version) == 8 && offset_of!(MediaHeader, client) == 16);
+const _: () = assert!(offset_of!(MediaHeader, zero) == 12 && offset_of!(MediaHeader, client) == 16);
 const _: () =
     assert!(offset_of!(MediaHeader, reserved) == 32 && offset_of!(MediaHeader, checksum) == 60);
 const _: () = assert!(offset_of!(MediaEntry, state) == 0 && offset_of!(MediaEntry, checksum) == 4);
@@ -69,16 +73,13 @@ pub struct LogSpaceEntry {
 
 /// The first 64 bytes of the heap of a log space puddle.
 pub fn encode_header(client: Uuid) -> [u8; ENTRY_SIZE] {
-    let mut media = MediaHeader {
-        magic: MAGIC,
-        version: VERSION.into(),
+    SIGNATURE.sealed(zerocopy::transmute!(MediaHeader {
+        beginning: SIGNATURE.beginning(),
         zero: 0.into(),
         client: client.0,
         reserved: [0; 28],
         checksum: 0.into(),
-    };
-    media.checksum = crc32c(&media.as_bytes()[..offset_of!(MediaHeader, checksum)]).into();
-    zerocopy::transmute!(media)
+    }))
 }
 
 /// Where in the heap of a log space puddle the entry with this index lies.
@@ -134,35 +135,9 @@ impl LogSpace {
     /// # Errors
     /// As [`LogSpace::parse`]; also a puddle that is no log space, or that of another client.
     pub fn of(puddle: &PuddleHeader, heap: &[u8]) -> Result<Self, FormatError> {
-        let field = |structure, field, offset, found, expected: String| {
-            Err(FormatError::Field {
-                structure,
-                field,
-                offset,
-                found,
-                expected: expected.into(),
-            })
-        };
-        if puddle.kind != PuddleKind::LogSpace {
-            return field(
-                "puddle header",
-                "kind",
-                12,
-                puddle.kind as u64,
-                "3 (log space)".into(),
-            );
-        }
+        puddle.check_kind(PuddleKind::LogSpace, "3 (log space)")?;
         let space = Self::parse(heap)?;
-        if space.client != puddle.owner {
-            let found = u64::from_be_bytes(*space.client.0.first_chunk().unwrap_or(&[0; 8]));
-            return field(
-                STRUCTURE,
-                "client",
-                16,
-                found,
-                format!("{}, the owner of the puddle", puddle.owner),
-            );
-        }
+        puddle.check_owner(&SIGNATURE, "client", 16, space.client)?;
         Ok(space)
     }
 
@@ -207,46 +182,10 @@ impl LogSpace {
 }
 
 /// Reads the 64-byte header and gives the client.
-///
-/// # Errors
-/// As [`LogSpace::parse`].
-pub fn parse_header(bytes: &[u8]) -> Result<Uuid, FormatError> {
-    let head = prefix(STRUCTURE, bytes, ENTRY_SIZE)?;
-    let Ok(media) = MediaHeader::ref_from_bytes(head) else {
-        return Err(FormatError::Truncated {
-            structure: STRUCTURE,
-            needed: 64,
-            found: head.len() as u64,
-        });
-    };
-    if media.magic != MAGIC {
-        return Err(FormatError::Magic {
-            structure: STRUCTURE,
-            found: media.magic,
-            expected: MAGIC,
-        });
-    }
-    if media.version.get() != VERSION {
-        let found = media.version.get();
-        return Err(FormatError::Version {
-            structure: STRUCTURE,
-            offset: 8,
-            found,
-            supported: VERSION,
-        });
-    }
-    let expected = crc32c(&head[..offset_of!(MediaHeader, checksum)]);
-    let found = media.checksum.get();
-    if found != expected {
-        return Err(FormatError::Checksum {
-            structure: STRUCTURE,
-            offset: 60,
-            expected,
-            found,
-        });
-    }
-    check_zero(STRUCTURE, 12, media.zero.as_bytes())?;
-    check_zero(STRUCTURE, 32, &media.reserved)?;
+fn parse_header(bytes: &[u8]) -> Result<Uuid, FormatError> {
+    let media: &MediaHeader = SIGNATURE.read(bytes)?;
+    check_zero(SIGNATURE.structure, 12, media.zero.as_bytes())?;
+    check_zero(SIGNATURE.structure, 32, &media.reserved)?;
     Ok(Uuid(media.client))
 }
 
@@ -257,12 +196,8 @@ pub fn parse_header(bytes: &[u8]) -> Result<Uuid, FormatError> {
 pub fn parse_entry(line: &[u8; ENTRY_SIZE], index: u64) -> Result<Slot, FormatError> {
     let media: &MediaEntry = zerocopy::transmute_ref!(line);
     let offset = entry_offset(index);
-    let field = |field, at, found, expected: &'static str| FormatError::Field {
-        structure: STRUCTURE,
-        field,
-        offset: offset + at,
-        found,
-        expected: expected.into(),
+    let field = |field, at, found: u64, expected: &'static str| {
+        SIGNATURE.field(field, offset + at, found, expected)
     };
     match media.state.get() {
         // A freed entry keeps its other bytes, and a torn append may have written any of them: nobody reads them.
@@ -271,7 +206,7 @@ pub fn parse_entry(line: &[u8; ENTRY_SIZE], index: u64) -> Result<Slot, FormatEr
             if crc32c(&line[8..]) != media.checksum.get() {
                 return Ok(Slot::Unfinished);
             }
-            check_zero(STRUCTURE, offset + 40, &media.reserved)?;
+            check_zero(SIGNATURE.structure, offset + 40, &media.reserved)?;
             let address = media.address.get();
             if address == 0 || !address.is_multiple_of(UNIT) || address >= ADDRESS_END {
                 return Err(field(

@@ -7,8 +7,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::Uuid;
 use crate::consts::{ADDRESS_END, GRANULE, HEADER_PER_UNIT, UNIT};
-use crate::crc::crc32c;
-use crate::error::{FormatError, check_zero, prefix};
+use crate::error::{FormatError, check_zero};
+use crate::header::{Beginning, Signature};
 use crate::twin;
 
 /// The first eight bytes of every puddle.
@@ -24,8 +24,20 @@ pub const BITMAP_OFFSET: u64 = 1024;
 /// Bytes of extent bitmap for each [`UNIT`].
 pub const BITMAP_PER_UNIT: u64 = (UNIT - HEADER_PER_UNIT) / GRANULE / 8;
 
-const STRUCTURE: &str = "puddle header";
+const SIGNATURE: Signature = Signature {
+    structure: "puddle header",
+    magic: MAGIC,
+    version: VERSION,
+    checksum_offset: offset_of!(Media, checksum),
+};
 const FLAG_ROOT: u32 = 1;
+const KINDS: [PuddleKind; 5] = [
+    PuddleKind::Data,
+    PuddleKind::Log,
+    PuddleKind::LogSpace,
+    PuddleKind::Records,
+    PuddleKind::Twin,
+];
 
 /// What a puddle holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -46,17 +58,6 @@ pub enum PuddleKind {
 }
 
 impl PuddleKind {
-    fn from_u32(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::Data),
-            2 => Some(Self::Log),
-            3 => Some(Self::LogSpace),
-            4 => Some(Self::Records),
-            5 => Some(Self::Twin),
-            _ => None,
-        }
-    }
-
     /// Whether it holds objects of a pool. The others belong to a client.
     pub const fn holds_objects(self) -> bool {
         matches!(self, Self::Data | Self::Twin)
@@ -91,8 +92,7 @@ pub struct PuddleHeader {
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct Media {
-    magic: [u8; 8],
-    version: U32,
+    beginning: Beginning,
     kind: U32,
     uuid: [u8; 16],
     owner: [u8; 16],
@@ -104,7 +104,7 @@ struct Media {
 }
 
 const _: () = assert!(size_of::<Media>() == ENCODED_SIZE);
-const _: () = assert!(offset_of!(Media, version) == 8 && offset_of!(Media, kind) == 12);
+const _: () = assert!(offset_of!(Media, kind) == 12);
 const _: () = assert!(offset_of!(Media, uuid) == 16 && offset_of!(Media, owner) == 32);
 const _: () = assert!(offset_of!(Media, address) == 48 && offset_of!(Media, size) == 56);
 const _: () = assert!(offset_of!(Media, flags) == 64 && offset_of!(Media, checksum) == 68);
@@ -179,19 +179,41 @@ impl PuddleHeader {
         address >= self.address.saturating_add(IMMUTABLE_SIZE) && end <= self.end()
     }
 
+    /// Refuses a puddle that is not of this kind.
+    pub(crate) fn check_kind(
+        &self,
+        kind: PuddleKind,
+        expected: &'static str,
+    ) -> Result<(), FormatError> {
+        if self.kind == kind {
+            return Ok(());
+        }
+        Err(SIGNATURE.field("kind", 12, self.kind as u32, expected))
+    }
+
+    /// Refuses an owner, named in a structure in the puddle, that is not the puddle's.
+    pub(crate) fn check_owner(
+        &self,
+        signature: &Signature,
+        field: &'static str,
+        offset: u64,
+        owner: Uuid,
+    ) -> Result<(), FormatError> {
+        if self.owner == owner {
+            return Ok(());
+        }
+        let found = u64::from_be_bytes(*owner.0.first_chunk().unwrap_or(&[0; 8]));
+        let expected = format!("{}, the owner of the puddle", self.owner);
+        Err(signature.field(field, offset, found, expected))
+    }
+
     /// Checks what every puddle header must fulfil, also one that was not read from the media.
     ///
     /// # Errors
     /// [`FormatError::Field`] names the field.
     pub fn validate(&self) -> Result<(), FormatError> {
-        let field = |field, offset, found, expected: &'static str| {
-            Err(FormatError::Field {
-                structure: STRUCTURE,
-                field,
-                offset,
-                found,
-                expected: expected.into(),
-            })
+        let field = |field, offset, found: u64, expected: &'static str| {
+            Err(SIGNATURE.field(field, offset, found, expected))
         };
         if self.uuid.is_nil() {
             return field("uuid", 16, 0, "a name that is not all zero");
@@ -232,9 +254,8 @@ impl PuddleHeader {
 
 /// The first 128 bytes of a puddle. The rest of the header is zero when the puddle is made.
 pub fn encode(header: &PuddleHeader) -> [u8; ENCODED_SIZE] {
-    let mut media = Media {
-        magic: MAGIC,
-        version: VERSION.into(),
+    SIGNATURE.sealed(zerocopy::transmute!(Media {
+        beginning: SIGNATURE.beginning(),
         kind: (header.kind as u32).into(),
         uuid: header.uuid.0,
         owner: header.owner.0,
@@ -243,9 +264,7 @@ pub fn encode(header: &PuddleHeader) -> [u8; ENCODED_SIZE] {
         flags: u32::from(header.is_root).into(),
         checksum: 0.into(),
         reserved: [0; 56],
-    };
-    media.checksum = crc32c(&media.as_bytes()[..offset_of!(Media, checksum)]).into();
-    zerocopy::transmute!(media)
+    }))
 }
 
 /// Reads and checks the header of a puddle whose file has `file_len` bytes. `bytes` begins with the file's first
@@ -254,60 +273,17 @@ pub fn encode(header: &PuddleHeader) -> [u8; ENCODED_SIZE] {
 /// # Errors
 /// A foreign, newer, damaged or truncated puddle, told apart by [`FormatError::fault`].
 pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
-    let head = prefix(STRUCTURE, bytes, ENCODED_SIZE)?;
-    let Ok(media) = Media::ref_from_bytes(head) else {
-        return Err(FormatError::Truncated {
-            structure: STRUCTURE,
-            needed: 128,
-            found: head.len() as u64,
-        });
-    };
-    if media.magic != MAGIC {
-        return Err(FormatError::Magic {
-            structure: STRUCTURE,
-            found: media.magic,
-            expected: MAGIC,
-        });
-    }
-    // Before the checksum: a newer version may keep its checksum elsewhere, and is to be refused by its name.
-    if media.version.get() != VERSION {
-        let found = media.version.get();
-        return Err(FormatError::Version {
-            structure: STRUCTURE,
-            offset: 8,
-            found,
-            supported: VERSION,
-        });
-    }
-    let expected = crc32c(&head[..offset_of!(Media, checksum)]);
-    let found = media.checksum.get();
-    if found != expected {
-        return Err(FormatError::Checksum {
-            structure: STRUCTURE,
-            offset: 68,
-            expected,
-            found,
-        });
-    }
-    let field = |field, offset, found: u32, expected: &'static str| FormatError::Field {
-        structure: STRUCTURE,
-        field,
-        offset,
-        found: found.into(),
-        expected: expected.into(),
-    };
-    let kind = media.kind.get();
-    let kind = PuddleKind::from_u32(kind).ok_or_else(|| {
-        field(
-            "kind",
-            12,
-            kind,
-            "1 (data), 2 (log), 3 (log space), 4 (records) or 5 (twin)",
-        )
+    let media: &Media = SIGNATURE.read(bytes)?;
+    let number = media.kind.get();
+    let kind = KINDS.into_iter().find(|kind| *kind as u32 == number);
+    let kind = kind.ok_or_else(|| {
+        let expected = "1 (data), 2 (log), 3 (log space), 4 (records) or 5 (twin)";
+        SIGNATURE.field("kind", 12, number, expected)
     })?;
     let flags = media.flags.get();
     if flags & !FLAG_ROOT != 0 {
-        return Err(field("flags", 64, flags, "no bits but bit 0 (root puddle)"));
+        let expected = "no bits but bit 0 (root puddle)";
+        return Err(SIGNATURE.field("flags", 64, flags, expected));
     }
     let is_root = flags & FLAG_ROOT != 0;
     let end = IMMUTABLE_SIZE as usize;
@@ -318,11 +294,8 @@ pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
     };
     for part in reserved {
         let given = part.start..part.end.min(bytes.len());
-        check_zero(
-            STRUCTURE,
-            part.start as u64,
-            bytes.get(given).unwrap_or_default(),
-        )?;
+        let given = bytes.get(given).unwrap_or_default();
+        check_zero(SIGNATURE.structure, part.start as u64, given)?;
     }
     let header = PuddleHeader {
         kind,
@@ -343,14 +316,8 @@ pub fn parse(bytes: &[u8], file_len: u64) -> Result<PuddleHeader, FormatError> {
         });
     }
     if file_len > expected {
-        return Err(FormatError::Field {
-            structure: STRUCTURE,
-            field: "size",
-            offset: 56,
-            found: header.size,
-            expected: format!("a size that goes with the file, which has {file_len:#x} bytes")
-                .into(),
-        });
+        let expected = format!("a size that goes with the file, which has {file_len:#x} bytes");
+        return Err(SIGNATURE.field("size", 56, header.size, expected));
     }
     Ok(header)
 }

@@ -94,17 +94,9 @@ impl StoreHeader {
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let damaged = |problem: &str| FormatError::damaged_text(STRUCTURE, problem);
         let Some(rest) = bytes.strip_prefix(FIRST_LINE.as_bytes()) else {
-            // A file that a crash left empty was one of ours, as far as anyone can tell.
-            if FIRST_LINE.as_bytes().starts_with(bytes) {
-                let [needed, found] = [FIRST_LINE.len() as u64, bytes.len() as u64];
-                return Err(FormatError::Truncated {
-                    structure: STRUCTURE,
-                    needed,
-                    found,
-                });
-            }
-            let problem = "it does not begin with \"durum store\": this is no store; check that the path is right";
-            return Err(FormatError::foreign_text(STRUCTURE, problem));
+            return Err(FormatError::foreign_text(
+                STRUCTURE, "store", FIRST_LINE, bytes,
+            ));
         };
         let rest = rest
             .strip_prefix(VERSION_KEY.as_bytes())
@@ -114,19 +106,9 @@ impl StoreHeader {
         let version: Option<u32> = std::str::from_utf8(digits)
             .ok()
             .and_then(|digits| digits.parse().ok());
-        match version {
-            Some(VERSION) => {}
-            Some(found) => {
-                let offset = (FIRST_LINE.len() + VERSION_KEY.len()) as u64;
-                return Err(FormatError::Version {
-                    structure: STRUCTURE,
-                    offset,
-                    found,
-                    supported: VERSION,
-                });
-            }
-            None => return Err(damaged("line 2 has no version")),
-        }
+        let version = version.ok_or_else(|| damaged("line 2 has no version"))?;
+        let offset = (FIRST_LINE.len() + VERSION_KEY.len()) as u64;
+        FormatError::check_version(STRUCTURE, offset, version, VERSION)?;
         if bytes.len() > LEN_MAX {
             return Err(damaged("it is longer than 4096 bytes"));
         }
@@ -140,20 +122,9 @@ impl StoreHeader {
             .strip_prefix(CHECKSUM_KEY)
             .and_then(|line| parse_hex(line.strip_suffix('\n')?));
         let found = found.and_then(|found| u32::try_from(found).ok());
-        let expected = crc32c(body.as_bytes());
-        match found {
-            Some(found) if found == expected => {}
-            Some(found) => {
-                let offset = (body.len() + CHECKSUM_KEY.len()) as u64;
-                return Err(FormatError::Checksum {
-                    structure: STRUCTURE,
-                    offset,
-                    expected,
-                    found,
-                });
-            }
-            None => return Err(damaged("the checksum line has no checksum")),
-        }
+        let found = found.ok_or_else(|| damaged("the checksum line has no checksum"))?;
+        let offset = (body.len() + CHECKSUM_KEY.len()) as u64;
+        FormatError::check_checksum(STRUCTURE, offset, found, crc32c(body.as_bytes()))?;
         let mut lines = body.lines().skip(2);
         let mut value = |key: &'static str| {
             let line = lines

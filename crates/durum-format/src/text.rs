@@ -34,18 +34,9 @@ impl FirstLine {
         bytes: &[u8],
     ) -> Result<FirstLine, FormatError> {
         let Some(rest) = bytes.strip_prefix(words.as_bytes()) else {
-            if words.as_bytes().starts_with(bytes) {
-                return Err(FormatError::Truncated {
-                    structure,
-                    needed: words.len() as u64,
-                    found: bytes.len() as u64,
-                });
-            }
-            let problem = format!(
-                "it does not begin with {:?}: this is no {structure}; check that the path is right",
-                words.trim_end()
-            );
-            return Err(FormatError::foreign_text(structure, problem));
+            return Err(FormatError::foreign_text(
+                structure, structure, words, bytes,
+            ));
         };
         let damaged = || {
             let problem = format!(
@@ -67,14 +58,7 @@ impl FirstLine {
             .and_then(|found| found.try_into().ok())
             .ok_or_else(damaged)?;
         // Before anything else: a newer version may say the rest otherwise.
-        if found != version {
-            return Err(FormatError::Version {
-                structure,
-                offset: words.len() as u64,
-                found,
-                supported: version,
-            });
-        }
+        FormatError::check_version(structure, words.len() as u64, found, version)?;
         let length = numbers.next().and_then(decimal).ok_or_else(damaged)?;
         let checksum = numbers.next().and_then(checksum).ok_or_else(damaged)?;
         if numbers.next().is_some() {
@@ -94,16 +78,13 @@ impl FirstLine {
     /// # Errors
     /// `Checksum`.
     pub(crate) fn check(&self, body: &[u8]) -> Result<(), FormatError> {
-        let expected = crc32c(body);
-        if expected == self.checksum {
-            return Ok(());
-        }
-        Err(FormatError::Checksum {
-            structure: self.structure,
-            offset: self.checksum_offset,
-            expected,
-            found: self.checksum,
-        })
+        let Self {
+            structure,
+            checksum,
+            checksum_offset,
+            ..
+        } = *self;
+        FormatError::check_checksum(structure, checksum_offset, checksum, crc32c(body))
     }
 }
 

@@ -94,12 +94,8 @@ pub fn encode(header: &ExtentHeader) -> [u64; 2] {
 /// # Errors
 /// [`FormatError::Field`] with an offset within the extent.
 pub fn parse(words: [u64; 2]) -> Result<ExtentHeader, FormatError> {
-    let field = |field, offset, found, expected: &'static str| FormatError::Field {
-        structure: STRUCTURE,
-        field,
-        offset,
-        found,
-        expected: expected.into(),
+    let field = |field, offset, found: u64, expected: &'static str| {
+        FormatError::field(STRUCTURE, field, offset, found, expected)
     };
     let [type_id, word] = words;
     let size = word & (OBJECT_SIZE_END - 1);

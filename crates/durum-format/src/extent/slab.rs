@@ -123,12 +123,8 @@ impl SlabHeader {
     /// # Errors
     /// [`FormatError::Field`] where any of its fields is not what the element size demands.
     pub fn parse(word: u64, extent_size: u64) -> Result<Self, FormatError> {
-        let field = |field, offset, found, expected: String| FormatError::Field {
-            structure: STRUCTURE,
-            field,
-            offset,
-            found,
-            expected: expected.into(),
+        let field = |field, offset, found: u64, expected: String| {
+            FormatError::field(STRUCTURE, field, offset, found, expected)
         };
         let size = word & 0xffff;
         if size == 0 || size > SLAB_OBJECT_MAX || !size.is_multiple_of(8) {

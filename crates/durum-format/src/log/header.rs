@@ -8,8 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{LOG_AREA_OFFSET, LOG_HEADER_SIZE, RANGE_SLOTS, RANGE_SLOTS_OFFSET};
 use crate::Uuid;
 use crate::consts::LINE;
-use crate::crc::crc32c;
-use crate::error::{FormatError, check_zero, prefix};
+use crate::error::{FormatError, check_zero};
+use crate::header::{Beginning, Signature};
 use crate::puddle::{PuddleHeader, PuddleKind, heap_size};
 
 /// The first eight bytes of a log.
@@ -17,7 +17,12 @@ pub const MAGIC: [u8; 8] = *b"DURUMLOG";
 /// The version that this build writes and reads.
 pub const VERSION: u32 = 1;
 
-const STRUCTURE: &str = "log header";
+const SIGNATURE: Signature = Signature {
+    structure: "log header",
+    magic: MAGIC,
+    version: VERSION,
+    checksum_offset: offset_of!(Media, checksum),
+};
 const FLAG_CONTINUATION: u32 = 1;
 
 /// What the header of a log says.
@@ -36,8 +41,7 @@ pub struct LogHeader {
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct Media {
-    magic: [u8; 8],
-    version: U32,
+    beginning: Beginning,
     flags: U32,
     log_id: U64,
     capacity: U64,
@@ -47,7 +51,7 @@ struct Media {
 }
 
 const _: () = assert!(size_of::<Media>() == LOG_HEADER_SIZE);
-const _: () = assert!(offset_of!(Media, version) == 8 && offset_of!(Media, flags) == 12);
+const _: () = assert!(offset_of!(Media, flags) == 12);
 const _: () = assert!(offset_of!(Media, log_id) == 16 && offset_of!(Media, capacity) == 24);
 const _: () = assert!(offset_of!(Media, owner) == 32 && offset_of!(Media, reserved) == 48);
 const _: () = assert!(offset_of!(Media, checksum) == 60);
@@ -67,18 +71,15 @@ impl LogHeader {
 
     /// The 64 bytes at the start of the puddle's heap.
     pub fn encode(&self) -> [u8; LOG_HEADER_SIZE] {
-        let mut media = Media {
-            magic: MAGIC,
-            version: VERSION.into(),
+        SIGNATURE.sealed(zerocopy::transmute!(Media {
+            beginning: SIGNATURE.beginning(),
             flags: u32::from(self.is_continuation).into(),
             log_id: self.log_id.into(),
             capacity: self.capacity.into(),
             owner: self.owner.0,
             reserved: [0; 12],
             checksum: 0.into(),
-        };
-        media.checksum = crc32c(&media.as_bytes()[..offset_of!(Media, checksum)]).into();
-        zerocopy::transmute!(media)
+        }))
     }
 
     /// Reads and checks the header of a log in a heap of `heap_len` bytes.
@@ -86,76 +87,23 @@ impl LogHeader {
     /// # Errors
     /// A foreign, newer, damaged or truncated log, told apart by [`FormatError::fault`].
     pub fn parse(bytes: &[u8], heap_len: u64) -> Result<Self, FormatError> {
-        let head = prefix(STRUCTURE, bytes, LOG_HEADER_SIZE)?;
-        let Ok(media) = Media::ref_from_bytes(head) else {
-            return Err(FormatError::Truncated {
-                structure: STRUCTURE,
-                needed: 64,
-                found: head.len() as u64,
-            });
-        };
-        if media.magic != MAGIC {
-            return Err(FormatError::Magic {
-                structure: STRUCTURE,
-                found: media.magic,
-                expected: MAGIC,
-            });
-        }
-        if media.version.get() == 0 {
+        let media: &Media = SIGNATURE.read(bytes).map_err(|error| match error {
             // No durum writes this: a crash kept the word with the version off the media while the header was written.
             // To call it another version would have a store refused for a log that was never used.
-            return Err(FormatError::Field {
-                structure: STRUCTURE,
-                field: "version",
-                offset: 8,
-                found: 0,
-                expected: "at least 1".into(),
-            });
-        }
-        if media.version.get() != VERSION {
-            let found = media.version.get();
-            return Err(FormatError::Version {
-                structure: STRUCTURE,
-                offset: 8,
-                found,
-                supported: VERSION,
-            });
-        }
-        let expected = crc32c(&head[..offset_of!(Media, checksum)]);
-        let found = media.checksum.get();
-        if found != expected {
-            return Err(FormatError::Checksum {
-                structure: STRUCTURE,
-                offset: 60,
-                expected,
-                found,
-            });
-        }
+            FormatError::Version {
+                offset, found: 0, ..
+            } => SIGNATURE.field("version", offset, 0u32, "at least 1"),
+            error => error,
+        })?;
         let flags = media.flags.get();
         if flags & !FLAG_CONTINUATION != 0 {
-            return Err(FormatError::Field {
-                structure: STRUCTURE,
-                field: "flags",
-                offset: 12,
-                found: flags.into(),
-                expected: "no bits but bit 0 (continuation)".into(),
-            });
+            return Err(SIGNATURE.field("flags", 12, flags, "no bits but bit 0 (continuation)"));
         }
-        check_zero(
-            STRUCTURE,
-            offset_of!(Media, reserved) as u64,
-            &media.reserved,
-        )?;
+        check_zero(SIGNATURE.structure, 48, &media.reserved)?;
         let capacity = media.capacity.get();
         if heap_len.checked_sub(LOG_AREA_OFFSET) != Some(capacity) {
-            return Err(FormatError::Field {
-                structure: STRUCTURE,
-                field: "capacity",
-                offset: 24,
-                found: capacity,
-                expected: format!("the {heap_len:#x} bytes of the heap less {LOG_AREA_OFFSET:#x}")
-                    .into(),
-            });
+            let expected = format!("the {heap_len:#x} bytes of the heap less {LOG_AREA_OFFSET:#x}");
+            return Err(SIGNATURE.field("capacity", 24, capacity, expected));
         }
         Ok(Self {
             log_id: media.log_id.get(),
@@ -182,25 +130,9 @@ impl<'a> LogArea<'a> {
     /// # Errors
     /// As [`LogArea::parse`]; also a puddle that is no log, or whose log belongs to someone else.
     pub fn of(puddle: &PuddleHeader, heap: &'a [u8]) -> Result<Self, FormatError> {
-        if puddle.kind != PuddleKind::Log {
-            return Err(FormatError::Field {
-                structure: "puddle header",
-                field: "kind",
-                offset: 12,
-                found: puddle.kind as u64,
-                expected: "2 (log)".into(),
-            });
-        }
+        puddle.check_kind(PuddleKind::Log, "2 (log)")?;
         let area = Self::parse(heap)?;
-        if area.header.owner != puddle.owner {
-            return Err(FormatError::Field {
-                structure: STRUCTURE,
-                field: "owner",
-                offset: 32,
-                found: u64::from_be_bytes(*area.header.owner.0.first_chunk().unwrap_or(&[0; 8])),
-                expected: format!("{}, the owner of the puddle", puddle.owner).into(),
-            });
-        }
+        puddle.check_owner(&SIGNATURE, "owner", 32, area.header.owner)?;
         Ok(area)
     }
 
