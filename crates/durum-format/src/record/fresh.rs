@@ -13,8 +13,8 @@
 
 use std::collections::BTreeMap;
 
+use super::damage::{Damage, ReplayError};
 use super::entry::{Change, Entries};
-use super::replay::{Damage, ReplayError};
 use super::ring::Record;
 use crate::Uuid;
 use crate::crc::Crc;

@@ -85,6 +85,24 @@ pub struct Layout {
     pub has_tail: bool,
 }
 
+impl Layout {
+    fn plain(size: u64, align: u64) -> Self {
+        Self {
+            size,
+            align,
+            has_tail: false,
+        }
+    }
+
+    fn tail(align: u64) -> Self {
+        Self {
+            size: 0,
+            align,
+            has_tail: true,
+        }
+    }
+}
+
 impl<T> Type<T> {
     /// Checks the type and gives its size and alignment.
     ///
@@ -108,23 +126,11 @@ impl<T> Type<T> {
             });
         }
         match self {
-            Self::Primitive(primitive) => Ok(Layout {
-                size: primitive.size(),
-                align: primitive.size(),
-                has_tail: false,
-            }),
-            Self::Pointer { .. } => Ok(Layout {
-                size: 8,
-                align: 8,
-                has_tail: false,
-            }),
+            Self::Primitive(primitive) => Ok(Layout::plain(primitive.size(), primitive.size())),
+            Self::Pointer { .. } => Ok(Layout::plain(8, 8)),
             Self::Opaque { size, align } | Self::Volatile { size, align } => {
                 check_size(path, *size, *align)?;
-                Ok(Layout {
-                    size: *size,
-                    align: *align,
-                    has_tail: false,
-                })
+                Ok(Layout::plain(*size, *align))
             }
             Self::Array { element, count } => {
                 path.push("element");
@@ -141,11 +147,7 @@ impl<T> Type<T> {
                         Some(size) if size < TYPE_SIZE_END => Ok(Layout { size, ..layout }),
                         _ => Err(problem(path, "the array is larger than any object")),
                     },
-                    Count::Tail => Ok(Layout {
-                        size: 0,
-                        align: layout.align,
-                        has_tail: true,
-                    }),
+                    Count::Tail => Ok(Layout::tail(layout.align)),
                     Count::Field(length) => {
                         let found = siblings
                             .unwrap_or_default()
@@ -159,11 +161,7 @@ impl<T> Type<T> {
                             );
                             return Err(problem(path, what));
                         }
-                        Ok(Layout {
-                            size: 0,
-                            align: layout.align,
-                            has_tail: true,
-                        })
+                        Ok(Layout::tail(layout.align))
                     }
                 }
             }
@@ -194,11 +192,7 @@ impl<T> Type<T> {
                 path.push(&variants.name);
                 variants.check(path, depth)?;
                 path.pop();
-                Ok(Layout {
-                    size: variants.size,
-                    align: variants.align,
-                    has_tail: false,
-                })
+                Ok(Layout::plain(variants.size, variants.align))
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use super::check::{Layout, TypeError};
-use super::pointers::{Step, compile};
+use super::steps::{Step, compile};
 use super::text;
 use super::tree::Type;
 

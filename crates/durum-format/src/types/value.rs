@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::descriptor::Descriptor;
-use super::pointers::{ValueError, count_elements, read_unsigned, repeats, slice};
-use super::tree::{Field, Primitive, Strength, Struct, Type, Variants};
+use super::steps::{ValueError, case_at, count_elements, read_unsigned, repeats, slice};
+use super::tree::{Field, Primitive, Strength, Struct, Type};
 
 /// What an object, or a part of it, holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,22 +128,10 @@ impl Reader<'_> {
                 name: name.clone(),
                 fields: self.fields(fields, base),
             },
-            Type::Variants(Variants {
-                name,
-                tag_offset,
-                tag_width,
-                cases,
-                ..
-            }) => {
-                let tag = read_unsigned(self.bytes, base + tag_offset, *tag_width)?;
-                let Some(case) = cases.iter().find(|case| case.discriminant == tag) else {
-                    return Err(ValueError::Case {
-                        offset: base + tag_offset,
-                        found: tag,
-                    });
-                };
+            Type::Variants(variants) => {
+                let case = case_at(variants, self.bytes, base)?;
                 Value::Case {
-                    name: name.clone(),
+                    name: variants.name.clone(),
                     case: case.name.clone(),
                     fields: self.fields(&case.fields, base),
                 }
@@ -192,10 +180,10 @@ impl Reader<'_> {
             Primitive::U8 | Primitive::U16 | Primitive::U32 | Primitive::U64 => {
                 Value::Unsigned(raw)
             }
-            Primitive::I8 => Value::Signed(i64::from(raw as i8)),
-            Primitive::I16 => Value::Signed(i64::from(raw as i16)),
-            Primitive::I32 => Value::Signed(i64::from(raw as i32)),
-            Primitive::I64 => Value::Signed(raw as i64),
+            Primitive::I8 | Primitive::I16 | Primitive::I32 | Primitive::I64 => {
+                let unused = 64 - 8 * primitive.size();
+                Value::Signed((raw << unused) as i64 >> unused)
+            }
             Primitive::F32 => Value::Float(f64::from(f32::from_bits(raw as u32))),
             Primitive::F64 => Value::Float(f64::from_bits(raw)),
             Primitive::Bool if raw < 2 => Value::Bool(raw == 1),
