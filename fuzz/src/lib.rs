@@ -301,7 +301,7 @@ fn recover(head: LogArea<'_>, heap_len: usize) {
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     assert_eq!(plan.writes().is_empty(), plan == Plan::Nothing);
-    assert!(plan.writes().len() <= log.entries().len());
+    assert!(plan.writes().len() <= log.entries.len());
     for write in plan.writes() {
         let (target, len) = write.range();
         assert!(granted(target, len));

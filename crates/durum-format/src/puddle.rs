@@ -135,11 +135,6 @@ pub const fn granules(size: u64) -> u64 {
     heap_size(size) / GRANULE
 }
 
-/// Where in the puddle the extent bitmap begins: the same for every size.
-pub const fn bitmap_offset() -> u64 {
-    BITMAP_OFFSET
-}
-
 /// 64-bit words that the extent bitmap of a puddle of `size` bytes touches; bits past [`granules`] are zero.
 pub const fn bitmap_words(size: u64) -> u64 {
     granules(size).div_ceil(64)

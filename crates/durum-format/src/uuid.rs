@@ -36,13 +36,17 @@ impl Uuid {
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            if matches!(index, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
+        let number = u128::from_be_bytes(self.0);
+        let part = |shift: u32| (number >> shift) as u16;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            number >> 96,
+            part(80),
+            part(64),
+            part(48),
+            number & ((1 << 48) - 1)
+        )
     }
 }
 
@@ -57,31 +61,16 @@ impl FromStr for Uuid {
 
     /// Accepts exactly what [`fmt::Display`] prints, so that equal names have equal texts.
     fn from_str(text: &str) -> Result<Self, FormatError> {
-        let refuse = || {
-            FormatError::damaged_text(
-                "uuid",
-                format!(
+        u128::from_str_radix(&text.replace('-', ""), 16)
+            .ok()
+            .map(|number| Self(number.to_be_bytes()))
+            .filter(|uuid| uuid.to_string() == text)
+            .ok_or_else(|| {
+                let problem = format!(
                     "{text:?} is not of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lowercase hex digits"
-                ),
-            )
-        };
-        let mut bytes = [0; 16];
-        let mut nibbles = 0;
-        if text.len() != 36 {
-            return Err(refuse());
-        }
-        for (at, char) in text.bytes().enumerate() {
-            let value = match (at, char) {
-                (8 | 13 | 18 | 23, b'-') => continue,
-                (8 | 13 | 18 | 23, _) => return Err(refuse()),
-                (_, b'0'..=b'9') => char - b'0',
-                (_, b'a'..=b'f') => char - b'a' + 10,
-                _ => return Err(refuse()),
-            };
-            bytes[nibbles / 2] |= value << (4 * (1 - nibbles % 2));
-            nibbles += 1;
-        }
-        Ok(Self(bytes))
+                );
+                FormatError::damaged_text("uuid", problem)
+            })
     }
 }
 

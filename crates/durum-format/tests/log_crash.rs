@@ -135,15 +135,15 @@ proptest! {
             let is_new = heap == *new;
             writer.heap = heap;
             let log = parse(&writer).unwrap();
-            let found = log.entries().len();
+            let found = log.entries.len();
             prop_assert!(found >= *fenced && found <= *whole, "{fenced} <= {found} <= {whole}");
             if is_new {
                 prop_assert_eq!(found, *whole);
             }
-            for (entry, (target, data)) in log.entries().iter().zip(&expected) {
-                prop_assert_eq!((entry.target(), entry.data()), (*target, data.as_slice()));
+            for (entry, (target, data)) in log.entries.iter().zip(&expected) {
+                prop_assert_eq!((entry.target, entry.data), (*target, data.as_slice()));
             }
-            prop_assert_eq!(log.seal().is_some(), found == expected.len() + 1);
+            prop_assert_eq!(log.seal.is_some(), found == expected.len() + 1);
         }
     }
 
@@ -180,12 +180,12 @@ proptest! {
     ) {
         let Run { mut writer, .. } = run(&earlier, &last);
         writer.next(RangeWord::undo(writer.generation + 1));
-        prop_assert_eq!(parse(&writer).unwrap().entries().len(), 0);
+        prop_assert_eq!(parse(&writer).unwrap().entries.len(), 0);
         // A new transaction gets only part of the way over the old entries.
         for (target, data) in &last.undo[..cut.index(last.undo.len() + 1)] {
             writer.undo(*target, data);
         }
-        prop_assert_eq!(parse(&writer).unwrap().entries().len(), cut.index(last.undo.len() + 1));
+        prop_assert_eq!(parse(&writer).unwrap().entries.len(), cut.index(last.undo.len() + 1));
     }
 
     /// Any bytes at all behind the header: never a panic, and entries only if their checksums hold.
@@ -193,7 +193,7 @@ proptest! {
     fn noise_has_no_entries(noise in prop::collection::vec(any::<u8>(), CAPACITY)) {
         let mut writer = LogWriter::at_generation(CAPACITY, 40);
         writer.entries().copy_from_slice(&noise);
-        prop_assert_eq!(parse(&writer).unwrap().entries().len(), 0);
+        prop_assert_eq!(parse(&writer).unwrap().entries.len(), 0);
     }
 }
 
@@ -205,7 +205,7 @@ fn entries_of_other_logs_and_of_generations_that_share_the_low_half_are_stale() 
     let mut writer = LogWriter::at_generation(CAPACITY, 5);
     let entries = other.entries().to_vec();
     writer.entries().copy_from_slice(&entries);
-    assert_eq!(parse(&writer).unwrap().entries().len(), 0);
+    assert_eq!(parse(&writer).unwrap().entries.len(), 0);
 
     let mut own = LogWriter::at_generation(CAPACITY, 5);
     let salt = log::Salt::new(common::LOG_ID ^ 1, 5);
@@ -219,7 +219,7 @@ fn entries_of_other_logs_and_of_generations_that_share_the_low_half_are_stale() 
         &[1; 8],
     )
     .unwrap();
-    assert_eq!(parse(&own).unwrap().entries().len(), 0);
+    assert_eq!(parse(&own).unwrap().entries.len(), 0);
 }
 
 /// Entries of a generation are written after its word is durable.
@@ -235,7 +235,7 @@ fn entries_of_a_generation_without_its_word_are_damage() {
             ..writer
         })
         .unwrap()
-        .range(),
+        .range,
         RangeWord::NEVER
     );
 }

@@ -340,10 +340,7 @@ fn volatile_entries_are_replayed_by_an_abort_and_not_by_recovery() {
         [('c', UNDO_A, b"kept".to_vec())]
     );
     let log = log::parse(writer.area(), no_chain).unwrap();
-    let aborted: Vec<u64> = log
-        .select(log.range())
-        .map(|entry| entry.target())
-        .collect();
+    let aborted: Vec<u64> = log.select(log.range).map(|entry| entry.target).collect();
     assert_eq!(aborted, [0x7fff_0000, UNDO_A]);
 }
 
@@ -402,7 +399,7 @@ fn a_seal_vouches_in_its_own_generation_only() {
         let mut writer = LogWriter::at_generation(2048, generation);
         writer.seal(EntryFlags::NONE, &[(FRESH, &[5; 8])]);
         let log = log::parse(writer.area(), no_chain).unwrap();
-        log.seal().unwrap().contents
+        log.seal.unwrap().contents
     };
     assert_ne!(sealed(21), sealed(22));
 }
@@ -521,11 +518,11 @@ fn a_chained_log_is_read_as_one() {
         }
     };
     let log = log::parse(head.area(), chain).unwrap();
-    assert_eq!(log.chain(), [0x4000_0000, 0x6000_0000]);
+    assert_eq!(log.chain, [0x4000_0000, 0x6000_0000]);
     let places: Vec<_> = log
-        .entries()
+        .entries
         .iter()
-        .map(|entry| (entry.area(), entry.offset()))
+        .map(|entry| (entry.area, entry.offset))
         .collect();
     assert_eq!(places, [(0, 0), (0, 64), (1, 0), (1, 64), (2, 0), (2, 32)]);
     let found = plan(&log, &Home::new());
@@ -614,11 +611,11 @@ fn a_damaged_chain_entry_is_found_by_the_puddle_that_it_led_to() {
     let (chain, _) = head.chain(0x4000_0000);
     let mut next = head.continuation(256);
     let before = log::parse(head.area(), |_| Ok::<_, Infallible>(next.area())).unwrap();
-    assert_eq!(before.end(), (1, 0));
+    assert_eq!(before.end, (1, 0));
     next.undo(UNDO_B, &[2; 8]);
     head.entries()[chain] ^= 1;
     let log = log::parse(head.area(), no_chain).unwrap();
-    assert_eq!(log.entries().len(), 1);
+    assert_eq!(log.entries.len(), 1);
     assert_eq!(
         log.check_unreached(&next.area()),
         Err(Damage::LostEntry {

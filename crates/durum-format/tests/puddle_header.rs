@@ -145,7 +145,7 @@ fn the_parts_of_a_puddle_add_up() {
         assert_eq!(puddle::heap_offset(size) + puddle::heap_size(size), size);
         assert_eq!(puddle::granules(size), units * 8176);
         assert!(
-            puddle::bitmap_offset() + puddle::bitmap_words(size) * 8 <= puddle::header_size(size)
+            puddle::BITMAP_OFFSET + puddle::bitmap_words(size) * 8 <= puddle::header_size(size)
         );
         assert_eq!(puddle::size_for_heap(puddle::heap_size(size)), Some(size));
         assert_eq!(

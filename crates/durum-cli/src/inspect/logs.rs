@@ -34,23 +34,23 @@ struct Contents {
 
 impl Contents {
     fn of(parsed: &ParsedLog<'_>) -> Self {
-        let entries = || parsed.entries().iter();
+        let entries = || parsed.entries.iter();
         let of = |wanted: &[EntryKind], order: Option<log::Order>| {
-            let wanted = entries().filter(|entry| wanted.contains(&entry.kind()));
+            let wanted = entries().filter(|entry| wanted.contains(&entry.kind));
             wanted
-                .filter(|entry| order.is_none_or(|order| entry.order() == order))
+                .filter(|entry| order.is_none_or(|order| entry.order == order))
                 .count() as u64
         };
         Self {
-            id: parsed.header().log_id,
-            generation: parsed.range().generation,
-            range: (parsed.range().lo, parsed.range().hi),
+            id: parsed.header.log_id,
+            generation: parsed.range.generation,
+            range: (parsed.range.lo, parsed.range.hi),
             undo: of(&[EntryKind::Copy], Some(log::Order::Reverse)),
             redo: of(&[EntryKind::Copy], Some(log::Order::Forward)),
             bits: of(&[EntryKind::SetBits, EntryKind::ClearBits], None),
-            data_bytes: entries().map(|entry| entry.data().len() as u64).sum(),
-            is_sealed: parsed.seal().is_some(),
-            continuations: parsed.chain().len() as u64,
+            data_bytes: entries().map(|entry| entry.data.len() as u64).sum(),
+            is_sealed: parsed.seal.is_some(),
+            continuations: parsed.chain.len() as u64,
         }
     }
 

@@ -74,16 +74,6 @@ impl Catalog {
         }
     }
 
-    /// The pool with this name.
-    pub fn pool(&self, name: &str) -> Option<&PoolRecord> {
-        self.pools.iter().find(|pool| pool.name == name)
-    }
-
-    /// The puddle with this uuid.
-    pub fn puddle(&self, uuid: Uuid) -> Option<&PuddleRecord> {
-        self.puddles.iter().find(|puddle| puddle.uuid == uuid)
-    }
-
     /// The contents of the file.
     ///
     /// # Errors

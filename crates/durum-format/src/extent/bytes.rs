@@ -1,7 +1,5 @@
 //! Where the bytes of a heap come from, and what can be wrong with them.
 
-use std::fmt;
-
 use super::slab::SLAB_ALIGN;
 use crate::error::FormatError;
 
@@ -59,18 +57,22 @@ impl<T: HeapBytes + ?Sized> HeapBytes for &T {
 }
 
 /// Why a walk could not go past a place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeapError<E> {
     /// The bytes could not be read.
-    Read(E),
+    #[error("the heap cannot be read: {0}")]
+    Read(#[source] E),
     /// The extent at this offset in the puddle is damaged; the error's own offset counts from there.
+    #[error("extent at offset {offset:#x}: {error}")]
     Extent {
         /// Where in the puddle the extent begins.
         offset: u64,
         /// What is wrong with it.
+        #[source]
         error: FormatError,
     },
     /// The extent reaches into the next one.
+    #[error("extent at offset {offset:#x} ends at {end:#x}, but the next one begins at {next:#x}")]
     Overlap {
         /// Where in the puddle the extent begins.
         offset: u64,
@@ -80,6 +82,7 @@ pub enum HeapError<E> {
         next: u64,
     },
     /// The extent reaches past the end of the puddle.
+    #[error("extent at offset {offset:#x} ends at {end:#x}, but the puddle has {size:#x} bytes")]
     PastEnd {
         /// Where in the puddle the extent begins.
         offset: u64,
@@ -89,16 +92,21 @@ pub enum HeapError<E> {
         size: u64,
     },
     /// A slab that does not start at a multiple of 4 KiB.
+    #[error("slab at offset {offset:#x}: slabs begin at multiples of {SLAB_ALIGN:#x}")]
     SlabAlignment {
         /// Where in the puddle the slab begins.
         offset: u64,
     },
     /// A slab in the place that belongs to the root object.
+    #[error("slab at offset {offset:#x}, the place of the pool's root object")]
     SlabAtRoot {
         /// Where in the puddle the slab begins.
         offset: u64,
     },
     /// A slab marks elements that it does not have.
+    #[error(
+        "slab at offset {offset:#x}: bit {element} of its bitmap is set, beyond its last element"
+    )]
     SlabBits {
         /// Where in the puddle the slab begins.
         offset: u64,
@@ -106,68 +114,12 @@ pub enum HeapError<E> {
         element: u64,
     },
     /// Bits of the extent bitmap behind the last granule are set.
+    #[error("extent bitmap: the word at offset {offset:#x} has bits behind the last granule")]
     BitmapTail {
         /// Where in the puddle the word with such bits lies.
         offset: u64,
     },
     /// The puddle is not one with a heap.
+    #[error("the puddle holds a log or a log space and has no extents")]
     NotData,
-}
-
-impl<E: fmt::Display> fmt::Display for HeapError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(error) => write!(f, "the heap cannot be read: {error}"),
-            Self::Extent { offset, error } => write!(f, "extent at offset {offset:#x}: {error}"),
-            Self::Overlap { offset, end, next } => {
-                write!(
-                    f,
-                    "extent at offset {offset:#x} ends at {end:#x}, but the next one begins at {next:#x}"
-                )
-            }
-            Self::PastEnd { offset, end, size } => {
-                write!(
-                    f,
-                    "extent at offset {offset:#x} ends at {end:#x}, but the puddle has {size:#x} bytes"
-                )
-            }
-            Self::SlabAlignment { offset } => {
-                write!(
-                    f,
-                    "slab at offset {offset:#x}: slabs begin at multiples of {SLAB_ALIGN:#x}"
-                )
-            }
-            Self::SlabAtRoot { offset } => {
-                write!(
-                    f,
-                    "slab at offset {offset:#x}, the place of the pool's root object"
-                )
-            }
-            Self::SlabBits { offset, element } => {
-                write!(
-                    f,
-                    "slab at offset {offset:#x}: bit {element} of its bitmap is set, beyond its last element"
-                )
-            }
-            Self::BitmapTail { offset } => {
-                write!(
-                    f,
-                    "extent bitmap: the word at offset {offset:#x} has bits behind the last granule"
-                )
-            }
-            Self::NotData => {
-                f.write_str("the puddle holds a log or a log space and has no extents")
-            }
-        }
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for HeapError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            Self::Extent { error, .. } => Some(error),
-            _ => None,
-        }
-    }
 }

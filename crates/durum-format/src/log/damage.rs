@@ -1,7 +1,5 @@
 //! What is wrong with a log that no crash explains.
 
-use std::fmt;
-
 use super::CHAIN_MAX;
 use crate::Uuid;
 
@@ -104,42 +102,17 @@ pub enum Damage {
 }
 
 /// Why a log could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError<E> {
     /// The log is damaged.
-    Damage(Damage),
+    #[error(transparent)]
+    Damage(#[from] Damage),
     /// The next puddle of the chain could not be had.
+    #[error("log: the puddle at {address:#x} that continues it: {source}")]
     Chain {
         /// Its address.
         address: u64,
         /// Why.
         source: E,
     },
-}
-
-impl<E> From<Damage> for ParseError<E> {
-    fn from(damage: Damage) -> Self {
-        Self::Damage(damage)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for ParseError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Damage(damage) => damage.fmt(f),
-            Self::Chain { address, source } => write!(
-                f,
-                "log: the puddle at {address:#x} that continues it: {source}"
-            ),
-        }
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for ParseError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Damage(_) => None,
-            Self::Chain { source, .. } => Some(source),
-        }
-    }
 }

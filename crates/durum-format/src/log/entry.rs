@@ -145,17 +145,8 @@ impl EntryHeader {
         target: u64,
         data: &[u8],
     ) -> [u64; 3] {
-        let fields = (data.len() as u64 & 0xffff_ffff)
-            | (sequence as u64) << 32
-            | (order as u64) << 40
-            | (kind as u64) << 48
-            | (flags.0 as u64) << 56;
-        let checksum = salt.checksum([target, fields], data);
-        [
-            target,
-            fields,
-            u64::from(salt.generation_low) | u64::from(checksum) << 32,
-        ]
+        let numbers = [kind as u8, order as u8, flags.0, sequence];
+        header_words(salt, numbers, target, data)
     }
 
     /// The header out of the first 24 bytes of an entry.
@@ -172,6 +163,35 @@ impl EntryHeader {
             generation_low: tail as u32,
             checksum: (tail >> 32) as u32,
         }
+    }
+}
+
+/// The words of a header with this kind, order, flags and sequence number.
+#[inline]
+fn header_words(
+    salt: &Salt,
+    [kind, order, flags, sequence]: [u8; 4],
+    target: u64,
+    data: &[u8],
+) -> [u64; 3] {
+    let fields = (data.len() as u64 & 0xffff_ffff)
+        | u64::from(sequence) << 32
+        | u64::from(order) << 40
+        | u64::from(kind) << 48
+        | u64::from(flags) << 56;
+    let checksum = salt.checksum([target, fields], data);
+    [
+        target,
+        fields,
+        u64::from(salt.generation_low) | u64::from(checksum) << 32,
+    ]
+}
+
+/// Writes the words of a header to its place.
+#[inline]
+fn put_words(place: &mut [u8], words: [u64; 3]) {
+    for (place, word) in place.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
     }
 }
 
@@ -269,29 +289,16 @@ pub const fn seal_size(ranges: usize) -> usize {
 fn encode(
     out: &mut [u8],
     salt: &Salt,
-    [kind, order, flags, sequence]: [u8; 4],
+    numbers: [u8; 4],
     target: u64,
     data: &[u8],
 ) -> Option<usize> {
-    let size = u32::try_from(data.len()).ok()?;
+    u32::try_from(data.len()).ok()?;
     let total = entry_size(data.len());
     let (head, body) = out
         .get_mut(..total)?
         .split_first_chunk_mut::<ENTRY_HEADER_SIZE>()?;
-    let fields = u64::from(size)
-        | u64::from(sequence) << 32
-        | u64::from(order) << 40
-        | u64::from(kind) << 48
-        | u64::from(flags) << 56;
-    let checksum = salt.checksum([target, fields], data);
-    let words = [
-        target,
-        fields,
-        u64::from(salt.generation_low) | u64::from(checksum) << 32,
-    ];
-    for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
-    }
+    put_words(head, header_words(salt, numbers, target, data));
     // One word is by far the most common size, and a call of memcpy would cost as much as all of the above.
     if let (Ok(place), Ok(word)) = (
         <&mut [u8; 8]>::try_from(&mut *body),
@@ -410,9 +417,7 @@ pub fn encode_seal(
         0,
         data,
     );
-    for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
-    }
+    put_words(head, words);
     Some(total)
 }
 

@@ -9,58 +9,27 @@ use super::{
 
 /// A checked entry of the log's current generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry<'a> {
-    kind: EntryKind,
-    order: Order,
-    flags: EntryFlags,
-    sequence: u8,
-    target: u64,
-    data: &'a [u8],
-    area: usize,
-    offset: usize,
+    /// What it does.
+    pub kind: EntryKind,
+    /// When it is replayed.
+    pub order: Order,
+    /// Its properties.
+    pub flags: EntryFlags,
+    /// The number compared with the range word.
+    pub sequence: u8,
+    /// The address that it is about.
+    pub target: u64,
+    /// What it carries, without padding.
+    pub data: &'a [u8],
+    /// Which puddle of the chain it lies in, 0 for the first.
+    pub area: usize,
+    /// Where in that puddle's entry area it begins.
+    pub offset: usize,
 }
 
-impl<'a> Entry<'a> {
-    /// What it does.
-    pub fn kind(&self) -> EntryKind {
-        self.kind
-    }
-
-    /// When it is replayed.
-    pub fn order(&self) -> Order {
-        self.order
-    }
-
-    /// Its properties.
-    pub fn flags(&self) -> EntryFlags {
-        self.flags
-    }
-
-    /// The number compared with the range word.
-    pub fn sequence(&self) -> u8 {
-        self.sequence
-    }
-
-    /// The address that it is about.
-    pub fn target(&self) -> u64 {
-        self.target
-    }
-
-    /// What it carries, without padding.
-    pub fn data(&self) -> &'a [u8] {
-        self.data
-    }
-
-    /// Which puddle of the chain it lies in, 0 for the first.
-    pub fn area(&self) -> usize {
-        self.area
-    }
-
-    /// Where in that puddle's entry area it begins.
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
+impl Entry<'_> {
     /// The mask of a set-bits or clear-bits entry.
     pub fn mask(&self) -> Option<u64> {
         match self.kind {
@@ -75,52 +44,25 @@ impl<'a> Entry<'a> {
 
 /// A log that was read and is whole as far as bytes can tell.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ParsedLog<'a> {
-    header: LogHeader,
-    range: RangeWord,
-    salt: Salt,
-    entries: Vec<Entry<'a>>,
-    seal: Option<SealContents<'a>>,
-    chain: Vec<u64>,
-    end: (usize, usize),
+    /// The header of the log's first puddle.
+    pub header: LogHeader,
+    /// The current range word.
+    pub range: RangeWord,
+    /// The salt of the current generation.
+    pub salt: Salt,
+    /// The entries of the current generation in the order in which they were written, seal and chain entries included.
+    pub entries: Vec<Entry<'a>>,
+    /// The seal, if the log ends with one.
+    pub seal: Option<SealContents<'a>>,
+    /// Addresses of the puddles that continue the log, in order.
+    pub chain: Vec<u64>,
+    /// Where the entries end: puddle of the chain and offset in its entry area.
+    pub end: (usize, usize),
 }
 
-impl<'a> ParsedLog<'a> {
-    /// The header of the log's first puddle.
-    pub fn header(&self) -> &LogHeader {
-        &self.header
-    }
-
-    /// The current range word.
-    pub fn range(&self) -> RangeWord {
-        self.range
-    }
-
-    /// The salt of the current generation.
-    pub fn salt(&self) -> &Salt {
-        &self.salt
-    }
-
-    /// The entries of the current generation in the order in which they were written, seal and chain entries included.
-    pub fn entries(&self) -> &[Entry<'a>] {
-        &self.entries
-    }
-
-    /// The seal, if the log ends with one.
-    pub fn seal(&self) -> Option<&SealContents<'a>> {
-        self.seal.as_ref()
-    }
-
-    /// Addresses of the puddles that continue the log, in order.
-    pub fn chain(&self) -> &[u64] {
-        &self.chain
-    }
-
-    /// Where the entries end: puddle of the chain and offset in its entry area.
-    pub fn end(&self) -> (usize, usize) {
-        self.end
-    }
-
+impl ParsedLog<'_> {
     /// Looks for entries of this log's current generation in a puddle that carries this log's id but that the chain
     /// did not reach: finding one means that the chain entry was damaged.
     ///

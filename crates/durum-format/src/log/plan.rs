@@ -1,7 +1,5 @@
 //! What recovery has to do for a log: nothing, roll back, or roll forward.
 
-use std::fmt;
-
 use super::parse::{Entry, ParsedLog};
 use super::{EntryKind, Order, RangeWord};
 use crate::crc::Crc;
@@ -43,11 +41,11 @@ impl<'a> Write<'a> {
     }
 
     fn of(entry: &Entry<'a>) -> Option<Self> {
-        let target = entry.target();
-        match (entry.kind(), entry.mask()) {
+        let target = entry.target;
+        match (entry.kind, entry.mask()) {
             (EntryKind::Copy, _) => Some(Self::Copy {
                 target,
-                data: entry.data(),
+                data: entry.data,
             }),
             (EntryKind::SetBits, Some(mask)) => Some(Self::SetBits { target, mask }),
             (EntryKind::ClearBits, Some(mask)) => Some(Self::ClearBits { target, mask }),
@@ -78,9 +76,13 @@ impl<'a> Plan<'a> {
 }
 
 /// Why a log must not be replayed, though it is readable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError<E> {
     /// An entry writes where the client may not.
+    #[error(
+        "log: the entry at offset {offset:#x} of puddle {area} writes {len} bytes at {target:#x}, which is not inside one \
+         data puddle that its client may write"
+    )]
     NotGranted {
         /// Which puddle of the chain the entry lies in.
         area: usize,
@@ -92,6 +94,7 @@ pub enum PlanError<E> {
         len: u64,
     },
     /// The contents that the seal vouches for could not be had.
+    #[error("log: the {len} bytes at {target:#x} that the seal vouches for: {source}")]
     Contents {
         /// The range's address.
         target: u64,
@@ -100,42 +103,6 @@ pub enum PlanError<E> {
         /// Why.
         source: E,
     },
-}
-
-impl<E: fmt::Display> fmt::Display for PlanError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotGranted {
-                area,
-                offset,
-                target,
-                len,
-            } => write!(
-                f,
-                "log: the entry at offset {offset:#x} of puddle {area} writes {len} bytes at {target:#x}, which is not \
-                 inside one data puddle that its client may write"
-            ),
-            Self::Contents {
-                target,
-                len,
-                source,
-            } => {
-                write!(
-                    f,
-                    "log: the {len} bytes at {target:#x} that the seal vouches for: {source}"
-                )
-            }
-        }
-    }
-}
-
-impl<E: std::error::Error + 'static> std::error::Error for PlanError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotGranted { .. } => None,
-            Self::Contents { source, .. } => Some(source),
-        }
-    }
 }
 
 /// Whether the seal of a log holds: then its transaction committed. `None` where that cannot be said before the bytes
@@ -153,10 +120,10 @@ pub fn sealed<E>(
     log: &ParsedLog<'_>,
     mut contents: impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
 ) -> Result<Option<bool>, PlanError<E>> {
-    let Some(seal) = log.seal() else {
+    let Some(seal) = log.seal else {
         return Ok(Some(false));
     };
-    let mut crc = log.salt().crc();
+    let mut crc = log.salt.crc();
     let (mut waits, mut given_up) = (false, false);
     for (target, len) in seal.ranges() {
         let answer = contents(target, len, &mut crc).map_err(|source| PlanError::Contents {
@@ -190,29 +157,26 @@ pub fn plan<'a, E>(
     mut granted: impl FnMut(u64, u64) -> bool,
 ) -> Result<Plan<'a>, PlanError<E>> {
     let range = if sealed {
-        RangeWord::redo(log.range().generation)
+        RangeWord::redo(log.range.generation)
     } else {
-        log.range()
+        log.range
     };
     let mut undoes = false;
     let mut writes = Vec::new();
-    for entry in log
-        .select(range)
-        .filter(|entry| !entry.flags().is_volatile())
-    {
+    for entry in log.select(range).filter(|entry| !entry.flags.is_volatile()) {
         let Some(write) = Write::of(entry) else {
             continue;
         };
         let (target, len) = write.range();
         if !granted(target, len) {
             return Err(PlanError::NotGranted {
-                area: entry.area(),
-                offset: entry.offset(),
+                area: entry.area,
+                offset: entry.offset,
                 target,
                 len,
             });
         }
-        undoes |= entry.order() == Order::Reverse;
+        undoes |= entry.order == Order::Reverse;
         writes.push(write);
     }
     Ok(match (writes.is_empty(), sealed || !undoes) {
@@ -228,11 +192,11 @@ impl<'a> ParsedLog<'a> {
     pub fn select(&self, range: RangeWord) -> impl Iterator<Item = &Entry<'a>> {
         let admitted = move |order| {
             move |entry: &&Entry<'a>| {
-                let replays = !matches!(entry.kind(), EntryKind::Seal | EntryKind::Chain);
-                replays && entry.order() == order && range.admits(entry.sequence())
+                let replays = !matches!(entry.kind, EntryKind::Seal | EntryKind::Chain);
+                replays && entry.order == order && range.admits(entry.sequence)
             }
         };
-        let reverse = self.entries().iter().rev().filter(admitted(Order::Reverse));
-        reverse.chain(self.entries().iter().filter(admitted(Order::Forward)))
+        let reverse = self.entries.iter().rev().filter(admitted(Order::Reverse));
+        reverse.chain(self.entries.iter().filter(admitted(Order::Forward)))
     }
 }

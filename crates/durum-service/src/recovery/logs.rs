@@ -160,7 +160,7 @@ impl<'a> LogPuddles<'a> {
                     .is_ok_and(|area| !area.header().is_continuation)
                     && self
                         .parse(*uuid, None)
-                        .map_or(true, |log| !log.entries().is_empty())
+                        .map_or(true, |log| !log.entries.is_empty())
             })
             .collect()
     }

@@ -323,7 +323,7 @@ fn read_logs<'a>(
         reached.insert(entry.puddle);
         match puddles.parse(entry.puddle, Some(entry.log_id)) {
             Ok(log) => {
-                let chain = log.chain().iter().filter_map(|at| puddles.at(*at));
+                let chain = log.chain.iter().filter_map(|at| puddles.at(*at));
                 let chain: Vec<Uuid> = chain.collect();
                 reached.extend(&chain);
                 logs.push(ReadLog {
@@ -368,7 +368,7 @@ fn decide_log(
                 .extend(writes.into_iter().map(|(_, write)| write));
         }
         Err(Obstacle::Invalid(reason)) => {
-            plan.quarantine(read.head, read.log.header().log_id, reason);
+            plan.quarantine(read.head, read.log.header.log_id, reason);
         }
         Err(Obstacle::Fatal(error)) => return Err(error),
     }
@@ -436,10 +436,10 @@ fn is_sealed(
     home: &mut Home<'_>,
     plan: &mut ClientPlan,
 ) -> Result<Option<bool>, Obstacle> {
-    if read.log.seal().is_none() {
+    if read.log.seal.is_none() {
         return Ok(Some(false));
     }
-    let stamp = read.log.range().generation;
+    let stamp = read.log.range.generation;
     let mut known = home.known().iter();
     if let Some(known) = known.find(|known| (known.puddle, known.stamp) == (read.head, stamp)) {
         return Ok(Some(known.counts));
