@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use durum_format::extent::UNTYPED;
 use durum_format::types::{Descriptor, PointerAt, Registry, Strength};
 
-use super::counted::{Role, Tally};
+use super::roles::{Role, Tally, word_at};
 use super::structure::{LiveObject, Objects};
 use super::{CheckReport, FINDINGS_MAX, Severity};
 use crate::error::Result;
@@ -304,11 +304,4 @@ impl<'a> Graph<'a> {
         }
         reached
     }
-}
-
-/// The word at an offset.
-pub(super) fn word_at(bytes: &[u8], offset: u64) -> Option<u64> {
-    let at = usize::try_from(offset).ok()?;
-    let word = bytes.get(at..)?.first_chunk::<8>()?;
-    Some(u64::from_le_bytes(*word))
 }

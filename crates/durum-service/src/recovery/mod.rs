@@ -1,9 +1,9 @@
 //! Recovery: what clients that did not end in order left under way is undone or completed.
 //!
-//! [`plan`] reads all logs ([`logs`], [`records`]) and decides, without writing anything; [`apply`] brings the home
-//! locations ([`home`]) into the state that the plans ask for and makes them durable. The service then retires the old
-//! logs in one registry commit. The logs themselves are never written, so a crash at any point finds them whole and the
-//! next opener does the same work again, with the same result.
+//! [`decide`] reads all logs ([`logs`], [`records`], [`mod@twin`]) and makes a [`plan`], without writing anything;
+//! [`apply`] brings the home locations ([`home`]) into the state that the plans ask for and makes them durable. The
+//! service then retires the old logs in one registry commit. The logs themselves are never written, so a crash at any
+//! point finds them whole and the next opener does the same work again, with the same result.
 //!
 //! What cannot be written now, because a file of its pool is missing or damaged ([`obstacle`]), stays in the logs
 //! ([`refused`]): the service keeps the client, with what was decided, until the file is back or the part is given up.
@@ -11,6 +11,7 @@
 //! The work is bounded by the logs: no pool is walked.
 
 mod apply;
+mod decide;
 mod home;
 mod logs;
 mod obstacle;
@@ -22,7 +23,8 @@ mod workers;
 mod write;
 
 pub(crate) use self::apply::apply;
+pub(crate) use self::decide::plan_client;
 pub(crate) use self::home::Access;
-pub(crate) use self::plan::{ClientPlan, plan_client};
+pub(crate) use self::plan::ClientPlan;
 pub(crate) use self::refused::{Part, Refusal, RefusedPools, ensure_nothing_kept};
 pub(crate) use self::write::HomeWrite;
