@@ -9,8 +9,8 @@ mod vectors;
 
 use std::path::Path;
 
-use durum::service::{self, Leaks};
 use durum::typed::*;
+use durum_service::{self as service, Leaks};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 

@@ -162,7 +162,7 @@ on_each_engine! {
         let place = Place::new();
         let root = P::open::<PCell<u64, P>>(&place.path, options(engine)).unwrap();
         let other = Q::open::<PCell<u64, Q>>(&place.path, 0);
-        assert!(matches!(&other, Err(durum::Error::Store(durum::service::Error::StoreBusy { .. }))), "{other:?}");
+        assert!(matches!(&other, Err(durum::Error::Store(durum::StoreError::StoreBusy { .. }))), "{other:?}");
         drop(root);
         Q::open::<PCell<u64, Q>>(&place.path, 0).unwrap();
     }

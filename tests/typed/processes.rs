@@ -49,7 +49,7 @@ fn a_pool_that_another_process_has_open_is_busy() {
                 P::transaction(|j| *root.lock(j) += 10).unwrap();
                 eprintln!("it was open to me");
             }
-            Err(durum::Error::Store(durum::service::Error::StoreBusy { .. })) => {
+            Err(durum::Error::Store(durum::StoreError::StoreBusy { .. })) => {
                 eprintln!("it was busy");
             }
             Err(error) => panic!("{error:?}"),

@@ -2,8 +2,7 @@
 
 use std::ffi::c_int;
 
-use client::service;
-use client::{Error, ErrorKind};
+use client::{Error, ErrorKind, StoreError};
 
 /// No error.
 pub const DURUM_OK: c_int = 0;
@@ -153,41 +152,40 @@ pub(crate) fn of(error: &Error) -> c_int {
     }
 }
 
-fn of_store(error: &service::Error) -> c_int {
-    use service::Error;
+fn of_store(error: &StoreError) -> c_int {
     match error {
-        Error::Forked { .. } => DURUM_E_FORKED,
-        Error::PoolOpen { .. } => DURUM_E_POOL_OPEN,
-        Error::PuddleSize { .. } | Error::Options { .. } => DURUM_E_OPTIONS,
-        Error::TypeRefused { .. } => DURUM_E_TYPE,
-        Error::StoreMissing { .. } => DURUM_E_STORE_MISSING,
-        Error::StoreExists { .. } => DURUM_E_STORE_EXISTS,
-        Error::StoreBusy { .. } => DURUM_E_STORE_BUSY,
-        Error::StoreDirty { .. } => DURUM_E_STORE_DIRTY,
-        Error::PoolMissing { .. } => DURUM_E_POOL_MISSING,
-        Error::PoolExists { .. } => DURUM_E_POOL_EXISTS,
-        Error::PoolName { .. } => DURUM_E_POOL_NAME,
-        Error::AddressConflict { .. } => DURUM_E_ADDRESS_CONFLICT,
-        Error::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
-        Error::Format { .. } => match error.kind() {
+        StoreError::Forked { .. } => DURUM_E_FORKED,
+        StoreError::PoolOpen { .. } => DURUM_E_POOL_OPEN,
+        StoreError::PuddleSize { .. } | StoreError::Options { .. } => DURUM_E_OPTIONS,
+        StoreError::TypeRefused { .. } => DURUM_E_TYPE,
+        StoreError::StoreMissing { .. } => DURUM_E_STORE_MISSING,
+        StoreError::StoreExists { .. } => DURUM_E_STORE_EXISTS,
+        StoreError::StoreBusy { .. } => DURUM_E_STORE_BUSY,
+        StoreError::StoreDirty { .. } => DURUM_E_STORE_DIRTY,
+        StoreError::PoolMissing { .. } => DURUM_E_POOL_MISSING,
+        StoreError::PoolExists { .. } => DURUM_E_POOL_EXISTS,
+        StoreError::PoolName { .. } => DURUM_E_POOL_NAME,
+        StoreError::AddressConflict { .. } => DURUM_E_ADDRESS_CONFLICT,
+        StoreError::AddressesExhausted { .. } => DURUM_E_ADDRESSES_EXHAUSTED,
+        StoreError::Format { .. } => match error.kind() {
             ErrorKind::User => DURUM_E_FORMAT,
             _ => DURUM_E_DAMAGED,
         },
-        Error::PathRefused { .. } => match error.kind() {
+        StoreError::PathRefused { .. } => match error.kind() {
             ErrorKind::User => DURUM_E_USER,
             _ => DURUM_E_IO,
         },
-        Error::Damaged { .. } | Error::FileMissing { .. } | Error::NotAFile { .. } => {
-            DURUM_E_DAMAGED
-        }
-        Error::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
-        Error::PoolRefused { .. } => DURUM_E_POOL_REFUSED,
-        Error::PartsKept { .. } => DURUM_E_PARTS_KEPT,
-        Error::RegistryOlder { .. } => DURUM_E_REGISTRY_OLDER,
-        Error::Poisoned { .. } => DURUM_E_POISONED,
-        Error::StorageFull { .. } => DURUM_E_STORAGE_FULL,
-        Error::AddressSpace { .. } => DURUM_E_ADDRESS_SPACE,
-        Error::Io { .. } => DURUM_E_IO,
+        StoreError::Damaged { .. }
+        | StoreError::FileMissing { .. }
+        | StoreError::NotAFile { .. } => DURUM_E_DAMAGED,
+        StoreError::PoolQuarantined { .. } => DURUM_E_QUARANTINED,
+        StoreError::PoolRefused { .. } => DURUM_E_POOL_REFUSED,
+        StoreError::PartsKept { .. } => DURUM_E_PARTS_KEPT,
+        StoreError::RegistryOlder { .. } => DURUM_E_REGISTRY_OLDER,
+        StoreError::Poisoned { .. } => DURUM_E_POISONED,
+        StoreError::StorageFull { .. } => DURUM_E_STORAGE_FULL,
+        StoreError::AddressSpace { .. } => DURUM_E_ADDRESS_SPACE,
+        StoreError::Io { .. } => DURUM_E_IO,
         other => of_kind(other.kind()),
     }
 }
@@ -210,7 +208,7 @@ mod tests {
     fn codes_follow_the_groups_of_errors() {
         let group = |error: Error| (of(&error) / 100, error.kind());
         assert_eq!(group(Error::Forked), (1, ErrorKind::Caller));
-        let missing = service::Error::StoreMissing {
+        let missing = StoreError::StoreMissing {
             path: "x".into(),
             missing: "durum.store",
             can_be_made: false,
@@ -222,7 +220,7 @@ mod tests {
             reason: "gone",
         };
         assert_eq!(group(poisoned), (3, ErrorKind::Data));
-        let full = service::Error::StorageFull {
+        let full = StoreError::StorageFull {
             path: "x".into(),
             bytes: 1,
         };

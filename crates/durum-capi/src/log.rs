@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use client::format::log::Order;
+use client::Order;
 use client::{RawEntry, RawLog};
 
 use crate::guard::{self, Failure, Result, handle, pointer, status};

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use client::{Described, Error, Pool, Tx, persist};
+use client::{Described, Error, Pool, Tx};
 
 use crate::block;
 use crate::guard::{Failure, Result, handle, pointer, status};
@@ -27,7 +27,7 @@ unsafe fn allocate(
         let object = tx.alloc_bytes(pool, id, size, align)?;
         if zeroed {
             // SAFETY: just allocated, so nobody else touches its bytes.
-            unsafe { persist::line::zero(object, size) };
+            unsafe { durum_persist::line::zero(object, size) };
         }
         Ok::<_, Error>(object.cast())
     };

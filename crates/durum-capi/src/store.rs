@@ -5,8 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use client::persist::domain::Delays;
-use client::{Domain, Store};
+use client::{Delays, Domain, Store};
 
 use crate::guard::{Failure, Result, handle, pointer, status};
 

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use client::format::types::{Count, Declarations, Descriptor, Field, Primitive, Type};
 use client::{Description, Pool};
+use durum_format::types::{Count, Declarations, Descriptor, Field, Primitive, Type};
 
 use crate::code;
 use crate::guard::{Failure, Result, run};

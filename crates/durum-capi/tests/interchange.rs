@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
 
-use client::format::extent;
-use client::format::types::{Descriptor, Value};
-use client::service::ReadOnlyStore;
 use client::{Described, Error, PoolOptions, Store, StoreOptions};
+use durum_format::extent;
+use durum_format::types::{Descriptor, Value};
+use durum_service::ReadOnlyStore;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -151,7 +151,7 @@ fn objects(store: &Path) -> Vec<(String, Value)> {
     let store = ReadOnlyStore::open(store).unwrap();
     let mut found = Vec::new();
     for summary in store.puddles() {
-        if summary.kind != client::service::PuddleKind::Data {
+        if summary.kind != durum_service::PuddleKind::Data {
             continue;
         }
         let puddle = store.puddle(summary.uuid).unwrap();

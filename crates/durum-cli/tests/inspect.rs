@@ -69,8 +69,8 @@ root #1 root at 0x*, 88 B
 /// rounding.
 #[test]
 fn an_array_behind_a_small_struct_is_shown() {
-    use durum::format::types::Descriptor;
     use durum::{Description, PoolOptions, Store, StoreOptions};
+    use durum_format::types::Descriptor;
 
     let dir = scratch();
     let path = dir.path().join("store");

@@ -9,9 +9,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use durum::format::crc::Crc;
-use durum::format::types::{Count, Field, Primitive, Type};
+use durum::types::{Count, Field, Primitive, Type};
 use durum::{Described, Pool, Tx, Walk};
+use durum_format::crc::Crc;
 
 use crate::error::{Error, Result};
 

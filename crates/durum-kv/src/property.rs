@@ -211,7 +211,7 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(refused("reading the directory")(error)),
     };
-    let identity = path.join(durum::format::store::FILE_NAME);
+    let identity = path.join(durum_format::store::FILE_NAME);
     if !identity.exists() {
         return match names.count() {
             0 => fs::remove_dir(path).map_err(refused("removing the directory")),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use durum::format::log::{LOG_AREA_OFFSET, RANGE_SLOTS_OFFSET};
+use durum_format::log::{LOG_AREA_OFFSET, RANGE_SLOTS_OFFSET};
 use durum_kv::{Db, Engine, Error, ErrorKind, Options, repair};
 use durum_service::{Embedded, OpenOptions, PuddleKind, ReadOnlyStore, Service};
 use support::{ENGINES, Map, contents};
@@ -115,7 +115,7 @@ impl Killed {
 
 /// Whether a log has a range word.
 fn is_used(log: &Path) -> bool {
-    let heap = durum::format::puddle::heap_offset(durum::format::UNIT) as usize;
+    let heap = durum_format::puddle::heap_offset(durum_format::UNIT) as usize;
     let slots = heap + RANGE_SLOTS_OFFSET as usize..heap + LOG_AREA_OFFSET as usize;
     fs::read(log).unwrap()[slots].iter().any(|byte| *byte != 0)
 }
@@ -341,7 +341,7 @@ fn a_registry_or_copy_that_is_gone_torn_doubled_or_old_is_repaired() {
 #[test]
 fn a_database_without_its_identity_is_not_written_over_and_gets_it_back() {
     let killed = Killed::new(Engine::Shadow);
-    let name = durum::format::store::FILE_NAME;
+    let name = durum_format::store::FILE_NAME;
     for how in &CHANGES[..4] {
         let what = format!("{name} is {how}");
         let path = killed.damaged(Path::new(name), |file| change(&killed, file, how));

@@ -8,12 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use durum::persist::inject;
 use durum::{PoolOptions, Store};
 use durum_kv::{
     Comparator, Db, Engine, Error, ErrorKind, Options, Range, ReadOptions, StoreOptions,
     WriteBatch, destroy, exists, repair,
 };
+use durum_persist::inject;
 use support::{contents, database, entries, options, place};
 
 struct Named(&'static str);
@@ -260,7 +260,7 @@ fn a_large_batch_may_change_a_key_many_times() {
         db.compact().unwrap();
         assert_eq!(contents(&db), model);
         drop(db);
-        let report = durum::service::check(&path, &Default::default()).unwrap();
+        let report = durum_service::check(&path, &Default::default()).unwrap();
         assert!(report.findings.is_empty(), "{:?}", report.findings);
         let db = Db::open(&path, options()).unwrap();
         assert_eq!(contents(&db), model);

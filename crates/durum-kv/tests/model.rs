@@ -339,7 +339,7 @@ fn run(engine: Engine, domain: Domain, order: Option<Arc<dyn Comparator>>, ops: 
     // Nothing is left of what was superseded, and nothing is lost.
     let World { db, path, .. } = world;
     drop(db);
-    let report = durum::service::check(&path, &durum::service::CheckOptions::default()).unwrap();
+    let report = durum_service::check(&path, &durum_service::CheckOptions::default()).unwrap();
     assert_eq!(report.findings.len(), 0, "{:?}", report.findings);
 }
 

@@ -108,7 +108,7 @@ fn readers_see_whole_batches_in_their_order() {
         assert_eq!(stale.as_deref(), Some("0"), "{name}");
         assert_eq!(support::contents(&db).len(), KEYS as usize, "{name}");
         drop(db);
-        let report = durum::service::check(&path, &Default::default()).unwrap();
+        let report = durum_service::check(&path, &Default::default()).unwrap();
         assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
     }
 }
@@ -162,7 +162,7 @@ fn a_large_batch_deletes_all_at_once() {
         });
         assert!(support::contents(&db).is_empty(), "{name}");
         drop(db);
-        let report = durum::service::check(&path, &Default::default()).unwrap();
+        let report = durum_service::check(&path, &Default::default()).unwrap();
         assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use durum::{Durability, Engine, Result, Tx, persist, service};
+use durum::{Durability, Engine, Result, StoreError, Tx};
 
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
@@ -79,9 +79,7 @@ pub(crate) fn allocate(
 fn is_full(error: &durum::Error) -> bool {
     matches!(
         error,
-        durum::Error::Store(
-            service::Error::StorageFull { .. } | service::Error::AddressesExhausted { .. }
-        )
+        durum::Error::Store(StoreError::StorageFull { .. } | StoreError::AddressesExhausted { .. })
     )
 }
 
@@ -165,7 +163,7 @@ fn place(
     let start = tx.alloc_bytes(&heap.pool, id, bytes, ty.align)?;
     // SAFETY: just allocated with that size, so nobody else knows it.
     unsafe {
-        persist::line::zero(start, bytes);
+        durum_persist::line::zero(start, bytes);
         start.cast::<Header>().write(header(count, lifetime));
     }
     Ok(Object {

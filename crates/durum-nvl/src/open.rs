@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, service};
+use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions};
 
 use crate::fatal::{Location, fatal};
 use crate::handles::{self, Handle};
@@ -109,7 +109,7 @@ impl Heap {
             Some(store) => (store, false),
             None => match Store::create(&store_path, options.store.clone()) {
                 Ok(store) => (store, true),
-                Err(error @ durum::Error::Store(service::Error::StoreExists { .. })) => {
+                Err(error @ durum::Error::Store(StoreError::StoreExists { .. })) => {
                     (open_instead(&store_path, options, error)?, false)
                 }
                 Err(error) => return Err(error.into()),
@@ -200,7 +200,7 @@ fn open_instead(
     exists: durum::Error,
 ) -> Result<Store, OpenError> {
     match Store::open(path, options.store.clone()) {
-        Err(durum::Error::Store(service::Error::StoreMissing { .. })) => Err(exists.into()),
+        Err(durum::Error::Store(StoreError::StoreMissing { .. })) => Err(exists.into()),
         Err(_) if !path.is_dir() => Err(exists.into()),
         // Parts of a store, too, are a store: what is missing can be made anew, and its user must not remove the rest.
         opened => Ok(opened?),

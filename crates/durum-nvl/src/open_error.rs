@@ -7,8 +7,6 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use durum::service;
-
 /// Why a heap could not be opened or made.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -51,7 +49,7 @@ impl OpenError {
     /// What nvl_open says where the store has no heap. A store that `durum init` makes has none, so the store's own
     /// cure would not help.
     pub(crate) fn of_open(path: &Path, error: durum::Error) -> Self {
-        use service::Error as Store;
+        use durum::StoreError as Store;
         let path = path.display();
         let text = match &error {
             durum::Error::Store(Store::StoreMissing {
@@ -77,8 +75,8 @@ impl OpenError {
 }
 
 fn errno_of(error: &durum::Error) -> i32 {
+    use durum::StoreError as Store;
     use durum::{Error, ErrorKind};
-    use service::Error as Store;
     match error {
         Error::Store(Store::StoreMissing { .. } | Store::PoolMissing { .. }) => libc::ENOENT,
         Error::Store(Store::StoreExists { .. } | Store::PoolExists { .. }) => libc::EEXIST,

@@ -17,8 +17,8 @@ use std::ffi::{CStr, c_char};
 use std::ops::Range;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use durum::format::types::{Count, Declarations, Descriptor, Field, Strength, Struct, Type};
 use durum::{Description, Store};
+use durum_format::types::{Count, Declarations, Descriptor, Field, Strength, Struct, Type};
 use rustc_hash::FxHashMap;
 
 use crate::fatal::{Location, fatal};
@@ -272,7 +272,7 @@ fn declare(text: &str) -> Result<Declared, String> {
 
 /// The descriptor of allocations whose elements have this one.
 fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor, String> {
-    let text = |error: durum::format::types::TypeError| error.to_string();
+    let text = |error: durum_format::types::TypeError| error.to_string();
     let converted = convert(element.root())?;
     let layout = converted.layout().map_err(text)?;
     if layout.size != size || layout.has_tail {
@@ -311,7 +311,7 @@ fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor,
 }
 
 fn u64_type() -> Type<String> {
-    Type::Primitive(durum::format::types::Primitive::U64)
+    Type::Primitive(durum_format::types::Primitive::U64)
 }
 
 /// What names the type in messages and in the store. Names are at most 255 bytes without quotes.

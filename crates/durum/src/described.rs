@@ -360,12 +360,12 @@ macro_rules! describe {
                 ::core::option::Option::Some(::std::borrow::Cow::Borrowed($name))
             }
 
-            fn layout(walk: &mut $crate::Walk) -> $crate::format::types::Type<::std::string::String> {
+            fn layout(walk: &mut $crate::Walk) -> $crate::types::Type<::std::string::String> {
                 let _every_field_is_listed = |object: &$type| { let $type { $($field: _),* } = object; };
                 let fields = ::std::vec![$(
                     walk.field(stringify!($field), ::core::mem::offset_of!($type, $field), |object: &$type| &object.$field)
                 ),*];
-                $crate::format::types::Type::structure(
+                $crate::types::Type::structure(
                     $name,
                     ::core::mem::size_of::<$type>() as u64,
                     ::core::mem::align_of::<$type>() as u64,

@@ -88,15 +88,16 @@ mod upkeep;
 
 pub use combine::Concurrency;
 pub use described::{Described, Description, Walk};
-pub use durum_format as format;
 pub use durum_format::Uuid;
+pub use durum_format::log::Order;
+pub use durum_persist::Site;
 pub use durum_persist::count::{
     Counters as Stats, all_counters, background_counters, thread_counters,
 };
-pub use durum_persist::domain::Domain;
-pub use durum_persist::{self as persist, Site};
+pub use durum_persist::domain::{Delays, Domain};
 pub use durum_service::{
-    self as service, EngineKind as Engine, PoolSummary, Progress, RecoveryReport, Stage, StoreInfo,
+    EngineKind as Engine, Error as StoreError, PoolGarbage, PoolSummary, Progress, ProgressFn,
+    QuarantineNote, RecoveryReport, RefusedPool, Stage, StoreInfo,
 };
 pub use engine::{LrRef, View};
 pub use error::{Error, ErrorKind, Result};
@@ -107,6 +108,13 @@ pub use pool::{Extent, Usage};
 pub use rawlog::{RawEntry, RawLog};
 pub use tx::{Transaction, Tx};
 pub use updates::{OpenUpdate, Reading};
+
+/// What a type's descriptor is made of, for [`Described::layout`] written by hand.
+pub mod types {
+    pub use durum_format::types::{
+        Case, Count, Field, Primitive, Strength, Struct, Type, Variants,
+    };
+}
 
 /// Every write-back and fence of the client, by what it is there for. A crash test that leaves one out has to fail.
 pub fn sites() -> Vec<Site> {

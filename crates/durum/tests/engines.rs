@@ -12,10 +12,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use durum::service::{self, CheckOptions, Severity};
 use durum::{
     Announce, Domain, Durability, Engine, Error, Pool, PoolOptions, Store, StoreOptions, Tx,
 };
+use durum_service::{self as service, CheckOptions, Severity};
 use proptest::prelude::*;
 
 const SLOTS: usize = 12;

@@ -11,8 +11,8 @@ use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use durum::persist::inject::{self, Operation};
 use durum::{Announce, Domain, Engine, Error, Pool, PoolOptions, Store, StoreOptions};
+use durum_persist::inject::{self, Operation};
 use support::pool_options;
 
 #[repr(C)]
@@ -169,10 +169,7 @@ fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
     let fault = limit();
     let (filled, error) = fill(&pool, root);
     assert!(
-        matches!(
-            error,
-            Error::Store(durum::service::Error::StorageFull { .. })
-        ),
+        matches!(error, Error::Store(durum::StoreError::StorageFull { .. })),
         "{error}"
     );
     assert!(filled > 5);
@@ -205,7 +202,7 @@ fn full_disk(dir: &Path, limit: impl FnOnce() -> Option<inject::Fault>) {
     assert!(
         matches!(
             other,
-            Ok(()) | Err(Error::Store(durum::service::Error::StorageFull { .. }))
+            Ok(()) | Err(Error::Store(durum::StoreError::StorageFull { .. }))
         ),
         "{other:?}"
     );

@@ -96,7 +96,7 @@ fn is_there(store: &Path) -> bool {
 }
 
 fn is_sound(store: &Path) -> bool {
-    let found = durum::service::check(store, &Default::default()).unwrap();
+    let found = durum_service::check(store, &Default::default()).unwrap();
     found.is_sound()
 }
 

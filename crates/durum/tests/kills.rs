@@ -230,11 +230,11 @@ fn kill_on(pool_options: PoolOptions, worker: &str, kills: usize) {
         seen = transactions;
         drop(pool);
         drop(store);
-        let found = durum::service::check(&dir.path().join("store"), &Default::default()).unwrap();
+        let found = durum_service::check(&dir.path().join("store"), &Default::default()).unwrap();
         assert!(found.is_sound(), "{found:?}");
         let leaks = &found.pools[0].leaks;
         assert!(
-            matches!(leaks, durum::service::Leaks::Judged { objects: 0, .. }),
+            matches!(leaks, durum_service::Leaks::Judged { objects: 0, .. }),
             "{leaks:?}"
         );
     }

@@ -221,11 +221,11 @@ fn losses(worker: &str, domain: Domain, kills: usize, time: Duration) -> Vec<Dur
         lost += ages.len();
         all += told.committed.len();
         drop((pool, store));
-        let found = durum::service::check(&dir.path().join("store"), &Default::default()).unwrap();
+        let found = durum_service::check(&dir.path().join("store"), &Default::default()).unwrap();
         assert!(found.is_sound(), "{found:?}");
         let leaks = &found.pools[0].leaks;
         assert!(
-            matches!(leaks, durum::service::Leaks::Judged { objects: 0, .. }),
+            matches!(leaks, durum_service::Leaks::Judged { objects: 0, .. }),
             "{leaks:?}"
         );
     }

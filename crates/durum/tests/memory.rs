@@ -106,7 +106,7 @@ impl Fixture {
     fn reopen(&mut self) {
         self.pool = None;
         self.store.take().unwrap().close().unwrap();
-        let found = durum::service::check(&self.path, &Default::default()).unwrap();
+        let found = durum_service::check(&self.path, &Default::default()).unwrap();
         assert!(found.is_sound(), "{found:?}");
         let store = Store::open(&self.path, self.options.clone()).unwrap();
         let pool = store.open_pool("pool", self.pool_options.clone()).unwrap();

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use durum::service::{self, check, repair};
 use durum::{Domain, Engine, Error, PoolOptions, Store, StoreOptions};
+use durum_service::{self as service, check, repair};
 
 #[repr(C)]
 struct Root {

@@ -71,7 +71,7 @@ fn two_stores_in_one_process_keep_apart() {
     // Two stores draw their first address among 1024; where they meet, opening says so.
     let b = match second.create_pool("b", pool_options()) {
         Ok(pool) => pool,
-        Err(Error::Store(durum::service::Error::AddressConflict { .. })) => return,
+        Err(Error::Store(durum::StoreError::AddressConflict { .. })) => return,
         Err(error) => panic!("{error}"),
     };
     let in_b = b.root::<Pair>().unwrap();
@@ -127,7 +127,7 @@ fn pools_open_and_close_from_many_threads() {
     });
     store.close().unwrap();
     let path = dir.path().join("store");
-    let report = durum::service::check(&path, &Default::default()).unwrap();
+    let report = durum_service::check(&path, &Default::default()).unwrap();
     assert!(report.is_sound(), "{report:?}");
     assert!(
         report.pools.iter().all(|pool| pool.objects == 0),
@@ -302,8 +302,8 @@ unsafe impl durum::Described for Busy {
         None
     }
 
-    fn layout(_: &mut durum::Walk) -> durum::format::types::Type<String> {
-        durum::format::types::Type::Volatile { size: 8, align: 8 }
+    fn layout(_: &mut durum::Walk) -> durum::types::Type<String> {
+        durum::types::Type::Volatile { size: 8, align: 8 }
     }
 }
 

@@ -10,10 +10,10 @@
 
 use std::path::Path;
 
-use durum::persist::inject::{self, Operation};
-use durum::persist::record::{Recorder, RecorderOptions};
-use durum::persist::simulate::{Plan, Rules, explore_with_recovery};
 use durum::{Domain, Engine, Error, PoolOptions, RawEntry, Store, StoreOptions};
+use durum_persist::inject::{self, Operation};
+use durum_persist::record::{Recorder, RecorderOptions};
+use durum_persist::simulate::{Plan, Rules, explore_with_recovery};
 
 #[repr(C)]
 struct Accounts {

@@ -18,11 +18,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use durum::service::{self, CheckOptions, Severity};
 use durum::{
     Announce, Domain, Engine, Error, PageTracking, Pool, PoolOptions, Store, StoreOptions,
     thread_counters,
 };
+use durum_service::{self as service, CheckOptions, Severity};
 
 const TRACKERS: [PageTracking; 2] = [PageTracking::Userfaultfd, PageTracking::Mprotect];
 const DOMAINS: [Domain; 2] = [Domain::Dram, Domain::File];

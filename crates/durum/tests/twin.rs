@@ -314,7 +314,7 @@ fn both_copies_are_the_same_after_each_transaction() {
             }
         }
         drop((pool, store));
-        let report = durum::service::check(&dir.path().join("store"), &Default::default()).unwrap();
+        let report = durum_service::check(&dir.path().join("store"), &Default::default()).unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);
     }
 }
@@ -548,7 +548,7 @@ fn a_clone_has_both_copies() {
     (0..100).for_each(|value| push(&pool, root, value).unwrap());
     drop((pool, store));
     let clone = dir.path().join("clone");
-    durum::service::clone_store(&dir.path().join("store"), &clone, &Default::default()).unwrap();
+    durum_service::clone_store(&dir.path().join("store"), &clone, &Default::default()).unwrap();
     for entry in std::fs::read_dir(clone.join("puddles")).unwrap() {
         let (main, back) = copies(&entry.unwrap().path());
         assert!(main == back);

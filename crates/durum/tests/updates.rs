@@ -11,8 +11,8 @@ use std::sync::{Barrier, Mutex};
 use std::thread::Scope;
 use std::time::Duration;
 
-use durum::service::CheckOptions;
 use durum::{Concurrency, Error, Pool, Store, StoreOptions, Tx, thread_counters};
+use durum_service::CheckOptions;
 use support::{engine, pool_options};
 
 struct Place {
@@ -26,7 +26,7 @@ fn objects(place: Place) -> u64 {
     let Place { dir, store, pool } = place;
     drop((pool, store));
     let options = CheckOptions::default();
-    let report = durum::service::check(&dir.path().join("store"), &options).unwrap();
+    let report = durum_service::check(&dir.path().join("store"), &options).unwrap();
     report.pools.iter().map(|pool| pool.objects).sum()
 }
 

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use durum::Engine;
-use durum::persist::domain::{Delays, emulate};
+use durum_persist::domain::{Delays, emulate};
 use durum::typed::*;
 use durum_bench_core::measure::{Spread, pin};
 use durum_bench_core::report::machine;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use durum::persist::domain;
+use durum_persist::domain;
 use durum_service::{CreateOptions, Embedded, Service};
 use serde_json::json;
 

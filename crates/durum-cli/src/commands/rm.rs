@@ -45,7 +45,7 @@ fn ask_and_remove(options: &Rm, store: &Embedded, name: &str) -> Result<(), Fail
 
 fn remove_store(options: &Rm, out: &mut dyn Write) -> Result<(), Failure> {
     let path = &options.store;
-    let identity = path.join(durum::format::store::FILE_NAME);
+    let identity = path.join(durum_format::store::FILE_NAME);
     // A store whose registry is damaged may go, too; a directory that is no store may not.
     let what = match ReadOnlyStore::open(path) {
         Ok(reader) => {

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use durum::Domain;
-use durum::format::{log, puddle, registry, store};
-use durum::persist::domain;
-use durum::persist::file::MediaFile;
+use durum_format::{log, puddle, registry, store};
+use durum_persist::domain;
+use durum_persist::file::MediaFile;
 use durum_service::ReadOnlyStore;
 use serde_json::json;
 

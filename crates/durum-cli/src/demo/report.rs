@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use durum::RecoveryReport;
-use durum::persist::domain;
+use durum_persist::domain;
 use serde_json::{Value, json};
 
 use super::process::{Latest, Stopped};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use durum::format::types::{Strength, Value};
+use durum_format::types::{Strength, Value};
 
 use super::pool::{Found, PoolView, Target};
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use durum::format::extent::{self, ExtentKind};
-use durum::format::{GRANULE, puddle};
+use durum_format::extent::{self, ExtentKind};
+use durum_format::{GRANULE, puddle};
 use serde_json::{Value as Json, json};
 
 use super::pool::PoolView;

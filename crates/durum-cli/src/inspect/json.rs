@@ -1,6 +1,6 @@
 //! Objects as JSON: a flat list, so that a program need not search a tree for what a pointer leads to.
 
-use durum::format::types::{Strength, Value};
+use durum_format::types::{Strength, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::graph::{Graph, Link};

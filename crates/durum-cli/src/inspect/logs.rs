@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use durum::format::log::{self, EntryKind, LogArea, ParsedLog};
-use durum::format::puddle;
+use durum_format::log::{self, EntryKind, LogArea, ParsedLog};
+use durum_format::puddle;
 use durum_service::{PuddleKind, PuddleView, ReadOnlyStore, Uuid};
 use serde_json::{Value as Json, json};
 

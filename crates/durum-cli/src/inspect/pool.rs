@@ -1,7 +1,7 @@
 //! Reading the objects of a pool out of its files.
 
-use durum::format::extent::{self, ExtentKind, HeapBytes, Object, Place};
-use durum::format::types::{Descriptor, Registry, Value};
+use durum_format::extent::{self, ExtentKind, HeapBytes, Object, Place};
+use durum_format::types::{Descriptor, Registry, Value};
 use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
 
 use crate::failure::Failure;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use durum::format::crc::Crc;
-use durum::format::extent::HeapBytes;
-use durum::format::home::Answer;
-use durum::format::puddle::PuddleHeader;
-use durum::format::record::{Entries, Ring, replay};
+use durum_format::crc::Crc;
+use durum_format::extent::HeapBytes;
+use durum_format::home::Answer;
+use durum_format::puddle::PuddleHeader;
+use durum_format::record::{Entries, Ring, replay};
 use durum_service::{PuddleKind, ReadOnlyStore, Uuid};
 use serde_json::{Value as Json, json};
 

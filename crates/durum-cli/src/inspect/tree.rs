@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durum::format::types::{Strength, Value};
+use durum_format::types::{Strength, Value};
 
 use super::graph::{Graph, Link, is_null};
 use crate::args::Inspect;

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use durum::persist::inject::{self, Operation};
 use durum::{Domain, Durability, Engine, Error, Pool, PoolOptions, Stats, StoreOptions, Tx};
 use durum::{Store, thread_counters};
+use durum_persist::inject::{self, Operation};
 
 use crate::fixture::{Fixture, Node, Root, values};
 
@@ -291,7 +291,7 @@ fn a_flusher_lives_as_long_as_it_is_needed() {
     assert_eq!(flushers(), 0, "nobody asked for one");
     let blocked_before = blocked_in(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
     for round in 2..6 {
-        let before = durum::persist::count::background_counters().fences;
+        let before = durum_persist::count::background_counters().fences;
         let began = Instant::now();
         put(fixture.pool(), Durability::Buffered, count, round);
         wait_for_flushers(1);
@@ -309,7 +309,7 @@ fn a_flusher_lives_as_long_as_it_is_needed() {
         }
         let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         assert_eq!(blocked_in(&own), blocked_before);
-        while durum::persist::count::background_counters().fences == before {
+        while durum_persist::count::background_counters().fences == before {
             assert!(
                 began.elapsed() < Duration::from_secs(10),
                 "nobody writes it"

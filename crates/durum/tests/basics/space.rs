@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::support::pool_options;
-use durum::persist::inject::{self, Operation};
 use durum::{Domain, Error, Pool, StoreOptions};
+use durum_persist::inject::{self, Operation};
 
 use crate::fixture::*;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::support::pool_options;
-use durum::service::Error as ServiceError;
+use durum::StoreError as ServiceError;
 use durum::{Domain, Error, Pool, Store, StoreOptions};
 use durum_persist::Site;
 use durum_persist::record::{Recorder, RecorderOptions, Trace, note};

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use durum::Domain;
-use durum::service::ReadOnlyStore;
 use durum_persist::Site;
 use durum_persist::record::{Event, EventKind, Recorder, RecorderOptions, Trace};
 use durum_persist::simulate::{Failure, Plan, Report, Rules, explore_with_recovery};
+use durum_service::ReadOnlyStore;
 
 use crate::harness::{
     Campaign, How, Judge, Medium, PLAIN, Step, Workload, in_turns, recover, seed,

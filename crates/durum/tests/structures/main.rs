@@ -24,10 +24,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use durum::service::{self, CheckOptions, Embedded, Leaks, OpenOptions};
 use durum::{Described, Domain, Error, Pool, Store, StoreOptions, Tx};
 use durum_persist::record::{Recorder, RecorderOptions, note};
 use durum_persist::simulate::{CrashPoint, Plan, Rules, explore_with_recovery};
+use durum_service::{self as service, CheckOptions, Embedded, Leaks, OpenOptions};
 
 use support::pool_options;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::thread;
 
 use crate::support::pool_options;
-use durum::service::{self, CheckOptions, Embedded, Leaks, OpenOptions, Severity};
 use durum::{Announce, Domain, Error, Store, StoreOptions};
 use durum_persist::simulate::CrashPoint;
+use durum_service::{self as service, CheckOptions, Embedded, Leaks, OpenOptions, Severity};
 
 use super::lane::{Step, note_of};
 use super::state::{BYTES, Blob, Found, Owners, Root, SLOTS, State, byte_type, pattern};

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
-use durum::persist::record;
 use durum::{Announce, Durability, Error, Pool, Transaction};
+use durum_persist::record;
 
 use super::state::{ANY, BYTES, Blob, Root, Slot, State, byte_type, pattern};
 
@@ -504,7 +504,7 @@ impl Running<'_> {
         assert!(
             matches!(
                 error,
-                Error::LogFull { .. } | Error::Store(durum::service::Error::StorageFull { .. })
+                Error::LogFull { .. } | Error::Store(durum::StoreError::StorageFull { .. })
             ),
             "{error}"
         );
