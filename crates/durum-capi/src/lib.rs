@@ -10,6 +10,7 @@
 //! and [`block`] (transactions), [`shared`] (updates and reads of several threads), [`types`] (descriptors of C types),
 //! [`log`] (the low-level log), [`stats`] (counts), [`nvl`] (heaps of NVL-C).
 
+#![warn(clippy::unwrap_used)]
 #![allow(
     clippy::missing_safety_doc,
     reason = "the conventions at the top of durum.h say what callers owe"

@@ -7,6 +7,8 @@
 //! again;
 //! `demo/map.rs` is an example of the untyped API).
 
+#![warn(clippy::unwrap_used)]
+
 pub mod args;
 mod commands;
 mod confirm;

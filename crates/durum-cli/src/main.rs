@@ -1,5 +1,7 @@
 //! The `durum` command; see the library of this crate.
 
+#![warn(clippy::unwrap_used)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -9,6 +9,8 @@
 //! what it has to name itself begins with two underscores. Its `unsafe impl`s stand in code of a macro, so programs may
 //! forbid unsafe code.
 
+#![warn(clippy::unwrap_used)]
+
 mod attributes;
 mod fields;
 mod item;

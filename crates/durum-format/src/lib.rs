@@ -29,7 +29,7 @@
 //! # Ok::<(), durum_format::FormatError>(())
 //! ```
 
-#![forbid(unsafe_op_in_unsafe_fn)]
+#![warn(clippy::unwrap_used)]
 
 pub mod catalog;
 pub mod consts;

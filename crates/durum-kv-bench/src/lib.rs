@@ -7,6 +7,8 @@
 //! and [`histogram`] (what is printed), [`environment`] (where it ran), [`random`] (keys and values), [`manual`] (the
 //! page of the manual).
 
+#![warn(clippy::unwrap_used)]
+
 pub mod environment;
 pub mod flags;
 pub mod histogram;

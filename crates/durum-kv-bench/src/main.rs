@@ -1,5 +1,7 @@
 //! Times `durum-kv` as LevelDB's `db_bench` times LevelDB.
 
+#![warn(clippy::unwrap_used)]
+
 use std::process::ExitCode;
 
 use durum_kv_bench::{Durum, Flags, Output, manual, run};

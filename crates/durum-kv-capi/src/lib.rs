@@ -8,6 +8,7 @@
 //! Reading order: `status` (failures), [`guard`] (bytes from and to C), [`options`], [`db`], `dependents`,
 //! [`iterator`], [`batch`], [`comparator`], [`ignored`] (accepted, without effect).
 
+#![warn(clippy::unwrap_used)]
 #![allow(
     clippy::missing_safety_doc,
     reason = "the conventions at the top of durum_kv.h say what callers owe"

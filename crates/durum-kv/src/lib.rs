@@ -28,6 +28,8 @@
 //! changes, and where it lies), `index` and `sorted` (finding a key), `lock`, `pins` and `snapshot` (readers beside the
 //! writer), [`Iter`], [`Transaction`].
 
+#![warn(clippy::unwrap_used)]
+
 mod batch;
 mod comparator;
 mod db;

@@ -21,6 +21,8 @@
 //! | `alloc`, `open` | allocations and the root; heaps opened, made, closed |
 //! | [`abi`] | the functions that compiled code calls |
 
+#![warn(clippy::unwrap_used)]
+
 pub mod abi;
 mod alloc;
 mod collect;

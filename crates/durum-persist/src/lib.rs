@@ -100,6 +100,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#![warn(clippy::unwrap_used)]
+
 pub mod beneath;
 pub mod count;
 mod delay;

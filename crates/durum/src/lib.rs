@@ -43,6 +43,8 @@
 //! | `engine` | in which order what was announced becomes durable: one folder for each engine |
 //! | `pool`, `store`, `updates`, `rawlog`, [`typed`], [`gc`] | what a program calls |
 
+#![warn(clippy::unwrap_used)]
+
 mod addresses;
 mod alloc;
 mod announced;
