@@ -5,15 +5,17 @@
 //! a bare write and a sync) and `volatile` (plain stores). Rows and the sides that compete in them make a *suite*.
 //! Every side of a suite runs every row of it with the same inputs and must give the same answers.
 //!
-//! Read [`workload`] for the rows, [`side`] for what a side implements, [`run`] for how rounds go, [`report`] for what
-//! comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that all sides flush alike; [`nvlc`] is
-//! the suite of NVL-C, whose sides are programs; [`sides`] are the contestants and [`structures`] the data structures
-//! that the Rust sides share. `docs/internals/benchmarks.md` tells how to read the results.
+//! Read [`workload`] for the rows, [`suite`] for who competes in them, [`side`] for what a side implements, [`run`] for
+//! how rounds go, [`report`] for what comes out; [`measure`] and [`syncs`] for what is counted; [`audit`] checks that
+//! all sides flush alike; [`nvlc`] is the suite of NVL-C, whose sides are programs; [`sides`] are the contestants and
+//! [`structures`] the data structures that the Rust sides share. `docs/internals/benchmarks.md` tells how to read the
+//! results.
 
 pub mod audit;
 pub mod error;
 pub mod inputs;
 pub mod measure;
+pub mod measured;
 pub mod nvlc;
 pub mod report;
 pub mod run;
@@ -21,5 +23,6 @@ pub mod side;
 pub mod sides;
 pub mod step;
 pub mod structures;
+pub mod suite;
 pub mod syncs;
 pub mod workload;

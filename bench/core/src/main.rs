@@ -15,7 +15,7 @@ use durum_bench_core::report::{csv, machine, plot};
 use durum_bench_core::run::{Plan, run};
 use durum_bench_core::side::Side;
 use durum_bench_core::sides;
-use durum_bench_core::workload::{self, Place, SUITES, Suite};
+use durum_bench_core::suite::{self, Place, SUITES, Suite};
 use durum_persist::domain::{self, Domain};
 use durum_persist::line;
 
@@ -148,7 +148,7 @@ impl Options {
 }
 
 fn suite(name: &str) -> Result<&'static Suite> {
-    workload::suite(name).ok_or_else(|| {
+    suite::suite(name).ok_or_else(|| {
         let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
         Error::Usage(format!(
             "no suite is called {name}; there is {}",

@@ -4,6 +4,7 @@
 
 mod compile;
 mod compile_time;
+mod plan;
 mod process;
 mod table;
 
@@ -14,51 +15,21 @@ use durum_persist::domain::{self, Domain};
 
 use crate::error::{Error, Result};
 use crate::measure::{Clock, Sample, pin};
+use crate::measured::{Column, Measured};
 use crate::report::short;
-use crate::run::{Column, Measured};
 use crate::side::Role;
 use crate::workload::Row;
 
 use compile::Compiled;
+pub use plan::{NAME, Plan};
 use process::Process;
 use table::{BARS, PROGRAMS, Program, Side};
 
 /// Turns before those that count.
 const WARM_UP: usize = 10;
 
-/// The suite's name.
-pub const NAME: &str = "nvlc";
 /// The rows of compile times, beside those of the programs.
 pub use compile_time::ROW as COMPILE_TIME;
-
-/// What a run is to do.
-#[derive(Debug)]
-pub struct Plan {
-    /// Where durumcc and libdurum are installed.
-    pub prefix: PathBuf,
-    /// The repository.
-    pub repository: PathBuf,
-    /// For programs, and files that are compiled.
-    pub work_dir: PathBuf,
-    /// Where heaps are made, and how many times each side has its turn there.
-    pub places: Vec<(PathBuf, usize)>,
-    /// Only these rows, or all of them.
-    pub rows: Vec<String>,
-    /// Of the rows in memory; on a disk it is elapsed time.
-    pub clock: Clock,
-    /// The least work, for tests.
-    pub quick: bool,
-}
-
-impl Plan {
-    fn wants(&self, row: &str) -> bool {
-        self.rows.is_empty()
-            || self
-                .rows
-                .iter()
-                .any(|wanted| row.starts_with(wanted.as_str()))
-    }
-}
 
 /// Runs the suite.
 ///

@@ -7,7 +7,7 @@ use durum_bench_core::inputs::Scale;
 use durum_bench_core::run::Plan;
 use durum_bench_core::side::Side;
 use durum_bench_core::sides;
-use durum_bench_core::workload::suite;
+use durum_bench_core::suite::suite;
 
 #[test]
 fn counters_agree_with_executed_instructions() {

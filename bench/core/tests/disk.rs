@@ -7,11 +7,12 @@ use std::path::Path;
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::Scale;
 use durum_bench_core::measure::{Clock, Meter};
+use durum_bench_core::measured::Measured;
 use durum_bench_core::report::{by_side, csv, plot};
-use durum_bench_core::run::{Measured, Plan, run};
+use durum_bench_core::run::{Plan, run};
 use durum_bench_core::side::{Put, Puts, PutsShape, Role, Side};
 use durum_bench_core::sides::{self, overwrite::Overwrite};
-use durum_bench_core::workload::suite;
+use durum_bench_core::suite::suite;
 use durum_persist::domain::{Domain, detect};
 
 const ROWS: [&str; 8] = [

@@ -4,7 +4,7 @@ use durum_bench_core::inputs::Scale;
 use durum_bench_core::measure::{Clock, Meter};
 use durum_bench_core::run::{Plan, run};
 use durum_bench_core::sides;
-use durum_bench_core::workload::suite;
+use durum_bench_core::suite::suite;
 
 /// Of each program, what its rows begin with and how many they are.
 const PROGRAMS: [(&str, usize); 6] = [

@@ -5,12 +5,13 @@ use std::path::Path;
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::{Op, Scale, Walk};
 use durum_bench_core::measure::{Clock, Meter};
+use durum_bench_core::measured::Measured;
 use durum_bench_core::report::{by_engine, csv, plot};
-use durum_bench_core::run::{Measured, Plan, run};
+use durum_bench_core::run::{Plan, run};
 use durum_bench_core::side::{self, Role, Side};
 use durum_bench_core::sides::durum::{Durum, Style, begin_with};
 use durum_bench_core::sides::{self, plain::Volatile};
-use durum_bench_core::workload::suite;
+use durum_bench_core::suite::suite;
 
 /// The rows that others read from the CSV.
 const CORE_ROWS: [&str; 26] = [

@@ -8,12 +8,13 @@ use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::random::{Random, mix};
 use durum_bench_core::inputs::{Op, Scale, Value, Walk};
 use durum_bench_core::measure::{Clock, Meter};
+use durum_bench_core::measured::Measured;
 use durum_bench_core::report::by_engine;
-use durum_bench_core::run::{Measured, Plan, run};
+use durum_bench_core::run::{Plan, run};
 use durum_bench_core::side::{Role, Shared, SharedShape, Side};
 use durum_bench_core::sides::durum::{Durum, begin_with};
 use durum_bench_core::sides::{self, plain::Volatile};
-use durum_bench_core::workload::suite;
+use durum_bench_core::suite::suite;
 
 const SHAPES: [SharedShape; 6] = [
     SharedShape::Tree,

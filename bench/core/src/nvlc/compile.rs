@@ -7,7 +7,7 @@ use std::thread;
 
 use durum_persist::line::{self, Instruction};
 
-use super::Plan;
+use super::plan::Plan;
 use super::table::{Compiler, Program, Side};
 use crate::error::{Error, Result};
 

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use super::compile::{command, run as run_compiler};
+use super::plan::{NAME, Plan};
 use super::table::{Compiler, PROGRAMS};
-use super::{NAME, Plan};
 use crate::error::{Error, Result};
 use crate::measure::Sample;
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 use crate::workload::Row;
 

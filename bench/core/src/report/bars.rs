@@ -3,7 +3,7 @@
 
 use super::short;
 use super::svg::Svg;
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 
 const LABELS: f64 = 190.0;

@@ -1,7 +1,7 @@
 //! The table of a suite with one peer: a line for each row and side of ours, the peer beside it.
 
 use super::{align, short};
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 
 const HEADERS: [&str; 12] = [

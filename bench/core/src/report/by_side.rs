@@ -3,7 +3,7 @@
 
 use super::{align, short};
 use crate::measure::Spread;
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 
 const BEFORE: [&str; 5] = ["row", "side", "per second", "\u{b5}s", "min-max"];

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::measure::{Sample, Spread};
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 
 /// The first line. Later runs are compared with earlier ones by these names: never rename or reorder, add at the end.

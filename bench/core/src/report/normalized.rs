@@ -1,7 +1,7 @@
 //! The table of programs that are normalized to their plain form.
 
 use super::{align, short};
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 
 const HEADERS: [&str; 10] = [

@@ -3,7 +3,7 @@
 use super::short;
 use super::svg::Svg;
 use crate::measure::Spread;
-use crate::run::{Column, Measured};
+use crate::measured::{Column, Measured};
 use crate::side::Role;
 
 const LABELS: f64 = 110.0;

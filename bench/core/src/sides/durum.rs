@@ -1,11 +1,10 @@
 //! durum: each engine is a side. Used as somebody would who knows it well.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durum::{Engine, Pool, PoolOptions, Store, StoreOptions, TwinMode};
+use durum::{Engine, PoolOptions, Store, StoreOptions, TwinMode};
 
 use crate::error::{Error, Result};
 use crate::inputs::Value;
@@ -17,20 +16,14 @@ mod cells;
 mod combined;
 mod edits;
 mod memory;
+pub(super) mod pool;
 mod puts;
 mod swap;
 
 use combined::Combined;
 use memory::DurumMemory;
-
-/// How a program announces its changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// `add`, then store in place. On engines whose transactions cost the same however many ranges they add.
-    InPlace,
-    /// Work on copies and `set` at the end. On Hybrid, where each added range costs a fence, and all sets together two.
-    Deferred,
-}
+pub use pool::Style;
+use pool::{TempDir, TempPool};
 
 /// Bytes of each pool in memory before a row begins, so that no timing has its growth in it.
 static ROOM: AtomicU64 = AtomicU64::new(ARENA_SIZE as u64);
@@ -239,23 +232,5 @@ impl Side for Durum {
             SMALL_VALUE => Ok(Box::new(puts::Maps::<SMALL_VALUE>::new(shape, memory)?)),
             _ => Ok(Box::new(puts::Maps::<LARGE_VALUE>::new(shape, memory)?)),
         }
-    }
-}
-
-/// A pool in a store of its own. Fields are dropped in order: the directory goes last.
-#[derive(Debug)]
-struct TempPool {
-    pool: Pool,
-    _store: Store,
-    _dir: TempDir,
-}
-
-#[derive(Debug)]
-pub(super) struct TempDir(pub(super) PathBuf);
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        // What stays behind is found by the owner of the directory above, who removes that too.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use durum::typed::{OpenOptions, PSafe, PoolType, Root, RootGuard};
 use durum::{Engine, PoolOptions};
 
-use super::durum::TempDir;
+use super::durum::pool::TempDir;
 use crate::error::{Error, Result};
 
 /// A pool in a directory of its own, which goes last.

@@ -59,13 +59,13 @@ const ROWS: [Row; 12] = [
     },
 ];
 
-pub(super) struct CellsWorkload {
+pub(crate) struct CellsWorkload {
     scale: Scale,
     ring: Vec<u32>,
 }
 
 impl CellsWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         CellsWorkload {
             ring: inputs::ring(scale),
             scale: scale.clone(),

@@ -15,7 +15,7 @@ const TIMED: usize = 50_000;
 const WARM_UP: usize = 10_000;
 
 /// Swaps of random pairs of integers.
-pub(super) struct CommitsWorkload {
+pub(crate) struct CommitsWorkload {
     row: Row,
     pairs_each: usize,
     pairs: Vec<[u32; 2]>,
@@ -23,7 +23,7 @@ pub(super) struct CommitsWorkload {
 }
 
 impl CommitsWorkload {
-    pub(super) fn new(scale: &Scale, pairs_each: usize) -> Self {
+    pub(crate) fn new(scale: &Scale, pairs_each: usize) -> Self {
         let row = match pairs_each {
             1 => Row {
                 name: "commit_swap_1",

@@ -40,14 +40,14 @@ const STACK: [Row; 3] = [
 
 type Open = fn(&dyn Side, &Path) -> Result<Box<dyn List>>;
 
-pub(super) struct ListWorkload {
+pub(crate) struct ListWorkload {
     rows: &'static [Row; 3],
     open: Open,
     values: Vec<u64>,
 }
 
 impl ListWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         ListWorkload {
             rows: &ENDS,
             open: |side, dir| side.list(dir),
@@ -56,7 +56,7 @@ impl ListWorkload {
     }
 
     /// The list of the programs.
-    pub(super) fn program(scale: &Scale) -> Self {
+    pub(crate) fn program(scale: &Scale) -> Self {
         ListWorkload {
             rows: &STACK,
             open: |side, dir| side.stack(dir),

@@ -27,12 +27,12 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-pub(super) struct MapWorkload {
+pub(crate) struct MapWorkload {
     inputs: MapInputs,
 }
 
 impl MapWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         MapWorkload {
             inputs: inputs::map(scale),
         }

@@ -81,7 +81,7 @@ fn plan_of(row: &str) -> (usize, Keys) {
     }
 }
 
-pub(super) struct PutsWorkload {
+pub(crate) struct PutsWorkload {
     rows: &'static [Row],
     value_len: usize,
     /// Entries before the first row, of all threads.
@@ -91,7 +91,7 @@ pub(super) struct PutsWorkload {
 }
 
 impl PutsWorkload {
-    pub(super) fn small(scale: &Scale) -> Self {
+    pub(crate) fn small(scale: &Scale) -> Self {
         PutsWorkload {
             rows: &SMALL_ROWS,
             value_len: SMALL_VALUE,
@@ -100,7 +100,7 @@ impl PutsWorkload {
         }
     }
 
-    pub(super) fn large(scale: &Scale) -> Self {
+    pub(crate) fn large(scale: &Scale) -> Self {
         PutsWorkload {
             rows: &LARGE_ROWS,
             value_len: LARGE_VALUE,
@@ -109,7 +109,7 @@ impl PutsWorkload {
         }
     }
 
-    pub(super) fn threads(scale: &Scale) -> Self {
+    pub(crate) fn threads(scale: &Scale) -> Self {
         PutsWorkload {
             rows: &THREAD_ROWS,
             value_len: SMALL_VALUE,

@@ -72,7 +72,7 @@ const HASH_LARGE: [Row; 6] = rows!(
     "random key in a hash map that has grown to 1 M entries (an update deletes and inserts)"
 );
 
-pub(super) struct SharedWorkload {
+pub(crate) struct SharedWorkload {
     rows: &'static [Row; 6],
     shape: SharedShape,
     inputs: SharedInputs,
@@ -80,7 +80,7 @@ pub(super) struct SharedWorkload {
 
 impl SharedWorkload {
     /// Each structure, with few entries and, where it is made for that, with many.
-    pub(super) fn all(scale: &Scale) -> impl Iterator<Item = SharedWorkload> {
+    pub(crate) fn all(scale: &Scale) -> impl Iterator<Item = SharedWorkload> {
         let [tiny, small, large] = [100, 1000, usize::MAX].map(|most| scale.elements.min(most));
         let map = |entries: usize| SharedShape::Map {
             bucket_bits: (entries as u64).next_power_of_two().ilog2(),

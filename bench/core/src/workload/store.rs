@@ -32,12 +32,12 @@ const ROWS: [Row; 5] = [
     },
 ];
 
-pub(super) struct StoreWorkload {
+pub(crate) struct StoreWorkload {
     inputs: StoreInputs,
 }
 
 impl StoreWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         StoreWorkload {
             inputs: programs::store(scale),
         }

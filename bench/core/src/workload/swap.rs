@@ -27,13 +27,13 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-pub(super) struct SwapWorkload {
+pub(crate) struct SwapWorkload {
     pairs: Vec<[u32; 2]>,
     integers: usize,
 }
 
 impl SwapWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         SwapWorkload {
             pairs: inputs::pairs(scale),
             integers: scale.integers,
@@ -92,7 +92,7 @@ impl Session for SwapSession<'_> {
 }
 
 /// Depends on every integer and its place.
-pub(super) fn checksum(values: &[u64]) -> u64 {
+pub(crate) fn checksum(values: &[u64]) -> u64 {
     values.iter().zip(1u64..).fold(0, |sum, (value, place)| {
         sum.wrapping_add(inputs::random::mix(value ^ place << 32))
     })

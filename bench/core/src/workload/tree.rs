@@ -55,14 +55,14 @@ const BPLUS: [Row; 3] = rows!("bplus", "a B+tree of fan-out 8");
 
 type Open = fn(&dyn Side, &Path) -> Result<Box<dyn Tree>>;
 
-pub(super) struct TreeWorkload {
+pub(crate) struct TreeWorkload {
     rows: &'static [Row; 3],
     open: Open,
     inputs: TreeInputs,
 }
 
 impl TreeWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         TreeWorkload {
             rows: &BTREE,
             open: |side, dir| side.tree(dir),
@@ -71,7 +71,7 @@ impl TreeWorkload {
     }
 
     /// The maps of the programs.
-    pub(super) fn programs(scale: &Scale) -> [Self; 3] {
+    pub(crate) fn programs(scale: &Scale) -> [Self; 3] {
         let kinds: [(_, Open); 3] = [
             (&BST, |side, dir| side.numbers(dir, NumbersKind::Bst)),
             (&HASH, |side, dir| side.numbers(dir, NumbersKind::Hash)),

@@ -27,12 +27,12 @@ const ROWS: [Row; 3] = [
 /// The place of `words_count_1`.
 const LONE: usize = 1;
 
-pub(super) struct WordsWorkload {
+pub(crate) struct WordsWorkload {
     inputs: WordInputs,
 }
 
 impl WordsWorkload {
-    pub(super) fn new(scale: &Scale) -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         WordsWorkload {
             inputs: programs::words(scale),
         }

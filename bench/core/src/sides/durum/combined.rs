@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 
-use super::TempPool;
+use super::pool::TempPool;
 use crate::error::{Error, Result};
 use crate::inputs::{Op, Walk};
 use crate::side::Shared;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use durum::{Pool, Tx};
 
 use super::edits::Edits;
-use super::{Style, TempPool};
+use super::pool::{Style, TempPool};
 use crate::error::{Error, Result};
 use crate::structures::{Memory, Stored, Update};
 

@@ -1,7 +1,7 @@
 //! The array of integers.
 
-use super::Style;
 use super::memory::DurumMemory;
+use super::pool::Style;
 use crate::error::Result;
 use crate::side;
 use crate::structures::Memory;

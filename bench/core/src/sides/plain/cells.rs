@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-use super::{PlainMemory, Written};
+use super::memory::{PlainMemory, Written};
 use crate::error::Result;
 use crate::side::{self, AREA_ROOM, AREA_SIZE, area_in};
 use crate::structures::Memory;

@@ -11,7 +11,7 @@ use std::path::Path;
 use durum_format::crc::Crc;
 use durum_persist::{Site, line};
 
-use super::Written;
+use super::memory::Written;
 use crate::error::Result;
 use crate::side::Role;
 use crate::sides::arena::Arena;

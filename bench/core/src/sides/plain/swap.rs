@@ -1,6 +1,6 @@
 //! The array of integers.
 
-use super::{PlainMemory, Written};
+use super::memory::{PlainMemory, Written};
 use crate::error::Result;
 use crate::side;
 use crate::structures::{Memory, Update};
