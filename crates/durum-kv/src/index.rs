@@ -290,20 +290,14 @@ impl Chunk {
     }
 }
 
-/// Fetches the first records of a row, up to `count`. How many of these it does not have.
-fn fetch(records: &[*mut Record], count: usize) -> usize {
+/// Fetches the records that come first in a row, forward or backward, up to `count`. How many of these it does not have.
+fn fetch<const FORWARD: bool>(records: &[*mut Record], count: usize) -> usize {
     let reached = count.min(records.len());
-    records[..reached]
-        .iter()
-        .for_each(|record| prefetch(record.addr()));
-    count - reached
-}
-
-/// The same for the last ones.
-fn fetch_last(records: &[*mut Record], count: usize) -> usize {
-    let reached = count.min(records.len());
-    let last = &records[records.len() - reached..];
-    last.iter().for_each(|record| prefetch(record.addr()));
+    let near = match FORWARD {
+        true => &records[..reached],
+        false => &records[records.len() - reached..],
+    };
+    near.iter().for_each(|record| prefetch(record.addr()));
     count - reached
 }
 
@@ -372,44 +366,31 @@ impl Index {
         Ok(entries)
     }
 
-    /// Fetches what somebody will look at soon who goes forward: `count` records from a place on, and where those
-    /// behind them are.
-    pub(crate) fn fetch_behind(&self, at: Position, from: usize, count: usize) {
-        let Some(entries) = self.node(at).entries.get() else {
+    /// Fetches what somebody will look at soon who goes forward or backward: `count` records from `place` on or before
+    /// it, and where those beyond them are.
+    pub(crate) fn fetch_beyond<const FORWARD: bool>(
+        &self,
+        mut at: Position,
+        place: usize,
+        count: usize,
+    ) {
+        let entries_of = |at: Position| self.node(at).entries.get();
+        let Some(entries) = entries_of(at) else {
             return;
         };
-        let mut left = fetch(entries.records.get(from..).unwrap_or_default(), count);
-        let mut at = at;
+        let records = match FORWARD {
+            true => entries.records.get(place..),
+            false => entries.records.get(..place),
+        };
+        let mut left = fetch::<FORWARD>(records.unwrap_or_default(), count);
         while left > 0
-            && let Some(next) = self.next(at)
-            && let Some(entries) = self.node(next).entries.get()
+            && let Some(next) = self.beyond::<FORWARD>(at)
+            && let Some(entries) = entries_of(next)
         {
-            left = fetch(&entries.records, left);
+            left = fetch::<FORWARD>(&entries.records, left);
             at = next;
         }
-        if let Some(entries) = self.next(at).and_then(|next| self.node(next).entries.get()) {
-            entries.fetch_records();
-        }
-    }
-
-    /// The same for somebody who goes backward: `count` records before a place.
-    pub(crate) fn fetch_before(&self, at: Position, to: usize, count: usize) {
-        let Some(entries) = self.node(at).entries.get() else {
-            return;
-        };
-        let mut left = fetch_last(entries.records.get(..to).unwrap_or_default(), count);
-        let mut at = at;
-        while left > 0
-            && let Some(previous) = self.previous(at)
-            && let Some(entries) = self.node(previous).entries.get()
-        {
-            left = fetch_last(&entries.records, left);
-            at = previous;
-        }
-        if let Some(entries) = self
-            .previous(at)
-            .and_then(|previous| self.node(previous).entries.get())
-        {
+        if let Some(entries) = self.beyond::<FORWARD>(at).and_then(entries_of) {
             entries.fetch_records();
         }
     }
@@ -434,6 +415,15 @@ impl Index {
         let chunk = self.chunks.len() - 1;
         let node = self.chunks[chunk].nodes.len() - 1;
         Position { chunk, node }
+    }
+
+    /// The next node, forward or backward.
+    pub(crate) fn beyond<const FORWARD: bool>(&self, at: Position) -> Option<Position> {
+        if FORWARD {
+            self.next(at)
+        } else {
+            self.previous(at)
+        }
     }
 
     pub(crate) fn next(&self, at: Position) -> Option<Position> {

@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::index::Position;
 use crate::media::{Record, SLOTS};
 use crate::snapshot::Pin;
-use crate::tree::{Tree, visible};
+use crate::tree::Tree;
+use crate::versions::visible;
 
 /// The entries of a database as they were when the iterator was made, in the order of keys.
 ///
@@ -149,7 +150,7 @@ impl Iter {
     /// `Damaged`, `Broken`; it stands at none then.
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.reach = LONG;
-        self.forward_from(|tree, _| Ok((tree.index.first(), 0)))
+        self.row_from::<true>(|tree, _| Ok((tree.index.first(), 0)))
     }
 
     /// Goes to the last entry. Whether there is one.
@@ -158,7 +159,7 @@ impl Iter {
     /// As for [`Iter::seek_to_first`].
     pub fn seek_to_last(&mut self) -> Result<bool> {
         self.reach = LONG;
-        self.backward_from(|tree, _| {
+        self.row_from::<false>(|tree, _| {
             let last = tree.index.last();
             Ok((last, tree.entries(last)?.len()))
         })
@@ -170,7 +171,7 @@ impl Iter {
     /// As for [`Iter::seek_to_first`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
         self.reach = SHORT;
-        self.forward_from(|tree, _| {
+        self.row_from::<true>(|tree, _| {
             let (position, equal) = place(tree, key)?;
             Ok((position, equal.start))
         })
@@ -190,7 +191,7 @@ impl Iter {
             self.at += 1;
             return Ok(true);
         }
-        self.next_row()
+        self.next_row::<true>()
     }
 
     /// Goes to the entry before. Whether there is one; if not, or if it stands at none, it stands at none.
@@ -203,30 +204,24 @@ impl Iter {
             self.at -= 1;
             return Ok(true);
         }
-        self.previous_row()
+        self.next_row::<false>()
     }
 
+    /// Takes the row beyond this one.
     #[inline(never)]
-    fn next_row(&mut self) -> Result<bool> {
-        let Some(&last) = self.records.last().filter(|_| self.valid()) else {
-            return Ok(self.stand_nowhere());
+    fn next_row<const FORWARD: bool>(&mut self) -> Result<bool> {
+        let end = match FORWARD {
+            true => self.records.last(),
+            false => self.records.first(),
+        };
+        let Some(&end) = end.filter(|_| self.valid()) else {
+            self.records.clear();
+            return Ok(false);
         };
         self.reach = (GROWTH * self.reach).min(SLOTS);
-        self.forward_from(|tree, iter| {
-            let (leaf, row) = iter.row_of(tree, last)?;
-            Ok((leaf, row.end))
-        })
-    }
-
-    #[inline(never)]
-    fn previous_row(&mut self) -> Result<bool> {
-        let Some(&first) = self.records.first().filter(|_| self.valid()) else {
-            return Ok(self.stand_nowhere());
-        };
-        self.reach = (GROWTH * self.reach).min(SLOTS);
-        self.backward_from(|tree, iter| {
-            let (leaf, row) = iter.row_of(tree, first)?;
-            Ok((leaf, row.start))
+        self.row_from::<FORWARD>(|tree, iter| {
+            let (leaf, row) = iter.row_of(tree, end)?;
+            Ok((leaf, if FORWARD { row.end } else { row.start }))
         })
     }
 
@@ -239,13 +234,9 @@ impl Iter {
         }
     }
 
-    fn stand_nowhere(&mut self) -> bool {
-        self.records.clear();
-        false
-    }
-
-    /// Takes the first row that has entries, from a place on: a leaf, and an index there.
-    fn forward_from(
+    /// Takes the nearest row that has entries: forward from a place on, or backward up to before it. A place is a leaf,
+    /// and an index there.
+    fn row_from<const FORWARD: bool>(
         &mut self,
         place: impl FnOnce(&Tree, &Self) -> Result<(Position, usize)>,
     ) -> Result<bool> {
@@ -253,71 +244,37 @@ impl Iter {
         let tree = db.readable().inspect_err(|_| self.records.clear())?;
         let placed = place(&tree, self);
         self.records.clear();
-        let (mut leaf, mut from) = placed?;
+        let (mut leaf, mut at) = placed?;
         loop {
             if self.verifies {
                 verify_once(&tree, leaf, &mut self.verified)?;
             }
             let entries = tree.entries(leaf)?;
-            let to = (from + self.reach).min(entries.len());
-            take(
-                &mut self.records,
-                &entries.records()[from..to],
-                self.pin.sequence,
-            );
-            if !self.records.is_empty() {
-                if self.reach >= LONG {
-                    tree.index.fetch_behind(leaf, to, self.reach);
-                }
-                self.at = 0;
-                (self.leaf, self.row, self.shape) = (leaf, from..to, tree.shape());
-                return Ok(true);
-            }
-            from = to;
-            if to == entries.len() {
-                let Some(next) = tree.index.next(leaf) else {
-                    return Ok(false);
-                };
-                (leaf, from) = (next, 0);
-            }
-        }
-    }
-
-    /// Takes the last row that has entries, up to before a place: a leaf, and an index there.
-    fn backward_from(
-        &mut self,
-        place: impl FnOnce(&Tree, &Self) -> Result<(Position, usize)>,
-    ) -> Result<bool> {
-        let db = &*self.pin.db;
-        let tree = db.readable().inspect_err(|_| self.records.clear())?;
-        let placed = place(&tree, self);
-        self.records.clear();
-        let (mut leaf, mut to) = placed?;
-        loop {
-            if self.verifies {
-                verify_once(&tree, leaf, &mut self.verified)?;
-            }
-            let entries = tree.entries(leaf)?;
-            let from = to.saturating_sub(self.reach);
-            take(
-                &mut self.records,
-                &entries.records()[from..to],
-                self.pin.sequence,
-            );
+            let row = match FORWARD {
+                true => at..(at + self.reach).min(entries.len()),
+                false => at.saturating_sub(self.reach)..at,
+            };
+            let records = &entries.records()[row.clone()];
+            take(&mut self.records, records, self.pin.sequence);
+            at = if FORWARD { row.end } else { row.start };
             if let Some(last) = self.records.len().checked_sub(1) {
                 if self.reach >= LONG {
-                    tree.index.fetch_before(leaf, from, self.reach);
+                    tree.index.fetch_beyond::<FORWARD>(leaf, at, self.reach);
                 }
-                self.at = last;
-                (self.leaf, self.row, self.shape) = (leaf, from..to, tree.shape());
+                self.at = if FORWARD { 0 } else { last };
+                (self.leaf, self.row, self.shape) = (leaf, row, tree.shape());
                 return Ok(true);
             }
-            to = from;
-            if to == 0 {
-                let Some(previous) = tree.index.previous(leaf) else {
+            if at == if FORWARD { entries.len() } else { 0 } {
+                let Some(next) = tree.index.beyond::<FORWARD>(leaf) else {
                     return Ok(false);
                 };
-                (leaf, to) = (previous, tree.entries(previous)?.len());
+                leaf = next;
+                at = if FORWARD {
+                    0
+                } else {
+                    tree.entries(leaf)?.len()
+                };
             }
         }
     }

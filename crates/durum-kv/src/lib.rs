@@ -24,9 +24,9 @@
 //! ```
 //!
 //! docs/tutorials/kv.md is a tutorial, and tells how it works. Reading order: [`Db`] (what may be asked), `inner` (what
-//! its handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree` and `media` (what
-//! changes, and where it lies), `index` and `sorted` (finding a key), `lock`, `pins` and `snapshot` (readers beside the
-//! writer), [`Iter`], [`Transaction`].
+//! its handles share), `read`, `write` and `queue` (how changes become durable and visible), `tree`, `versions` and
+//! `media` (what changes, and where it lies), `index`, `sorted` and `heads` (finding a key), `lock`, `pins` and
+//! `snapshot` (readers beside the writer), [`Iter`], [`Transaction`].
 
 #![warn(clippy::unwrap_used)]
 
@@ -34,6 +34,7 @@ mod batch;
 mod comparator;
 mod db;
 mod error;
+mod heads;
 mod index;
 mod inner;
 mod iter;
@@ -50,6 +51,7 @@ mod snapshot;
 mod sorted;
 mod transaction;
 mod tree;
+mod versions;
 mod write;
 
 use durum::{asymmetric, primitive};

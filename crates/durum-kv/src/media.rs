@@ -62,6 +62,16 @@ pub(crate) fn slot_of(leaf: *mut Leaf, slot: usize) -> *mut *mut Record {
     unsafe { (&raw mut (*leaf).slots).cast::<*mut Record>().add(slot) }
 }
 
+/// Announces a word and stores it.
+pub(crate) fn store<T: Copy>(tx: &Tx, target: *mut T, value: T) -> Result<()> {
+    // SAFETY: callers give a word of a live object, which only the writer changes.
+    unsafe {
+        tx.add(target)?;
+        target.write(value);
+    }
+    Ok(())
+}
+
 /// A version of a key: its value, or that it was deleted. The bytes of key and value follow.
 #[repr(C)]
 pub(crate) struct Record {

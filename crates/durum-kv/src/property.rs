@@ -9,7 +9,8 @@ use durum_service::{CheckOptions, Embedded, OpenOptions, ReadOnlyStore, Severity
 use crate::db::{Db, is_occupied};
 use crate::error::{Error, Result};
 use crate::index::Position;
-use crate::tree::{Tree, versions};
+use crate::tree::Tree;
+use crate::versions::versions;
 
 /// Leaves that are looked at to estimate the size of a range.
 const SAMPLES: usize = 32;

@@ -15,40 +15,11 @@ use durum_persist::line::prefetch_to_write;
 use crate::comparator::Keys;
 use crate::error::{Error, Result};
 use crate::index::{Entries, Index, Node, Position};
-use crate::media::{Database, Leaf, Media, Record, SLOTS, Text, slot_of};
+use crate::media::{Database, Leaf, Media, Record, slot_of, store};
+use crate::versions::{Readers, versions, visible};
 
-/// With at most so many records a leaf looks for a neighbour to merge with.
-const FEW: usize = SLOTS / 8;
-
-/// The sequence numbers that somebody reads by.
-#[derive(Debug, Default)]
-pub(crate) struct Readers {
-    /// Those of snapshots and iterators, ascending.
-    pub(crate) pinned: Vec<u64>,
-    /// That of readers who come while the commit goes on. It is over for them when the commit is.
-    pub(crate) beside: Option<u64>,
-}
-
-impl Readers {
-    /// Whether one of them sees what came with commit `from` and was superseded by commit `until`.
-    fn need(&self, from: u64, until: u64) -> bool {
-        let is_seen_beside = |sequence| from <= sequence && sequence < until;
-        self.beside.is_some_and(is_seen_beside) || self.need_pinned(from, until)
-    }
-
-    /// The same of those who read by a number for longer than the commit takes.
-    fn need_pinned(&self, from: u64, until: u64) -> bool {
-        let at = self.pinned.partition_point(|&sequence| sequence < from);
-        self.pinned
-            .get(at)
-            .is_some_and(|&sequence| sequence < until)
-    }
-
-    /// The smallest one.
-    fn oldest(&self) -> Option<u64> {
-        self.pinned.first().copied().or(self.beside)
-    }
-}
+mod leaves;
+mod sweep;
 
 /// A key with older versions, or one that was deleted while somebody still saw it.
 #[derive(Debug)]
@@ -150,26 +121,6 @@ impl Tree {
         self.shape
     }
 
-    fn note_stale(&mut self, leaf: *mut Leaf) -> Result<()> {
-        // SAFETY: the caller has checked it.
-        let mut marks = unsafe { (*leaf).stale };
-        while marks != 0 {
-            let slot = marks.trailing_zeros() as usize;
-            marks &= marks - 1;
-            if slot >= SLOTS {
-                let reason = "a leaf marks slots that it does not have";
-                return Err(Error::damaged(leaf.addr(), reason));
-            }
-            // SAFETY: as above.
-            let record = self.media.record(unsafe { (*leaf).slots[slot] })?;
-            // SAFETY: just checked.
-            let (sequence, key) = unsafe { ((*record).sequence(), Record::key(record)) };
-            let key = key.into();
-            self.stale.push_back(Stale { sequence, key });
-        }
-        Ok(())
-    }
-
     #[inline]
     pub(crate) fn entries(&self, at: Position) -> Result<&Entries> {
         self.index.entries(&self.media, &self.keys, at)
@@ -246,72 +197,6 @@ impl Tree {
         self.supersede(tx, at, index, key, None, sequence, readers)
     }
 
-    /// Whether a pinned number sees a value among the versions of a key, of which `newest` is superseded by commit
-    /// `until`.
-    fn is_pinned(&self, newest: *mut Record, mut until: u64, readers: &Readers) -> Result<bool> {
-        if readers.pinned.is_empty() {
-            return Ok(false);
-        }
-        let mut at = newest;
-        while !at.is_null() {
-            let version = self.version(at, until)?;
-            // SAFETY: just checked.
-            let (sequence, is_deletion, next) = unsafe {
-                (
-                    (*version).sequence(),
-                    (*version).is_deletion(),
-                    (*version).previous,
-                )
-            };
-            if !is_deletion && readers.need_pinned(sequence, until) {
-                return Ok(true);
-            }
-            (at, until) = (next, sequence);
-        }
-        Ok(false)
-    }
-
-    /// A version of a key that a record leads to, which came with commit `until`.
-    fn version(&self, at: *mut Record, until: u64) -> Result<*mut Record> {
-        let version = self.media.record(at)?;
-        // SAFETY: just checked.
-        if unsafe { (*version).sequence() } > until {
-            let reason = "a version is younger than the one that superseded it";
-            return Err(Error::damaged(at.addr(), reason));
-        }
-        Ok(version)
-    }
-
-    /// The first of a key's versions, from this one on, that came before a commit; null if none did.
-    fn newest_before(&self, sequence: u64, newest: *mut Record) -> Result<*mut Record> {
-        let mut at = newest;
-        while !at.is_null() {
-            let version = self.version(at, u64::MAX)?;
-            // SAFETY: just checked.
-            let (from, previous) = unsafe { ((*version).sequence(), (*version).previous) };
-            if from < sequence {
-                break;
-            }
-            at = previous;
-        }
-        Ok(at)
-    }
-
-    /// Frees all versions of a key.
-    fn free_versions(&self, tx: &Tx, newest: *mut Record) -> Result<()> {
-        let (mut at, mut until) = (newest, u64::MAX);
-        while !at.is_null() {
-            let version = self.version(at, until)?;
-            // SAFETY: just checked. Nobody finds it any more; those who read it now, or while this commit goes on, do
-            // so before the commit is through, and till then nothing else is there.
-            unsafe {
-                (at, until) = ((*version).previous, (*version).sequence());
-                tx.free(version)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes a key's record out of the leaf, and frees all versions.
     fn take_out(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
         let entries = self.entries(at)?;
@@ -320,62 +205,6 @@ impl Tree {
         store(tx, slot_of(leaf, slot), std::ptr::null_mut())?;
         self.free_versions(tx, record)?;
         self.mark(tx, leaf, slot, false, record)
-    }
-
-    /// The same for a commit that others read beside. The entry stays until the commit is through
-    /// ([`Tree::remove_leaving`]), for those who read meanwhile: nothing need be made for them, and what they see is
-    /// whole until the commit is. Not so what this commit has made itself, which nobody sees: that memory may be given
-    /// to the next record that it makes, so no entry leads there.
-    fn leave(&mut self, tx: &Tx, at: Position, index: usize, sequence: u64) -> Result<()> {
-        let seen = self.newest_before(sequence, self.entries(at)?.record(index))?;
-        self.take_out(tx, at, index)?;
-        let is_first = at == self.index.first();
-        let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-        let is_first_to_leave = entries.note_leaving();
-        if seen.is_null() {
-            entries.remove(index);
-            self.shape += 1;
-        } else {
-            entries.replace(index, seen);
-        }
-        if is_first_to_leave {
-            let low = (!is_first).then(|| self.index.node(at).low.clone());
-            self.leaving.push(LeafKey(low));
-        }
-        Ok(())
-    }
-
-    /// The commit is through: takes its deleted keys out of memory. The leaves that have lost some, for
-    /// [`Tree::merge_few`].
-    pub(crate) fn remove_leaving(&mut self) -> Result<Vec<LeafKey>> {
-        self.is_ahead = false;
-        let leaving = std::mem::take(&mut self.leaving);
-        self.shape += 1;
-        for leaf in &leaving {
-            let at = self.find_leaf(leaf);
-            let leaf = self.index.node(at).leaf;
-            let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-            entries.remove_leaving(leaf);
-        }
-        Ok(leaving)
-    }
-
-    /// Merges those of these leaves that have few records left.
-    pub(crate) fn merge_few(&mut self, tx: &Tx, leaves: &[LeafKey]) -> Result<()> {
-        for leaf in leaves {
-            let at = self.find_leaf(leaf);
-            if self.entries(at)?.len() <= FEW {
-                self.merge_around(tx, at)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn find_leaf(&self, LeafKey(low): &LeafKey) -> Position {
-        match low {
-            Some(low) => self.index.find(&self.keys, low),
-            None => self.index.first(),
-        }
     }
 
     fn insert(
@@ -444,70 +273,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a key's entry away, and frees its versions.
-    fn remove(&mut self, tx: &Tx, at: Position, index: usize) -> Result<()> {
-        self.take_out(tx, at, index)?;
-        self.shape += 1;
-        let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-        entries.remove(index);
-        if entries.len() <= FEW {
-            self.merge_around(tx, at)?;
-        }
-        Ok(())
-    }
-
-    /// Frees the versions behind `newest` that nobody needs. Whether any are left.
-    fn prune(&self, tx: &Tx, newest: *mut Record, readers: &Readers) -> Result<bool> {
-        // SAFETY: the caller gives a live record; the others are checked before they are looked at.
-        unsafe {
-            let (mut kept, mut until) = (newest, (*newest).sequence());
-            let mut at = (*newest).previous;
-            while !at.is_null() {
-                let version = self.version(at, until)?;
-                let (sequence, next) = ((*version).sequence(), (*version).previous);
-                if readers.need(sequence, until) {
-                    link(tx, kept, at)?;
-                    kept = at;
-                } else {
-                    tx.free(at)?;
-                }
-                until = sequence;
-                at = next;
-            }
-            link(tx, kept, std::ptr::null_mut())?;
-            Ok(kept != newest)
-        }
-    }
-
-    /// Notes in the leaf whether a slot is to be looked at again, and in memory that it is.
-    fn mark(
-        &mut self,
-        tx: &Tx,
-        leaf: *mut Leaf,
-        slot: usize,
-        is_stale: bool,
-        record: *mut Record,
-    ) -> Result<()> {
-        // SAFETY: the leaf is live, and only the writer changes it.
-        let marks = unsafe { (*leaf).stale };
-        let wanted = match is_stale {
-            true => marks | 1 << slot,
-            false => marks & !(1 << slot),
-        };
-        if wanted == marks {
-            return Ok(());
-        }
-        // SAFETY: as above.
-        store(tx, unsafe { &raw mut (*leaf).stale }, wanted)?;
-        if is_stale {
-            // SAFETY: the caller's record is live.
-            let (sequence, key) = unsafe { ((*record).sequence(), Record::key(record)) };
-            let key = key.into();
-            self.stale.push_back(Stale { sequence, key });
-        }
-        Ok(())
-    }
-
     /// Checks all versions that a leaf has, and that its neighbours keep to their bounds. A key that is not found in it
     /// is in the database under no other name.
     pub(crate) fn verify(&self, at: Position) -> Result<()> {
@@ -523,206 +288,10 @@ impl Tree {
         // SAFETY: as above.
         versions.try_for_each(|version| unsafe { Record::verify(version) })
     }
-
-    /// How many keys wait to be looked at again.
-    pub(crate) fn stale_keys(&self) -> usize {
-        self.stale.len()
-    }
-
-    /// Whether the key that has waited longest may lose versions now.
-    pub(crate) fn can_sweep(&self, readers: &Readers) -> bool {
-        self.stale.front().is_some_and(|front| {
-            readers
-                .oldest()
-                .is_none_or(|oldest| oldest >= front.sequence)
-        })
-    }
-
-    /// Frees what nobody needs any more, of `max` keys at most.
-    pub(crate) fn sweep(&mut self, tx: &Tx, readers: &Readers, max: usize) -> Result<()> {
-        for _ in 0..max {
-            if !self.can_sweep(readers) {
-                break;
-            }
-            let Some(front) = self.stale.pop_front() else {
-                break;
-            };
-            self.sweep_key(tx, &front.key, readers)?;
-        }
-        Ok(())
-    }
-
-    fn sweep_key(&mut self, tx: &Tx, key: &[u8], readers: &Readers) -> Result<()> {
-        let at = self.index.find(&self.keys, key);
-        let entries = self.entries(at)?;
-        let Ok(index) = entries.find(&self.keys, key) else {
-            return Ok(());
-        };
-        let (record, slot) = (entries.record(index), entries.slot(index));
-        let leaf = self.index.node(at).leaf;
-        // SAFETY: leaf and record are live.
-        let (is_stale, is_deletion) =
-            unsafe { ((*leaf).stale & 1 << slot != 0, (*record).is_deletion()) };
-        if !is_stale {
-            return Ok(());
-        }
-        let has_more = self.prune(tx, record, readers)?;
-        if is_deletion && !has_more {
-            return self.remove(tx, at, index);
-        }
-        self.mark(tx, leaf, slot, false, record)?;
-        match has_more {
-            true => self.mark(tx, leaf, slot, true, record),
-            false => Ok(()),
-        }
-    }
-
-    /// Makes room in a full leaf for `key`, which belongs at `index`.
-    fn split(&mut self, tx: &Tx, at: Position, index: usize, key: &[u8]) -> Result<()> {
-        let is_last = self.index.next(at).is_none();
-        let entries = self.entries(at)?;
-        let len = entries.len();
-        // Keys that come in their order leave full leaves behind.
-        let (kept, above) = match is_last && index == len {
-            true => (len, key),
-            false => (len / 2, entries.key(len / 2)),
-        };
-        let low: Box<[u8]> = self.keys.separator(entries.key(kept - 1), above).into();
-        let leaf = self.index.node(at).leaf;
-        let new = tx.alloc_zeroed::<Leaf>()?;
-        self.shape += 1;
-        let entries = self.index.entries_mut(&self.media, &self.keys, at)?;
-        let moved = entries.split_off(kept);
-        let has_leaving = entries.has_leaving();
-        // SAFETY: the old leaf is announced as a whole before it changes, the new one is nobody else's yet.
-        unsafe {
-            (*new).low = self.media.alloc_text(tx, &low)?;
-            (*new).next = (*leaf).next;
-            if moved.is_empty() {
-                store(tx, &raw mut (*leaf).next, new)?;
-            } else {
-                tx.add(leaf)?;
-                (*leaf).next = new;
-            }
-            for (to, (_, from)) in moved.iter().enumerate() {
-                // Not the entry's record, which may be leaving.
-                (*new).slots[to] = (*leaf).slots[*from];
-                (*new).stale |= ((*leaf).stale >> from & 1) << to;
-                (*leaf).slots[*from] = std::ptr::null_mut();
-                (*leaf).stale &= !(1 << from);
-            }
-        }
-        let records: Vec<_> = moved.into_iter().map(|(record, _)| record).collect();
-        let mut entries = Entries::of(&self.keys, &records);
-        if has_leaving {
-            entries.note_leaving();
-            self.leaving.push(LeafKey(Some(low.clone())));
-        }
-        let node = Node::with_entries(new, low, entries);
-        self.index.insert_after(&self.keys, at, node);
-        Ok(())
-    }
-
-    /// A leaf has few records: it goes, or takes in its neighbour, if there is room.
-    fn merge_around(&mut self, tx: &Tx, at: Position) -> Result<()> {
-        let len = self.entries(at)?.len();
-        let pairs = [
-            self.index.previous(at).map(|previous| (previous, at)),
-            self.index.next(at).map(|next| (at, next)),
-        ];
-        for (left, right) in pairs.into_iter().flatten() {
-            let other = if left == at { right } else { left };
-            if len == 0 || self.entries(other)?.len() + len <= SLOTS / 2 {
-                return self.merge(tx, left, right);
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves the records of a leaf to the one before, and frees it.
-    fn merge(&mut self, tx: &Tx, left: Position, right: Position) -> Result<()> {
-        let (to, from) = (self.index.node(left).leaf, self.index.node(right).leaf);
-        self.shape += 1;
-        let moved = {
-            let entries = self.index.entries_mut(&self.media, &self.keys, right)?;
-            entries.split_off(0)
-        };
-        let entries = self.index.entries_mut(&self.media, &self.keys, left)?;
-        // SAFETY: both leaves are live, and what changes in the left one is announced before.
-        unsafe {
-            match moved.is_empty() {
-                true => tx.add(&raw const (*to).next)?,
-                false => tx.add(to)?,
-            }
-            (*to).next = (*from).next;
-            for (record, slot) in moved {
-                let free = entries.free_slot().expect("the caller looked for room");
-                (*to).slots[free] = record;
-                (*to).stale |= ((*from).stale >> slot & 1) << free;
-                let end = entries.len();
-                entries.insert(&self.keys, end, record, free);
-            }
-            tx.free::<Text>((*from).low)?;
-            tx.free(from)?;
-        }
-        self.index.remove(&self.keys, right);
-        Ok(())
-    }
-}
-
-/// All versions of a key, from this record on.
-///
-/// # Safety
-/// The record is live, and so are those that it leads to, as long as nobody writes.
-pub(crate) unsafe fn versions<'a>(record: *const Record) -> impl Iterator<Item = &'a Record> {
-    // SAFETY: as the caller promises.
-    let first = unsafe { record.as_ref() };
-    // SAFETY: as above.
-    std::iter::successors(first, |version| unsafe { version.previous.as_ref() })
-}
-
-/// The version that a reader by `sequence` sees, if that is a value.
-///
-/// # Safety
-/// The record is live, and so are those that it leads to, as long as nobody writes.
-#[inline]
-pub(crate) unsafe fn visible(mut record: *const Record, sequence: u64) -> Option<*const Record> {
-    loop {
-        // SAFETY: as the caller promises.
-        let version = unsafe { record.as_ref() }?;
-        if version.sequence() <= sequence {
-            return (!version.is_deletion()).then_some(record);
-        }
-        record = version.previous;
-    }
 }
 
 /// Whether a slot has no record: its entry, if it has one, leaves with the running commit.
 fn is_empty(leaf: *mut Leaf, slot: usize) -> bool {
     // SAFETY: the leaf is live, and slots are below SLOTS; callers are the writer.
     unsafe { slot_of(leaf, slot).read().is_null() }
-}
-
-/// Announces a word and stores it.
-fn store<T: Copy>(tx: &Tx, target: *mut T, value: T) -> Result<()> {
-    // SAFETY: callers give a word of a live object, which only the writer changes.
-    unsafe {
-        tx.add(target)?;
-        target.write(value);
-    }
-    Ok(())
-}
-
-/// Has `record` lead to `previous`.
-///
-/// # Safety
-/// The record is live, and nobody reads it now.
-unsafe fn link(tx: &Tx, record: *mut Record, previous: *mut Record) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if (*record).previous == previous {
-            return Ok(());
-        }
-        store(tx, &raw mut (*record).previous, previous)
-    }
 }

@@ -25,7 +25,8 @@ use crate::lock::{Turn, Writing};
 use crate::media::Database;
 use crate::options::WriteOptions;
 use crate::queue::Request;
-use crate::tree::{LeafKey, Readers, Tree};
+use crate::tree::{LeafKey, Tree};
+use crate::versions::Readers;
 
 /// So many changes are made at a stretch while readers wait.
 const STRETCH: usize = 32;
