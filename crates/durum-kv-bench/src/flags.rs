@@ -1,62 +1,14 @@
 //! What may be asked for. Flags that concern how LevelDB works are accepted and have no effect.
 
 use std::fmt::Write;
+use std::num::{NonZero, ParseIntError};
 use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser, value_parser};
 
 /// The benchmarks that run if none are named: LevelDB's list. The last three time its parts, and are only told of.
 pub const DEFAULT: &str = "fillseq,fillsync,fillrandom,overwrite,readrandom,readrandom,readseq,readreverse,compact,readrandom,readseq,readreverse,fill100K,\
     crc32c,snappycomp,snappyuncomp";
-
-/// Flags, as the help and the manual page list them.
-pub(crate) const FLAGS: [(&str, &str, &str); 15] = [
-    ("benchmarks", "LIST", "names with commas between them"),
-    ("num", "N", "entries [1000000]"),
-    ("reads", "N", "reads; if negative, as many as entries [-1]"),
-    ("threads", "N", "threads that do the same [1]"),
-    ("value_size", "BYTES", "[100]"),
-    (
-        "key_prefix",
-        "BYTES",
-        "bytes before the number in a key [0]",
-    ),
-    (
-        "compression_ratio",
-        "R",
-        "how far values could be compressed [0.5]",
-    ),
-    ("histogram", "0|1", "print how operations' times are spread"),
-    (
-        "comparisons",
-        "0|1",
-        "count comparisons of keys; the order is then the program's, which takes longer",
-    ),
-    (
-        "use_existing_db",
-        "0|1",
-        "keep what is there; benchmarks that begin empty are left out",
-    ),
-    (
-        "db",
-        "DIR",
-        "where the database lies [/dev/shm/durum-kv-bench]",
-    ),
-    (
-        "engine",
-        "NAME",
-        "shadow, hybrid or twin: the engine of the database [shadow]",
-    ),
-    (
-        "buffered",
-        "0|1",
-        "writes need not be durable when they return, but for fillsync",
-    ),
-    (
-        "sync",
-        "0|1",
-        "ask for durability in each write; stores other than durum's need it [0]",
-    ),
-    ("help", "", "print this"),
-];
 
 /// Flags of LevelDB's that mean nothing here.
 pub(crate) const IGNORED: [&str; 8] = [
@@ -112,80 +64,109 @@ pub(crate) const BENCHMARKS: [(&str, &str); 26] = [
     ("snappyuncomp", "times its decompression: left out"),
 ];
 
-/// What `--help` prints.
-pub(crate) fn help() -> String {
-    let mut text = String::from("usage: durum-kv-bench [--FLAG=VALUE ...]\n\n");
-    for (name, value, meaning) in FLAGS {
-        let sign = if value.is_empty() { "" } else { "=" };
-        let flag = format!("--{name}{sign}{value}");
-        let _ = writeln!(text, "  {flag:<24} {meaning}");
-    }
-    text += "\nBenchmarks:\n";
-    for (name, meaning) in BENCHMARKS {
-        let _ = writeln!(text, "  {name:<24} {meaning}");
-    }
-    let _ = write!(text, "\nWithout effect: --{}", IGNORED.join(", --"));
-    text
-}
-
 /// What was asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "durum-kv-bench",
+    about = "Times the key-value store as LevelDB's db_bench does",
+    long_about = "Runs benchmarks on a database and prints the time of one operation. Names, flags, work and output are \
+        those of LevelDB's db_bench; the database at --db is removed first, unless --use_existing_db is given. Results \
+        go to the standard output, lines about store and machine to the standard error.",
+    override_usage = "durum-kv-bench [--FLAG=VALUE ...]",
+    args_override_self = true,
+    rename_all = "snake_case"
+)]
 pub struct Flags {
     /// Names with commas between them.
+    #[arg(long, value_name = "LIST", default_value = DEFAULT, hide_default_value = true)]
     pub benchmarks: String,
     /// Entries.
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = value_parser!(u64).range(1..))]
     pub num: u64,
-    /// Reads; `None`: as many as entries.
-    pub reads: Option<u64>,
-    /// Threads.
+    /// Reads; if negative, as many as entries.
+    // By its whole name it is what the parser gives, and none that may be missing.
+    #[arg(long, value_name = "N", default_value = "-1", value_parser = reads)]
+    pub reads: std::option::Option<u64>,
+    /// Threads that do the same.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = threads)]
     pub threads: usize,
     /// Bytes of a value.
+    #[arg(long, value_name = "BYTES", default_value = "100")]
     pub value_size: usize,
     /// Bytes before the number in a key.
+    #[arg(long, value_name = "BYTES", default_value = "0")]
     pub key_prefix: usize,
     /// How far values could be compressed.
+    #[arg(long, value_name = "R", default_value = "0.5")]
     pub compression_ratio: f64,
     /// Print how operations' times are spread.
+    #[arg(long, value_name = "0|1", default_value = "0", action = ArgAction::Set, value_parser = flag)]
     pub histogram: bool,
-    /// Count comparisons of keys.
+    /// Count comparisons of keys; the order is then the program's, which takes longer.
+    #[arg(long, value_name = "0|1", default_value = "0", action = ArgAction::Set, value_parser = flag)]
     pub comparisons: bool,
-    /// Keep what is there.
+    /// Keep what is there; benchmarks that begin empty are left out.
+    #[arg(long, value_name = "0|1", default_value = "0", action = ArgAction::Set, value_parser = flag)]
     pub use_existing_db: bool,
     /// Where the database lies.
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm/durum-kv-bench")]
     pub db: PathBuf,
-    /// The engine of the database.
+    /// The engine of the database: shadow, hybrid or twin.
+    #[arg(long, value_name = "NAME", default_value = "shadow", value_parser = engine)]
     pub engine: durum::Engine,
-    /// Writes need not be durable when they return.
+    /// Writes need not be durable when they return, but for fillsync.
+    #[arg(long, value_name = "0|1", default_value = "0", action = ArgAction::Set, value_parser = flag)]
     pub buffered: bool,
-    /// Each write asks for durability.
+    /// Ask for durability in each write; stores other than durum's need it.
+    #[arg(long, value_name = "0|1", default_value = "0", action = ArgAction::Set, value_parser = flag)]
     pub sync: bool,
     /// Writes of `fillsync`, where they are not a thousandth of the entries. No flag of LevelDB's, so none on the
     /// command line.
+    #[arg(skip)]
     pub sync_writes: Option<u64>,
     /// Writes of `fill100K`, likewise.
+    #[arg(skip)]
     pub large_writes: Option<u64>,
+}
+
+fn flag(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "0" | "false" => Ok(false),
+        "1" | "true" => Ok(true),
+        _ => Err("it is 0 or 1"),
+    }
+}
+
+fn reads(text: &str) -> Result<Option<u64>, ParseIntError> {
+    Ok(text.parse::<i64>()?.try_into().ok())
+}
+
+fn threads(text: &str) -> Result<usize, ParseIntError> {
+    text.parse().map(NonZero::<usize>::get)
+}
+
+fn engine(name: &str) -> Result<durum::Engine, &'static str> {
+    durum::Engine::from_name(name).ok_or("engines are shadow, hybrid and twin")
+}
+
+/// The flags, as LevelDB writes them.
+pub(crate) fn definition() -> Command {
+    let mut notes = String::from("Benchmarks:\n");
+    for (name, meaning) in BENCHMARKS {
+        let _ = writeln!(notes, "  {name:<24} {meaning}");
+    }
+    let _ = write!(notes, "\nWithout effect: --{}", IGNORED.join(", --"));
+    let ignored = IGNORED.map(|name| Arg::new(name).long(name).hide(true));
+    let command = Flags::command().args(ignored).after_help(notes);
+    command.mut_args(|arg| match arg.get_id() == "help" {
+        true => arg,
+        false => arg.require_equals(true).allow_hyphen_values(true),
+    })
 }
 
 impl Default for Flags {
     fn default() -> Self {
-        Self {
-            benchmarks: DEFAULT.into(),
-            num: 1_000_000,
-            reads: None,
-            threads: 1,
-            value_size: 100,
-            key_prefix: 0,
-            compression_ratio: 0.5,
-            histogram: false,
-            comparisons: false,
-            use_existing_db: false,
-            db: "/dev/shm/durum-kv-bench".into(),
-            engine: durum::Engine::Shadow,
-            buffered: false,
-            sync: false,
-            sync_writes: None,
-            large_writes: None,
-        }
+        Self::parse([]).expect("defaults are as they have to be")
     }
 }
 
@@ -194,45 +175,9 @@ impl Flags {
     ///
     /// # Errors
     /// What to print: the help, or what is wrong.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let mut flags = Self::default();
-        for argument in arguments {
-            let wrong = || format!("durum-kv-bench: invalid flag '{argument}'; see --help");
-            let (name, value) = match argument.strip_prefix("--") {
-                Some("help") => return Err(help()),
-                Some(flag) => flag.split_once('=').ok_or_else(wrong)?,
-                None => return Err(wrong()),
-            };
-            flags.set(name, value).ok_or_else(wrong)?;
-        }
-        Ok(flags)
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> Option<()> {
-        let flag = || match value {
-            "0" | "false" => Some(false),
-            "1" | "true" => Some(true),
-            _ => None,
-        };
-        match name {
-            "benchmarks" => self.benchmarks = value.into(),
-            "num" => self.num = value.parse().ok().filter(|num| *num > 0)?,
-            // LevelDB's own default is -1.
-            "reads" => self.reads = value.parse::<i64>().ok()?.try_into().ok(),
-            "threads" => self.threads = value.parse().ok().filter(|threads| *threads > 0)?,
-            "value_size" => self.value_size = value.parse().ok()?,
-            "key_prefix" => self.key_prefix = value.parse().ok()?,
-            "compression_ratio" => self.compression_ratio = value.parse().ok()?,
-            "histogram" => self.histogram = flag()?,
-            "comparisons" => self.comparisons = flag()?,
-            "use_existing_db" => self.use_existing_db = flag()?,
-            "db" => self.db = value.into(),
-            "engine" => self.engine = durum::Engine::from_name(value)?,
-            "buffered" => self.buffered = flag()?,
-            "sync" => self.sync = flag()?,
-            _ if IGNORED.contains(&name) => {}
-            _ => return None,
-        }
-        Some(())
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
+        let name = String::from("durum-kv-bench");
+        let matches = definition().try_get_matches_from([name].into_iter().chain(arguments))?;
+        Self::from_arg_matches(&matches)
     }
 }

@@ -15,10 +15,7 @@ fn main() -> ExitCode {
     }
     let flags = match Flags::parse(arguments) {
         Ok(flags) => flags,
-        Err(text) => {
-            eprintln!("{text}");
-            return ExitCode::from(2);
-        }
+        Err(error) => error.exit(),
     };
     let store = Durum::new(&flags);
     let mut output = Output {

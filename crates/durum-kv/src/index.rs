@@ -290,7 +290,7 @@ impl Chunk {
     }
 }
 
-/// Fetches the records that come first in a row, forward or backward, up to `count`. How many of these it does not have.
+/// Fetches the records that come first in a row, forward or backward, up to `count`. How many of these it has not.
 fn fetch<const FORWARD: bool>(records: &[*mut Record], count: usize) -> usize {
     let reached = count.min(records.len());
     let near = match FORWARD {
