@@ -111,10 +111,10 @@ fn kind(item: &Item, repr: Option<&Repr>) -> TokenStream {
     if item.generics.params.is_empty() {
         let fields: Vec<_> = item.fields().map(Field::as_psafe).collect();
         let handle = match is_transparent {
-            true => quote!(false #(|| <#fields::Kind as #private::Kind>::HANDLE)*),
+            true => quote!(false #(|| <#fields::Kind as #private::PointerKind>::HANDLE)*),
             false => quote!(false),
         };
-        return quote!(#private::Of<{ false #(|| #fields::POINTERS)* }, { #handle }>);
+        return quote!(#private::KindOf<{ false #(|| #fields::POINTERS)* }, { #handle }>);
     }
     let is_visible = |field: &Field| is_parameter_or_number(item, &field.ty);
     if !item.fields().all(is_visible) {
@@ -122,11 +122,11 @@ fn kind(item: &Item, repr: Option<&Repr>) -> TokenStream {
     }
     let kind = item.fields().map(Field::as_psafe).fold(
         quote!(#private::Plain),
-        |others, field| quote!(<#others as #private::Kind>::With<#field::Kind>),
+        |others, field| quote!(<#others as #private::PointerKind>::With<#field::Kind>),
     );
     match is_transparent {
         true => kind,
-        false => quote!(<#kind as #private::Kind>::AsPart),
+        false => quote!(<#kind as #private::PointerKind>::AsPart),
     }
 }
 
@@ -281,14 +281,14 @@ mod tests {
                 #[repr(transparent)]
                 struct A(Pbox<u8, P>);
             ))
-            .contains("Kind > :: HANDLE }")
+            .contains("PointerKind > :: HANDLE }")
         );
         assert!(
             !code(quote!(
                 #[repr(C)]
                 struct A(Pbox<u8, P>);
             ))
-            .contains("Kind > :: HANDLE }")
+            .contains("PointerKind > :: HANDLE }")
         );
     }
 

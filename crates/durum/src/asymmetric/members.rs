@@ -9,8 +9,8 @@
 //! ```
 //!
 //! So of a member and one who comes that meet, at least one sees the other. What follows from that differs: who closes
-//! a [gate](crate::gate) waits until nobody is inside, and keeps members out until it opens; who calls a loan of the
-//! typed interface in waits for nobody, and takes at once what those hold that are outside. So what the word says, what
+//! a [gate](crate::gate) waits until nobody is inside, and keeps members out until it opens; who revokes the open
+//! pool of a type waits for nobody, and takes at once what those hold that are outside. So what the word says, what
 //! is under the lock and which heavy fence it takes is theirs: a gate may take one of milliseconds, or one that fails.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `Later`: an exclusive reference that is announced when it is used to change something, not when it is made.
 //!
-//! A `&mut` into a pool says that its whole range is announced (`Running::open_to_changes`): safe code may write there,
+//! A `&mut` into a pool says that its whole range is announced (`TypedTx::open_to_changes`): safe code may write there,
 //! and the transaction will not see it. So a walk by `&mut` announces all that it passes. A [`Later`] holds the same
 //! right to a place, and does not give a `&mut` before [`Later::change`]: until then it reads, or is exchanged for one
 //! to a part of the place. Why that is sound:
@@ -10,8 +10,8 @@
 //!    a reference that the program has to a `Later`: fields come from a derive, with the visibility that they have, by
 //!    patterns, which name fields of the type itself and see through no `Deref`.
 //! 2. *What is written is announced before.* The only `&mut` comes from `change`, which announces its very range and
-//!    opens its account, as every other `&mut` into a pool. Enclosing ranges, announced before or after, are what they
-//!    are for cells within objects: the log rolls back in reverse order, and accounts are not opened twice. Handles
+//!    opens its range, as every other `&mut` into a pool. Enclosing ranges, announced before or after, are what they
+//!    are for cells within objects: the log rolls back in reverse order, and open ranges are not opened twice. Handles
 //!    that a place holds are counted from then on; before, none can have moved.
 //! 3. *It ends with its transaction.* It borrows a guard, which does not outlive the journal, or a `&mut`, of which a
 //!    transaction leaves none behind: those in the pool come from guards, and those to a volatile pointer keep that
@@ -22,11 +22,11 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr;
 
-use super::binding::PoolType;
-use super::journal::running;
+use super::journal::current_tx;
 use super::pbox::Pbox;
+use super::pool_type::PoolType;
 use super::psafe::{InOption, PSafe};
-use super::running::Running;
+use super::typed_tx::TypedTx;
 
 /// An exclusive reference that announces nothing until [`Later::change`]: what it passes on the way to a place stays
 /// out of the log.
@@ -67,7 +67,7 @@ pub struct Later<'a, T: PSafe> {
     /// 2. not used by a transaction other than that which runs when it was made.
     place: *mut T,
     /// The transaction that is told of a change; `None` where the place was announced before, or is not in a pool.
-    running: Option<&'a Running>,
+    tx: Option<&'a TypedTx>,
     _place: PhantomData<&'a mut T>,
 }
 
@@ -91,12 +91,12 @@ pub trait Parts: PSafe {
 
 impl<'a, T: PSafe> Later<'a, T> {
     /// # Safety
-    /// The value at `place` is live and nobody else's for `'a`. Without `running`, its range may be written to.
+    /// The value at `place` is live and nobody else's for `'a`. Without `tx`, its range may be written to.
     #[inline(always)]
-    pub(super) unsafe fn of_place(place: *mut T, running: Option<&'a Running>) -> Self {
+    pub(super) unsafe fn of_place(place: *mut T, tx: Option<&'a TypedTx>) -> Self {
         Self {
             place,
-            running,
+            tx,
             _place: PhantomData,
         }
     }
@@ -104,8 +104,8 @@ impl<'a, T: PSafe> Later<'a, T> {
     /// Announces the place, and gives the reference to change it.
     #[inline]
     pub fn change(self) -> &'a mut T {
-        if let Some(running) = self.running {
-            running.open_to_changes(self.place);
+        if let Some(tx) = self.tx {
+            tx.open_to_changes(self.place);
         }
         // SAFETY: nobody else's (1), of a transaction that runs (2), and announced.
         unsafe { &mut *self.place }
@@ -116,7 +116,7 @@ impl<'a, T: PSafe> Later<'a, T> {
     pub fn reborrow(&mut self) -> Later<'_, T> {
         Later {
             place: self.place,
-            running: self.running,
+            tx: self.tx,
             _place: PhantomData,
         }
     }
@@ -145,7 +145,7 @@ impl<'a, T: PSafe> Later<'a, T> {
                 .place
                 .cast::<U>()
                 .with_addr(ptr::from_ref(part).addr()),
-            running: whole.running,
+            tx: whole.tx,
             _place: PhantomData,
         }
     }
@@ -158,7 +158,7 @@ impl<'a, T: PSafe, P: PoolType> Later<'a, Pbox<T, P>> {
         Later {
             place: self.as_ptr().cast_mut(),
             // Looked up, not taken over: the pointer may be a volatile variable's, and its object is in the pool.
-            running: Some(running::<P>()),
+            tx: Some(current_tx::<P>()),
             _place: PhantomData,
         }
     }
@@ -199,7 +199,7 @@ impl<'a, T: PSafe> From<&'a mut T> for Later<'a, T> {
     fn from(value: &'a mut T) -> Self {
         Self {
             place: value,
-            running: None,
+            tx: None,
             _place: PhantomData,
         }
     }

@@ -9,11 +9,12 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use durum_format::types::{Field, Type};
 
-use super::binding::PoolType;
-use super::cells::cell;
+use super::cell_impls::cell;
 use super::journal::Journal;
 use super::pool_id::PoolId;
-use super::psafe::{PSafe, Root, name_of};
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::values::Root;
 use crate::described::{Described, Walk};
 use crate::error::Result;
 
@@ -86,7 +87,7 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     /// `NotInPool`, `Poisoned`.
     pub unsafe fn persist<U: PSafe>(object: &U, j: &Journal<P>) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { j.running().open().pool.persist(object, size_of::<U>()) }
+        unsafe { j.tx().open().pool.persist(object, size_of::<U>()) }
     }
 }
 

@@ -6,53 +6,70 @@
 //! guaranteed and what is not. The names are those of the paper *Corundum: Statically-Enforced Persistent Memory
 //! Safety* (ASPLOS'21), Table 1.
 //!
-//! Reading order: `binding`, `psafe`, `kind` and `open` (pools and types), `journal` and `running` (transactions, the
-//! balance of owners), `pbox`, `shared`, `counts` and `count_word` (pointers), `cell`, `refcell`, `mutex` and `words`
-//! (interior mutability), `later` (exclusive references that log late), then the collections.
+//! The files from the bottom to the top; each imports only from those before it:
+//!
+//! - what nothing else has to be known for: `pool_id`, `pointer_kind`, `layout`, `waiting`, `futex_lock`, `revocable`,
+//!   `open_ranges`;
+//! - what is kept about cells while a program runs: `volatile_words`, `borrow_word`, `lock_word`, `count_word`;
+//! - what may live in a pool: `psafe`;
+//! - an open pool: `deferred_drops`, `binding`;
+//! - a transaction and the handles that it has: `drop_glue`, `counts`, `typed_tx`, `journal`;
+//! - what a program begins with: `values`, `open_options`, `open`, `pool_type`;
+//! - pointers (`pbox`, `counted`) and cells (`later`, `pcell`, `prefcell`, `pmutex`, `log_free`), then the collections.
 
-mod accounts;
 mod binding;
-mod cell;
-mod cells;
+mod borrow_word;
+mod cell_impls;
 mod collections;
 mod count_word;
+mod counted;
 mod counts;
+mod deferred_drops;
+mod drop_glue;
 mod futex_lock;
 mod journal;
-mod kind;
 mod later;
-mod limbo;
-mod loan;
+mod layout;
+mod lock_word;
 mod log_free;
-mod mutex;
+mod not_send;
 mod open;
+mod open_options;
+mod open_ranges;
 mod pbox;
+mod pcell;
+mod pmutex;
+mod pointer_kind;
 mod pool_id;
+mod pool_macro;
+mod pool_type;
+mod prefcell;
 mod psafe;
-mod refcell;
-mod running;
-mod shared;
-mod stats;
-mod stays;
-mod words;
+mod revocable;
+mod typed_tx;
+mod values;
+mod volatile_words;
+mod waiting;
 
 pub use crate::pool;
-pub use binding::PoolType;
-pub use cell::PCell;
 pub use collections::{IterMut, PBTreeMap, PHashMap, PString, PVec, btree_map, hash_map};
+pub use counted::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
 pub(crate) use counts::Tally;
 pub use durum_derive::{PClone, PSafe, Parts, Root};
 pub use journal::Journal;
 pub use later::{Later, Parts};
 pub use log_free::LogFree;
-pub use mutex::{PMutex, PMutexGuard};
-pub use open::{Flags, OpenOptions, RootGuard};
+pub use open::RootGuard;
+pub use open_options::{Flags, OpenOptions};
 pub use pbox::Pbox;
+pub use pcell::PCell;
+pub use pmutex::{PMutex, PMutexGuard};
 pub use pool_id::PoolId;
-pub use psafe::{InOption, PClone, PSafe, Root, TxInSafe, TxOutSafe};
-pub use refcell::{BorrowError, PRef, PRefCell, PRefMut};
-pub use shared::{Counted, Counting, Local, PWeak, Parc, Prc, Shared, VWeak};
-pub use stats::{contended, contended_within};
+pub use pool_type::PoolType;
+pub use prefcell::{BorrowError, PRef, PRefCell, PRefMut};
+pub use psafe::{InOption, PSafe, TxInSafe, TxOutSafe};
+pub use values::{PClone, Root};
+pub use waiting::{contended, contended_within};
 
 /// What the macros name. Not for programs.
 #[doc(hidden)]
@@ -65,12 +82,14 @@ pub mod __private {
 
     pub use durum_format::types::{Case, Field, Type, Variants};
 
-    pub use super::binding::{Binding, PoolType};
-    pub use super::journal::Journal;
-    pub use super::kind::{Kind, Of, Plain, Pointers};
+    pub use super::binding::Binding;
+    pub use super::journal::{HasBinding, Journal};
     pub use super::later::{Later, Parts};
+    pub use super::pointer_kind::{KindOf, Plain, PointerKind, Pointers};
     pub use super::pool_id::PoolId;
-    pub use super::psafe::{PClone, PSafe, Root, name_of};
-    pub use super::running::Running;
+    pub use super::pool_type::PoolType;
+    pub use super::psafe::{PSafe, name_of};
+    pub use super::typed_tx::TypedTx;
+    pub use super::values::{PClone, Root};
     pub use crate::described::{Described, Description, Walk};
 }

@@ -13,12 +13,13 @@ use std::ptr;
 
 use durum_format::types::Type;
 
-use super::binding::PoolType;
-use super::journal::{Journal, running};
-use super::kind::Handle;
+use super::journal::{Journal, current_tx};
+use super::pointer_kind::Handle;
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, Root, name_of};
-use super::running::{Running, Work};
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::typed_tx::{QueuedDrop, TypedTx};
+use super::values::{PClone, Root};
 use crate::described::{Described, Walk};
 
 /// The only pointer to an object in the pool, as `Box` is (Corundum Table 1). The object is freed when it is dropped.
@@ -37,22 +38,22 @@ impl<T: PSafe, P: PoolType> Pbox<T, P> {
     #[inline]
     pub fn new(value: T, j: &Journal<P>) -> Self {
         const { T::POOL.assert_fits(P::ID) };
-        let running = j.running();
-        let address = running.allocate::<T>(size_of::<T>(), align_of::<T>());
+        let tx = j.tx();
+        let address = tx.allocate::<T>(size_of::<T>(), align_of::<T>());
         // SAFETY: just allocated for a `T`.
-        unsafe { running.put_in(address, value) };
-        running.gain(1);
+        unsafe { tx.put_in(address, value) };
+        tx.gain(1);
         Self::from_address(address)
     }
 
     /// Moves the value out, and frees the object.
     pub fn into_inner(self, j: &Journal<P>) -> T {
-        let (running, this) = (j.running(), ManuallyDrop::new(self));
+        let (tx, this) = (j.tx(), ManuallyDrop::new(self));
         let address = this.address.get();
         // SAFETY: the only pointer to the value, and not dropped.
-        let value = unsafe { running.take_out(address) };
-        running.gain(-1);
-        running.free(address);
+        let value = unsafe { tx.take_out(address) };
+        tx.gain(-1);
+        tx.free(address);
         value
     }
 
@@ -71,44 +72,25 @@ impl<T: PSafe, P: PoolType> Pbox<T, P> {
 }
 
 /// Drops the value at an address, with the handles in it.
-unsafe fn drop_object<T: PSafe>(running: &Running, address: usize, _: usize) {
+unsafe fn drop_object<T: PSafe>(tx: &TypedTx, address: usize, _: usize) {
     // SAFETY: whoever put it off was its only owner.
-    unsafe { drop_value::<T>(running, address) };
-    running.free(address);
-}
-
-/// Drops a value in the pool, in place. Its memory is not freed.
-///
-/// # Safety
-/// There is a value, which nobody uses after this.
-#[inline]
-pub(super) unsafe fn drop_value<T: PSafe>(running: &Running, address: usize) {
-    if T::OWNERS {
-        running.close_accounts(address, size_of::<T>());
-    }
-    if needs_drop::<T>() {
-        let value = ptr::with_exposed_provenance_mut::<T>(address);
-        // SAFETY: as the caller promises.
-        unsafe {
-            running.gain((*value).owners());
-            value.drop_in_place();
-        }
-    }
+    unsafe { tx.drop_value::<T>(address) };
+    tx.free(address);
 }
 
 impl<T: PSafe, P: PoolType> Drop for Pbox<T, P> {
     #[inline]
     fn drop(&mut self) {
-        let running = running::<P>();
-        running.gain(-1);
+        let tx = current_tx::<P>();
+        tx.gain(-1);
         if needs_drop::<T>() {
-            running.drop_later(Work {
+            tx.queue_drop(QueuedDrop {
                 address: self.address.get(),
                 extent: 0,
                 drop: drop_object::<T>,
             });
         } else {
-            running.free(self.address.get());
+            tx.free(self.address.get());
         }
     }
 }
@@ -127,7 +109,7 @@ impl<T: PSafe, P: PoolType> DerefMut for Pbox<T, P> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         let value = ptr::with_exposed_provenance_mut(self.address.get());
-        running::<P>().open_to_changes(value);
+        current_tx::<P>().open_to_changes(value);
         // SAFETY: as in `deref`; a `&mut` to the pointer exists in a transaction only, and there is no other.
         unsafe { &mut *value }
     }

@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::mem::offset_of;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use durum_format::types::{Count, Field, Type};
+use durum_format::types::{Field, Type};
 
-use super::binding::PoolType;
-use super::journal::Journal;
-use super::kind::{FitsOption, Kind, Plain};
+use super::layout::structure;
+use super::pointer_kind::{FitsOption, Plain, PointerKind};
 use super::pool_id::PoolId;
 use crate::described::{Described, Walk};
 
@@ -35,10 +33,10 @@ pub unsafe trait PSafe: Described + UnwindSafe + RefUnwindSafe {
     /// Whether a value can hold handles inline. If not, all accounting compiles away.
     const OWNERS: bool;
     /// What a value holds inline, to an `Option`.
-    type Kind: Kind;
+    type Kind: PointerKind;
     /// Whether a value holds pointers inline.
-    const POINTERS: bool = <Self::Kind as Kind>::POINTERS;
-    /// Whether a value holds cells inline that have a word for borrowing or locking (`words`).
+    const POINTERS: bool = <Self::Kind as PointerKind>::POINTERS;
+    /// Whether a value holds cells inline that have a word for borrowing or locking.
     const WORDS: bool;
     /// The pool that its pointers lead into.
     const POOL: PoolId;
@@ -61,30 +59,6 @@ pub trait InOption: PSafe {}
 
 #[diagnostic::do_not_recommend]
 impl<T: PSafe<Kind: FitsOption>> InOption for T {}
-
-/// What a pool's root, or a part of it, can be made of when the pool is new. Derive it, where every field is `Root`:
-/// numbers, options, cells, collections and pointers are.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the root of pool `{P}`, nor a part of it",
-    label = "not `Root`",
-    note = "derive `PSafe` and `Root`; or implement `Root` to say what a new pool begins with, as `fn init(_: &Journal<P>) -> Self {{ Self::default() }}` does"
-)]
-pub trait Root<P: PoolType>: PSafe {
-    /// The root of a pool that is new.
-    fn init(j: &Journal<P>) -> Self;
-}
-
-/// Copies that may allocate in the pool, or count references. Derive it for structs and enums.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be cloned in pool `{P}`",
-    label = "not `PClone`",
-    note = "derive `PClone`; where the derive cannot see which pool a type belongs to, add `#[durum(pool = P)]`"
-)]
-pub trait PClone<P: PoolType>: Sized {
-    /// A copy, as `Clone` makes one: deep for [`Pbox`](super::Pbox), another reference for [`Prc`](super::Prc) and
-    /// [`Parc`](super::Parc).
-    fn pclone(&self, j: &Journal<P>) -> Self;
-}
 
 /// What a transaction may capture (Corundum §3.3, Invariant 1): nothing through which it could change what was there
 /// before.
@@ -134,28 +108,10 @@ macro_rules! plain {
                 0
             }
         }
-
-        impl<P: PoolType> PClone<P> for $type {
-            #[inline]
-            fn pclone(&self, _: &Journal<P>) -> Self {
-                *self
-            }
-        }
-    )* };
-}
-
-macro_rules! roots {
-    ($($type:ty),* $(,)?) => { $(
-        impl<P: PoolType> Root<P> for $type {
-            fn init(_: &Journal<P>) -> Self {
-                Self::default()
-            }
-        }
     )* };
 }
 
 plain! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, () }
-roots! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, () }
 
 // SAFETY: no bytes at all.
 unsafe impl Described for () {
@@ -182,22 +138,10 @@ unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
     }
 }
 
-impl<T: 'static + UnwindSafe + RefUnwindSafe, P: PoolType> Root<P> for PhantomData<T> {
-    fn init(_: &Journal<P>) -> Self {
-        PhantomData
-    }
-}
-
-impl<T, P: PoolType> PClone<P> for PhantomData<T> {
-    fn pclone(&self, _: &Journal<P>) -> Self {
-        PhantomData
-    }
-}
-
 // SAFETY: as its elements.
 unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
     type Threads = PhantomData<T::Threads>;
-    type Kind = <T::Kind as Kind>::AsPart;
+    type Kind = <T::Kind as PointerKind>::AsPart;
     const OWNERS: bool = T::OWNERS;
     const POINTERS: bool = T::POINTERS;
     const WORDS: bool = T::WORDS;
@@ -213,30 +157,17 @@ unsafe impl<T: PSafe, const N: usize> PSafe for [T; N] {
     }
 }
 
-impl<T: Root<P>, P: PoolType, const N: usize> Root<P> for [T; N] {
-    fn init(j: &Journal<P>) -> Self {
-        std::array::from_fn(|_| T::init(j))
-    }
-}
-
-impl<T: PClone<P>, P: PoolType, const N: usize> PClone<P> for [T; N] {
-    fn pclone(&self, j: &Journal<P>) -> Self {
-        std::array::from_fn(|at| self[at].pclone(j))
-    }
-}
-
 /// A handle or none, in eight bytes; or a value without pointers. Others have no layout that could be described. In
 /// place of an `Option<PVec<_>>` use an empty vector, which allocates nothing, or `Option<Pbox<PVec<_>>>`; in place of
 /// others an enum of your own with `derive(PSafe)` and `repr(C, u8)`.
-///
 ///
 /// ```compile_fail
 /// # use durum::typed::*;
 /// # pool!(P);
 /// let _ = P::open::<PRefCell<Option<(bool, Pbox<u64, P>)>, P>>("store", 0);
 /// ```
-// SAFETY: measured, and [`InOption`]: a handle that is not there is zero (the niche of `NonZero`); anything else is
-// described as bytes, which hold no pointers.
+// SAFETY: the compiler measures the size, and [`InOption`]: a handle that is not there is zero (the niche of
+// `NonZero`); anything else is described as bytes, which hold no pointers.
 unsafe impl<T: PSafe + InOption> Described for Option<T> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("Option<{}>", name_of::<T>())))
@@ -261,7 +192,7 @@ unsafe impl<T: PSafe + InOption> Described for Option<T> {
 // SAFETY: as the value, if any.
 unsafe impl<T: PSafe + InOption> PSafe for Option<T> {
     type Threads = PhantomData<T::Threads>;
-    type Kind = <T::Kind as Kind>::AsPart;
+    type Kind = <T::Kind as PointerKind>::AsPart;
     const OWNERS: bool = T::OWNERS;
     const WORDS: bool = T::WORDS;
     const POOL: PoolId = T::POOL;
@@ -275,21 +206,9 @@ unsafe impl<T: PSafe + InOption> PSafe for Option<T> {
     }
 }
 
-impl<T: PClone<P>, P: PoolType> PClone<P> for Option<T> {
-    fn pclone(&self, j: &Journal<P>) -> Self {
-        self.as_ref().map(|value| value.pclone(j))
-    }
-}
-
-impl<T: PSafe + InOption, P: PoolType> Root<P> for Option<T> {
-    fn init(_: &Journal<P>) -> Self {
-        None
-    }
-}
-
 macro_rules! tuples {
-    (@kind $first:ident) => { <$first::Kind as Kind>::AsPart };
-    (@kind $first:ident $($name:ident)+) => { <<$first::Kind as Kind>::AsPart as Kind>::With<tuples!(@kind $($name)+)> };
+    (@kind $first:ident) => { <$first::Kind as PointerKind>::AsPart };
+    (@kind $first:ident $($name:ident)+) => { <<$first::Kind as PointerKind>::AsPart as PointerKind>::With<tuples!(@kind $($name)+)> };
     ($(($($name:ident $index:tt),+))*) => { $(
         // SAFETY: the offsets are measured by the compiler; where another one lays the tuple out otherwise, the
         // description differs and the pool is refused.
@@ -300,10 +219,7 @@ macro_rules! tuples {
             }
 
             fn layout(walk: &mut Walk) -> Type<String> {
-                let fields = vec![$(
-                    Field::new(stringify!($index), offset_of!(Self, $index) as u64, $name::layout(walk))
-                ),+];
-                Type::structure(name_of::<Self>(), size_of::<Self>() as u64, align_of::<Self>() as u64, fields)
+                structure!(name_of::<Self>(), { $($index: $name::layout(walk)),+ })
             }
         }
 
@@ -321,18 +237,6 @@ macro_rules! tuples {
                 0 $(+ if $name::OWNERS { self.$index.owners() } else { 0 })+
             }
         }
-
-        impl<$($name: Root<Pool>,)+ Pool: PoolType> Root<Pool> for ($($name,)+) {
-            fn init(j: &Journal<Pool>) -> Self {
-                ($($name::init(j),)+)
-            }
-        }
-
-        impl<$($name: PClone<Pool>,)+ Pool: PoolType> PClone<Pool> for ($($name,)+) {
-            fn pclone(&self, j: &Journal<Pool>) -> Self {
-                ($(self.$index.pclone(j),)+)
-            }
-        }
     )* };
 }
 
@@ -343,19 +247,4 @@ tuples! {
     (A 0, B 1, C 2, D 3)
     (A 0, B 1, C 2, D 3, E 4)
     (A 0, B 1, C 2, D 3, E 4, F 5)
-}
-
-/// Elements in a row up to the end of their allocation, as a description: what vectors and tables keep them in.
-#[derive(Debug)]
-pub struct Row<T>(PhantomData<T>);
-
-// SAFETY: an allocation of these holds `T`s only; the tail says as many as fit.
-unsafe impl<T: PSafe> Described for Row<T> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("[{}]", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        T::layout(walk).array(Count::Tail)
-    }
 }

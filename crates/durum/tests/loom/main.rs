@@ -28,12 +28,12 @@ mod latch;
 mod latches;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
-#[path = "../../src/typed/loan.rs"]
-mod loan;
-mod loans;
 #[path = "../../src/combine/lock.rs"]
 mod lock;
 mod primitive;
+#[path = "../../src/typed/revocable.rs"]
+mod revocable;
+mod revocables;
 #[path = "../../src/alloc/slab.rs"]
 mod slab;
 mod slabs;

@@ -2,6 +2,6 @@ use durum::typed::*;
 durum::pool!(P);
 
 fn main() {
-    //~ private fields `running` and `_pool` that were not provided
+    //~ private fields `tx` and `_pool` that were not provided
     let _j: Journal<P> = Journal {};
 }

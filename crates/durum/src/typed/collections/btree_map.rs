@@ -37,10 +37,10 @@ pub use self::iter::{
 };
 use self::node::{Node, Place, drop_node};
 use self::path::Path;
-use crate::typed::binding::PoolType;
-use crate::typed::journal::{Journal, running, running_unless};
+use crate::typed::journal::{Journal, current_tx, current_tx_unless};
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::running::Work;
+use crate::typed::typed_tx::QueuedDrop;
 
 /// An ordered map in the pool.
 ///
@@ -132,34 +132,34 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         let mut path = Path::first(self.root());
         path.go_to_entry_behind()
-            .then(|| self.take(&mut path, running::<P>()))
+            .then(|| self.take(&mut path, current_tx::<P>()))
     }
 
     /// Takes the entry with the highest key out.
     pub fn pop_last(&mut self) -> Option<(K, V)> {
         let mut path = Path::last(self.root());
         path.go_to_entry_before()
-            .then(|| self.take(&mut path, running::<P>()))
+            .then(|| self.take(&mut path, current_tx::<P>()))
     }
 
     /// The entry with the lowest key, if there is one.
     pub fn first_entry<'a>(&'a mut self, j: &'a Journal<P>) -> Option<OccupiedEntry<'a, K, V, P>> {
         let mut path = Path::first(self.root());
         path.go_to_entry_behind()
-            .then(|| OccupiedEntry::new(self, path, j.running()))
+            .then(|| OccupiedEntry::new(self, path, j.tx()))
     }
 
     /// The entry with the highest key, if there is one.
     pub fn last_entry<'a>(&'a mut self, j: &'a Journal<P>) -> Option<OccupiedEntry<'a, K, V, P>> {
         let mut path = Path::last(self.root());
         path.go_to_entry_before()
-            .then(|| OccupiedEntry::new(self, path, j.running()))
+            .then(|| OccupiedEntry::new(self, path, j.tx()))
     }
 
     /// Keeps the entries for which `keep` is true. Values can be changed by [`PBTreeMap::iter_mut`] before: here that
     /// would announce all of them.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
-        let Some(running) = running_unless::<P>(self.len == 0) else {
+        let Some(tx) = current_tx_unless::<P>(self.len == 0) else {
             return;
         };
         let mut path = Path::first(self.root());
@@ -170,7 +170,7 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
                 path.step_over();
                 continue;
             }
-            drop(self.take(&mut path, running));
+            drop(self.take(&mut path, tx));
         }
     }
 
@@ -253,7 +253,7 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     {
         let place = self.find(key)?;
         // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { place.value_to_change(running::<P>()) })
+        Some(unsafe { place.value_to_change(current_tx::<P>()) })
     }
 
     /// Whether there is an entry with this key.
@@ -268,11 +268,11 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
 
     /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
     pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
-        let (running, mut path) = (j.running(), Path::new());
+        let (tx, mut path) = (j.tx(), Path::new());
         if self.go_to(&key, &mut path) {
-            return Some(path.entry().replace_value(value, running));
+            return Some(path.entry().replace_value(value, tx));
         }
-        self.put(&mut path, key, value, running);
+        self.put(&mut path, key, value, tx);
         None
     }
 
@@ -294,15 +294,15 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     {
         let mut path = Path::new();
         self.go_to(key, &mut path)
-            .then(|| self.take(&mut path, running::<P>()))
+            .then(|| self.take(&mut path, current_tx::<P>()))
     }
 
     /// Where the entry of a key is or would be.
     pub fn entry<'a>(&'a mut self, key: K, j: &'a Journal<P>) -> Entry<'a, K, V, P> {
         let mut path = Path::new();
         match self.go_to(&key, &mut path) {
-            true => Entry::Occupied(OccupiedEntry::new(self, path, j.running())),
-            false => Entry::Vacant(VacantEntry::new(self, path, key, j.running())),
+            true => Entry::Occupied(OccupiedEntry::new(self, path, j.tx())),
+            false => Entry::Vacant(VacantEntry::new(self, path, key, j.tx())),
         }
     }
 
@@ -388,9 +388,9 @@ impl<K: PSafe, V: PSafe, P: PoolType> Drop for PBTreeMap<K, V, P> {
         if self.root == 0 {
             return;
         }
-        let running = running::<P>();
-        running.gain(-1);
-        running.drop_later(Work {
+        let tx = current_tx::<P>();
+        tx.gain(-1);
+        tx.queue_drop(QueuedDrop {
             address: self.root,
             extent: self.height,
             drop: drop_node::<K, V>,

@@ -32,10 +32,10 @@ pub use self::entry::{Entry, OccupiedEntry, VacantEntry};
 use self::hasher::{fresh_seed, hash_of};
 pub use self::iter::{IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
 use self::table::{Place, Table, drop_table};
-use crate::typed::binding::PoolType;
-use crate::typed::journal::{Journal, running, running_unless};
+use crate::typed::journal::{Journal, current_tx, current_tx_unless};
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::running::{Running, Work};
+use crate::typed::typed_tx::{QueuedDrop, TypedTx};
 
 /// A hash map in the pool.
 ///
@@ -133,8 +133,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     }
 
     /// Takes an entry out of a map that is not searched any more.
-    fn take_unsearched(&mut self, place: Place<K, V>, running: &Running) -> (K, V) {
-        let entry = place.take(running);
+    fn take_unsearched(&mut self, place: Place<K, V>, tx: &TypedTx) -> (K, V) {
+        let entry = place.take(tx);
         self.len -= 1;
         entry
     }
@@ -157,7 +157,7 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     /// If that is more than memory has. If the pool cannot grow, the transaction returns the error.
     pub fn reserve(&mut self, additional: usize, j: &Journal<P>) {
         if additional > self.capacity() - self.len {
-            self.take_room(additional, j.running());
+            self.take_room(additional, j.tx());
         }
     }
 
@@ -168,40 +168,40 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         } else if let Some(groups) = Table::<K, V>::groups_for(self.len)
             && groups < self.groups
         {
-            self.move_to(groups, j.running());
+            self.move_to(groups, j.tx());
         }
     }
 
     /// Puts all entries where their keys' `Hash` says now, if that is not what it said when they were inserted.
     pub fn rehash(&mut self, j: &Journal<P>) {
         if self.table != 0 {
-            self.move_to(self.groups, j.running());
+            self.move_to(self.groups, j.tx());
         }
     }
 
     #[cold]
-    fn take_room(&mut self, additional: usize, running: &Running) {
+    fn take_room(&mut self, additional: usize, tx: &TypedTx) {
         let wanted = self.len.checked_add(additional);
         let Some(groups) = wanted.and_then(Table::<K, V>::groups_for) else {
             panic!("a map of that many entries has no room in memory");
         };
-        self.move_to(groups, running);
+        self.move_to(groups, tx);
     }
 
     /// Moves all entries to a table of so many groups.
-    fn move_to(&mut self, groups: usize, running: &Running) {
+    fn move_to(&mut self, groups: usize, tx: &TypedTx) {
         let (old, seed) = (self.table(), fresh_seed());
         // All of them before anything is moved: a key may not only panic, it may also change itself in the old table.
         let hashes: Vec<u64> = self.keys().map(|key| hash_of(seed, key)).collect();
-        let new = Table::allocate(groups, running);
-        old.close_accounts(running);
+        let new = Table::allocate(groups, tx);
+        old.close_ranges(tx);
         for (place, hash) in old.places().zip(hashes) {
-            new.move_here(hash, place, running);
+            new.move_here(hash, place, tx);
         }
         match old.start() {
             // One owner more in the hands of whoever has the map.
-            0 => running.gain(1),
-            start => running.free(start),
+            0 => tx.gain(1),
+            start => tx.free(start),
         }
         self.table = new.start();
         self.groups = new.groups();
@@ -231,19 +231,19 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     }
 
     /// Inserts an entry whose key is not in the map.
-    fn insert_new(&mut self, mut hash: u64, key: K, value: V, running: &Running) -> Place<K, V> {
+    fn insert_new(&mut self, mut hash: u64, key: K, value: V, tx: &TypedTx) -> Place<K, V> {
         if self.len == self.capacity() {
-            self.take_room(1, running);
+            self.take_room(1, tx);
             // Under another seed now.
             hash = hash_of(self.seed, &key);
         }
-        let place = self.table().put(hash, key, value, running);
+        let place = self.table().put(hash, key, value, tx);
         self.len += 1;
         place
     }
 
-    fn take(&mut self, (hash, place): (u64, Place<K, V>), running: &Running) -> (K, V) {
-        let entry = self.table().take(hash, place, running);
+    fn take(&mut self, (hash, place): (u64, Place<K, V>), tx: &TypedTx) -> (K, V) {
+        let entry = self.table().take(hash, place, tx);
         self.len -= 1;
         entry
     }
@@ -280,7 +280,7 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     {
         let (_, place) = self.find(key)?;
         // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { place.value_to_change(running::<P>()) })
+        Some(unsafe { place.value_to_change(current_tx::<P>()) })
     }
 
     /// Whether there is an entry with this key.
@@ -296,11 +296,11 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
     #[inline]
     pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
-        let running = j.running();
+        let tx = j.tx();
         match self.search(&key) {
-            (_, Some(place)) => Some(place.replace_value(value, running)),
+            (_, Some(place)) => Some(place.replace_value(value, tx)),
             (hash, None) => {
-                self.insert_new(hash, key, value, running);
+                self.insert_new(hash, key, value, tx);
                 None
             }
         }
@@ -323,18 +323,18 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         Q: Eq + Hash + ?Sized,
     {
         let found = self.find(key)?;
-        Some(self.take(found, running::<P>()))
+        Some(self.take(found, current_tx::<P>()))
     }
 
     /// Where the entry of a key is or would be.
     pub fn entry<'a>(&'a mut self, key: K, j: &'a Journal<P>) -> Entry<'a, K, V, P> {
-        Entry::new(self, key, j.running())
+        Entry::new(self, key, j.tx())
     }
 
     /// Keeps the entries for which `keep` is true. Values can be changed by [`PHashMap::iter_mut`] before: here that
     /// would announce all of them.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
-        let Some(running) = running_unless::<P>(self.len == 0) else {
+        let Some(tx) = current_tx_unless::<P>(self.len == 0) else {
             return;
         };
         for place in self.table().places() {
@@ -342,7 +342,7 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
             let (key, value) = unsafe { (&*place.key(), &*place.value()) };
             if !keep(key, value) {
                 let hash = hash_of(self.seed, key);
-                drop(self.take((hash, place), running));
+                drop(self.take((hash, place), tx));
             }
         }
     }
@@ -360,9 +360,9 @@ impl<K: PSafe, V: PSafe, P: PoolType> Drop for PHashMap<K, V, P> {
         if self.table == 0 {
             return;
         }
-        let running = running::<P>();
-        running.gain(-1);
-        running.drop_later(Work {
+        let tx = current_tx::<P>();
+        tx.gain(-1);
+        tx.queue_drop(QueuedDrop {
             address: self.table,
             extent: self.groups,
             drop: drop_table::<K, V>,

@@ -10,11 +10,12 @@ use durum_format::types::{Field, Type};
 
 use super::vec::PVec;
 use crate::described::{Described, Walk};
-use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal};
-use crate::typed::kind::Pointers;
+use crate::typed::pointer_kind::Pointers;
 use crate::typed::pool_id::PoolId;
-use crate::typed::psafe::{PClone, PSafe, Root};
+use crate::typed::pool_type::PoolType;
+use crate::typed::psafe::PSafe;
+use crate::typed::values::{PClone, Root};
 
 /// A string in the pool.
 #[repr(transparent)]
@@ -197,7 +198,7 @@ impl<P: PoolType> FromIterator<char> for PString<P> {
     /// Outside of a transaction on the pool.
     fn from_iter<I: IntoIterator<Item = char>>(chars: I) -> Self {
         let text: String = chars.into_iter().collect();
-        Self::new(&text, journal::current())
+        Self::new(&text, journal::current_journal())
     }
 }
 
@@ -206,7 +207,7 @@ impl<'a, P: PoolType> FromIterator<&'a str> for PString<P> {
     /// Outside of a transaction on the pool.
     fn from_iter<I: IntoIterator<Item = &'a str>>(parts: I) -> Self {
         let text: String = parts.into_iter().collect();
-        Self::new(&text, journal::current())
+        Self::new(&text, journal::current_journal())
     }
 }
 
@@ -214,7 +215,7 @@ impl<P: PoolType> fmt::Write for PString<P> {
     /// # Panics
     /// Outside of a transaction on the pool.
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.push_str(text, journal::current());
+        self.push_str(text, journal::current_journal());
         Ok(())
     }
 }

@@ -12,17 +12,17 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::slice::{self, SliceIndex};
 use std::{cmp, ptr};
 
-use durum_format::types::{Field, Primitive, Type};
+use durum_format::types::{Count, Field, Primitive, Type};
 
 pub use self::iter::IterMut;
 use crate::described::{Described, Walk};
-use crate::typed::binding::PoolType;
-use crate::typed::journal::{self, Journal, running, running_unless};
-use crate::typed::kind::Pointers;
-use crate::typed::pbox;
+use crate::typed::journal::{self, Journal, current_tx, current_tx_unless};
+use crate::typed::pointer_kind::Pointers;
 use crate::typed::pool_id::PoolId;
-use crate::typed::psafe::{PClone, PSafe, Root, Row, name_of};
-use crate::typed::running::{Running, Work};
+use crate::typed::pool_type::PoolType;
+use crate::typed::psafe::{PSafe, name_of};
+use crate::typed::typed_tx::{QueuedDrop, TypedTx};
+use crate::typed::values::{PClone, Root};
 
 /// A vector in the pool.
 ///
@@ -85,21 +85,21 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     /// If that is more than memory has. If the pool cannot grow, the transaction returns the error.
     pub fn reserve(&mut self, additional: usize, j: &Journal<P>) {
         if additional > self.capacity - self.len {
-            self.grow(additional, j.running());
+            self.grow(additional, j.tx());
         }
     }
 
     #[cold]
-    fn grow(&mut self, additional: usize, running: &Running) {
+    fn grow(&mut self, additional: usize, tx: &TypedTx) {
         let wanted = self.len.checked_add(additional);
         let wanted = wanted.map(|wanted| wanted.max(self.capacity.saturating_mul(2)).max(4));
-        self.take_room(wanted, running);
+        self.take_room(wanted, tx);
     }
 
     /// Makes room for `additional` more elements and no others.
     pub fn reserve_exact(&mut self, additional: usize, j: &Journal<P>) {
         if additional > self.capacity - self.len {
-            self.take_room(self.len.checked_add(additional), j.running());
+            self.take_room(self.len.checked_add(additional), j.tx());
         }
     }
 
@@ -110,19 +110,19 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         }
         match self.len {
             0 => *self = Self::new(),
-            len => self.take_room(Some(len), j.running()),
+            len => self.take_room(Some(len), j.tx()),
         }
     }
 
-    fn take_room(&mut self, wanted: Option<usize>, running: &Running) {
+    fn take_room(&mut self, wanted: Option<usize>, tx: &TypedTx) {
         let bytes = wanted.and_then(|wanted| wanted.checked_mul(size_of::<T>()));
         let Some(bytes) = bytes.filter(|bytes| *bytes <= isize::MAX as usize) else {
             panic!("a vector of that many elements has no room in memory");
         };
-        let buffer = running.allocate::<Row<T>>(bytes, align_of::<T>());
+        let buffer = tx.allocate::<Row<T>>(bytes, align_of::<T>());
         let used = self.len * size_of::<T>();
-        Self::close_accounts(running, self.buffer, self.len);
-        running.forget_words::<T>(buffer, used);
+        Self::close_ranges(tx, self.buffer, self.len);
+        tx.reset_words::<T>(buffer, used);
         let target = ptr::with_exposed_provenance_mut::<u8>(buffer);
         // SAFETY: just allocated, and longer than what is moved there.
         unsafe {
@@ -133,8 +133,8 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         }
         match self.buffer {
             // One owner more in the hands of whoever has the vector.
-            0 => running.gain(1),
-            old => running.free(old),
+            0 => tx.gain(1),
+            old => tx.free(old),
         }
         self.buffer = buffer;
         self.capacity = bytes / size_of::<T>();
@@ -142,20 +142,20 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// Prepares the room in `[from, to)` for being written to, where there are no elements, or those that are about to
     /// move.
-    fn prepare(&self, running: &Running, from: usize, to: usize) {
+    fn prepare(&self, tx: &TypedTx, from: usize, to: usize) {
         let bytes = (to - from) * size_of::<T>();
         if bytes > 0 {
-            Self::close_accounts(running, self.buffer, self.len);
-            running.announce(self.address(from), bytes);
-            running.forget_words::<T>(self.address(from), bytes);
+            Self::close_ranges(tx, self.buffer, self.len);
+            tx.announce(self.address(from), bytes);
+            tx.reset_words::<T>(self.address(from), bytes);
         }
     }
 
-    /// The accounts of all elements end: one may be of several in a row, and must neither count elements that are moved
-    /// out of it nor overlap another one.
-    fn close_accounts(running: &Running, start: usize, len: usize) {
+    /// The open ranges of all elements end: one may be of several in a row, and must neither count elements that are
+    /// moved out of it nor overlap another one.
+    fn close_ranges(tx: &TypedTx, start: usize, len: usize) {
         if T::OWNERS {
-            running.close_accounts(start, len * size_of::<T>());
+            tx.close_ranges(start, len * size_of::<T>());
         }
     }
 
@@ -175,16 +175,16 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     /// Appends an element.
     #[inline]
     pub fn push(&mut self, value: T, j: &Journal<P>) {
-        let running = j.running();
+        let tx = j.tx();
         if self.len == self.capacity {
-            self.grow(1, running);
+            self.grow(1, tx);
         }
-        self.prepare(running, self.len, self.len + 1);
+        self.prepare(tx, self.len, self.len + 1);
         if Self::IS_EMPTY_TYPE {
             std::mem::forget(value);
         } else {
             // SAFETY: announced room without an element.
-            unsafe { running.put_in(self.address(self.len), value) };
+            unsafe { tx.put_in(self.address(self.len), value) };
         }
         self.len += 1;
     }
@@ -203,12 +203,12 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     /// If `at` is greater than the length.
     #[track_caller]
     pub fn insert(&mut self, at: usize, value: T, j: &Journal<P>) {
-        let (running, len) = (j.running(), self.len);
+        let (tx, len) = (j.tx(), self.len);
         assert!(at <= len, "insertion at {at} of a vector of {len} elements");
         if len == self.capacity {
-            self.grow(1, running);
+            self.grow(1, tx);
         }
-        self.prepare(running, at, len + 1);
+        self.prepare(tx, at, len + 1);
         // SAFETY: announced; there is room for one more.
         unsafe {
             let place = self.start().add(at);
@@ -216,7 +216,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             if Self::IS_EMPTY_TYPE {
                 std::mem::forget(value);
             } else {
-                running.put_in(self.address(at), value);
+                tx.put_in(self.address(at), value);
             }
         }
         self.len += 1;
@@ -235,14 +235,14 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             // SAFETY: an element, of which nothing is stored.
             return unsafe { self.start().read() };
         }
-        let running = running::<P>();
+        let tx = current_tx::<P>();
         if at + 1 < len || T::POINTERS {
-            self.prepare(running, at, len);
+            self.prepare(tx, at, len);
         }
         // SAFETY: an element, whose place is taken by the next one.
         unsafe {
             let place = self.start().add(at);
-            let value = running.take_out(self.address(at));
+            let value = tx.take_out(self.address(at));
             place.copy_from(place.add(1), len - at - 1);
             self.len -= 1;
             self.wipe(self.len, len);
@@ -275,9 +275,9 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         if Self::IS_EMPTY_TYPE || a == b {
             return;
         }
-        let running = running::<P>();
-        self.prepare(running, a, a + 1);
-        self.prepare(running, b, b + 1);
+        let tx = current_tx::<P>();
+        self.prepare(tx, a, a + 1);
+        self.prepare(tx, b, b + 1);
         // SAFETY: two elements of the vector, both announced.
         unsafe { ptr::swap(self.start().add(a), self.start().add(b)) };
     }
@@ -288,15 +288,15 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             self.len = self.len.min(len);
             return;
         }
-        let (running, holds_any) = (running::<P>(), needs_drop::<T>() || T::POINTERS);
+        let (tx, holds_any) = (current_tx::<P>(), needs_drop::<T>() || T::POINTERS);
         if holds_any {
-            self.prepare(running, len, self.len);
+            self.prepare(tx, len, self.len);
         }
         let old = std::mem::replace(&mut self.len, len);
         if holds_any {
             for at in len..old {
                 // SAFETY: an element that the vector has given up.
-                unsafe { pbox::drop_value::<T>(running, self.address(at)) };
+                unsafe { tx.drop_value::<T>(self.address(at)) };
             }
             self.wipe(len, old);
         }
@@ -401,10 +401,10 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             let taken = (from..to).map(|_| unsafe { self.start().read() });
             return taken.collect::<Vec<T>>().into_iter();
         }
-        let running = running::<P>();
-        self.prepare(running, from, old);
+        let tx = current_tx::<P>();
+        self.prepare(tx, from, old);
         // SAFETY: elements, whose places are taken by those behind them.
-        let taken = (from..to).map(|at| unsafe { running.take_out(self.address(at)) });
+        let taken = (from..to).map(|at| unsafe { tx.take_out(self.address(at)) });
         let taken: Vec<T> = taken.collect();
         // SAFETY: announced; as many elements lie there.
         unsafe {
@@ -423,7 +423,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     /// If `at` is greater than the length; as [`PVec::reserve`].
     #[track_caller]
     pub fn split_off(&mut self, at: usize, j: &Journal<P>) -> Self {
-        let (running, old) = (j.running(), self.len);
+        let (tx, old) = (j.tx(), self.len);
         assert!(at <= old, "split at {at} of a vector of {old} elements");
         let mut tail = Self::new();
         if at == old || Self::IS_EMPTY_TYPE {
@@ -432,10 +432,10 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         }
         tail.reserve_exact(old - at, j);
         match T::POINTERS {
-            true => self.prepare(running, at, old),
-            false => Self::close_accounts(running, self.buffer, old),
+            true => self.prepare(tx, at, old),
+            false => Self::close_ranges(tx, self.buffer, old),
         }
-        running.forget_words::<T>(tail.buffer, (old - at) * size_of::<T>());
+        tx.reset_words::<T>(tail.buffer, (old - at) * size_of::<T>());
         // SAFETY: as many elements, and fresh room for them.
         unsafe {
             tail.start()
@@ -448,19 +448,19 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
 
     /// Appends what an iterator gives.
     pub fn extend(&mut self, values: impl IntoIterator<Item = T>, j: &Journal<P>) {
-        let (values, running) = (values.into_iter(), j.running());
+        let (values, tx) = (values.into_iter(), j.tx());
         let expected = values.size_hint().0;
         self.reserve(expected, j);
         // At once: one by one, each would be an entry of the log.
         let prepared = self.len + expected;
-        self.prepare(running, self.len, prepared);
+        self.prepare(tx, self.len, prepared);
         for value in values {
             if self.len >= prepared || Self::IS_EMPTY_TYPE {
                 self.push(value, j);
                 continue;
             }
             // SAFETY: announced room without an element; nobody else has had the vector since.
-            unsafe { running.put_in(self.address(self.len), value) };
+            unsafe { tx.put_in(self.address(self.len), value) };
             self.len += 1;
         }
     }
@@ -472,7 +472,7 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     {
         self.reserve(values.len(), j);
         let (from, to) = (self.len, self.len + values.len());
-        self.prepare(j.running(), from, to);
+        self.prepare(j.tx(), from, to);
         // SAFETY: announced room for as many; what can be copied owns nothing.
         unsafe {
             self.start()
@@ -498,10 +498,10 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
     }
 
     /// Announces an element or several in a row, of the vector of `all_len` that begins at `all`. References to them
-    /// are made afterwards ([`Running::open_to_changes`]).
+    /// are made afterwards ([`TypedTx::open_to_changes`]).
     #[inline]
     fn open_to_changes<E: ?Sized>(elements: *mut E, all: usize, all_len: usize) {
-        // As the accounts that end here are read by address, too.
+        // As the open ranges that end here are read by address, too.
         let first = elements.cast::<T>();
         first.expose_provenance();
         // SAFETY: elements of the vector.
@@ -509,11 +509,11 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         match bytes.checked_div(size_of::<T>()) {
             None | Some(0) => {}
             Some(1) => {
-                running::<P>().open_to_changes(first);
+                current_tx::<P>().open_to_changes(first);
             }
             Some(len) => {
-                Self::close_accounts(running::<P>(), all, all_len);
-                running::<P>().open_row_to_changes(first, len);
+                Self::close_ranges(current_tx::<P>(), all, all_len);
+                current_tx::<P>().open_row_to_changes(first, len);
             }
         }
     }
@@ -534,20 +534,20 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
         let nothing_changes = Self::IS_EMPTY_TYPE || self.len == 0;
         IterMut {
             elements: self.slice_mut().iter_mut(),
-            running: running_unless::<P>(nothing_changes),
+            tx: current_tx_unless::<P>(nothing_changes),
         }
     }
 }
 
-unsafe fn drop_buffer<T: PSafe>(running: &Running, buffer: usize, len: usize) {
+unsafe fn drop_buffer<T: PSafe>(tx: &TypedTx, buffer: usize, len: usize) {
     if needs_drop::<T>() {
-        running.close_accounts(buffer, len * size_of::<T>());
+        tx.close_ranges(buffer, len * size_of::<T>());
         for at in 0..len {
             // SAFETY: the vector owned the elements, and is gone.
-            unsafe { pbox::drop_value::<T>(running, buffer + at * size_of::<T>()) };
+            unsafe { tx.drop_value::<T>(buffer + at * size_of::<T>()) };
         }
     }
-    running.free(buffer);
+    tx.free(buffer);
 }
 
 impl<T: PSafe, P: PoolType> Drop for PVec<T, P> {
@@ -555,9 +555,9 @@ impl<T: PSafe, P: PoolType> Drop for PVec<T, P> {
         if self.buffer == 0 {
             return;
         }
-        let running = running::<P>();
-        running.gain(-1);
-        running.drop_later(Work {
+        let tx = current_tx::<P>();
+        tx.gain(-1);
+        tx.queue_drop(QueuedDrop {
             address: self.buffer,
             extent: self.len,
             drop: drop_buffer::<T>,
@@ -607,7 +607,8 @@ impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> IndexMut<I> for PVec<T, P> {
     }
 }
 
-// SAFETY: measured. The buffer is an allocation of elements, zero where there are none if they have pointers.
+// SAFETY: the compiler measures size and offsets. The buffer is an allocation of elements, zero where there are none if
+// they have pointers.
 unsafe impl<T: PSafe, P: PoolType> Described for PVec<T, P> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("PVec<{}>", name_of::<T>())))
@@ -671,7 +672,7 @@ impl<T: PSafe, P: PoolType> FromIterator<T> for PVec<T, P> {
     /// Outside of a transaction on the pool.
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut made = Self::new();
-        made.extend(values, journal::current());
+        made.extend(values, journal::current_journal());
         made
     }
 }
@@ -680,7 +681,7 @@ impl<T: PSafe, P: PoolType> Extend<T> for PVec<T, P> {
     /// # Panics
     /// Outside of a transaction on the pool.
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        PVec::extend(self, values, journal::current());
+        PVec::extend(self, values, journal::current_journal());
     }
 }
 
@@ -754,5 +755,20 @@ impl<T: PSafe + Ord, P: PoolType> Ord for PVec<T, P> {
 impl<T: PSafe + Hash, P: PoolType> Hash for PVec<T, P> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_slice().hash(state);
+    }
+}
+
+/// Elements in a row up to the end of their allocation, as a description: what vectors and tables keep them in.
+#[derive(Debug)]
+pub struct Row<T>(PhantomData<T>);
+
+// SAFETY: an allocation of these holds `T`s only; the tail says as many as fit.
+unsafe impl<T: PSafe> Described for Row<T> {
+    fn name() -> Option<Cow<'static, str>> {
+        Some(Cow::Owned(format!("[{}]", name_of::<T>())))
+    }
+
+    fn layout(walk: &mut Walk) -> Type<String> {
+        T::layout(walk).array(Count::Tail)
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 
 use super::PBTreeMap;
 use super::path::Path;
-use crate::typed::binding::PoolType;
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::running::Running;
+use crate::typed::typed_tx::TypedTx;
 
 /// Where the entry of a key is or would be: [`PBTreeMap::entry`].
 pub enum Entry<'a, K: PSafe, V: PSafe, P: PoolType> {
@@ -20,7 +20,7 @@ pub enum Entry<'a, K: PSafe, V: PSafe, P: PoolType> {
 pub struct OccupiedEntry<'a, K: PSafe, V: PSafe, P: PoolType> {
     map: &'a mut PBTreeMap<K, V, P>,
     path: Path<K, V>,
-    running: &'a Running,
+    tx: &'a TypedTx,
 }
 
 /// Room for an entry of a [`PBTreeMap`].
@@ -28,7 +28,7 @@ pub struct VacantEntry<'a, K: PSafe, V: PSafe, P: PoolType> {
     map: &'a mut PBTreeMap<K, V, P>,
     gap: Path<K, V>,
     key: K,
-    running: &'a Running,
+    tx: &'a TypedTx,
 }
 
 impl<'a, K: PSafe, V: PSafe, P: PoolType> Entry<'a, K, V, P> {
@@ -79,12 +79,8 @@ impl<'a, K: PSafe, V: PSafe, P: PoolType> Entry<'a, K, V, P> {
 }
 
 impl<'a, K: PSafe, V: PSafe, P: PoolType> OccupiedEntry<'a, K, V, P> {
-    pub(super) fn new(
-        map: &'a mut PBTreeMap<K, V, P>,
-        path: Path<K, V>,
-        running: &'a Running,
-    ) -> Self {
-        Self { map, path, running }
+    pub(super) fn new(map: &'a mut PBTreeMap<K, V, P>, path: Path<K, V>, tx: &'a TypedTx) -> Self {
+        Self { map, path, tx }
     }
 
     /// The key.
@@ -102,18 +98,18 @@ impl<'a, K: PSafe, V: PSafe, P: PoolType> OccupiedEntry<'a, K, V, P> {
     /// The value, to be changed: announced.
     pub fn get_mut(&mut self) -> &mut V {
         // SAFETY: as above.
-        unsafe { self.path.entry().value_to_change(self.running) }
+        unsafe { self.path.entry().value_to_change(self.tx) }
     }
 
     /// The value, to be changed as long as the map is borrowed: announced.
     pub fn into_mut(self) -> &'a mut V {
         // SAFETY: as above.
-        unsafe { self.path.entry().value_to_change(self.running) }
+        unsafe { self.path.entry().value_to_change(self.tx) }
     }
 
     /// Replaces the value, and gives the old one.
     pub fn insert(&mut self, value: V) -> V {
-        self.path.entry().replace_value(value, self.running)
+        self.path.entry().replace_value(value, self.tx)
     }
 
     /// Takes the value out.
@@ -123,7 +119,7 @@ impl<'a, K: PSafe, V: PSafe, P: PoolType> OccupiedEntry<'a, K, V, P> {
 
     /// Takes the entry out.
     pub fn remove_entry(mut self) -> (K, V) {
-        self.map.take(&mut self.path, self.running)
+        self.map.take(&mut self.path, self.tx)
     }
 }
 
@@ -132,14 +128,9 @@ impl<'a, K: PSafe, V: PSafe, P: PoolType> VacantEntry<'a, K, V, P> {
         map: &'a mut PBTreeMap<K, V, P>,
         gap: Path<K, V>,
         key: K,
-        running: &'a Running,
+        tx: &'a TypedTx,
     ) -> Self {
-        Self {
-            map,
-            gap,
-            key,
-            running,
-        }
+        Self { map, gap, key, tx }
     }
 
     /// The key that an entry would have.
@@ -154,9 +145,9 @@ impl<'a, K: PSafe, V: PSafe, P: PoolType> VacantEntry<'a, K, V, P> {
 
     /// Inserts an entry. The value can be changed.
     pub fn insert(mut self, value: V) -> &'a mut V {
-        let place = self.map.put(&mut self.gap, self.key, value, self.running);
+        let place = self.map.put(&mut self.gap, self.key, value, self.tx);
         // SAFETY: the new entry, borrowed as the map is.
-        unsafe { place.value_to_change(self.running) }
+        unsafe { place.value_to_change(self.tx) }
     }
 }
 

@@ -9,10 +9,10 @@ use std::ops::{Bound, RangeBounds};
 use super::node::Place;
 use super::path::Path;
 use super::{PBTreeMap, search};
-use crate::typed::binding::PoolType;
-use crate::typed::journal::running_unless;
+use crate::typed::journal::current_tx_unless;
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::running::Running;
+use crate::typed::typed_tx::TypedTx;
 
 /// The entries between two gaps, the first of which is not behind the second.
 struct Span<K, V> {
@@ -118,7 +118,7 @@ pub struct Range<'a, K: PSafe, V: PSafe> {
 pub struct RangeMut<'a, K: PSafe, V: PSafe> {
     span: Span<K, V>,
     /// None where there is nothing to announce.
-    running: Option<&'a Running>,
+    tx: Option<&'a TypedTx>,
     _map: PhantomData<&'a mut (K, V)>,
 }
 
@@ -198,15 +198,15 @@ impl<'a, K: PSafe, V: PSafe> RangeMut<'a, K, V> {
     {
         Self {
             span: Span::of_range(map, range),
-            running: running_unless::<P>(map.len == 0),
+            tx: current_tx_unless::<P>(map.len == 0),
             _map: PhantomData,
         }
     }
 
     fn entry(&self, place: Place<K, V>) -> Option<(&'a K, &'a mut V)> {
-        let running = self.running?;
+        let tx = self.tx?;
         // SAFETY: an entry, borrowed as the map is; no other item is of the same one.
-        Some(unsafe { (&*place.key(), place.value_to_change(running)) })
+        Some(unsafe { (&*place.key(), place.value_to_change(tx)) })
     }
 }
 
@@ -227,7 +227,7 @@ impl<'a, K: PSafe, V: PSafe> IterMut<'a, K, V> {
     pub(super) fn new<P: PoolType>(map: &'a mut PBTreeMap<K, V, P>) -> Self {
         let entries = RangeMut {
             span: Span::all(map),
-            running: running_unless::<P>(map.len == 0),
+            tx: current_tx_unless::<P>(map.len == 0),
             _map: PhantomData,
         };
         Self {

@@ -8,9 +8,8 @@ use std::ptr;
 use durum_format::types::{Count, Field, Primitive, Type};
 
 use crate::described::{Described, Walk};
-use crate::typed::pbox;
 use crate::typed::psafe::{PSafe, name_of};
-use crate::typed::running::{Running, Work};
+use crate::typed::typed_tx::{QueuedDrop, TypedTx};
 
 /// Slots of a node: as many as one word can order. A leaf of pairs of words then is the largest object that slabs have.
 pub(super) const SLOTS: usize = 15;
@@ -115,59 +114,59 @@ impl<K: PSafe, V: PSafe> Place<K, V> {
         ptr::with_exposed_provenance_mut(self.address + offset_of!(Slot<K, V>, value))
     }
 
-    pub(super) fn announce(self, running: &Running) {
-        running.announce(self.address, size_of::<Slot<K, V>>());
+    pub(super) fn announce(self, tx: &TypedTx) {
+        tx.announce(self.address, size_of::<Slot<K, V>>());
     }
 
     /// The value, to be changed: announced.
     ///
     /// # Safety
     /// The map is borrowed to be changed for as long, and nobody else has a reference to this value.
-    pub(super) unsafe fn value_to_change<'a>(self, running: &Running) -> &'a mut V {
-        running.open_to_changes(self.value());
+    pub(super) unsafe fn value_to_change<'a>(self, tx: &TypedTx) -> &'a mut V {
+        tx.open_to_changes(self.value());
         // SAFETY: as the caller promises.
         unsafe { &mut *self.value() }
     }
 
     /// Replaces the value.
-    pub(super) fn replace_value(self, value: V, running: &Running) -> V {
+    pub(super) fn replace_value(self, value: V, tx: &TypedTx) -> V {
         let address = self.value().addr();
-        running.announce(address, size_of::<V>());
+        tx.announce(address, size_of::<V>());
         // SAFETY: the entry's value, announced; the new one takes its place.
         unsafe {
-            let old = running.take_out(address);
-            running.put_in(address, value);
+            let old = tx.take_out(address);
+            tx.put_in(address, value);
             old
         }
     }
 
     /// Stores an entry in an announced slot without one.
-    pub(super) fn put(self, key: K, value: V, running: &Running) {
+    pub(super) fn put(self, key: K, value: V, tx: &TypedTx) {
         // SAFETY: as above.
         unsafe {
-            running.put_in(self.key().addr(), key);
-            running.put_in(self.value().addr(), value);
+            tx.put_in(self.key().addr(), key);
+            tx.put_in(self.value().addr(), value);
         }
     }
 
     /// Moves the entry into volatile hands. The slot is still to be given up, or filled.
-    pub(super) fn take(self, running: &Running) -> (K, V) {
+    pub(super) fn take(self, tx: &TypedTx) -> (K, V) {
         // SAFETY: the entry's key and value, which the caller gives up.
         unsafe {
             (
-                running.take_out(self.key().addr()),
-                running.take_out(self.value().addr()),
+                tx.take_out(self.key().addr()),
+                tx.take_out(self.value().addr()),
             )
         }
     }
 
     /// Moves the entry to another, announced slot. This one is still to be given up, or filled.
-    pub(super) fn move_to(self, target: Self, running: &Running) {
+    pub(super) fn move_to(self, target: Self, tx: &TypedTx) {
         if K::OWNERS || V::OWNERS {
-            running.close_accounts(self.address, size_of::<Slot<K, V>>());
+            tx.close_ranges(self.address, size_of::<Slot<K, V>>());
         }
-        running.forget_words::<K>(target.key().addr(), size_of::<K>());
-        running.forget_words::<V>(target.value().addr(), size_of::<V>());
+        tx.reset_words::<K>(target.key().addr(), size_of::<K>());
+        tx.reset_words::<V>(target.value().addr(), size_of::<V>());
         let source = ptr::with_exposed_provenance::<Slot<K, V>>(self.address);
         // SAFETY: an entry, and a slot without one.
         unsafe {
@@ -197,13 +196,13 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
     }
 
     /// Allocates a node without entries.
-    pub(super) fn allocate(height: usize, running: &Running) -> Self {
+    pub(super) fn allocate(height: usize, tx: &TypedTx) -> Self {
         let leaf = size_of::<Leaf<K, V>>();
         let children = match height {
             1 => 0,
             _ => size_of::<[u64; 1 + SLOTS]>(),
         };
-        let address = running.allocate::<NodeType<K, V>>(leaf + children, align_of::<Leaf<K, V>>());
+        let address = tx.allocate::<NodeType<K, V>>(leaf + children, align_of::<Leaf<K, V>>());
         let made = Self::at(address, height);
         let bytes = ptr::with_exposed_provenance_mut::<u8>(address);
         let zero_from = match Place::<K, V>::HAS_POINTERS {
@@ -288,37 +287,37 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
         unsafe { ptr::with_exposed_provenance_mut::<usize>(self.child_address(at)).write(child) };
     }
 
-    pub(super) fn announce_child(self, at: usize, running: &Running) {
-        running.announce(self.child_address(at), size_of::<u64>());
+    pub(super) fn announce_child(self, at: usize, tx: &TypedTx) {
+        tx.announce(self.child_address(at), size_of::<u64>());
     }
 
     /// Prepares the node for `count` more entries, with the children behind them.
     #[inline]
-    pub(super) fn announce_room(self, count: usize, running: &Running) {
+    pub(super) fn announce_room(self, count: usize, tx: &TypedTx) {
         let (order, len) = (self.order(), self.len());
-        self.announce_order(running);
+        self.announce_order(tx);
         for at in len..len + count {
-            self.place(order.slot(at)).announce(running);
+            self.place(order.slot(at)).announce(tx);
             if !self.is_leaf() {
-                self.announce_child(at + 1, running);
+                self.announce_child(at + 1, tx);
             }
         }
     }
 
     /// Prepares the node for giving up the entry at `at`, with the child behind it.
-    pub(super) fn announce_removal(self, at: usize, running: &Running) {
-        self.announce_order(running);
+    pub(super) fn announce_removal(self, at: usize, tx: &TypedTx) {
+        self.announce_order(tx);
         if Place::<K, V>::HAS_POINTERS {
-            self.entry(at).announce(running);
+            self.entry(at).announce(tx);
         }
         if !self.is_leaf() {
-            self.announce_child(at + 1, running);
+            self.announce_child(at + 1, tx);
         }
     }
 
     #[inline]
-    fn announce_order(self, running: &Running) {
-        running.announce(self.address, size_of::<Order>());
+    fn announce_order(self, tx: &TypedTx) {
+        tx.announce(self.address, size_of::<Order>());
     }
 
     /// Makes a slot, which is announced, that of the entry at `at`. Entry and child behind it are still to be stored.
@@ -338,9 +337,9 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
 
     /// Moves the entry at `at`, with the child behind it, to another node, where it is announced, before the entry at
     /// `target_at`.
-    pub(super) fn move_entry(self, at: usize, target: Self, target_at: usize, running: &Running) {
+    pub(super) fn move_entry(self, at: usize, target: Self, target_at: usize, tx: &TypedTx) {
         let place = target.insert_slot(target_at);
-        self.entry(at).move_to(place, running);
+        self.entry(at).move_to(place, tx);
         if !self.is_leaf() {
             target.set_child(target_at + 1, self.child(at + 1).address);
         }
@@ -348,39 +347,35 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
 }
 
 /// Drops the entries of a node whose map is gone, and frees it; its children are put off.
-pub(super) unsafe fn drop_node<K: PSafe, V: PSafe>(
-    running: &Running,
-    address: usize,
-    height: usize,
-) {
+pub(super) unsafe fn drop_node<K: PSafe, V: PSafe>(tx: &TypedTx, address: usize, height: usize) {
     let node = Node::<K, V>::at(address, height);
     if needs_drop::<K>() || needs_drop::<V>() {
         for at in 0..node.len() {
             let place = node.entry(at);
             // SAFETY: the map owned the entry, and is gone.
             unsafe {
-                pbox::drop_value::<K>(running, place.key().addr());
-                pbox::drop_value::<V>(running, place.value().addr());
+                tx.drop_value::<K>(place.key().addr());
+                tx.drop_value::<V>(place.value().addr());
             }
         }
     }
     if !node.is_leaf() {
         for at in 0..=node.len() {
-            running.drop_later(Work {
+            tx.queue_drop(QueuedDrop {
                 address: node.child(at).address,
                 extent: height - 1,
                 drop: drop_node::<K, V>,
             });
         }
     }
-    running.free(address);
+    tx.free(address);
 }
 
 /// The type of an allocation with a node in it. Behind a leaf nothing follows, behind an inner node its children.
 pub(super) struct NodeType<K, V>(PhantomData<(K, V)>);
 
-// SAFETY: measured. A slot without an entry is zero where entries have pointers, and so are children that are not
-// there.
+// SAFETY: the compiler measures size and offsets. A slot without an entry is zero where entries have pointers, and so
+// are children that are not there.
 unsafe impl<K: PSafe, V: PSafe> Described for NodeType<K, V> {
     fn name() -> Option<Cow<'static, str>> {
         let (key, value) = (name_of::<K>(), name_of::<V>());

@@ -5,9 +5,9 @@ use std::hash::Hash;
 
 use super::PHashMap;
 use super::table::Place;
-use crate::typed::binding::PoolType;
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::running::Running;
+use crate::typed::typed_tx::TypedTx;
 
 /// Where the entry of a key is or would be: [`PHashMap::entry`].
 pub enum Entry<'a, K: PSafe, V: PSafe, P: PoolType> {
@@ -22,7 +22,7 @@ pub struct OccupiedEntry<'a, K: PSafe, V: PSafe, P: PoolType> {
     map: &'a mut PHashMap<K, V, P>,
     hash: u64,
     place: Place<K, V>,
-    running: &'a Running,
+    tx: &'a TypedTx,
 }
 
 /// Room for an entry of a [`PHashMap`].
@@ -30,24 +30,19 @@ pub struct VacantEntry<'a, K: PSafe, V: PSafe, P: PoolType> {
     map: &'a mut PHashMap<K, V, P>,
     hash: u64,
     key: K,
-    running: &'a Running,
+    tx: &'a TypedTx,
 }
 
 impl<'a, K: PSafe + Eq + Hash, V: PSafe, P: PoolType> Entry<'a, K, V, P> {
-    pub(super) fn new(map: &'a mut PHashMap<K, V, P>, key: K, running: &'a Running) -> Self {
+    pub(super) fn new(map: &'a mut PHashMap<K, V, P>, key: K, tx: &'a TypedTx) -> Self {
         match map.search(&key) {
             (hash, Some(place)) => Self::Occupied(OccupiedEntry {
                 map,
                 hash,
                 place,
-                running,
+                tx,
             }),
-            (hash, None) => Self::Vacant(VacantEntry {
-                map,
-                hash,
-                key,
-                running,
-            }),
+            (hash, None) => Self::Vacant(VacantEntry { map, hash, key, tx }),
         }
     }
 
@@ -113,18 +108,18 @@ impl<'a, K: PSafe + Eq + Hash, V: PSafe, P: PoolType> OccupiedEntry<'a, K, V, P>
     /// The value, to be changed: announced.
     pub fn get_mut(&mut self) -> &mut V {
         // SAFETY: as above.
-        unsafe { self.place.value_to_change(self.running) }
+        unsafe { self.place.value_to_change(self.tx) }
     }
 
     /// The value, to be changed as long as the map is borrowed: announced.
     pub fn into_mut(self) -> &'a mut V {
         // SAFETY: as above.
-        unsafe { self.place.value_to_change(self.running) }
+        unsafe { self.place.value_to_change(self.tx) }
     }
 
     /// Replaces the value, and gives the old one.
     pub fn insert(&mut self, value: V) -> V {
-        self.place.replace_value(value, self.running)
+        self.place.replace_value(value, self.tx)
     }
 
     /// Takes the value out.
@@ -134,7 +129,7 @@ impl<'a, K: PSafe + Eq + Hash, V: PSafe, P: PoolType> OccupiedEntry<'a, K, V, P>
 
     /// Takes the entry out.
     pub fn remove_entry(self) -> (K, V) {
-        self.map.take((self.hash, self.place), self.running)
+        self.map.take((self.hash, self.place), self.tx)
     }
 }
 
@@ -151,11 +146,9 @@ impl<'a, K: PSafe + Eq + Hash, V: PSafe, P: PoolType> VacantEntry<'a, K, V, P> {
 
     /// Inserts an entry. The value can be changed.
     pub fn insert(self, value: V) -> &'a mut V {
-        let place = self
-            .map
-            .insert_new(self.hash, self.key, value, self.running);
+        let place = self.map.insert_new(self.hash, self.key, value, self.tx);
         // SAFETY: the new entry, borrowed as the map is.
-        unsafe { place.value_to_change(self.running) }
+        unsafe { place.value_to_change(self.tx) }
     }
 }
 

@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 
 use super::PHashMap;
 use super::table::{Place, Places};
-use crate::typed::binding::PoolType;
-use crate::typed::journal::{running, running_unless};
+use crate::typed::journal::{current_tx, current_tx_unless};
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::running::Running;
+use crate::typed::typed_tx::TypedTx;
 
 /// The places of a borrowed map's entries, and how many are left.
 struct Walk<K, V> {
@@ -52,7 +52,7 @@ pub struct Iter<'a, K: PSafe, V: PSafe> {
 pub struct IterMut<'a, K: PSafe, V: PSafe> {
     walk: Walk<K, V>,
     /// None where there is nothing to announce.
-    running: Option<&'a Running>,
+    tx: Option<&'a TypedTx>,
     _map: PhantomData<&'a mut (K, V)>,
 }
 
@@ -84,7 +84,7 @@ impl<'a, K: PSafe, V: PSafe> IterMut<'a, K, V> {
     pub(super) fn new<P: PoolType>(map: &'a mut PHashMap<K, V, P>) -> Self {
         Self {
             walk: Walk::new(map),
-            running: running_unless::<P>(map.len == 0),
+            tx: current_tx_unless::<P>(map.len == 0),
             _map: PhantomData,
         }
     }
@@ -128,9 +128,9 @@ impl<'a, K: PSafe, V: PSafe> Iterator for IterMut<'a, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (place, running) = (self.walk.next()?, self.running?);
+        let (place, tx) = (self.walk.next()?, self.tx?);
         // SAFETY: an entry, borrowed as the map is; no other item is of the same one.
-        Some(unsafe { (&*place.key(), place.value_to_change(running)) })
+        Some(unsafe { (&*place.key(), place.value_to_change(tx)) })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -143,7 +143,7 @@ impl<K: PSafe, V: PSafe, P: PoolType> Iterator for IntoIter<K, V, P> {
 
     fn next(&mut self) -> Option<(K, V)> {
         let place = self.places.next()?;
-        Some(self.map.take_unsearched(place, running::<P>()))
+        Some(self.map.take_unsearched(place, current_tx::<P>()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

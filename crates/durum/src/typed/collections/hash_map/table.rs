@@ -9,9 +9,8 @@ use std::ptr;
 use durum_format::types::{Count, Field, Primitive, Type};
 
 use crate::described::{Described, Walk};
-use crate::typed::pbox;
 use crate::typed::psafe::{PSafe, name_of};
-use crate::typed::running::Running;
+use crate::typed::typed_tx::TypedTx;
 
 /// Slots of a group: one byte of its word each, and one for the entries that went on.
 const SLOTS: usize = 7;
@@ -143,8 +142,8 @@ impl<K: PSafe, V: PSafe> GroupAt<K, V> {
         unsafe { ptr::with_exposed_provenance_mut::<u64>(self.address).write(word.0) };
     }
 
-    fn announce_word(self, running: &Running) {
-        running.announce(self.address, WORD);
+    fn announce_word(self, tx: &TypedTx) {
+        tx.announce(self.address, WORD);
     }
 
     fn place(self, slot: usize) -> Place<K, V> {
@@ -171,41 +170,41 @@ impl<K: PSafe, V: PSafe> Place<K, V> {
     ///
     /// # Safety
     /// The map is borrowed to be changed for as long, and nobody else has a reference to this value.
-    pub(super) unsafe fn value_to_change<'a>(self, running: &Running) -> &'a mut V {
-        running.open_to_changes(self.value());
+    pub(super) unsafe fn value_to_change<'a>(self, tx: &TypedTx) -> &'a mut V {
+        tx.open_to_changes(self.value());
         // SAFETY: as the caller promises.
         unsafe { &mut *self.value() }
     }
 
-    fn announce(self, running: &Running) {
-        running.announce(self.address(), size_of::<Slot<K, V>>());
+    fn announce(self, tx: &TypedTx) {
+        tx.announce(self.address(), size_of::<Slot<K, V>>());
     }
 
     /// Replaces the value of the entry here.
-    pub(super) fn replace_value(self, value: V, running: &Running) -> V {
+    pub(super) fn replace_value(self, value: V, tx: &TypedTx) -> V {
         let address = self.value().addr();
-        running.announce(address, size_of::<V>());
+        tx.announce(address, size_of::<V>());
         // SAFETY: the entry's value, announced; the new one takes its place.
         unsafe {
-            let old = running.take_out(address);
-            running.put_in(address, value);
+            let old = tx.take_out(address);
+            tx.put_in(address, value);
             old
         }
     }
 
     /// Takes the entry out that is here.
-    pub(super) fn take(self, running: &Running) -> (K, V) {
-        self.group.announce_word(running);
+    pub(super) fn take(self, tx: &TypedTx) -> (K, V) {
+        self.group.announce_word(tx);
         if Self::HAS_POINTERS {
-            self.announce(running);
+            self.announce(tx);
         }
         self.group
             .set_word(self.group.word().with_tag(self.slot, 0));
         // SAFETY: the entry's key and value, which are no longer the table's.
         let entry = unsafe {
             (
-                running.take_out(self.key().addr()),
-                running.take_out(self.value().addr()),
+                tx.take_out(self.key().addr()),
+                tx.take_out(self.value().addr()),
             )
         };
         if Self::HAS_POINTERS {
@@ -221,11 +220,11 @@ impl<K: PSafe, V: PSafe> Place<K, V> {
     ///
     /// # Safety
     /// Nobody uses the entry after this.
-    unsafe fn drop_entry(self, running: &Running) {
+    unsafe fn drop_entry(self, tx: &TypedTx) {
         // SAFETY: as the caller promises.
         unsafe {
-            pbox::drop_value::<K>(running, self.key().addr());
-            pbox::drop_value::<V>(running, self.value().addr());
+            tx.drop_value::<K>(self.key().addr());
+            tx.drop_value::<V>(self.value().addr());
         }
     }
 }
@@ -268,9 +267,9 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 
     /// Allocates a table without entries.
-    pub(super) fn allocate(groups: usize, running: &Running) -> Self {
+    pub(super) fn allocate(groups: usize, tx: &TypedTx) -> Self {
         let bytes = groups * GroupAt::<K, V>::STRIDE;
-        let start = running.allocate::<TableType<K, V>>(bytes, GroupAt::<K, V>::ALIGN);
+        let start = tx.allocate::<TableType<K, V>>(bytes, GroupAt::<K, V>::ALIGN);
         let table = Self::at(start, groups);
         if Place::<K, V>::HAS_POINTERS {
             // SAFETY: just allocated.
@@ -322,15 +321,15 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 
     /// Puts an entry in, in a table that is not full.
-    pub(super) fn put(self, hash: u64, key: K, value: V, running: &Running) -> Place<K, V> {
-        let place = self.vacancy(hash, |group| group.announce_word(running));
-        place.announce(running);
+    pub(super) fn put(self, hash: u64, key: K, value: V, tx: &TypedTx) -> Place<K, V> {
+        let place = self.vacancy(hash, |group| group.announce_word(tx));
+        place.announce(tx);
         // Nothing fails from here on.
         self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
         // SAFETY: an announced slot without an entry.
         unsafe {
-            running.put_in(place.key().addr(), key);
-            running.put_in(place.value().addr(), value);
+            tx.put_in(place.key().addr(), key);
+            tx.put_in(place.value().addr(), value);
         }
         let group = place.group;
         group.set_word(group.word().with_tag(place.slot, tag_of(hash)));
@@ -338,11 +337,11 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 
     /// Moves an entry here from another table, where the caller forgets it. This one is fresh, and not full.
-    pub(super) fn move_here(self, hash: u64, from: Place<K, V>, running: &Running) {
+    pub(super) fn move_here(self, hash: u64, from: Place<K, V>, tx: &TypedTx) {
         let place = self.vacancy(hash, |_| ());
         self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
-        running.forget_words::<K>(place.key().addr(), size_of::<K>());
-        running.forget_words::<V>(place.value().addr(), size_of::<V>());
+        tx.reset_words::<K>(place.key().addr(), size_of::<K>());
+        tx.reset_words::<V>(place.value().addr(), size_of::<V>());
         let (source, target) = (from.address(), place.address());
         // SAFETY: an entry, and a slot without one.
         unsafe {
@@ -354,13 +353,13 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 
     /// Takes an entry out that [`Table::find`] found with this hash.
-    pub(super) fn take(self, hash: u64, place: Place<K, V>, running: &Running) -> (K, V) {
+    pub(super) fn take(self, hash: u64, place: Place<K, V>, tx: &TypedTx) -> (K, V) {
         let passed = self
             .probe(hash)
             .take_while(|group| group.address != place.group.address);
-        passed.for_each(|group| group.announce_word(running));
-        place.group.announce_word(running);
-        let entry = place.take(running);
+        passed.for_each(|group| group.announce_word(tx));
+        place.group.announce_word(tx);
+        let entry = place.take(tx);
         self.count_overflow(hash, place, |overflow| match overflow {
             // It is not known how many they are.
             OVERFLOW_MAX => OVERFLOW_MAX,
@@ -395,10 +394,10 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
         }
     }
 
-    /// The accounts of values in it end: they are about to be moved.
-    pub(super) fn close_accounts(self, running: &Running) {
+    /// The open ranges of values in it end: they are about to be moved.
+    pub(super) fn close_ranges(self, tx: &TypedTx) {
         if K::OWNERS || V::OWNERS {
-            running.close_accounts(self.start, self.groups * GroupAt::<K, V>::STRIDE);
+            tx.close_ranges(self.start, self.groups * GroupAt::<K, V>::STRIDE);
         }
     }
 
@@ -447,24 +446,20 @@ impl<K: PSafe, V: PSafe> Iterator for Places<K, V> {
 }
 
 /// Drops the entries of a table whose map is gone, and frees it.
-pub(super) unsafe fn drop_table<K: PSafe, V: PSafe>(
-    running: &Running,
-    start: usize,
-    groups: usize,
-) {
+pub(super) unsafe fn drop_table<K: PSafe, V: PSafe>(tx: &TypedTx, start: usize, groups: usize) {
     if needs_drop::<K>() || needs_drop::<V>() {
         for place in Table::<K, V>::at(start, groups).places() {
             // SAFETY: the map owned the entry, and is gone.
-            unsafe { place.drop_entry(running) };
+            unsafe { place.drop_entry(tx) };
         }
     }
-    running.free(start);
+    tx.free(start);
 }
 
 /// The type of an allocation with a table in it: as many groups as fit.
 pub(super) struct TableType<K, V>(PhantomData<(K, V)>);
 
-// SAFETY: measured. A slot without an entry is zero where entries have pointers.
+// SAFETY: the compiler measures size and offsets. A slot without an entry is zero where entries have pointers.
 unsafe impl<K: PSafe, V: PSafe> Described for TableType<K, V> {
     fn name() -> Option<Cow<'static, str>> {
         let (key, value) = (name_of::<K>(), name_of::<V>());

@@ -13,13 +13,14 @@ use durum_format::types::{Field, Primitive, Type};
 use super::PHashMap;
 use super::table::TableType;
 use crate::described::{Described, Walk};
-use crate::typed::binding::PoolType;
 use crate::typed::journal::{self, Journal};
-use crate::typed::kind::Pointers;
+use crate::typed::pointer_kind::Pointers;
 use crate::typed::pool_id::PoolId;
-use crate::typed::psafe::{PClone, PSafe, Root, name_of};
+use crate::typed::pool_type::PoolType;
+use crate::typed::psafe::{PSafe, name_of};
+use crate::typed::values::{PClone, Root};
 
-// SAFETY: measured.
+// SAFETY: the compiler measures size and offsets.
 unsafe impl<K: PSafe, V: PSafe, P: PoolType> Described for PHashMap<K, V, P> {
     fn name() -> Option<Cow<'static, str>> {
         let (key, value) = (name_of::<K>(), name_of::<V>());
@@ -88,7 +89,7 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> FromIterator<(K, V)> for PHash
     /// Outside of a transaction on the pool.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut made = Self::new();
-        made.extend(entries, journal::current());
+        made.extend(entries, journal::current_journal());
         made
     }
 }
@@ -97,7 +98,7 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> Extend<(K, V)> for PHashMap<K,
     /// # Panics
     /// Outside of a transaction on the pool.
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        PHashMap::extend(self, entries, journal::current());
+        PHashMap::extend(self, entries, journal::current_journal());
     }
 }
 

@@ -3,21 +3,21 @@
 use std::slice;
 
 use crate::typed::psafe::PSafe;
-use crate::typed::running::Running;
+use crate::typed::typed_tx::TypedTx;
 
 /// Elements to be changed, each announced when it is given.
 #[derive(Debug)]
 pub struct IterMut<'a, T: PSafe> {
     pub(super) elements: slice::IterMut<'a, T>,
     /// None where there is nothing to announce.
-    pub(super) running: Option<&'a Running>,
+    pub(super) tx: Option<&'a TypedTx>,
 }
 
 impl<'a, T: PSafe> IterMut<'a, T> {
     #[inline]
     fn opened(&self, element: *mut T) -> &'a mut T {
-        if let Some(running) = self.running {
-            running.open_to_changes(element);
+        if let Some(tx) = self.tx {
+            tx.open_to_changes(element);
         }
         // SAFETY: borrowed as the vector is, and given once.
         unsafe { &mut *element }

@@ -1,12 +1,5 @@
 //! `PMutex`: a value that threads change in turn, each in a transaction of its own.
 //!
-//! The mutex's word (`words`): the lower half is what threads wait on, the upper half says whose it is:
-//!
-//! ```text
-//! 63       33      32            31    0
-//! thread's number  guard lives   0 free, 1 locked, 2 locked and somebody waits
-//! ```
-//!
 //! It is unlocked when the transaction has ended: only then is what it did durable, and may others build on it.
 
 use std::borrow::Cow;
@@ -17,21 +10,21 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use durum_format::types::{Field, Type};
 
-use super::binding::PoolType;
-use super::cells::cell;
-use super::futex_lock::FutexLock;
+use super::cell_impls::cell;
 use super::journal::Journal;
 use super::later::Later;
+use super::lock_word::LockWord;
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, Root, name_of};
-use super::running::Running;
-use super::stats;
-use super::words::Word;
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::typed_tx::TypedTx;
+use super::values::{PClone, Root};
+use super::waiting;
 use crate::described::{Described, Walk};
 
 /// A guard lives.
@@ -58,36 +51,8 @@ pub struct InTurn<T>(PhantomData<Mutex<T>>);
 pub struct PMutexGuard<'a, T: PSafe> {
     word: &'a LockWord,
     value: &'a UnsafeCell<T>,
-    running: &'a Running,
+    tx: &'a TypedTx,
     is_open: Cell<bool>,
-}
-
-/// The word of a [`PMutex`].
-#[repr(transparent)]
-#[derive(Debug, Default)]
-pub(super) struct LockWord(AtomicU64);
-
-// SAFETY: transparent, and 0 is free.
-unsafe impl Word for LockWord {}
-
-impl LockWord {
-    /// The half that threads wait on.
-    fn lock(&self) -> &FutexLock {
-        // SAFETY: the lower half of a 64-bit atomic, which is used by halves only; transparent, and 0 is free.
-        unsafe { &*std::ptr::from_ref(self).cast::<FutexLock>() }
-    }
-
-    /// The half that says whose it is.
-    fn owner(&self) -> &AtomicU32 {
-        // SAFETY: the upper half, as above.
-        unsafe { &*std::ptr::from_ref(self).cast::<AtomicU32>().add(1) }
-    }
-
-    /// Unlocks a mutex that this thread has locked, when its transaction is over.
-    pub(super) fn unlock(&self) {
-        self.owner().store(0, Ordering::Relaxed);
-        self.lock().unlock();
-    }
 }
 
 impl<T: PSafe, P: PoolType> PMutex<T, P> {
@@ -116,8 +81,8 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
     #[inline]
     #[track_caller]
     pub fn lock<'a>(&'a self, j: &'a Journal<P>) -> PMutexGuard<'a, T> {
-        let (word, running) = (P::binding().words.of(&self.word), j.running());
-        let mine = running.number() << 1;
+        let (word, tx) = (P::binding().words.of(&self.word), j.tx());
+        let mine = tx.number() << 1;
         // Only this thread writes its number there.
         let owned = word.owner().load(Ordering::Relaxed);
         assert!(
@@ -125,17 +90,17 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
             "a mutex is locked again while a guard of the same transaction lives"
         );
         // One that is not in the pool is nobody else's, and nothing will unlock it.
-        if owned != mine && running.holds(std::ptr::from_ref(&self.word).addr()) {
+        if owned != mine && tx.holds(std::ptr::from_ref(&self.word).addr()) {
             if !word.lock().try_lock() {
-                wait::<T, P>(&self.word, word, running);
+                wait::<T, P>(&self.word, word, tx);
             }
-            running.note_locked(word);
+            tx.note_locked(word);
         }
         word.owner().store(mine | GUARDED, Ordering::Relaxed);
         PMutexGuard {
             word,
             value: &self.value,
-            running,
+            tx,
             is_open: Cell::new(false),
         }
     }
@@ -148,16 +113,16 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
 
 /// Waits for a mutex, and locks it. `at` is its word in the pool, `word` what is kept about it.
 #[cold]
-fn wait<T: PSafe, P: PoolType>(at: &LockWord, word: &LockWord, running: &Running) {
-    stats::count_contended();
-    let _waiting = running.open().finds_deadlocks.then(|| {
+fn wait<T: PSafe, P: PoolType>(at: &LockWord, word: &LockWord, tx: &TypedTx) {
+    waiting::count_contended();
+    let _waiting = tx.open().finds_deadlocks.then(|| {
         let name = format!(
             "PMutex<{}> of pool {} at {:p}",
             name_of::<T>(),
             P::binding().name,
             at
         );
-        Waiting::begin(word, running.number(), name)
+        Waiting::begin(word, tx.number(), name)
     });
     word.lock().lock_slowly();
 }
@@ -214,7 +179,7 @@ impl<T: PSafe> PMutexGuard<'_, T> {
     #[inline]
     pub fn later(&mut self) -> Later<'_, T> {
         // SAFETY: locked by this transaction, and this is its only guard, which is lent.
-        unsafe { Later::of_place(self.value.get(), Some(self.running)) }
+        unsafe { Later::of_place(self.value.get(), Some(self.tx)) }
     }
 }
 
@@ -232,11 +197,11 @@ impl<T: PSafe> DerefMut for PMutexGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         if !self.is_open.get() {
-            self.running.open_to_changes(self.value.get());
+            self.tx.open_to_changes(self.value.get());
             self.is_open.set(true);
-        } else if T::WORDS && self.running.holds(self.value.get().addr()) {
+        } else if T::WORDS && self.tx.holds(self.value.get().addr()) {
             let address = self.value.get().addr();
-            self.running.forget_words::<T>(address, size_of::<T>());
+            self.tx.reset_words::<T>(address, size_of::<T>());
         }
         // SAFETY: as in `deref`, and announced.
         unsafe { &mut *self.value.get() }
@@ -247,7 +212,7 @@ impl<T: PSafe> Drop for PMutexGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         // The mutex is still this thread's, and nobody else writes here while it is.
-        let mine = self.running.number() << 1;
+        let mine = self.tx.number() << 1;
         self.word.owner().store(mine, Ordering::Relaxed);
     }
 }

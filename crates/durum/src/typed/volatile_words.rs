@@ -18,21 +18,21 @@ use crate::error::Result;
 ///
 /// # Safety
 /// Transparent over an `AtomicU64`, in which 0 says that there is nothing to know.
-pub(crate) unsafe trait Word {}
+pub(crate) unsafe trait VolatileWord {}
 
 // SAFETY: itself.
-unsafe impl Word for AtomicU64 {}
+unsafe impl VolatileWord for AtomicU64 {}
 
 /// Where the words of an open pool are; all zero while none is open.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct VolatileWords {
     base: AtomicUsize,
     size: AtomicUsize,
     /// What to add to the address of a word in the pool.
     distance: AtomicUsize,
 }
 
-impl Words {
+impl VolatileWords {
     pub(crate) const fn new() -> Self {
         Self {
             base: AtomicUsize::new(0),
@@ -42,7 +42,7 @@ impl Words {
     }
 
     /// The words of a pool in the space of `size` bytes at `base`; the pool has to be opened with what
-    /// [`Mapping::beside`] gives. Addresses are taken for its puddles, memory for pages that are used.
+    /// [`WordsMapping::beside`] gives. Addresses are taken for its puddles, memory for pages that are used.
     ///
     /// # Errors
     /// `AddressSpace`.
@@ -51,12 +51,12 @@ impl Words {
         base: usize,
         size: usize,
         store: &Path,
-    ) -> Result<Mapping> {
+    ) -> Result<WordsMapping> {
         let beside = Beside::new(base, size).map_err(|refused| refused.error(store))?;
         self.distance.store(beside.distance(), Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
         self.size.store(size, Ordering::Release);
-        Ok(Mapping {
+        Ok(WordsMapping {
             beside: Arc::new(beside),
             words: self,
         })
@@ -70,7 +70,7 @@ impl Words {
 
     /// What is kept about a cell whose own word is this; itself, if it is not in the pool.
     #[inline(always)]
-    pub(crate) fn of<'a, W: Word>(&self, word: &'a W) -> &'a W {
+    pub(crate) fn of<'a, W: VolatileWord>(&self, word: &'a W) -> &'a W {
         let address = ptr::from_ref(word).addr();
         match self.hold(address) {
             // SAFETY: whoever has a reference into the pool keeps it open, and the words with it.
@@ -82,10 +82,10 @@ impl Words {
     /// What is kept about the word at an address in the pool.
     ///
     /// # Safety
-    /// [`Words::hold`] said so, a word of this kind lies there, and the pool stays open as long as the reference is
-    /// used.
+    /// [`VolatileWords::hold`] said so, a word of this kind lies there, and the pool stays open as long as the
+    /// reference is used.
     #[inline(always)]
-    pub(crate) unsafe fn at<'a, W: Word>(&self, address: usize) -> &'a W {
+    pub(crate) unsafe fn at<'a, W: VolatileWord>(&self, address: usize) -> &'a W {
         let address = address.wrapping_add(self.distance.load(Ordering::Relaxed));
         // SAFETY: beside a puddle of the pool, as far from the word as all words are, and as well aligned.
         unsafe { &*ptr::with_exposed_provenance(address) }
@@ -94,19 +94,19 @@ impl Words {
 
 /// The memory of the words; unmapped when the pool has been closed.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct WordsMapping {
     beside: Arc<Beside>,
-    words: &'static Words,
+    words: &'static VolatileWords,
 }
 
-impl Mapping {
+impl WordsMapping {
     /// What the pool's puddles need beside them.
     pub(crate) fn beside(&self) -> Arc<Beside> {
         self.beside.clone()
     }
 }
 
-impl Drop for Mapping {
+impl Drop for WordsMapping {
     fn drop(&mut self) {
         self.words.size.store(0, Ordering::Release);
     }

@@ -4,7 +4,7 @@
 /// whether it has one.
 macro_rules! cell {
     ($cell:ident<T $(: $bound:ident)?> { Threads: $threads:ident, WORDS: $words:expr $(, $word:ident)? }) => {
-        // SAFETY: measured.
+        // SAFETY: the compiler measures size and offsets.
         unsafe impl<T: PSafe $(+ $bound)?, P: PoolType> Described for $cell<T, P> {
             fn name() -> Option<Cow<'static, str>> {
                 Some(Cow::Owned(format!(concat!(stringify!($cell), "<{}>"), name_of::<T>())))
@@ -23,7 +23,7 @@ macro_rules! cell {
         // SAFETY: as the value; used by threads as the shadow says.
         unsafe impl<T: PSafe $(+ $bound)?, P: PoolType> PSafe for $cell<T, P> {
             type Threads = $threads<T::Threads>;
-            type Kind = <T::Kind as $crate::typed::__private::Kind>::AsPart;
+            type Kind = <T::Kind as $crate::typed::pointer_kind::PointerKind>::AsPart;
             const OWNERS: bool = T::OWNERS;
             const POINTERS: bool = T::POINTERS;
             const WORDS: bool = $words;

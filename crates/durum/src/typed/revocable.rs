@@ -1,4 +1,4 @@
-//! Something that is open, and lent to threads for as long as it is.
+//! Something that threads use while it is open, and that can be taken back from them.
 //!
 //! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two
 //! atomic operations on a line that all threads share. So every thread keeps a reference of its own, from one
@@ -29,44 +29,44 @@ const STEP: u64 = 2;
 /// A thread's reference. It is used by the thread while that is inside and the generation is the one it knows; by
 /// others only under the lock, after they have seen that it is not inside since.
 #[derive(Debug)]
-struct Kept<T>(UnsafeCell<Option<Arc<T>>>);
+struct Cached<T>(UnsafeCell<Option<Arc<T>>>);
 
-// SAFETY: see there; an `Arc` goes from thread to thread if what it holds may be shared.
-unsafe impl<T: Send + Sync> Send for Kept<T> {}
-// SAFETY: the same.
-unsafe impl<T: Send + Sync> Sync for Kept<T> {}
+// SAFETY: one thread at a time uses it; an `Arc` goes from thread to thread if what it holds may be shared.
+unsafe impl<T: Send + Sync> Send for Cached<T> {}
+// SAFETY: others use it under the lock only, and an `Arc` goes from thread to thread if what it holds may be shared.
+unsafe impl<T: Send + Sync> Sync for Cached<T> {}
 
-impl<T> Kept<T> {
+impl<T> Cached<T> {
     /// # Safety
     /// Under the lock, by the thread itself or while that is not inside.
     unsafe fn replace(&self, by: Option<Arc<T>>) -> Option<Arc<T>> {
         // SAFETY: as the caller promises.
-        self.0.with_mut(|kept| unsafe { kept.replace(by) })
+        self.0.with_mut(|cached| unsafe { cached.replace(by) })
     }
 }
 
-/// One thing at a time that is open, and those to whom it is lent.
+/// One thing at a time that is open, and the threads that use it.
 #[derive(Debug)]
-pub(crate) struct Loan<T> {
-    members: Members<Option<Arc<T>>, Kept<T>>,
+pub(crate) struct Revocable<T> {
+    members: Members<Option<Arc<T>>, Cached<T>>,
 }
 
 /// Nobody opens or closes while this lives.
-pub(crate) struct Desk<'l, T> {
-    loan: &'l Loan<T>,
-    locked: MutexGuard<'l, Locked<Option<Arc<T>>, Kept<T>>>,
+pub(crate) struct RevocableLock<'l, T> {
+    revocable: &'l Revocable<T>,
+    locked: MutexGuard<'l, Locked<Option<Arc<T>>, Cached<T>>>,
 }
 
-/// A thread that borrows. Stays in its thread.
+/// A thread that uses it. Stays in its thread.
 #[derive(Debug)]
-pub(crate) struct Borrower<'l, T> {
-    loan: &'l Loan<T>,
-    member: Arc<Member<Kept<T>>>,
-    /// That the reference is of.
+pub(crate) struct Reader<'l, T> {
+    revocable: &'l Revocable<T>,
+    member: Arc<Member<Cached<T>>>,
+    /// Of the reference.
     generation: Cell<u64>,
 }
 
-impl<T> Loan<T> {
+impl<T> Revocable<T> {
     constructor! {
         pub(crate) fn new() -> Self {
             Self {
@@ -75,22 +75,22 @@ impl<T> Loan<T> {
         }
     }
 
-    pub(crate) fn desk(&self) -> Desk<'_, T> {
-        Desk {
-            loan: self,
+    pub(crate) fn lock(&self) -> RevocableLock<'_, T> {
+        RevocableLock {
+            revocable: self,
             locked: self.members.lock(),
         }
     }
 
-    pub(crate) fn join(&self) -> Borrower<'_, T> {
+    pub(crate) fn reader(&self) -> Reader<'_, T> {
         let mut locked = self.members.lock();
         if !can_fence_all() {
             // From here on no generation is one that a member knows, so that each looks under the lock, behind a fence.
             self.members.word.fetch_or(FENCED, Ordering::SeqCst);
         }
-        Borrower {
-            loan: self,
-            member: locked.join(Kept(UnsafeCell::new(None))),
+        Reader {
+            revocable: self,
+            member: locked.join(Cached(UnsafeCell::new(None))),
             generation: Cell::new(!FENCED),
         }
     }
@@ -101,27 +101,27 @@ impl<T> Loan<T> {
     }
 }
 
-impl<T> Desk<'_, T> {
+impl<T> RevocableLock<'_, T> {
     /// Whether something is open, or somebody still has what was closed: who was inside then.
     pub(crate) fn is_in_use(&self) -> bool {
-        let has_kept = |member: &Arc<Member<Kept<T>>>| {
+        let has_cached = |member: &Arc<Member<Cached<T>>>| {
             // SAFETY: under the lock; one that is inside leaves its reference as it is.
-            member.own.0.with(|kept| unsafe { (*kept).is_some() })
+            member.own.0.with(|cached| unsafe { (*cached).is_some() })
         };
-        self.locked.state.is_some() || self.locked.list.iter().any(has_kept)
+        self.locked.state.is_some() || self.locked.list.iter().any(has_cached)
     }
 
-    /// From here on it is lent to all who ask.
-    pub(crate) fn open(&mut self, what: Arc<T>) {
+    /// From here on all threads may use it.
+    pub(crate) fn publish(&mut self, what: Arc<T>) {
         self.locked.state = Some(what);
-        let word = &self.loan.members.word;
+        let word = &self.revocable.members.word;
         word.fetch_add(STEP, Ordering::SeqCst);
     }
 
-    /// From here on it is lent to nobody. The references to it, but for those of threads that are inside, which give
+    /// From here on nobody may use it. The references to it, but for those of threads that are inside, which give
     /// them back when they leave. To be dropped before this is, so that who opens again finds it closed.
-    pub(crate) fn close(&mut self) -> Vec<Arc<T>> {
-        let members = &self.loan.members;
+    pub(crate) fn revoke(&mut self) -> Vec<Arc<T>> {
+        let members = &self.revocable.members;
         let mut given_back = Vec::from_iter(self.locked.state.take());
         let word = members.word.fetch_add(STEP, Ordering::SeqCst);
         match word & FENCED == 0 && can_fence_all() {
@@ -136,27 +136,27 @@ impl<T> Desk<'_, T> {
     }
 }
 
-impl<T> Borrower<'_, T> {
-    /// What is open, which stays so until [`Borrower::leave`]; nothing if nothing is, and then this thread is outside.
+impl<T> Reader<'_, T> {
+    /// What is open, which stays so until [`Reader::leave`]; nothing if nothing is, and then this thread is outside.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Option<&T> {
-        if self.loan.members.enter(&self.member) != self.generation.get() {
+        if self.revocable.members.enter(&self.member) != self.generation.get() {
             self.renew();
         }
         // SAFETY: inside, and of this generation.
-        let kept = self.member.own.0.with(|kept| unsafe { &*kept });
-        if kept.is_none() {
-            self.loan.members.leave(&self.member);
+        let cached = self.member.own.0.with(|cached| unsafe { &*cached });
+        if cached.is_none() {
+            self.revocable.members.leave(&self.member);
         }
-        kept.as_deref()
+        cached.as_deref()
     }
 
     #[cold]
     fn renew(&self) {
         // ORDER (of threads): the flag before the lock, where no fence of who closes sees to that.
         fence(Ordering::SeqCst);
-        let locked = self.loan.members.lock();
-        self.generation.set(self.loan.generation());
+        let locked = self.revocable.members.lock();
+        self.generation.set(self.revocable.generation());
         // SAFETY: under the lock, this thread's.
         let old = unsafe { self.member.own.replace(locked.state.clone()) };
         // As in `give_back`.
@@ -167,7 +167,7 @@ impl<T> Borrower<'_, T> {
     /// What was entered is not used any more.
     #[inline(always)]
     pub(crate) fn leave(&self) {
-        if self.loan.members.leave_and_look(&self.member) != self.generation.get() {
+        if self.revocable.members.leave_and_look(&self.member) != self.generation.get() {
             self.give_back();
         }
     }
@@ -176,10 +176,10 @@ impl<T> Borrower<'_, T> {
     fn give_back(&self) {
         // ORDER (of threads): the flag before the generation, where no fence of who closes sees to that.
         fence(Ordering::SeqCst);
-        if self.loan.generation() == self.generation.get() {
+        if self.revocable.generation() == self.generation.get() {
             return;
         }
-        let locked = self.loan.members.lock();
+        let locked = self.revocable.members.lock();
         // SAFETY: under the lock, this thread's.
         let old = unsafe { self.member.own.replace(None) };
         // Closes the pool, if it is the last one; who opens it again waits for that.
@@ -188,9 +188,9 @@ impl<T> Borrower<'_, T> {
     }
 }
 
-impl<T> Drop for Borrower<'_, T> {
+impl<T> Drop for Reader<'_, T> {
     fn drop(&mut self) {
-        let mut locked = self.loan.members.lock();
+        let mut locked = self.revocable.members.lock();
         locked.remove(&self.member);
         // SAFETY: under the lock, this thread's.
         let old = unsafe { self.member.own.replace(None) };

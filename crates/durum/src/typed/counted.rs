@@ -13,15 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum_format::types::{Field, Primitive, Type};
 
-use super::binding::PoolType;
 use super::count_word::{CountWord, NUMBER_MAX};
-use super::counts::{Counts, Glue, Pause, Tally};
-use super::journal::{Journal, running};
-use super::kind::Handle;
-use super::pbox;
+use super::counts::Tally;
+use super::drop_glue::DropGlue;
+use super::journal::{Journal, current_tx};
+use super::pointer_kind::Handle;
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, Root, name_of};
-use super::running::{Running, give_up};
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::typed_tx::{TypedTx, give_up};
+use super::values::{PClone, Root};
+use super::waiting::Pause;
 use crate::described::{Described, Walk};
 
 /// Who counts: one thread ([`Local`]) or several ([`Shared`]).
@@ -98,11 +100,11 @@ pub struct VWeak<T: PSafe, P: PoolType, K: Counting = Shared> {
 
 // SAFETY: it gives access on the thread only that it comes from.
 unsafe impl<T: PSafe, P: PoolType> Send for VWeak<T, P, Local> {}
-// SAFETY: as above.
+// SAFETY: it gives access on the thread only that it comes from.
 unsafe impl<T: PSafe, P: PoolType> Sync for VWeak<T, P, Local> {}
 // SAFETY: it gives access within a transaction only, to a `Parc` of that thread, whose value threads may share.
 unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Send for VWeak<T, P, Shared> {}
-// SAFETY: as above.
+// SAFETY: it gives access within a transaction only, to a `Parc` of that thread, whose value threads may share.
 unsafe impl<T: PSafe<Threads: Send + Sync>, P: PoolType> Sync for VWeak<T, P, Shared> {}
 
 /// What a counted pointer points to.
@@ -113,7 +115,7 @@ struct Object<T, P> {
     _pool: PhantomData<P>,
 }
 
-// SAFETY: measured.
+// SAFETY: the compiler measures size and offsets.
 unsafe impl<T: PSafe, P: PoolType> Described for Object<T, P> {
     fn name() -> Option<Cow<'static, str>> {
         Some(Cow::Owned(format!("counted {}", name_of::<T>())))
@@ -134,18 +136,17 @@ unsafe impl<T: PSafe, P: PoolType> Described for Object<T, P> {
 }
 
 impl<T: PSafe, P: PoolType> Object<T, P> {
-    const GLUE: Glue = Glue {
+    const GLUE: DropGlue = DropGlue {
         binding: P::binding,
         describe: <Self as Described>::description,
         drop_value: Self::drop_value,
         value: (offset_of!(Self, value), size_of::<T>()),
     };
 
-    unsafe fn drop_value(running: &Running, address: usize) {
-        let address = address + offset_of!(Self, value);
+    unsafe fn drop_value(address: usize) {
         if needs_drop::<T>() {
             // SAFETY: as the caller promises.
-            unsafe { pbox::drop_value::<T>(running, address) };
+            unsafe { current_tx::<P>().drop_value::<T>(address + offset_of!(Self, value)) };
         }
     }
 }
@@ -156,35 +157,35 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     #[inline]
     pub fn new(value: T, j: &Journal<P>) -> Self {
         const { T::POOL.assert_fits(P::ID) };
-        let running = j.running();
+        let tx = j.tx();
         let (size, align) = (size_of::<Object<T, P>>(), align_of::<Object<T, P>>());
-        let address = running.allocate::<Object<T, P>>(size, align);
+        let address = tx.allocate::<Object<T, P>>(size, align);
         // SAFETY: just allocated for such an object.
         unsafe {
             ptr::with_exposed_provenance_mut::<Tally>(address).write(Tally { strong: 0, weak: 0 });
-            running.put_in(address + offset_of!(Object<T, P>, value), value);
-            running.binding().words.at::<CountWord>(address).begin();
+            tx.put_in(address + offset_of!(Object<T, P>, value), value);
+            tx.binding().words.at::<CountWord>(address).begin();
         }
-        Counts::add_fresh(running, address, &Object::<T, P>::GLUE, K::SHARED);
-        running.gain(1);
+        tx.count_fresh(address, &Object::<T, P>::GLUE, K::SHARED);
+        tx.gain(1);
         Self::from_address(address)
     }
 
     /// Another pointer to the same object.
     #[inline]
     pub fn pclone(&self, j: &Journal<P>) -> Self {
-        let (running, address) = (j.running(), self.address.get());
-        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 1, 0);
-        running.gain(1);
+        let (tx, address) = (j.tx(), self.address.get());
+        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 1, 0);
+        tx.gain(1);
         Self::from_address(address)
     }
 
     /// A weak pointer that may lie in the pool.
     #[inline]
     pub fn downgrade(&self, j: &Journal<P>) -> PWeak<T, P, K> {
-        let (running, address) = (j.running(), self.address.get());
-        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
-        running.gain(1);
+        let (tx, address) = (j.tx(), self.address.get());
+        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
+        tx.gain(1);
         PWeak {
             address: self.address,
             _object: PhantomData,
@@ -214,7 +215,8 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     /// The pointers to the object, with those that the running transaction has made. A last one that was dropped while
     /// another thread's transaction used the object counts until a later transaction commits.
     pub fn strong_count(&self, j: &Journal<P>) -> u64 {
-        Counts::strong(j.running(), self.address.get())
+        // SAFETY: this is a reference to it.
+        unsafe { j.tx().strong_count(self.address.get()) }
     }
 
     /// The value's address, where C code finds it.
@@ -257,17 +259,18 @@ fn draw_number(word: &CountWord) -> u64 {
 /// A strong pointer to an object of which a weak one is at hand, if it has a value. `number`: how a `VWeak` knows it.
 #[inline]
 fn revive<T: PSafe, P: PoolType, K: Counting>(
-    running: &Running,
+    tx: &TypedTx,
     address: usize,
     number: Option<u64>,
 ) -> Option<Counted<T, P, K>> {
     // SAFETY: in the space of the open pool, as somebody had a pointer to an object there.
-    let word = unsafe { running.binding().words.at::<CountWord>(address) };
+    let word = unsafe { tx.binding().words.at::<CountWord>(address) };
     let glue = &Object::<T, P>::GLUE;
-    let is_new_pin = K::SHARED && !Counts::has_pinned(running, address);
+    let is_new_pin = K::SHARED && !tx.held(address).is_pinned();
     if is_new_pin {
         let mut pause = Pause::default();
-        let strong = || Counts::strong(running, address);
+        // SAFETY: asked while the object is pinned.
+        let strong = || unsafe { tx.strong_count(address) };
         let is_alive = word
             .pin_alive(number, strong, || pause.wait())
             .unwrap_or_else(|_| {
@@ -276,15 +279,16 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
         if !is_alive {
             return None;
         }
-        Counts::note_pinned(running, address, glue);
+        tx.note_pinned(address, glue);
     } else if number.is_some_and(|number| !word.is_named(number)) {
         return None;
     }
-    if !is_new_pin && Counts::strong(running, address) == 0 {
+    // SAFETY: pinned before, or of this thread alone and kept by a weak pointer or known by its number.
+    if !is_new_pin && unsafe { tx.strong_count(address) } == 0 {
         return None;
     }
-    Counts::add(running, address, glue, K::SHARED, 1, 0);
-    running.gain(1);
+    tx.count(address, glue, K::SHARED, 1, 0);
+    tx.gain(1);
     Some(Counted::from_address(address))
 }
 
@@ -292,15 +296,15 @@ impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
     /// A strong pointer, if the object has one still.
     #[inline]
     pub fn upgrade(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
-        revive(j.running(), self.address.get(), None)
+        revive(j.tx(), self.address.get(), None)
     }
 
     /// Another weak pointer to the same object.
     #[inline]
     pub fn pclone(&self, j: &Journal<P>) -> Self {
-        let (running, address) = (j.running(), self.address.get());
-        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
-        running.gain(1);
+        let (tx, address) = (j.tx(), self.address.get());
+        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
+        tx.gain(1);
         PWeak {
             address: self.address,
             _object: PhantomData,
@@ -314,11 +318,11 @@ impl<T: PSafe, P: PoolType, K: Counting> VWeak<T, P, K> {
     /// `demote`, and on no other.
     #[inline]
     pub fn promote(&self, j: &Journal<P>) -> Option<Counted<T, P, K>> {
-        let running = j.running();
-        if self.serial != running.open().serial || !K::SHARED && self.thread != this_thread() {
+        let tx = j.tx();
+        if self.serial != tx.open().serial || !K::SHARED && self.thread != this_thread() {
             return None;
         }
-        revive(running, self.address, Some(self.number))
+        revive(tx, self.address, Some(self.number))
     }
 
     /// Whether both point to the same object.
@@ -336,18 +340,18 @@ impl<T: PSafe, P: PoolType, K: Counting> Clone for VWeak<T, P, K> {
 impl<T: PSafe, P: PoolType, K: Counting> Drop for Counted<T, P, K> {
     #[inline]
     fn drop(&mut self) {
-        let (running, address) = (running::<P>(), self.address.get());
-        running.gain(-1);
-        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, -1, 0);
+        let (tx, address) = (current_tx::<P>(), self.address.get());
+        tx.gain(-1);
+        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, -1, 0);
     }
 }
 
 impl<T: PSafe, P: PoolType, K: Counting> Drop for PWeak<T, P, K> {
     #[inline]
     fn drop(&mut self) {
-        let (running, address) = (running::<P>(), self.address.get());
-        running.gain(-1);
-        Counts::add(running, address, &Object::<T, P>::GLUE, K::SHARED, 0, -1);
+        let (tx, address) = (current_tx::<P>(), self.address.get());
+        tx.gain(-1);
+        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 0, -1);
     }
 }
 

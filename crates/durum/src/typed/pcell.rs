@@ -10,11 +10,12 @@ use std::ptr;
 
 use durum_format::types::{Field, Type};
 
-use super::binding::PoolType;
-use super::cells::cell;
+use super::cell_impls::cell;
 use super::journal::Journal;
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, Root, name_of};
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::values::{PClone, Root};
 use crate::described::{Described, Walk};
 
 /// A value that can be replaced while it is shared, as `Cell` is (Corundum Table 1): copied out, copied in. Of one
@@ -66,7 +67,7 @@ impl<T: PSafe, P: PoolType> PCell<T, P> {
     #[inline]
     pub fn replace(&self, value: T, j: &Journal<P>) -> T {
         // What is moved in and out is counted where the value lies in the pool.
-        j.running().open_to_changes(self.value.get());
+        j.tx().open_to_changes(self.value.get());
         // SAFETY: one thread, and nobody has a reference to the value.
         unsafe { ptr::replace(self.value.get(), value) }
     }

@@ -1,27 +1,27 @@
-//! Accounts of persistent memory that a transaction may change through `&mut`.
+//! Open ranges of persistent memory that a transaction may change through `&mut`.
 //!
 //! Handles can be moved in and out of such memory unseen. So when it is first written to, the handles in it are counted
 //! as the transaction's own, and when the transaction ends, those that are in it then are given back: what remains are
-//! handles in volatile hands. Accounts never overlap: one inside another says nothing new.
+//! handles in volatile hands. Open ranges never overlap: one inside another says nothing new.
 
 use std::collections::BTreeMap;
 
 /// Memory whose handles are the transaction's own for now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Account {
+pub(crate) struct OpenRange {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Counts the handles in the values between two addresses.
     pub(crate) owners: unsafe fn(usize, usize) -> i64,
 }
 
-impl Account {
+impl OpenRange {
     fn owners(&self) -> i64 {
-        // SAFETY: the account was opened for values of this type, which are there until the account is closed.
+        // SAFETY: the range was opened for values of this type, which are there until it is closed.
         unsafe { (self.owners)(self.start, self.end) }
     }
 
-    fn holds(&self, other: &Account) -> bool {
+    fn holds(&self, other: &OpenRange) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
@@ -29,38 +29,35 @@ impl Account {
 /// So many are kept in a row: to find one takes a few steps, and to put one in moves those behind it.
 const FEW: usize = 128;
 
-/// The accounts of a transaction.
+/// The open ranges of a transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Accounts {
+pub(crate) struct OpenRanges {
     /// By start.
-    few: Vec<Account>,
+    few: Vec<OpenRange>,
     /// All of them by start, when there are more than a few.
-    many: BTreeMap<usize, Account>,
+    many: BTreeMap<usize, OpenRange>,
 }
 
-impl Accounts {
-    /// Opens an account, unless it lies inside another one: then `None`. By how much the balance changes, without the
+impl OpenRanges {
+    /// Opens a range, unless it lies inside another one: then `None`. By how much the balance changes, without the
     /// handles that are in it now: these the caller counts, who knows their type.
     ///
     /// # Safety
-    /// From `account.start` to `account.end` lie values of which `account.owners` counts the handles, until the account
-    /// is closed.
+    /// From `range.start` to `range.end` lie values of which `range.owners` counts the handles, until the range is
+    /// closed.
     #[inline]
-    pub(crate) unsafe fn open(&mut self, account: Account) -> Option<i64> {
+    pub(crate) unsafe fn open(&mut self, range: OpenRange) -> Option<i64> {
         // Mostly there are one or two others, elsewhere.
         if self.many.is_empty() && self.few.len() < FEW {
-            let at = self.place_of(account.start);
-            let is_behind = at == 0 || self.few[at - 1].end <= account.start;
-            let is_before = self
-                .few
-                .get(at)
-                .is_none_or(|next| account.end <= next.start);
+            let at = self.place_of(range.start);
+            let is_behind = at == 0 || self.few[at - 1].end <= range.start;
+            let is_before = self.few.get(at).is_none_or(|next| range.end <= next.start);
             if is_behind && is_before {
-                self.few.insert(at, account);
+                self.few.insert(at, range);
                 return Some(0);
             }
         }
-        self.open_among(account)
+        self.open_among(range)
     }
 
     /// How many of the few begin before an address.
@@ -70,30 +67,30 @@ impl Accounts {
     }
 
     #[inline(never)]
-    fn open_among(&mut self, account: Account) -> Option<i64> {
+    fn open_among(&mut self, range: OpenRange) -> Option<i64> {
         let before = match self.many.is_empty() {
-            true => self.few[..self.place_of(account.start + 1)].last(),
+            true => self.few[..self.place_of(range.start + 1)].last(),
             false => self
                 .many
-                .range(..=account.start)
+                .range(..=range.start)
                 .next_back()
                 .map(|(_, open)| open),
         };
-        if before.is_some_and(|open| open.holds(&account)) {
+        if before.is_some_and(|open| open.holds(&range)) {
             return None;
         }
-        let change = self.close(account.start, account.end).unwrap_or(0);
+        let change = self.close(range.start, range.end).unwrap_or(0);
         if self.many.is_empty() && self.few.len() < FEW {
-            self.few.insert(self.place_of(account.start), account);
+            self.few.insert(self.place_of(range.start), range);
         } else {
             let few = self.few.drain(..).map(|open| (open.start, open));
             self.many.extend(few);
-            self.many.insert(account.start, account);
+            self.many.insert(range.start, range);
         }
         Some(change)
     }
 
-    /// Closes the accounts in `[start, end)`, if there are any. By how much the balance changes.
+    /// Closes the ranges in `[start, end)`, if there are any. By how much the balance changes.
     #[inline]
     pub(crate) fn close(&mut self, start: usize, end: usize) -> Option<i64> {
         // Those that begin in there; one that ends behind it stays.
@@ -114,7 +111,7 @@ impl Accounts {
             }
             !goes
         });
-        let goes = |(_, open): &(&usize, &Account)| open.end <= end;
+        let goes = |(_, open): &(&usize, &OpenRange)| open.end <= end;
         while let Some((&at, open)) = self.many.range(start..end).find(goes) {
             change -= open.owners();
             self.many.remove(&at);
@@ -150,11 +147,11 @@ mod tests {
     use super::*;
 
     /// A handle in each byte: nothing is read there.
-    fn account(start: usize, len: usize) -> Account {
+    fn range(start: usize, len: usize) -> OpenRange {
         unsafe fn owners(start: usize, end: usize) -> i64 {
             (end - start) as i64
         }
-        Account {
+        OpenRange {
             start,
             end: start + len,
             owners,
@@ -171,7 +168,8 @@ mod tests {
             (seed >> 33) as usize % bound
         };
         for round in 0..300 {
-            let (mut accounts, mut known) = (Accounts::default(), Vec::<(usize, usize)>::new());
+            let (mut open_ranges, mut known) =
+                (OpenRanges::default(), Vec::<(usize, usize)>::new());
             let (mut balance, room) = (0, [20, 200, 5000][round % 3]);
             for _ in 0..room / 2 {
                 let len = [1, 4, 16][below(3)];
@@ -179,7 +177,7 @@ mod tests {
                 let end = start + len;
                 let is_in = |&(from, to): &(usize, usize)| start <= from && to <= end;
                 if below(4) == 0 {
-                    let closed = accounts.close(start, end);
+                    let closed = open_ranges.close(start, end);
                     let gone: usize = known
                         .iter()
                         .filter(|it| is_in(it))
@@ -190,8 +188,8 @@ mod tests {
                     known.retain(|it| !is_in(it));
                     continue;
                 }
-                // SAFETY: the accounts read no memory.
-                let opened = unsafe { accounts.open(account(start, len)) };
+                // SAFETY: the ranges read no memory.
+                let opened = unsafe { open_ranges.open(range(start, len)) };
                 let is_inside = known.iter().any(|&(from, to)| from <= start && end <= to);
                 assert_eq!(opened.is_none(), is_inside);
                 if let Some(change) = opened {
@@ -202,7 +200,7 @@ mod tests {
                 let all: usize = known.iter().map(|(from, to)| to - from).sum();
                 assert_eq!(balance, all as i64);
             }
-            assert_eq!(balance + accounts.close_all(), 0);
+            assert_eq!(balance + open_ranges.close_all(), 0);
         }
     }
 }

@@ -4,10 +4,17 @@
 //! inside, the compiler would speak of that one. So they are both under a condition that nothing meets, and the
 //! compiler says what goes with the condition.
 
-use super::{
-    Counted, Counting, Journal, Later, LogFree, PBTreeMap, PCell, PHashMap, PMutex, PMutexGuard,
-    PRef, PRefCell, PRefMut, PSafe, PVec, PWeak, Pbox, PoolType,
-};
+use super::collections::{PBTreeMap, PHashMap, PVec};
+use super::counted::{Counted, Counting, PWeak};
+use super::journal::Journal;
+use super::later::Later;
+use super::log_free::LogFree;
+use super::pbox::Pbox;
+use super::pcell::PCell;
+use super::pmutex::{PMutex, PMutexGuard};
+use super::pool_type::PoolType;
+use super::prefcell::{PRef, PRefCell, PRefMut};
+use super::psafe::PSafe;
 
 /// A condition that nothing meets: nobody else can name it, and here it is not implemented.
 #[diagnostic::on_unimplemented(
@@ -27,7 +34,7 @@ pub trait GoesElsewhere {}
 )]
 pub trait OutlivesItsTransaction {}
 
-macro_rules! stays {
+macro_rules! not_send {
     ($($condition:ident { $([$($parameters:tt)*] $type:ty;)* })*) => { $($(
         // SAFETY: it never is.
         unsafe impl<$($parameters)*> Send for $type where $type: $condition {}
@@ -36,7 +43,7 @@ macro_rules! stays {
     )*)* };
 }
 
-stays! {
+not_send! {
     GoesElsewhere {
         [T: PSafe, P: PoolType] Pbox<T, P>;
         [T: PSafe, P: PoolType, K: Counting] Counted<T, P, K>;

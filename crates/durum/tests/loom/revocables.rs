@@ -7,8 +7,8 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use crate::asymmetric::{fails_without_either_half, without_membarrier};
-use crate::loan::Loan;
 use crate::model;
+use crate::revocable::Revocable;
 
 /// loom fails if it is closed, which is to drop it, while somebody uses it.
 struct Pool {
@@ -45,52 +45,52 @@ impl Drop for Pool {
 }
 
 /// A thread with so many transactions. None finds a pool that was closed before an earlier one of this thread.
-fn transactions(loan: &Arc<Loan<Pool>>, times: usize) -> thread::JoinHandle<()> {
-    let loan = loan.clone();
+fn transactions(revocable: &Arc<Revocable<Pool>>, times: usize) -> thread::JoinHandle<()> {
+    let revocable = revocable.clone();
     thread::spawn(move || {
-        let borrower = loan.join();
+        let reader = revocable.reader();
         let mut last = 0;
         for _ in 0..times {
-            if let Some(pool) = borrower.enter() {
+            if let Some(pool) = reader.enter() {
                 let number = pool.number();
                 assert!((last..=2).contains(&number) && number > 0);
                 last = number;
-                borrower.leave();
+                reader.leave();
             }
         }
     })
 }
 
-fn close(loan: &Loan<Pool>) {
-    let mut desk = loan.desk();
-    let given_back = desk.close();
+fn close(revocable: &Revocable<Pool>) {
+    let mut locked = revocable.lock();
+    let given_back = locked.revoke();
     drop(given_back);
-    drop(desk);
+    drop(locked);
 }
 
 fn a_pool_is_closed(preemptions: usize, threads: &'static [usize], opens_another: bool) {
     model(preemptions, move || {
-        let loan = Arc::new(Loan::new());
+        let revocable = Arc::new(Revocable::new());
         let open = Arc::new(AtomicUsize::new(0));
-        loan.desk().open(Pool::new(1, &open));
+        revocable.lock().publish(Pool::new(1, &open));
         let threads: Vec<_> = threads
             .iter()
-            .map(|&times| transactions(&loan, times))
+            .map(|&times| transactions(&revocable, times))
             .collect();
-        close(&loan);
+        close(&revocable);
         if opens_another {
-            let mut desk = loan.desk();
+            let mut locked = revocable.lock();
             // Refused while a transaction has the first one.
-            if !desk.is_in_use() {
-                desk.open(Pool::new(2, &open));
+            if !locked.is_in_use() {
+                locked.publish(Pool::new(2, &open));
             }
         }
         for thread in threads {
             thread.join().unwrap();
         }
-        close(&loan);
+        close(&revocable);
         assert_eq!(open.load(Ordering::Relaxed), 0, "nobody keeps one open");
-        assert!(!loan.desk().is_in_use());
+        assert!(!revocable.lock().is_in_use());
     });
 }
 
@@ -115,6 +115,6 @@ fn nobody_uses_a_pool_that_is_closed_without_membarrier() {
 }
 
 #[test]
-fn the_loan_needs_both_halves_of_the_fence() {
+fn the_revocable_needs_both_halves_of_the_fence() {
     fails_without_either_half(|| a_pool_is_closed(3, &[2], false));
 }

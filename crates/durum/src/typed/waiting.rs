@@ -1,6 +1,8 @@
-//! How often a thread had to wait for another one.
+//! Waiting for other threads: how it is done, and how often it was.
 
+use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::contention;
 
@@ -25,4 +27,24 @@ pub fn contended() -> u64 {
 /// Threads take these seldom and hold them briefly, but on Twin each transaction has the pool's turn.
 pub fn contended_within() -> u64 {
     contention::found_taken()
+}
+
+/// Waits for another transaction to end its commit, longer each time.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    turns: u32,
+}
+
+impl Pause {
+    pub(super) fn wait(&mut self) {
+        if self.turns == 0 {
+            count_contended();
+        }
+        self.turns += 1;
+        match self.turns {
+            0..64 => spin_loop(),
+            64..128 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(20)),
+        }
+    }
 }

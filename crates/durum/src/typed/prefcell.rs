@@ -11,30 +11,19 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use durum_format::types::{Field, Type};
 
-use super::binding::PoolType;
-use super::cells::cell;
+use super::borrow_word::{BorrowWord, WRITER};
+use super::cell_impls::cell;
 use super::journal::Journal;
 use super::later::Later;
 use super::pool_id::PoolId;
-use super::psafe::{PClone, PSafe, Root, name_of};
-use super::running::{Running, give_up};
-use super::words::Word;
+use super::pool_type::PoolType;
+use super::psafe::{PSafe, name_of};
+use super::typed_tx::{TypedTx, give_up};
+use super::values::{PClone, Root};
 use crate::described::{Described, Walk};
-
-/// Borrowed by a writer.
-const WRITER: u64 = 1 << 63;
-
-/// The word of a [`PRefCell`].
-#[repr(transparent)]
-#[derive(Debug, Default)]
-pub(super) struct BorrowWord(AtomicU64);
-
-// SAFETY: transparent, and 0 is that nobody borrows.
-unsafe impl Word for BorrowWord {}
 
 /// A value in the pool that is borrowed as the one in a `RefCell` is (Corundum Table 1). Of one thread at a time.
 #[repr(C)]
@@ -62,7 +51,7 @@ pub struct PRef<'a, T: PSafe> {
 pub struct PRefMut<'a, T: PSafe> {
     word: &'a BorrowWord,
     value: &'a UnsafeCell<T>,
-    running: &'a Running,
+    tx: &'a TypedTx,
     is_open: Cell<bool>,
     /// Among the cells that were written to, by `later`.
     is_noted: Cell<bool>,
@@ -77,25 +66,6 @@ pub enum BorrowError {
     /// A guard of `borrow` lives.
     #[error("the cell is borrowed to read")]
     Read,
-}
-
-impl BorrowWord {
-    // One thread at a time: plain loads and stores.
-    #[inline(always)]
-    fn load(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn store(&self, word: u64) {
-        self.0.store(word, Ordering::Relaxed);
-    }
-
-    /// Whether somebody reads the cell.
-    pub(super) fn has_readers(&self) -> bool {
-        // More readers than that there are not: another kind of cell has taken the place.
-        (1..=u64::from(u32::MAX)).contains(&self.load())
-    }
 }
 
 impl<T: PSafe, P: PoolType> PRefCell<T, P> {
@@ -123,9 +93,8 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     #[inline]
     fn is_written(word: u64) -> bool {
         // SAFETY: null, or this thread's.
-        let running = unsafe { P::current().as_ref() };
-        word & WRITER != 0
-            && running.is_some_and(|running| running.depth() > 0 && running.id() == word & !WRITER)
+        let tx = unsafe { P::current().as_ref() };
+        word & WRITER != 0 && tx.is_some_and(|tx| tx.depth() > 0 && tx.id() == word & !WRITER)
     }
 
     /// Borrows the value to read. Also outside of transactions.
@@ -186,21 +155,21 @@ impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     /// `Written`, `Read`.
     #[inline]
     pub fn try_borrow_mut<'a>(&'a self, j: &'a Journal<P>) -> Result<PRefMut<'a, T>, BorrowError> {
-        let (word, running) = (self.word(), j.running());
+        let (word, tx) = (self.word(), j.tx());
         let old = word.load();
         if old != 0 {
             if old & WRITER == 0 {
                 return Err(BorrowError::Read);
             }
-            if old == WRITER | running.id() {
+            if old == WRITER | tx.id() {
                 return Err(BorrowError::Written);
             }
         }
-        word.store(WRITER | running.id());
+        word.store(WRITER | tx.id());
         Ok(PRefMut {
             word,
             value: &self.value,
-            running,
+            tx,
             is_open: Cell::new(false),
             is_noted: Cell::new(false),
         })
@@ -256,11 +225,11 @@ impl<T: PSafe> PRefMut<'_, T> {
     pub fn later(&mut self) -> Later<'_, T> {
         // What is changed may be anywhere below. A reader who is still there when that is rolled back is a reader of
         // this cell.
-        if !self.is_noted.replace(true) && self.running.holds(self.value.get().addr()) {
-            self.running.note_written(self.word);
+        if !self.is_noted.replace(true) && self.tx.holds(self.value.get().addr()) {
+            self.tx.note_written(self.word);
         }
         // SAFETY: the only borrower, who lends it.
-        unsafe { Later::of_place(self.value.get(), Some(self.running)) }
+        unsafe { Later::of_place(self.value.get(), Some(self.tx)) }
     }
 }
 
@@ -278,11 +247,11 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         if !self.is_open.get() {
-            open(self.running, self.word, self.value);
+            open(self.tx, self.word, self.value);
             self.is_open.set(true);
-        } else if T::WORDS && self.running.holds(self.value.get().addr()) {
+        } else if T::WORDS && self.tx.holds(self.value.get().addr()) {
             let address = self.value.get().addr();
-            self.running.forget_words::<T>(address, size_of::<T>());
+            self.tx.reset_words::<T>(address, size_of::<T>());
         }
         // SAFETY: the only borrower, of memory that is announced.
         unsafe { &mut *self.value.get() }
@@ -291,9 +260,9 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
 
 /// The value is about to be written to.
 #[inline]
-pub(super) fn open<T: PSafe>(running: &Running, word: &BorrowWord, value: &UnsafeCell<T>) {
-    if running.open_to_changes(value.get()) {
-        running.note_written(word);
+pub(super) fn open<T: PSafe>(tx: &TypedTx, word: &BorrowWord, value: &UnsafeCell<T>) {
+    if tx.open_to_changes(value.get()) {
+        tx.note_written(word);
     }
 }
 
