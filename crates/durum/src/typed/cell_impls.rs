@@ -4,19 +4,17 @@
 /// whether it has one.
 macro_rules! cell {
     ($cell:ident<T $(: $bound:ident)?> { Threads: $threads:ident, WORDS: $words:expr $(, $word:ident)? }) => {
-        // SAFETY: the compiler measures size and offsets.
-        unsafe impl<T: PSafe $(+ $bound)?, P: PoolType> Described for $cell<T, P> {
-            fn name() -> Option<Cow<'static, str>> {
-                Some(Cow::Owned(format!(concat!(stringify!($cell), "<{}>"), name_of::<T>())))
+        // SAFETY: the compiler measures size and offsets, and the type says where its value has pointers.
+        unsafe impl<T: PSafe $(+ $bound)?, P: PoolType> $crate::described::Described for $cell<T, P> {
+            fn name() -> Option<::std::borrow::Cow<'static, str>> {
+                Some(format!(concat!(stringify!($cell), "<{}>"), name_of::<T>()).into())
             }
 
-            fn layout(walk: &mut Walk) -> Type<String> {
-                let fields = vec![
-                    $(Field::new(stringify!($word), offset_of!(Self, $word) as u64, Type::Volatile { size: 8, align: 8 }),)?
-                    Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
-                ];
-                let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-                Type::structure(name_of::<Self>(), size, align, fields)
+            fn layout(walk: &mut $crate::described::Walk) -> ::durum_format::types::Type<String> {
+                $crate::typed::layout::structure!(name_of::<Self>(), {
+                    $($word: ::durum_format::types::Type::Volatile { size: 8, align: 8 },)?
+                    value: T::layout(walk),
+                })
             }
         }
 
@@ -27,7 +25,7 @@ macro_rules! cell {
             const OWNERS: bool = T::OWNERS;
             const POINTERS: bool = T::POINTERS;
             const WORDS: bool = $words;
-            const POOL: PoolId = T::POOL.and(P::ID);
+            const POOL: $crate::typed::pool_id::PoolId = T::POOL.and(P::ID);
 
             #[inline]
             fn owners(&self) -> i64 {
@@ -40,8 +38,8 @@ macro_rules! cell {
             }
         }
 
-        impl<T: PSafe $(+ $bound)?, P: PoolType> UnwindSafe for $cell<T, P> {}
-        impl<T: PSafe $(+ $bound)?, P: PoolType> RefUnwindSafe for $cell<T, P> {}
+        impl<T: PSafe $(+ $bound)?, P: PoolType> ::std::panic::UnwindSafe for $cell<T, P> {}
+        impl<T: PSafe $(+ $bound)?, P: PoolType> ::std::panic::RefUnwindSafe for $cell<T, P> {}
 
         impl<T: PSafe + Default $(+ $bound)?, P: PoolType> Default for $cell<T, P> {
             fn default() -> Self {
@@ -49,7 +47,7 @@ macro_rules! cell {
             }
         }
 
-        impl<T: Root<P> $(+ $bound)?, P: PoolType> Root<P> for $cell<T, P> {
+        impl<T: $crate::typed::values::Root<P> $(+ $bound)?, P: PoolType> $crate::typed::values::Root<P> for $cell<T, P> {
             fn init(j: &Journal<P>) -> Self {
                 Self::with(T::init(j))
             }

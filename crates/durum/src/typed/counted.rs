@@ -11,12 +11,14 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durum_format::types::{Field, Primitive, Type};
+use durum_format::types::Type;
 
+use super::as_target::as_target;
 use super::count_word::{CountWord, NUMBER_MAX};
 use super::counts::Tally;
 use super::drop_glue::DropGlue;
 use super::journal::{Journal, current_tx};
+use super::layout::{WORD, structure};
 use super::pointer_kind::Handle;
 use super::pool_id::PoolId;
 use super::pool_type::PoolType;
@@ -123,15 +125,11 @@ unsafe impl<T: PSafe, P: PoolType> Described for Object<T, P> {
 
     fn layout(walk: &mut Walk) -> Type<String> {
         walk.note(&Self::GLUE);
-        let word = || Type::Primitive(Primitive::U64);
-        let tally = offset_of!(Self, tally);
-        let fields = vec![
-            Field::new("strong", (tally + offset_of!(Tally, strong)) as u64, word()),
-            Field::new("weak", (tally + offset_of!(Tally, weak)) as u64, word()),
-            Field::new("value", offset_of!(Self, value) as u64, T::layout(walk)),
-        ];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
+        structure!(name_of::<Self>(), {
+            strong in tally: WORD,
+            weak in tally: WORD,
+            value: T::layout(walk),
+        })
     }
 }
 
@@ -418,18 +416,6 @@ impl<T: Root<P>, P: PoolType, K: Counting> Root<P> for Counted<T, P, K> {
 impl<T: PSafe, P: PoolType, K: Counting> UnwindSafe for VWeak<T, P, K> {}
 impl<T: PSafe, P: PoolType, K: Counting> RefUnwindSafe for VWeak<T, P, K> {}
 
-impl<T: PSafe + fmt::Debug, P: PoolType, K: Counting> fmt::Debug for Counted<T, P, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: PSafe + fmt::Display, P: PoolType, K: Counting> fmt::Display for Counted<T, P, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
 impl<T: PSafe, P: PoolType, K: Counting> fmt::Debug for PWeak<T, P, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(PWeak)")
@@ -442,28 +428,6 @@ impl<T: PSafe, P: PoolType, K: Counting> fmt::Debug for VWeak<T, P, K> {
     }
 }
 
-impl<T: PSafe + PartialEq, P: PoolType, K: Counting> PartialEq for Counted<T, P, K> {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl<T: PSafe + Eq, P: PoolType, K: Counting> Eq for Counted<T, P, K> {}
-
-impl<T: PSafe + PartialOrd, P: PoolType, K: Counting> PartialOrd for Counted<T, P, K> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        (**self).partial_cmp(&**other)
-    }
-}
-
-impl<T: PSafe + Ord, P: PoolType, K: Counting> Ord for Counted<T, P, K> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (**self).cmp(&**other)
-    }
-}
-
-impl<T: PSafe + std::hash::Hash, P: PoolType, K: Counting> std::hash::Hash for Counted<T, P, K> {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
-    }
+as_target! {
+    [T: PSafe, P: PoolType, K: Counting] Counted<T, P, K>, to T: Debug Display PartialEq Eq PartialOrd Ord Hash;
 }

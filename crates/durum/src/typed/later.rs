@@ -17,11 +17,11 @@
 //!    transaction leaves none behind: those in the pool come from guards, and those to a volatile pointer keep that
 //!    from being dropped, so the balance of owners finds it. It is neither `Send` nor `UnwindSafe`.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr;
 
+use super::as_target::as_target;
 use super::journal::current_tx;
 use super::pbox::Pbox;
 use super::pool_type::PoolType;
@@ -215,14 +215,6 @@ impl<T: PSafe> Deref for Later<'_, T> {
     }
 }
 
-impl<T: PSafe + fmt::Debug> fmt::Debug for Later<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: PSafe + fmt::Display> fmt::Display for Later<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
+as_target! {
+    ['a, T: PSafe] Later<'a, T>, to T: Debug Display;
 }

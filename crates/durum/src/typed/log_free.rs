@@ -1,21 +1,13 @@
 //! `LogFree`: words that are changed without a transaction, in an order that the program chooses (Corundum §3.9).
 
-use std::borrow::Cow;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::offset_of;
-use std::panic::{RefUnwindSafe, UnwindSafe};
-
-use durum_format::types::{Field, Type};
 
 use super::cell_impls::cell;
 use super::journal::Journal;
-use super::pool_id::PoolId;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
-use super::values::Root;
-use crate::described::{Described, Walk};
 use crate::error::Result;
 
 /// A word that is durable when [`LogFree::publish`] returns, whatever becomes of the transaction.

@@ -17,6 +17,7 @@
 //! - what a program begins with: `values`, `open_options`, `open`, `pool_type`;
 //! - pointers (`pbox`, `counted`) and cells (`later`, `pcell`, `prefcell`, `pmutex`, `log_free`), then the collections.
 
+mod as_target;
 mod binding;
 mod borrow_word;
 mod cell_impls;

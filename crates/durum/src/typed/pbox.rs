@@ -1,9 +1,6 @@
 //! `Pbox`: the one pointer to an object.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, needs_drop};
 use std::num::NonZeroUsize;
@@ -13,6 +10,7 @@ use std::ptr;
 
 use durum_format::types::Type;
 
+use super::as_target::as_target;
 use super::journal::{Journal, current_tx};
 use super::pointer_kind::Handle;
 use super::pool_id::PoolId;
@@ -156,40 +154,6 @@ impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for Pbox<T, P> {
     }
 }
 
-impl<T: PSafe + fmt::Debug, P: PoolType> fmt::Debug for Pbox<T, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: PSafe + fmt::Display, P: PoolType> fmt::Display for Pbox<T, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: PSafe + PartialEq, P: PoolType> PartialEq for Pbox<T, P> {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl<T: PSafe + Eq, P: PoolType> Eq for Pbox<T, P> {}
-
-impl<T: PSafe + PartialOrd, P: PoolType> PartialOrd for Pbox<T, P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        (**self).partial_cmp(&**other)
-    }
-}
-
-impl<T: PSafe + Ord, P: PoolType> Ord for Pbox<T, P> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (**self).cmp(&**other)
-    }
-}
-
-impl<T: PSafe + Hash, P: PoolType> Hash for Pbox<T, P> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
-    }
+as_target! {
+    [T: PSafe, P: PoolType] Pbox<T, P>, to T: Debug Display PartialEq Eq PartialOrd Ord Hash;
 }

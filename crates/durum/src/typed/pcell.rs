@@ -1,22 +1,15 @@
 //! `PCell`: a value that is replaced as a whole.
 
-use std::borrow::Cow;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::offset_of;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
-
-use durum_format::types::{Field, Type};
 
 use super::cell_impls::cell;
 use super::journal::Journal;
-use super::pool_id::PoolId;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
-use super::values::{PClone, Root};
-use crate::described::{Described, Walk};
+use super::values::PClone;
 
 /// A value that can be replaced while it is shared, as `Cell` is (Corundum Table 1): copied out, copied in. Of one
 /// thread at a time.

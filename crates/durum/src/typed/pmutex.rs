@@ -2,30 +2,24 @@
 //!
 //! It is unlocked when the transaction has ended: only then is what it did durable, and may others build on it.
 
-use std::borrow::Cow;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use durum_format::types::{Field, Type};
-
+use super::as_target::as_target;
 use super::cell_impls::cell;
 use super::journal::Journal;
 use super::later::Later;
 use super::lock_word::LockWord;
-use super::pool_id::PoolId;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
 use super::typed_tx::TypedTx;
-use super::values::{PClone, Root};
+use super::values::PClone;
 use super::waiting;
-use crate::described::{Described, Walk};
 
 /// A guard lives.
 const GUARDED: u32 = 1;
@@ -232,14 +226,6 @@ impl<T: PSafe, P: PoolType> fmt::Debug for PMutex<T, P> {
     }
 }
 
-impl<T: PSafe + fmt::Debug> fmt::Debug for PMutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: PSafe + fmt::Display> fmt::Display for PMutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
+as_target! {
+    ['a, T: PSafe] PMutexGuard<'a, T>, to T: Debug Display;
 }

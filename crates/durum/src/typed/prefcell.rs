@@ -4,26 +4,20 @@
 //! borrows it to write. That one expires with its transaction, so a guard that was forgotten does no harm. Readers may
 //! stay when a transaction ends: reading needs none.
 
-use std::borrow::Cow;
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
-use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use durum_format::types::{Field, Type};
-
+use super::as_target::as_target;
 use super::borrow_word::{BorrowWord, WRITER};
 use super::cell_impls::cell;
 use super::journal::Journal;
 use super::later::Later;
-use super::pool_id::PoolId;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
 use super::typed_tx::{TypedTx, give_up};
-use super::values::{PClone, Root};
-use crate::described::{Described, Walk};
+use super::values::PClone;
 
 /// A value in the pool that is borrowed as the one in a `RefCell` is (Corundum Table 1). Of one thread at a time.
 #[repr(C)]
@@ -306,20 +300,7 @@ impl<T: PSafe + PartialEq, P: PoolType> PartialEq for PRefCell<T, P> {
 
 impl<T: PSafe + Eq, P: PoolType> Eq for PRefCell<T, P> {}
 
-macro_rules! guards {
-    ($($guard:ident)*) => { $(
-        impl<T: PSafe + fmt::Debug> fmt::Debug for $guard<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (**self).fmt(f)
-            }
-        }
-
-        impl<T: PSafe + fmt::Display> fmt::Display for $guard<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (**self).fmt(f)
-            }
-        }
-    )* };
+as_target! {
+    ['a, T: PSafe] PRef<'a, T>, to T: Debug Display;
+    ['a, T: PSafe] PRefMut<'a, T>, to T: Debug Display;
 }
-
-guards! { PRef PRefMut }

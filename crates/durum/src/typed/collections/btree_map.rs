@@ -19,10 +19,9 @@
 //! on how full nodes are, nor on the order of the keys.
 
 mod change;
-mod entry;
-mod iter;
 mod node;
 mod path;
+mod range;
 mod traits;
 
 use std::borrow::Borrow;
@@ -31,16 +30,19 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ops::RangeBounds;
 
-pub use self::entry::{Entry, OccupiedEntry, VacantEntry};
-pub use self::iter::{
-    IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Range, RangeMut, Values, ValuesMut,
-};
-use self::node::{Node, Place, drop_node};
+use self::node::Node;
 use self::path::Path;
+use self::range::Span;
+pub use self::range::{Range, RangeMut};
+pub use self::traits::{
+    Entry, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, OccupiedEntry, VacantEntry, Values,
+    ValuesMut,
+};
+use super::map::iter::Places;
+use super::map::slot::Place;
 use crate::typed::journal::{Journal, current_tx, current_tx_unless};
 use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::typed_tx::QueuedDrop;
 
 /// An ordered map in the pool.
 ///
@@ -83,39 +85,12 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         *self = Self::new();
     }
 
-    /// The entries in order.
-    pub fn iter(&self) -> Iter<'_, K, V> {
-        Iter::new(self)
+    fn places(&self) -> Places<Span<K, V>> {
+        Places::new(Span::all(self), self.len)
     }
 
-    /// The entries in order, their values to be changed. Each value is announced when the iterator comes to it.
-    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
-        IterMut::new(self)
-    }
-
-    /// The keys in order.
-    pub fn keys(&self) -> Keys<'_, K, V> {
-        Keys::new(self)
-    }
-
-    /// The values in the order of their keys.
-    pub fn values(&self) -> Values<'_, K, V> {
-        Values::new(self)
-    }
-
-    /// The values in the order of their keys, to be changed. Each is announced when the iterator comes to it.
-    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
-        ValuesMut::new(self)
-    }
-
-    /// The keys in order, taken out.
-    pub fn into_keys(self) -> IntoKeys<K, V, P> {
-        IntoKeys::new(self)
-    }
-
-    /// The values in the order of their keys, taken out.
-    pub fn into_values(self) -> IntoValues<K, V, P> {
-        IntoValues::new(self)
+    fn place_of(path: &Path<K, V>) -> Place<K, V> {
+        path.entry()
     }
 
     /// The entry with the lowest key.
@@ -166,7 +141,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         while path.go_to_entry_behind() {
             let place = path.entry();
             // SAFETY: an entry; the references end before it is taken out.
-            if keep(unsafe { &*place.key() }, unsafe { &*place.value() }) {
+            let (key, value) = unsafe { place.entry() };
+            if keep(key, value) {
                 path.step_over();
                 continue;
             }
@@ -241,7 +217,7 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
     {
         let place = self.find(key)?;
         // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { (&*place.key(), &*place.value()) })
+        Some(unsafe { place.entry() })
     }
 
     /// The value of a key, to be changed: announced.
@@ -317,7 +293,7 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         Q: Ord + ?Sized,
         R: RangeBounds<Q>,
     {
-        Range::new(self, &range)
+        Range::new(Span::of_range(self, &range))
     }
 
     /// The entries whose keys lie in a range, in order, their values to be changed. Each value is announced when the
@@ -332,7 +308,10 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         Q: Ord + ?Sized,
         R: RangeBounds<Q>,
     {
-        RangeMut::new(self, &range)
+        RangeMut::new(
+            Span::of_range(self, &range),
+            current_tx_unless::<P>(self.len == 0),
+        )
     }
 
     /// Inserts what an iterator gives.
@@ -381,19 +360,4 @@ where
         }
     }
     Err(low)
-}
-
-impl<K: PSafe, V: PSafe, P: PoolType> Drop for PBTreeMap<K, V, P> {
-    fn drop(&mut self) {
-        if self.root == 0 {
-            return;
-        }
-        let tx = current_tx::<P>();
-        tx.gain(-1);
-        tx.queue_drop(QueuedDrop {
-            address: self.root,
-            extent: self.height,
-            drop: drop_node::<K, V>,
-        });
-    }
 }

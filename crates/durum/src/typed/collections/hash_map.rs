@@ -18,9 +18,7 @@
 //! runs before anything is changed; if it panics, or if it contradicts itself, searches give wrong answers at worst:
 //! which slots have entries is told by the tags alone.
 
-mod entry;
 mod hasher;
-mod iter;
 mod table;
 mod traits;
 
@@ -28,14 +26,22 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-pub use self::entry::{Entry, OccupiedEntry, VacantEntry};
 use self::hasher::{fresh_seed, hash_of};
-pub use self::iter::{IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, Values, ValuesMut};
-use self::table::{Place, Table, drop_table};
+use self::table::{Found, Table};
+use self::traits::Walk;
+pub use self::traits::{
+    Entry, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, OccupiedEntry, VacantEntry, Values,
+    ValuesMut,
+};
+use super::map::iter::Places;
+use super::map::slot::Place;
 use crate::typed::journal::{Journal, current_tx, current_tx_unless};
 use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
-use crate::typed::typed_tx::{QueuedDrop, TypedTx};
+use crate::typed::typed_tx::TypedTx;
+
+/// The hash of a key, and where its entry is.
+type At<K, V> = (u64, Found<K, V>);
 
 /// A hash map in the pool.
 ///
@@ -87,45 +93,14 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         *self = Self::new();
     }
 
-    /// The entries, in no order.
-    pub fn iter(&self) -> Iter<'_, K, V> {
-        Iter::new(self)
-    }
-
-    /// The entries, in no order, their values to be changed. Each value is announced when the iterator comes to it.
-    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
-        IterMut::new(self)
-    }
-
-    /// The keys, in no order.
-    pub fn keys(&self) -> Keys<'_, K, V> {
-        Keys::new(self)
-    }
-
-    /// The values, in no order.
-    pub fn values(&self) -> Values<'_, K, V> {
-        Values::new(self)
-    }
-
-    /// The values, in no order, to be changed. Each is announced when the iterator comes to it.
-    pub fn values_mut(&mut self) -> ValuesMut<'_, K, V> {
-        ValuesMut::new(self)
-    }
-
     /// Takes all entries out, in no order; their room goes, as by [`PHashMap::clear`]. Those that the iterator is not
     /// asked for are dropped with it.
     pub fn drain(&mut self) -> IntoIter<K, V, P> {
         std::mem::take(self).into_iter()
     }
 
-    /// The keys, taken out in no order.
-    pub fn into_keys(self) -> IntoKeys<K, V, P> {
-        IntoKeys(self.into_iter())
-    }
-
-    /// The values, taken out in no order.
-    pub fn into_values(self) -> IntoValues<K, V, P> {
-        IntoValues(self.into_iter())
+    fn places(&self) -> Places<Walk<K, V>> {
+        Places::new(Walk(self.table().entries()), self.len)
     }
 
     fn table(&self) -> Table<K, V> {
@@ -133,8 +108,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     }
 
     /// Takes an entry out of a map that is not searched any more.
-    fn take_unsearched(&mut self, place: Place<K, V>, tx: &TypedTx) -> (K, V) {
-        let entry = place.take(tx);
+    fn take_unsearched(&mut self, found: Found<K, V>, tx: &TypedTx) -> (K, V) {
+        let entry = found.take(tx);
         self.len -= 1;
         entry
     }
@@ -195,8 +170,8 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         let hashes: Vec<u64> = self.keys().map(|key| hash_of(seed, key)).collect();
         let new = Table::allocate(groups, tx);
         old.close_ranges(tx);
-        for (place, hash) in old.places().zip(hashes) {
-            new.move_here(hash, place, tx);
+        for (found, hash) in old.entries().zip(hashes) {
+            new.move_here(hash, found, tx);
         }
         match old.start() {
             // One owner more in the hands of whoever has the map.
@@ -208,42 +183,46 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         self.seed = seed;
     }
 
-    /// The hash of a key, and where its entry is.
+    /// The hash of a key, and where its entry is, if there is one.
     #[inline]
-    fn search<Q>(&self, key: &Q) -> (u64, Option<Place<K, V>>)
+    fn search<Q>(&self, key: &Q) -> (u64, Option<Found<K, V>>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
         let hash = hash_of(self.seed, key);
-        let place = self.table().find(hash, |other| other.borrow() == key);
-        (hash, place)
+        let found = self.table().find(hash, |other| other.borrow() == key);
+        (hash, found)
     }
 
     #[inline]
-    fn find<Q>(&self, key: &Q) -> Option<(u64, Place<K, V>)>
+    fn find<Q>(&self, key: &Q) -> Option<At<K, V>>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let (hash, place) = self.search(key);
-        Some((hash, place?))
+        let (hash, found) = self.search(key);
+        Some((hash, found?))
+    }
+
+    fn place_of((_, found): &At<K, V>) -> Place<K, V> {
+        found.place()
     }
 
     /// Inserts an entry whose key is not in the map.
-    fn insert_new(&mut self, mut hash: u64, key: K, value: V, tx: &TypedTx) -> Place<K, V> {
+    fn put(&mut self, hash: &mut u64, key: K, value: V, tx: &TypedTx) -> Place<K, V> {
         if self.len == self.capacity() {
             self.take_room(1, tx);
             // Under another seed now.
-            hash = hash_of(self.seed, &key);
+            *hash = hash_of(self.seed, &key);
         }
-        let place = self.table().put(hash, key, value, tx);
+        let place = self.table().put(*hash, key, value, tx);
         self.len += 1;
         place
     }
 
-    fn take(&mut self, (hash, place): (u64, Place<K, V>), tx: &TypedTx) -> (K, V) {
-        let entry = self.table().take(hash, place, tx);
+    fn take(&mut self, (hash, found): &mut At<K, V>, tx: &TypedTx) -> (K, V) {
+        let entry = self.table().take(*hash, *found, tx);
         self.len -= 1;
         entry
     }
@@ -266,9 +245,9 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let (_, place) = self.find(key)?;
+        let (_, found) = self.find(key)?;
         // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { (&*place.key(), &*place.value()) })
+        Some(unsafe { found.place().entry() })
     }
 
     /// The value of a key, to be changed: announced.
@@ -278,9 +257,9 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let (_, place) = self.find(key)?;
+        let (_, found) = self.find(key)?;
         // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { place.value_to_change(current_tx::<P>()) })
+        Some(unsafe { found.place().value_to_change(current_tx::<P>()) })
     }
 
     /// Whether there is an entry with this key.
@@ -298,9 +277,9 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
         let tx = j.tx();
         match self.search(&key) {
-            (_, Some(place)) => Some(place.replace_value(value, tx)),
-            (hash, None) => {
-                self.insert_new(hash, key, value, tx);
+            (_, Some(found)) => Some(found.place().replace_value(value, tx)),
+            (mut hash, None) => {
+                self.put(&mut hash, key, value, tx);
                 None
             }
         }
@@ -322,13 +301,16 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let found = self.find(key)?;
-        Some(self.take(found, current_tx::<P>()))
+        let mut at = self.find(key)?;
+        Some(self.take(&mut at, current_tx::<P>()))
     }
 
     /// Where the entry of a key is or would be.
     pub fn entry<'a>(&'a mut self, key: K, j: &'a Journal<P>) -> Entry<'a, K, V, P> {
-        Entry::new(self, key, j.tx())
+        match self.search(&key) {
+            (hash, Some(found)) => Entry::Occupied(OccupiedEntry::new(self, (hash, found), j.tx())),
+            (hash, None) => Entry::Vacant(VacantEntry::new(self, hash, key, j.tx())),
+        }
     }
 
     /// Keeps the entries for which `keep` is true. Values can be changed by [`PHashMap::iter_mut`] before: here that
@@ -337,12 +319,12 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         let Some(tx) = current_tx_unless::<P>(self.len == 0) else {
             return;
         };
-        for place in self.table().places() {
+        for found in self.table().entries() {
             // SAFETY: an entry; the references end before it is taken out.
-            let (key, value) = unsafe { (&*place.key(), &*place.value()) };
+            let (key, value) = unsafe { found.place().entry() };
             if !keep(key, value) {
                 let hash = hash_of(self.seed, key);
-                drop(self.take((hash, place), tx));
+                drop(self.take(&mut (hash, found), tx));
             }
         }
     }
@@ -352,20 +334,5 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         for (key, value) in entries {
             self.insert(key, value, j);
         }
-    }
-}
-
-impl<K: PSafe, V: PSafe, P: PoolType> Drop for PHashMap<K, V, P> {
-    fn drop(&mut self) {
-        if self.table == 0 {
-            return;
-        }
-        let tx = current_tx::<P>();
-        tx.gain(-1);
-        tx.queue_drop(QueuedDrop {
-            address: self.table,
-            extent: self.groups,
-            drop: drop_table::<K, V>,
-        });
     }
 }

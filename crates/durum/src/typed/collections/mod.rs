@@ -5,7 +5,9 @@
 //! changes.
 
 pub mod btree_map;
+mod collection;
 pub mod hash_map;
+mod map;
 mod string;
 mod vec;
 

@@ -1,16 +1,17 @@
 //! `PString`: UTF-8 text.
 
 use std::borrow::{Borrow, Cow};
-use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use durum_format::types::{Field, Type};
+use durum_format::types::Type;
 
 use super::vec::PVec;
 use crate::described::{Described, Walk};
+use crate::typed::as_target::as_target;
 use crate::typed::journal::{self, Journal};
+use crate::typed::layout::structure;
 use crate::typed::pointer_kind::Pointers;
 use crate::typed::pool_id::PoolId;
 use crate::typed::pool_type::PoolType;
@@ -152,9 +153,7 @@ unsafe impl<P: PoolType> Described for PString<P> {
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {
-        let fields = vec![Field::new("bytes", 0, PVec::<u8, P>::layout(walk))];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure("PString", size, align, fields)
+        structure!("PString", { bytes: PVec::<u8, P>::layout(walk) })
     }
 }
 
@@ -220,18 +219,6 @@ impl<P: PoolType> fmt::Write for PString<P> {
     }
 }
 
-impl<P: PoolType> fmt::Debug for PString<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
-    }
-}
-
-impl<P: PoolType> fmt::Display for PString<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
-    }
-}
-
 impl<P: PoolType> Borrow<str> for PString<P> {
     fn borrow(&self) -> &str {
         self
@@ -241,33 +228,6 @@ impl<P: PoolType> Borrow<str> for PString<P> {
 impl<P: PoolType> AsRef<str> for PString<P> {
     fn as_ref(&self) -> &str {
         self
-    }
-}
-
-impl<P: PoolType> std::hash::Hash for PString<P> {
-    /// As the text.
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.as_str().hash(state);
-    }
-}
-
-impl<P: PoolType> PartialEq for PString<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl<P: PoolType> Eq for PString<P> {}
-
-impl<P: PoolType> PartialOrd for PString<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P: PoolType> Ord for PString<P> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.as_str().cmp(other.as_str())
     }
 }
 
@@ -281,4 +241,8 @@ impl<P: PoolType> PartialEq<&str> for PString<P> {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
     }
+}
+
+as_target! {
+    [P: PoolType] PString<P>: Debug Display PartialEq Eq PartialOrd Ord Hash;
 }

@@ -1,28 +1,21 @@
 //! `PVec`: elements in a row.
 
 mod iter;
+mod traits;
 
-use std::borrow::Cow;
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use std::mem::{needs_drop, offset_of};
-use std::ops::{Bound, Deref, DerefMut, Index, IndexMut, RangeBounds};
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::mem::needs_drop;
+use std::ops::{Bound, RangeBounds};
+use std::ptr;
 use std::slice::{self, SliceIndex};
-use std::{cmp, ptr};
-
-use durum_format::types::{Count, Field, Primitive, Type};
 
 pub use self::iter::IterMut;
-use crate::described::{Described, Walk};
-use crate::typed::journal::{self, Journal, current_tx, current_tx_unless};
-use crate::typed::pointer_kind::Pointers;
-use crate::typed::pool_id::PoolId;
+use self::traits::Row;
+use crate::typed::journal::{Journal, current_tx, current_tx_unless};
 use crate::typed::pool_type::PoolType;
-use crate::typed::psafe::{PSafe, name_of};
-use crate::typed::typed_tx::{QueuedDrop, TypedTx};
-use crate::typed::values::{PClone, Root};
+use crate::typed::psafe::PSafe;
+use crate::typed::typed_tx::TypedTx;
+use crate::typed::values::PClone;
 
 /// A vector in the pool.
 ///
@@ -536,239 +529,5 @@ impl<T: PSafe, P: PoolType> PVec<T, P> {
             elements: self.slice_mut().iter_mut(),
             tx: current_tx_unless::<P>(nothing_changes),
         }
-    }
-}
-
-unsafe fn drop_buffer<T: PSafe>(tx: &TypedTx, buffer: usize, len: usize) {
-    if needs_drop::<T>() {
-        tx.close_ranges(buffer, len * size_of::<T>());
-        for at in 0..len {
-            // SAFETY: the vector owned the elements, and is gone.
-            unsafe { tx.drop_value::<T>(buffer + at * size_of::<T>()) };
-        }
-    }
-    tx.free(buffer);
-}
-
-impl<T: PSafe, P: PoolType> Drop for PVec<T, P> {
-    fn drop(&mut self) {
-        if self.buffer == 0 {
-            return;
-        }
-        let tx = current_tx::<P>();
-        tx.gain(-1);
-        tx.queue_drop(QueuedDrop {
-            address: self.buffer,
-            extent: self.len,
-            drop: drop_buffer::<T>,
-        });
-    }
-}
-
-impl<T: PSafe, P: PoolType> Deref for PVec<T, P> {
-    type Target = [T];
-
-    #[inline]
-    fn deref(&self) -> &[T] {
-        // SAFETY: so many elements lie there.
-        unsafe { slice::from_raw_parts(self.start(), self.len) }
-    }
-}
-
-impl<T: PSafe, P: PoolType> DerefMut for PVec<T, P> {
-    /// All elements, to be changed: announced as a whole.
-    fn deref_mut(&mut self) -> &mut [T] {
-        let (start, len) = (self.buffer, self.len);
-        let all: *mut [T] = self.slice_mut();
-        Self::open_to_changes(all, start, len);
-        // SAFETY: borrowed as the vector is.
-        unsafe { &mut *all }
-    }
-}
-
-impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> Index<I> for PVec<T, P> {
-    type Output = I::Output;
-
-    #[inline]
-    fn index(&self, at: I) -> &I::Output {
-        &self.as_slice()[at]
-    }
-}
-
-impl<T: PSafe, P: PoolType, I: SliceIndex<[T]>> IndexMut<I> for PVec<T, P> {
-    /// The element or the elements, to be changed: these are announced, and no others.
-    #[inline]
-    fn index_mut(&mut self, at: I) -> &mut I::Output {
-        let (start, len) = (self.buffer, self.len);
-        let found: *mut I::Output = &mut self.slice_mut()[at];
-        Self::open_to_changes(found, start, len);
-        // SAFETY: borrowed as the vector is.
-        unsafe { &mut *found }
-    }
-}
-
-// SAFETY: the compiler measures size and offsets. The buffer is an allocation of elements, zero where there are none if
-// they have pointers.
-unsafe impl<T: PSafe, P: PoolType> Described for PVec<T, P> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("PVec<{}>", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        let buffer = match Self::IS_EMPTY_TYPE {
-            true => Type::pointer_to_any(),
-            false => walk.pointer_to::<Row<T>>(),
-        };
-        let word = || Type::Primitive(Primitive::U64);
-        let fields = vec![
-            Field::new("buffer", offset_of!(Self, buffer) as u64, buffer),
-            Field::new("capacity", offset_of!(Self, capacity) as u64, word()),
-            Field::new("len", offset_of!(Self, len) as u64, word()),
-        ];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
-    }
-}
-
-// SAFETY: a handle, if it has a buffer; used by threads as its elements are.
-unsafe impl<T: PSafe, P: PoolType> PSafe for PVec<T, P> {
-    type Threads = PhantomData<T::Threads>;
-    type Kind = Pointers;
-    const OWNERS: bool = true;
-    const WORDS: bool = false;
-    const POOL: PoolId = P::ID;
-
-    #[inline]
-    fn owners(&self) -> i64 {
-        i64::from(self.buffer != 0)
-    }
-}
-
-impl<T: PSafe, P: PoolType> UnwindSafe for PVec<T, P> {}
-impl<T: PSafe, P: PoolType> RefUnwindSafe for PVec<T, P> {}
-
-impl<T: PSafe, P: PoolType> Default for PVec<T, P> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T: PSafe, P: PoolType> Root<P> for PVec<T, P> {
-    fn init(_: &Journal<P>) -> Self {
-        Self::new()
-    }
-}
-
-impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PVec<T, P> {
-    fn pclone(&self, j: &Journal<P>) -> Self {
-        let mut copy = Self::with_capacity(self.len, j);
-        copy.extend(self.iter().map(|value| value.pclone(j)), j);
-        copy
-    }
-}
-
-impl<T: PSafe, P: PoolType> FromIterator<T> for PVec<T, P> {
-    /// # Panics
-    /// Outside of a transaction on the pool.
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let mut made = Self::new();
-        made.extend(values, journal::current_journal());
-        made
-    }
-}
-
-impl<T: PSafe, P: PoolType> Extend<T> for PVec<T, P> {
-    /// # Panics
-    /// Outside of a transaction on the pool.
-    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        PVec::extend(self, values, journal::current_journal());
-    }
-}
-
-impl<T: PSafe, P: PoolType> IntoIterator for PVec<T, P> {
-    type Item = T;
-    type IntoIter = std::vec::IntoIter<T>;
-
-    /// Takes all elements out, as [`PVec::drain`] does. Only in a transaction, as everything that has a vector by
-    /// value.
-    fn into_iter(mut self) -> Self::IntoIter {
-        self.drain(..)
-    }
-}
-
-impl<'a, T: PSafe, P: PoolType> IntoIterator for &'a PVec<T, P> {
-    type Item = &'a T;
-    type IntoIter = slice::Iter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-impl<'a, T: PSafe, P: PoolType> IntoIterator for &'a mut PVec<T, P> {
-    type Item = &'a mut T;
-    type IntoIter = IterMut<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter_mut()
-    }
-}
-
-impl<T: PSafe + fmt::Debug, P: PoolType> fmt::Debug for PVec<T, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_slice().fmt(f)
-    }
-}
-
-impl<T: PSafe + PartialEq, P: PoolType> PartialEq for PVec<T, P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_slice() == other.as_slice()
-    }
-}
-
-impl<T: PSafe + PartialEq, P: PoolType> PartialEq<[T]> for PVec<T, P> {
-    fn eq(&self, other: &[T]) -> bool {
-        self.as_slice() == other
-    }
-}
-
-impl<T: PSafe + PartialEq, P: PoolType, const N: usize> PartialEq<[T; N]> for PVec<T, P> {
-    fn eq(&self, other: &[T; N]) -> bool {
-        self.as_slice() == other
-    }
-}
-
-impl<T: PSafe + Eq, P: PoolType> Eq for PVec<T, P> {}
-
-impl<T: PSafe + PartialOrd, P: PoolType> PartialOrd for PVec<T, P> {
-    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
-        self.as_slice().partial_cmp(other.as_slice())
-    }
-}
-
-impl<T: PSafe + Ord, P: PoolType> Ord for PVec<T, P> {
-    fn cmp(&self, other: &Self) -> cmp::Ordering {
-        self.as_slice().cmp(other.as_slice())
-    }
-}
-
-impl<T: PSafe + Hash, P: PoolType> Hash for PVec<T, P> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_slice().hash(state);
-    }
-}
-
-/// Elements in a row up to the end of their allocation, as a description: what vectors and tables keep them in.
-#[derive(Debug)]
-pub struct Row<T>(PhantomData<T>);
-
-// SAFETY: an allocation of these holds `T`s only; the tail says as many as fit.
-unsafe impl<T: PSafe> Described for Row<T> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("[{}]", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        T::layout(walk).array(Count::Tail)
     }
 }

@@ -3,8 +3,9 @@
 //! Each step first does what can fail, allocating and announcing, and then changes the tree into another one.
 
 use super::PBTreeMap;
-use super::node::{Node, Place, SLOTS};
+use super::node::{Node, SLOTS};
 use super::path::{LEVELS_MAX, Path, Step};
+use crate::typed::collections::map::slot::Place;
 use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
 use crate::typed::typed_tx::TypedTx;

@@ -5,20 +5,16 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop, offset_of};
 use std::ptr;
 
-use durum_format::types::{Count, Field, Primitive, Type};
+use durum_format::types::{Count, Field, Type};
 
 use crate::described::{Described, Walk};
-use crate::typed::psafe::{PSafe, name_of};
+use crate::typed::collections::map::slot::{Place, Slot, map_name};
+use crate::typed::layout::WORD;
+use crate::typed::psafe::PSafe;
 use crate::typed::typed_tx::{QueuedDrop, TypedTx};
 
 /// Slots of a node: as many as one word can order. A leaf of pairs of words then is the largest object that slabs have.
 pub(super) const SLOTS: usize = 15;
-
-#[repr(C)]
-struct Slot<K, V> {
-    key: K,
-    value: V,
-}
 
 #[repr(C)]
 struct Leaf<K, V> {
@@ -83,108 +79,13 @@ pub(super) struct Node<K, V> {
     _entries: PhantomData<(*mut K, *mut V)>,
 }
 
-/// An entry in a node.
-pub(super) struct Place<K, V> {
-    address: usize,
-    _entry: PhantomData<(*mut K, *mut V)>,
-}
-
-macro_rules! copies {
-    ($($name:ident)*) => { $(
-        impl<K, V> Clone for $name<K, V> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<K, V> Copy for $name<K, V> {}
-    )* };
-}
-
-copies! { Node Place }
-
-impl<K: PSafe, V: PSafe> Place<K, V> {
-    const HAS_POINTERS: bool = K::POINTERS || V::POINTERS;
-
-    pub(super) fn key(self) -> *mut K {
-        ptr::with_exposed_provenance_mut(self.address + offset_of!(Slot<K, V>, key))
-    }
-
-    pub(super) fn value(self) -> *mut V {
-        ptr::with_exposed_provenance_mut(self.address + offset_of!(Slot<K, V>, value))
-    }
-
-    pub(super) fn announce(self, tx: &TypedTx) {
-        tx.announce(self.address, size_of::<Slot<K, V>>());
-    }
-
-    /// The value, to be changed: announced.
-    ///
-    /// # Safety
-    /// The map is borrowed to be changed for as long, and nobody else has a reference to this value.
-    pub(super) unsafe fn value_to_change<'a>(self, tx: &TypedTx) -> &'a mut V {
-        tx.open_to_changes(self.value());
-        // SAFETY: as the caller promises.
-        unsafe { &mut *self.value() }
-    }
-
-    /// Replaces the value.
-    pub(super) fn replace_value(self, value: V, tx: &TypedTx) -> V {
-        let address = self.value().addr();
-        tx.announce(address, size_of::<V>());
-        // SAFETY: the entry's value, announced; the new one takes its place.
-        unsafe {
-            let old = tx.take_out(address);
-            tx.put_in(address, value);
-            old
-        }
-    }
-
-    /// Stores an entry in an announced slot without one.
-    pub(super) fn put(self, key: K, value: V, tx: &TypedTx) {
-        // SAFETY: as above.
-        unsafe {
-            tx.put_in(self.key().addr(), key);
-            tx.put_in(self.value().addr(), value);
-        }
-    }
-
-    /// Moves the entry into volatile hands. The slot is still to be given up, or filled.
-    pub(super) fn take(self, tx: &TypedTx) -> (K, V) {
-        // SAFETY: the entry's key and value, which the caller gives up.
-        unsafe {
-            (
-                tx.take_out(self.key().addr()),
-                tx.take_out(self.value().addr()),
-            )
-        }
-    }
-
-    /// Moves the entry to another, announced slot. This one is still to be given up, or filled.
-    pub(super) fn move_to(self, target: Self, tx: &TypedTx) {
-        if K::OWNERS || V::OWNERS {
-            tx.close_ranges(self.address, size_of::<Slot<K, V>>());
-        }
-        tx.reset_words::<K>(target.key().addr(), size_of::<K>());
-        tx.reset_words::<V>(target.value().addr(), size_of::<V>());
-        let source = ptr::with_exposed_provenance::<Slot<K, V>>(self.address);
-        // SAFETY: an entry, and a slot without one.
-        unsafe {
-            ptr::with_exposed_provenance_mut::<Slot<K, V>>(target.address)
-                .copy_from_nonoverlapping(source, 1)
-        };
-    }
-
-    /// Where an entry has been, pointers must not stay.
-    fn wipe(self) {
-        if Self::HAS_POINTERS {
-            // SAFETY: an announced slot without an entry.
-            unsafe {
-                ptr::with_exposed_provenance_mut::<Slot<K, V>>(self.address).write_bytes(0, 1)
-            };
-        }
+impl<K, V> Clone for Node<K, V> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
+
+impl<K, V> Copy for Node<K, V> {}
 
 impl<K: PSafe, V: PSafe> Node<K, V> {
     pub(super) fn at(address: usize, height: usize) -> Self {
@@ -238,7 +139,7 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
 
     /// Replaces the order, which is announced or fresh.
     fn set_order(self, order: Order) {
-        // SAFETY: as above; whoever changes the map has it to himself.
+        // SAFETY: a node that the map owns; whoever changes the map has it to himself.
         unsafe { ptr::with_exposed_provenance_mut::<Order>(self.address).write(order) };
     }
 
@@ -251,11 +152,7 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
     }
 
     fn place(self, slot: usize) -> Place<K, V> {
-        let slots = self.address + offset_of!(Leaf<K, V>, slots);
-        Place {
-            address: slots + slot * size_of::<Slot<K, V>>(),
-            _entry: PhantomData,
-        }
+        Place::of_slot(self.address + offset_of!(Leaf<K, V>, slots), slot)
     }
 
     /// The entry at `at` in the order of the keys.
@@ -283,7 +180,7 @@ impl<K: PSafe, V: PSafe> Node<K, V> {
 
     /// Replaces a pointer to a child, which is announced or fresh.
     pub(super) fn set_child(self, at: usize, child: usize) {
-        // SAFETY: as above.
+        // SAFETY: an inner node that the map owns; whoever changes the map has it to himself.
         unsafe { ptr::with_exposed_provenance_mut::<usize>(self.child_address(at)).write(child) };
     }
 
@@ -351,12 +248,8 @@ pub(super) unsafe fn drop_node<K: PSafe, V: PSafe>(tx: &TypedTx, address: usize,
     let node = Node::<K, V>::at(address, height);
     if needs_drop::<K>() || needs_drop::<V>() {
         for at in 0..node.len() {
-            let place = node.entry(at);
             // SAFETY: the map owned the entry, and is gone.
-            unsafe {
-                tx.drop_value::<K>(place.key().addr());
-                tx.drop_value::<V>(place.value().addr());
-            }
+            unsafe { node.entry(at).drop_entry(tx) };
         }
     }
     if !node.is_leaf() {
@@ -378,52 +271,19 @@ pub(super) struct NodeType<K, V>(PhantomData<(K, V)>);
 // are children that are not there.
 unsafe impl<K: PSafe, V: PSafe> Described for NodeType<K, V> {
     fn name() -> Option<Cow<'static, str>> {
-        let (key, value) = (name_of::<K>(), name_of::<V>());
-        Some(Cow::Owned(format!("PBTreeMap<{key},{value}>.node")))
+        Some(Cow::Owned(map_name::<K, V>("PBTreeMap") + ".node"))
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {
-        let (key, value) = (name_of::<K>(), name_of::<V>());
-        let mut fields = vec![Field::new("order", 0, Type::Primitive(Primitive::U64))];
-        let (size, align) = (size_of::<Slot<K, V>>(), align_of::<Slot<K, V>>());
-        if size > 0 {
-            let entry = vec![
-                Field::new("key", offset_of!(Slot<K, V>, key) as u64, K::layout(walk)),
-                Field::new(
-                    "value",
-                    offset_of!(Slot<K, V>, value) as u64,
-                    V::layout(walk),
-                ),
-            ];
-            let slot = Type::structure(
-                format!("PBTreeMap<{key},{value}>.slot"),
-                size as u64,
-                align as u64,
-                entry,
-            );
-            let slots = slot.array(Count::Fixed(SLOTS as u64));
-            fields.push(Field::new(
-                "slots",
-                offset_of!(Leaf<K, V>, slots) as u64,
-                slots,
-            ));
-        }
+        let slots = offset_of!(Leaf<K, V>, slots);
+        let mut fields = vec![Field::new("order", 0, WORD)];
+        fields.extend(Slot::<K, V>::row("PBTreeMap", SLOTS, slots, walk));
         let children = walk.pointer_to::<Self>().array(Count::Tail);
-        fields.push(Field::new(
-            "children",
-            offset_of!(Inner<K, V>, children) as u64,
-            children,
-        ));
-        let (size, align) = (
-            size_of::<Leaf<K, V>>() as u64,
-            align_of::<Leaf<K, V>>() as u64,
-        );
-        Type::structure(
-            format!("PBTreeMap<{key},{value}>.node"),
-            size,
-            align,
-            fields,
-        )
+        let children_at = offset_of!(Inner<K, V>, children) as u64;
+        fields.push(Field::new("children", children_at, children));
+        let (size, align) = (size_of::<Leaf<K, V>>(), align_of::<Leaf<K, V>>());
+        let name = map_name::<K, V>("PBTreeMap") + ".node";
+        Type::structure(name, size as u64, align as u64, fields)
     }
 }
 

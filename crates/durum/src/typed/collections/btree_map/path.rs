@@ -5,7 +5,8 @@
 
 use arrayvec::ArrayVec;
 
-use super::node::{Node, Place};
+use super::node::Node;
+use crate::typed::collections::map::slot::Place;
 use crate::typed::psafe::PSafe;
 
 /// More levels than fit in the memory there is, even if every node has six children.

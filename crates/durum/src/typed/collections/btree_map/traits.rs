@@ -1,129 +1,88 @@
-//! What an ordered map has in common with other types.
+//! What an ordered map shares with the other map and other collections.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::marker::PhantomData;
-use std::mem::offset_of;
-use std::ops::Index;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use durum_format::types::{Field, Primitive, Type};
+use durum_format::types::Type;
 
 use super::PBTreeMap;
-use super::node::NodeType;
+use super::node::{NodeType, drop_node};
+use super::path::Path;
+use super::range::Span;
 use crate::described::{Described, Walk};
-use crate::typed::journal::{self, Journal};
-use crate::typed::pointer_kind::Pointers;
-use crate::typed::pool_id::PoolId;
+use crate::typed::collections::collection::collection;
+use crate::typed::collections::map::entry::entries;
+use crate::typed::collections::map::iter::iterators;
+use crate::typed::collections::map::slot::{Place, map_name};
+use crate::typed::collections::map::traits::traits;
+use crate::typed::journal::Journal;
+use crate::typed::layout::{WORD, structure};
 use crate::typed::pool_type::PoolType;
-use crate::typed::psafe::{PSafe, name_of};
-use crate::typed::values::{PClone, Root};
+use crate::typed::psafe::PSafe;
+use crate::typed::values::PClone;
 
-// SAFETY: the compiler measures size and offsets.
+// SAFETY: the compiler measures size and offsets; `root` is the only pointer.
 unsafe impl<K: PSafe, V: PSafe, P: PoolType> Described for PBTreeMap<K, V, P> {
     fn name() -> Option<Cow<'static, str>> {
-        let (key, value) = (name_of::<K>(), name_of::<V>());
-        Some(Cow::Owned(format!("PBTreeMap<{key},{value}>")))
+        Some(Cow::Owned(map_name::<K, V>("PBTreeMap")))
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {
-        let root = walk.pointer_to::<NodeType<K, V>>();
-        let word = || Type::Primitive(Primitive::U64);
-        let fields = vec![
-            Field::new("root", offset_of!(Self, root) as u64, root),
-            Field::new("height", offset_of!(Self, height) as u64, word()),
-            Field::new("len", offset_of!(Self, len) as u64, word()),
-        ];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
+        structure!(map_name::<K, V>("PBTreeMap"), {
+            root: walk.pointer_to::<NodeType<K, V>>(),
+            height: WORD,
+            len: WORD,
+        })
     }
 }
 
-// SAFETY: a handle, if it has a node; used by threads as its entries are.
-unsafe impl<K: PSafe, V: PSafe, P: PoolType> PSafe for PBTreeMap<K, V, P> {
-    type Threads = PhantomData<(K::Threads, V::Threads)>;
-    type Kind = Pointers;
-    const OWNERS: bool = true;
-    const WORDS: bool = false;
-    const POOL: PoolId = P::ID;
-
-    #[inline]
-    fn owners(&self) -> i64 {
-        i64::from(self.root != 0)
+collection! {
+    PBTreeMap<K, V> of (K, V) {
+        Threads: (K::Threads, V::Threads),
+        inserts where: [K: Ord],
+        address: root,
+        extent: height,
+        drop: drop_node::<K, V>,
     }
 }
 
-impl<K: PSafe, V: PSafe, P: PoolType> UnwindSafe for PBTreeMap<K, V, P> {}
-impl<K: PSafe, V: PSafe, P: PoolType> RefUnwindSafe for PBTreeMap<K, V, P> {}
+traits! { PBTreeMap, Ord, |_, _| Self::new() }
 
-impl<K: PSafe, V: PSafe, P: PoolType> Default for PBTreeMap<K, V, P> {
-    fn default() -> Self {
-        Self::new()
+entries! { PBTreeMap, K: [], Path<K, V>, Path<K, V> }
+
+iterators! { PBTreeMap, Span, entries " in order", values " in the order of their keys", ends [both] }
+
+/// The entries of a [`PBTreeMap`], taken out in order. The others are dropped with it.
+pub struct IntoIter<K: PSafe, V: PSafe, P: PoolType> {
+    map: PBTreeMap<K, V, P>,
+}
+
+impl<K: PSafe, V: PSafe, P: PoolType> Iterator for IntoIter<K, V, P> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        self.map.pop_first()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.map.len, Some(self.map.len))
     }
 }
 
-impl<K: PSafe, V: PSafe, P: PoolType> Root<P> for PBTreeMap<K, V, P> {
-    fn init(_: &Journal<P>) -> Self {
-        Self::new()
+impl<K: PSafe, V: PSafe, P: PoolType> DoubleEndedIterator for IntoIter<K, V, P> {
+    fn next_back(&mut self) -> Option<(K, V)> {
+        self.map.pop_last()
     }
 }
 
-impl<K, V, P: PoolType> PClone<P> for PBTreeMap<K, V, P>
-where
-    K: PSafe + PClone<P> + Ord,
-    V: PSafe + PClone<P>,
-{
-    fn pclone(&self, j: &Journal<P>) -> Self {
-        let mut copy = Self::new();
-        for (key, value) in self {
-            copy.insert(key.pclone(j), value.pclone(j), j);
-        }
-        copy
-    }
-}
+impl<K: PSafe, V: PSafe, P: PoolType> IntoIterator for PBTreeMap<K, V, P> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V, P>;
 
-impl<K: PSafe + Ord, V: PSafe, P: PoolType> FromIterator<(K, V)> for PBTreeMap<K, V, P> {
-    /// # Panics
-    /// Outside of a transaction on the pool.
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let mut made = Self::new();
-        made.extend(entries, journal::current_journal());
-        made
-    }
-}
-
-impl<K: PSafe + Ord, V: PSafe, P: PoolType> Extend<(K, V)> for PBTreeMap<K, V, P> {
-    /// # Panics
-    /// Outside of a transaction on the pool.
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        PBTreeMap::extend(self, entries, journal::current_journal());
-    }
-}
-
-impl<K, Q, V, P: PoolType> Index<&Q> for PBTreeMap<K, V, P>
-where
-    K: PSafe + Ord + Borrow<Q>,
-    Q: Ord + ?Sized,
-    V: PSafe,
-{
-    type Output = V;
-
-    /// # Panics
-    /// If there is no entry with this key.
-    #[track_caller]
-    fn index(&self, key: &Q) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => panic!("no entry of the map has this key"),
-        }
-    }
-}
-
-impl<K: PSafe + fmt::Debug, V: PSafe + fmt::Debug, P: PoolType> fmt::Debug for PBTreeMap<K, V, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self).finish()
+    /// Takes the entries out. Only in a transaction, as everything that has a map by value.
+    fn into_iter(self) -> Self::IntoIter {
+        IntoIter { map: self }
     }
 }
 

@@ -6,10 +6,12 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, needs_drop, offset_of};
 use std::ptr;
 
-use durum_format::types::{Count, Field, Primitive, Type};
+use durum_format::types::{Count, Field, Type};
 
 use crate::described::{Described, Walk};
-use crate::typed::psafe::{PSafe, name_of};
+use crate::typed::collections::map::slot::{Place, Slot, map_name};
+use crate::typed::layout::WORD;
+use crate::typed::psafe::PSafe;
 use crate::typed::typed_tx::TypedTx;
 
 /// Slots of a group: one byte of its word each, and one for the entries that went on.
@@ -18,13 +20,6 @@ const SLOTS: usize = 7;
 /// entry more it would be twice as many.
 const ENTRIES_PER_GROUP: usize = 5;
 const LINE: usize = 64;
-const WORD: usize = size_of::<u64>();
-
-#[repr(C)]
-pub(super) struct Slot<K, V> {
-    key: K,
-    value: V,
-}
 
 #[repr(C)]
 struct Group<K, V> {
@@ -94,8 +89,8 @@ struct GroupAt<K, V> {
     _entries: PhantomData<(*mut K, *mut V)>,
 }
 
-/// A slot in a table.
-pub(super) struct Place<K, V> {
+/// Where an entry was found in a table.
+pub(super) struct Found<K, V> {
     group: GroupAt<K, V>,
     slot: usize,
 }
@@ -112,7 +107,7 @@ macro_rules! copies {
     )* };
 }
 
-copies! { Table GroupAt Place }
+copies! { Table GroupAt Found }
 
 impl<K: PSafe, V: PSafe> GroupAt<K, V> {
     /// Bytes from one group to the next. Where that wastes little they begin with lines, so that the word lies on one
@@ -138,94 +133,41 @@ impl<K: PSafe, V: PSafe> GroupAt<K, V> {
 
     /// Replaces the word, which is announced or fresh.
     fn set_word(self, word: Word) {
-        // SAFETY: as above; whoever changes the map has it to himself.
+        // SAFETY: a group of a table that the map owns; whoever changes the map has it to himself.
         unsafe { ptr::with_exposed_provenance_mut::<u64>(self.address).write(word.0) };
     }
 
     fn announce_word(self, tx: &TypedTx) {
-        tx.announce(self.address, WORD);
+        tx.announce(self.address, size_of::<Word>());
     }
 
-    fn place(self, slot: usize) -> Place<K, V> {
-        Place { group: self, slot }
+    fn slot(self, slot: usize) -> Found<K, V> {
+        Found { group: self, slot }
     }
 }
 
-impl<K: PSafe, V: PSafe> Place<K, V> {
-    const HAS_POINTERS: bool = K::POINTERS || V::POINTERS;
-
-    fn address(self) -> usize {
-        self.group.address + offset_of!(Group<K, V>, slots) + self.slot * size_of::<Slot<K, V>>()
+impl<K: PSafe, V: PSafe> Found<K, V> {
+    pub(super) fn place(self) -> Place<K, V> {
+        let slots = self.group.address + offset_of!(Group<K, V>, slots);
+        Place::of_slot(slots, self.slot)
     }
 
-    pub(super) fn key(self) -> *mut K {
-        ptr::with_exposed_provenance_mut(self.address() + offset_of!(Slot<K, V>, key))
-    }
-
-    pub(super) fn value(self) -> *mut V {
-        ptr::with_exposed_provenance_mut(self.address() + offset_of!(Slot<K, V>, value))
-    }
-
-    /// The value of the entry here, to be changed: announced.
-    ///
-    /// # Safety
-    /// The map is borrowed to be changed for as long, and nobody else has a reference to this value.
-    pub(super) unsafe fn value_to_change<'a>(self, tx: &TypedTx) -> &'a mut V {
-        tx.open_to_changes(self.value());
-        // SAFETY: as the caller promises.
-        unsafe { &mut *self.value() }
-    }
-
-    fn announce(self, tx: &TypedTx) {
-        tx.announce(self.address(), size_of::<Slot<K, V>>());
-    }
-
-    /// Replaces the value of the entry here.
-    pub(super) fn replace_value(self, value: V, tx: &TypedTx) -> V {
-        let address = self.value().addr();
-        tx.announce(address, size_of::<V>());
-        // SAFETY: the entry's value, announced; the new one takes its place.
-        unsafe {
-            let old = tx.take_out(address);
-            tx.put_in(address, value);
-            old
-        }
+    fn set_tag(self, tag: u8) {
+        self.group
+            .set_word(self.group.word().with_tag(self.slot, tag));
     }
 
     /// Takes the entry out that is here.
     pub(super) fn take(self, tx: &TypedTx) -> (K, V) {
+        let place = self.place();
         self.group.announce_word(tx);
-        if Self::HAS_POINTERS {
-            self.announce(tx);
+        if Place::<K, V>::HAS_POINTERS {
+            place.announce(tx);
         }
-        self.group
-            .set_word(self.group.word().with_tag(self.slot, 0));
-        // SAFETY: the entry's key and value, which are no longer the table's.
-        let entry = unsafe {
-            (
-                tx.take_out(self.key().addr()),
-                tx.take_out(self.value().addr()),
-            )
-        };
-        if Self::HAS_POINTERS {
-            // SAFETY: an announced slot without an entry, where pointers must not stay.
-            unsafe {
-                ptr::with_exposed_provenance_mut::<Slot<K, V>>(self.address()).write_bytes(0, 1)
-            };
-        }
+        self.set_tag(0);
+        let entry = place.take(tx);
+        place.wipe();
         entry
-    }
-
-    /// Drops the entry that is here. The table is about to be freed.
-    ///
-    /// # Safety
-    /// Nobody uses the entry after this.
-    unsafe fn drop_entry(self, tx: &TypedTx) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            tx.drop_value::<K>(self.key().addr());
-            tx.drop_value::<V>(self.value().addr());
-        }
     }
 }
 
@@ -301,15 +243,15 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
 
     /// The entry with this hash for whose key `is_it` is true.
     #[inline]
-    pub(super) fn find(self, hash: u64, mut is_it: impl FnMut(&K) -> bool) -> Option<Place<K, V>> {
+    pub(super) fn find(self, hash: u64, mut is_it: impl FnMut(&K) -> bool) -> Option<Found<K, V>> {
         for group in self.probe(hash) {
             let word = group.word();
             let mut candidates = word.matching(tag_of(hash));
             while let Some(slot) = first_slot(candidates) {
-                let place = group.place(slot);
+                let found = group.slot(slot);
                 // SAFETY: an entry of the map, which the caller has borrowed.
-                if is_it(unsafe { &*place.key() }) {
-                    return Some(place);
+                if is_it(unsafe { &*found.place().key() }) {
+                    return Some(found);
                 }
                 candidates &= candidates - 1;
             }
@@ -322,45 +264,33 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
 
     /// Puts an entry in, in a table that is not full.
     pub(super) fn put(self, hash: u64, key: K, value: V, tx: &TypedTx) -> Place<K, V> {
-        let place = self.vacancy(hash, |group| group.announce_word(tx));
+        let vacancy = self.vacancy(hash, |group| group.announce_word(tx));
+        let place = vacancy.place();
         place.announce(tx);
         // Nothing fails from here on.
-        self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
-        // SAFETY: an announced slot without an entry.
-        unsafe {
-            tx.put_in(place.key().addr(), key);
-            tx.put_in(place.value().addr(), value);
-        }
-        let group = place.group;
-        group.set_word(group.word().with_tag(place.slot, tag_of(hash)));
+        self.count_overflow(hash, vacancy, |overflow| (overflow + 1).min(OVERFLOW_MAX));
+        place.put(key, value, tx);
+        vacancy.set_tag(tag_of(hash));
         place
     }
 
     /// Moves an entry here from another table, where the caller forgets it. This one is fresh, and not full.
-    pub(super) fn move_here(self, hash: u64, from: Place<K, V>, tx: &TypedTx) {
-        let place = self.vacancy(hash, |_| ());
-        self.count_overflow(hash, place, |overflow| (overflow + 1).min(OVERFLOW_MAX));
-        tx.reset_words::<K>(place.key().addr(), size_of::<K>());
-        tx.reset_words::<V>(place.value().addr(), size_of::<V>());
-        let (source, target) = (from.address(), place.address());
-        // SAFETY: an entry, and a slot without one.
-        unsafe {
-            ptr::with_exposed_provenance_mut::<Slot<K, V>>(target)
-                .copy_from_nonoverlapping(ptr::with_exposed_provenance(source), 1)
-        };
-        let group = place.group;
-        group.set_word(group.word().with_tag(place.slot, tag_of(hash)));
+    pub(super) fn move_here(self, hash: u64, from: Found<K, V>, tx: &TypedTx) {
+        let vacancy = self.vacancy(hash, |_| ());
+        self.count_overflow(hash, vacancy, |overflow| (overflow + 1).min(OVERFLOW_MAX));
+        from.place().copy_to(vacancy.place(), tx);
+        vacancy.set_tag(tag_of(hash));
     }
 
     /// Takes an entry out that [`Table::find`] found with this hash.
-    pub(super) fn take(self, hash: u64, place: Place<K, V>, tx: &TypedTx) -> (K, V) {
+    pub(super) fn take(self, hash: u64, found: Found<K, V>, tx: &TypedTx) -> (K, V) {
         let passed = self
             .probe(hash)
-            .take_while(|group| group.address != place.group.address);
+            .take_while(|group| group.address != found.group.address);
         passed.for_each(|group| group.announce_word(tx));
-        place.group.announce_word(tx);
-        let entry = place.take(tx);
-        self.count_overflow(hash, place, |overflow| match overflow {
+        found.group.announce_word(tx);
+        let entry = found.take(tx);
+        self.count_overflow(hash, found, |overflow| match overflow {
             // It is not known how many they are.
             OVERFLOW_MAX => OVERFLOW_MAX,
             // Less than none only where the key's `Hash` contradicts itself.
@@ -370,21 +300,21 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 
     /// The first vacant slot for an entry with this hash, after `visit` has seen the groups up to it.
-    fn vacancy(self, hash: u64, mut visit: impl FnMut(GroupAt<K, V>)) -> Place<K, V> {
+    fn vacancy(self, hash: u64, mut visit: impl FnMut(GroupAt<K, V>)) -> Found<K, V> {
         for group in self.probe(hash) {
             visit(group);
             if let Some(slot) = first_slot(group.word().vacant()) {
-                return group.place(slot);
+                return group.slot(slot);
             }
         }
         unreachable!("a table that is not full has a vacant slot")
     }
 
-    /// Counts in the groups that an entry has passed on its way to `place`.
-    fn count_overflow(self, hash: u64, place: Place<K, V>, count: impl Fn(u64) -> u64) {
+    /// Counts in the groups that an entry has passed on its way to a slot.
+    fn count_overflow(self, hash: u64, slot: Found<K, V>, count: impl Fn(u64) -> u64) {
         for group in self
             .probe(hash)
-            .take_while(|group| group.address != place.group.address)
+            .take_while(|group| group.address != slot.group.address)
         {
             let Word(word) = group.word();
             let overflow = count(word >> OVERFLOW_SHIFT);
@@ -401,8 +331,8 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
         }
     }
 
-    pub(super) fn places(self) -> Places<K, V> {
-        Places {
+    pub(super) fn entries(self) -> Entries<K, V> {
+        Entries {
             table: self,
             next_group: 0,
             group: self.group(0),
@@ -411,29 +341,29 @@ impl<K: PSafe, V: PSafe> Table<K, V> {
     }
 }
 
-/// The places where entries are.
-pub(super) struct Places<K, V> {
+/// Where entries are in a table.
+pub(super) struct Entries<K, V> {
     table: Table<K, V>,
     next_group: usize,
     group: GroupAt<K, V>,
     taken: u64,
 }
 
-impl<K, V> Clone for Places<K, V> {
+impl<K, V> Clone for Entries<K, V> {
     fn clone(&self) -> Self {
         Self { ..*self }
     }
 }
 
-impl<K: PSafe, V: PSafe> Iterator for Places<K, V> {
-    type Item = Place<K, V>;
+impl<K: PSafe, V: PSafe> Iterator for Entries<K, V> {
+    type Item = Found<K, V>;
 
     #[inline]
-    fn next(&mut self) -> Option<Place<K, V>> {
+    fn next(&mut self) -> Option<Found<K, V>> {
         loop {
             if let Some(slot) = first_slot(self.taken) {
                 self.taken &= self.taken - 1;
-                return Some(self.group.place(slot));
+                return Some(self.group.slot(slot));
             }
             if self.next_group == self.table.groups {
                 return None;
@@ -448,9 +378,9 @@ impl<K: PSafe, V: PSafe> Iterator for Places<K, V> {
 /// Drops the entries of a table whose map is gone, and frees it.
 pub(super) unsafe fn drop_table<K: PSafe, V: PSafe>(tx: &TypedTx, start: usize, groups: usize) {
     if needs_drop::<K>() || needs_drop::<V>() {
-        for place in Table::<K, V>::at(start, groups).places() {
+        for found in Table::<K, V>::at(start, groups).entries() {
             // SAFETY: the map owned the entry, and is gone.
-            unsafe { place.drop_entry(tx) };
+            unsafe { found.place().drop_entry(tx) };
         }
     }
     tx.free(start);
@@ -462,46 +392,15 @@ pub(super) struct TableType<K, V>(PhantomData<(K, V)>);
 // SAFETY: the compiler measures size and offsets. A slot without an entry is zero where entries have pointers.
 unsafe impl<K: PSafe, V: PSafe> Described for TableType<K, V> {
     fn name() -> Option<Cow<'static, str>> {
-        let (key, value) = (name_of::<K>(), name_of::<V>());
-        Some(Cow::Owned(format!("PHashMap<{key},{value}>.table")))
+        Some(Cow::Owned(map_name::<K, V>("PHashMap") + ".table"))
     }
 
     fn layout(walk: &mut Walk) -> Type<String> {
-        let (key, value) = (name_of::<K>(), name_of::<V>());
-        let mut fields = vec![Field::new("tags", 0, Type::Primitive(Primitive::U64))];
-        let (size, align) = (size_of::<Slot<K, V>>(), align_of::<Slot<K, V>>());
-        if size > 0 {
-            let entry = vec![
-                Field::new("key", offset_of!(Slot<K, V>, key) as u64, K::layout(walk)),
-                Field::new(
-                    "value",
-                    offset_of!(Slot<K, V>, value) as u64,
-                    V::layout(walk),
-                ),
-            ];
-            let slot = Type::structure(
-                format!("PHashMap<{key},{value}>.slot"),
-                size as u64,
-                align as u64,
-                entry,
-            );
-            let slots = slot.array(Count::Fixed(SLOTS as u64));
-            fields.push(Field::new(
-                "slots",
-                offset_of!(Group<K, V>, slots) as u64,
-                slots,
-            ));
-        }
-        let (stride, align) = (
-            GroupAt::<K, V>::STRIDE as u64,
-            align_of::<Group<K, V>>() as u64,
-        );
-        Type::structure(
-            format!("PHashMap<{key},{value}>.group"),
-            stride,
-            align,
-            fields,
-        )
-        .array(Count::Tail)
+        let slots = offset_of!(Group<K, V>, slots);
+        let mut fields = vec![Field::new("tags", 0, WORD)];
+        fields.extend(Slot::<K, V>::row("PHashMap", SLOTS, slots, walk));
+        let (stride, align) = (GroupAt::<K, V>::STRIDE, align_of::<Group<K, V>>());
+        let name = map_name::<K, V>("PHashMap") + ".group";
+        Type::structure(name, stride as u64, align as u64, fields).array(Count::Tail)
     }
 }

@@ -1,129 +1,103 @@
-//! What a hash map has in common with other types.
+//! What a hash map shares with the other map and other collections.
 
-use std::borrow::{Borrow, Cow};
-use std::fmt;
+use std::borrow::Cow;
 use std::hash::Hash;
-use std::marker::PhantomData;
-use std::mem::offset_of;
-use std::ops::Index;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use durum_format::types::{Field, Primitive, Type};
+use durum_format::types::Type;
 
-use super::PHashMap;
-use super::table::TableType;
-use crate::described::{Described, Walk};
-use crate::typed::journal::{self, Journal};
-use crate::typed::pointer_kind::Pointers;
-use crate::typed::pool_id::PoolId;
+use super::table::{Entries, TableType, drop_table};
+use super::{At, PHashMap};
+use crate::described::{Described, Walk as TypeWalk};
+use crate::typed::collections::collection::collection;
+use crate::typed::collections::map::entry::entries;
+use crate::typed::collections::map::iter::iterators;
+use crate::typed::collections::map::slot::{Place, map_name};
+use crate::typed::collections::map::traits::traits;
+use crate::typed::journal::{Journal, current_tx};
+use crate::typed::layout::{WORD, structure};
 use crate::typed::pool_type::PoolType;
-use crate::typed::psafe::{PSafe, name_of};
-use crate::typed::values::{PClone, Root};
+use crate::typed::psafe::PSafe;
+use crate::typed::values::PClone;
 
-// SAFETY: the compiler measures size and offsets.
+// SAFETY: the compiler measures size and offsets; `table` is the only pointer.
 unsafe impl<K: PSafe, V: PSafe, P: PoolType> Described for PHashMap<K, V, P> {
     fn name() -> Option<Cow<'static, str>> {
-        let (key, value) = (name_of::<K>(), name_of::<V>());
-        Some(Cow::Owned(format!("PHashMap<{key},{value}>")))
+        Some(Cow::Owned(map_name::<K, V>("PHashMap")))
     }
 
-    fn layout(walk: &mut Walk) -> Type<String> {
-        let table = walk.pointer_to::<TableType<K, V>>();
-        let word = || Type::Primitive(Primitive::U64);
-        let fields = vec![
-            Field::new("table", offset_of!(Self, table) as u64, table),
-            Field::new("groups", offset_of!(Self, groups) as u64, word()),
-            Field::new("len", offset_of!(Self, len) as u64, word()),
-            Field::new("seed", offset_of!(Self, seed) as u64, word()),
-        ];
-        let (size, align) = (size_of::<Self>() as u64, align_of::<Self>() as u64);
-        Type::structure(name_of::<Self>(), size, align, fields)
+    fn layout(walk: &mut TypeWalk) -> Type<String> {
+        structure!(map_name::<K, V>("PHashMap"), {
+            table: walk.pointer_to::<TableType<K, V>>(),
+            groups: WORD,
+            len: WORD,
+            seed: WORD,
+        })
     }
 }
 
-// SAFETY: a handle, if it has a table; used by threads as its entries are.
-unsafe impl<K: PSafe, V: PSafe, P: PoolType> PSafe for PHashMap<K, V, P> {
-    type Threads = PhantomData<(K::Threads, V::Threads)>;
-    type Kind = Pointers;
-    const OWNERS: bool = true;
-    const WORDS: bool = false;
-    const POOL: PoolId = P::ID;
+collection! {
+    PHashMap<K, V> of (K, V) {
+        Threads: (K::Threads, V::Threads),
+        inserts where: [K: Eq + Hash],
+        address: table,
+        extent: groups,
+        drop: drop_table::<K, V>,
+    }
+}
+
+traits! { PHashMap, Eq Hash, PHashMap::with_capacity }
+
+entries! { PHashMap, K: [+ Eq + Hash], At<K, V>, u64 }
+
+/// The places of the entries in a table.
+pub(super) struct Walk<K, V>(pub(super) Entries<K, V>);
+
+impl<K, V> Clone for Walk<K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K: PSafe, V: PSafe> Iterator for Walk<K, V> {
+    type Item = Place<K, V>;
 
     #[inline]
-    fn owners(&self) -> i64 {
-        i64::from(self.table != 0)
+    fn next(&mut self) -> Option<Place<K, V>> {
+        self.0.next().map(|found| found.place())
     }
 }
 
-impl<K: PSafe, V: PSafe, P: PoolType> UnwindSafe for PHashMap<K, V, P> {}
-impl<K: PSafe, V: PSafe, P: PoolType> RefUnwindSafe for PHashMap<K, V, P> {}
+iterators! { PHashMap, Walk, entries ", in no order", values ", in no order", ends [one] }
 
-impl<K: PSafe, V: PSafe, P: PoolType> Default for PHashMap<K, V, P> {
-    fn default() -> Self {
-        Self::new()
+/// The entries of a [`PHashMap`], taken out one by one. The others are dropped with it.
+pub struct IntoIter<K: PSafe, V: PSafe, P: PoolType> {
+    entries: Entries<K, V>,
+    map: PHashMap<K, V, P>,
+}
+
+impl<K: PSafe, V: PSafe, P: PoolType> Iterator for IntoIter<K, V, P> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let found = self.entries.next()?;
+        Some(self.map.take_unsearched(found, current_tx::<P>()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.map.len, Some(self.map.len))
     }
 }
 
-impl<K: PSafe, V: PSafe, P: PoolType> Root<P> for PHashMap<K, V, P> {
-    fn init(_: &Journal<P>) -> Self {
-        Self::new()
-    }
-}
+impl<K: PSafe, V: PSafe, P: PoolType> IntoIterator for PHashMap<K, V, P> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V, P>;
 
-impl<K, V, P: PoolType> PClone<P> for PHashMap<K, V, P>
-where
-    K: PSafe + PClone<P> + Eq + Hash,
-    V: PSafe + PClone<P>,
-{
-    fn pclone(&self, j: &Journal<P>) -> Self {
-        let mut copy = Self::with_capacity(self.len, j);
-        for (key, value) in self {
-            copy.insert(key.pclone(j), value.pclone(j), j);
+    /// Takes the entries out. Only in a transaction, as everything that has a map by value.
+    fn into_iter(self) -> Self::IntoIter {
+        IntoIter {
+            entries: self.table().entries(),
+            map: self,
         }
-        copy
-    }
-}
-
-impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> FromIterator<(K, V)> for PHashMap<K, V, P> {
-    /// # Panics
-    /// Outside of a transaction on the pool.
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let mut made = Self::new();
-        made.extend(entries, journal::current_journal());
-        made
-    }
-}
-
-impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> Extend<(K, V)> for PHashMap<K, V, P> {
-    /// # Panics
-    /// Outside of a transaction on the pool.
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        PHashMap::extend(self, entries, journal::current_journal());
-    }
-}
-
-impl<K, Q, V, P: PoolType> Index<&Q> for PHashMap<K, V, P>
-where
-    K: PSafe + Eq + Hash + Borrow<Q>,
-    Q: Eq + Hash + ?Sized,
-    V: PSafe,
-{
-    type Output = V;
-
-    /// # Panics
-    /// If there is no entry with this key.
-    #[track_caller]
-    fn index(&self, key: &Q) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => panic!("no entry of the map has this key"),
-        }
-    }
-}
-
-impl<K: PSafe + fmt::Debug, V: PSafe + fmt::Debug, P: PoolType> fmt::Debug for PHashMap<K, V, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self).finish()
     }
 }
 

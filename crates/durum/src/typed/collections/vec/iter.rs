@@ -2,6 +2,8 @@
 
 use std::slice;
 
+use super::PVec;
+use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
 use crate::typed::typed_tx::TypedTx;
 
@@ -45,3 +47,32 @@ impl<T: PSafe> DoubleEndedIterator for IterMut<'_, T> {
 }
 
 impl<T: PSafe> ExactSizeIterator for IterMut<'_, T> {}
+
+impl<T: PSafe, P: PoolType> IntoIterator for PVec<T, P> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    /// Takes all elements out, as [`PVec::drain`] does. Only in a transaction, as everything that has a vector by
+    /// value.
+    fn into_iter(mut self) -> Self::IntoIter {
+        self.drain(..)
+    }
+}
+
+impl<'a, T: PSafe, P: PoolType> IntoIterator for &'a PVec<T, P> {
+    type Item = &'a T;
+    type IntoIter = slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T: PSafe, P: PoolType> IntoIterator for &'a mut PVec<T, P> {
+    type Item = &'a mut T;
+    type IntoIter = IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

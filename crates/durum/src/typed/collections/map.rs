@@ -1,0 +1,6 @@
+//! What the two maps have in common: slots with entries, and what std's maps offer for these.
+
+pub(super) mod entry;
+pub(super) mod iter;
+pub(super) mod slot;
+pub(super) mod traits;
