@@ -12,6 +12,7 @@
 //! results.
 
 pub mod audit;
+pub mod command;
 pub mod error;
 pub mod inputs;
 pub mod measure;

@@ -1,13 +1,15 @@
 //! The command that `bench/run.sh` calls.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::num::NonZero;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use clap::Parser;
 use durum_bench_core::audit;
+use durum_bench_core::command::{self, WorkDir, print, progress, write};
 use durum_bench_core::error::{Error, Result};
 use durum_bench_core::inputs::Scale;
 use durum_bench_core::measure::{Clock, Meter, pin};
@@ -19,113 +21,65 @@ use durum_bench_core::suite::{self, Place, SUITES, Suite};
 use durum_persist::domain::{self, Domain};
 use durum_persist::line;
 
-const HELP: &str = "\
-durum-bench [OPTIONS]
+const NAME: &str = "durum-bench";
 
-  --suite NAME    which suite to run; may be given more than once (default: all)
-  --rows NAMES    only these rows, comma separated: kv_a, or kv for all whose name begins so
-  --sides NAMES   only these sides, comma separated (default: all)
-  --rounds N      rounds; reported are medians over them (default: 7)
-  --quick         little work and one round: does everything run and give right answers?
-  --clock NAME    wall (default), or cpu: for a machine that does other things meanwhile; suites on a disk keep to wall
-  --dir DIR       where the stores of suites in memory are made (default: /dev/shm)
-  --disk-dir DIR  where those of suites on a disk are made (default: that of --out)
-  --out DIR       where latest.csv, latest.txt and latest.svg go (default: target/bench)
-  --audit         step through small batches and count what is really executed, instead of measuring time; suites in memory only
-  --list          print rows and sides, and stop
-";
-
-fn main() -> ExitCode {
-    match bench() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Usage(message)) if message.is_empty() => {
-            print!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("durum-bench: {error}");
-            ExitCode::from(if matches!(error, Error::Usage(_)) {
-                2
-            } else {
-                1
-            })
-        }
-    }
-}
-
+/// Benchmarks of durum, side by side with other libraries and with the physical limit.
+#[derive(Parser)]
+#[command(name = NAME, args_override_self = true)]
 struct Options {
+    /// Which suite to run; may be given more than once [default: all].
+    #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
     suites: Vec<&'static Suite>,
+    /// Only these rows: kv_a, or kv for all whose name begins so.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     rows: Vec<String>,
+    /// Only these sides [default: all].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     sides: Vec<String>,
-    rounds: usize,
+    /// Rounds; reported are medians over them.
+    #[arg(long, value_name = "N", default_value = "7")]
+    rounds: NonZero<usize>,
+    /// Little work and one round: does everything run and give right answers?
+    #[arg(long)]
     quick: bool,
+    /// cpu is for a machine that does other things meanwhile; suites on a disk keep to wall.
+    #[arg(long, value_enum, default_value = "wall")]
     clock: Clock,
+    /// Where the stores of suites in memory are made.
+    #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
+    /// Where those of suites on a disk are made [default: that of --out].
+    #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
+    /// Where latest.csv, latest.txt and latest.svg go.
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
+    /// Step through small batches and count what is really executed, instead of measuring time; suites in memory only.
+    #[arg(long)]
     audit: bool,
+    /// Print rows and sides, and stop.
+    #[arg(long)]
     list: bool,
 }
 
+fn main() -> ExitCode {
+    command::ended(NAME, bench())
+}
+
 impl Options {
-    fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
-        let mut options = Options {
-            suites: Vec::new(),
-            rows: Vec::new(),
-            sides: Vec::new(),
-            rounds: 7,
-            quick: false,
-            clock: Clock::Wall,
-            dir: "/dev/shm".into(),
-            disk_dir: None,
-            out: "target/bench".into(),
-            audit: false,
-            list: false,
+    fn suites(&self) -> Vec<&'static Suite> {
+        let mut suites = match self.suites.is_empty() {
+            true => SUITES.iter().collect(),
+            false => self.suites.clone(),
         };
-        let mut args = args.peekable();
-        while let Some(arg) = args.next() {
-            let mut value = || {
-                args.next()
-                    .ok_or_else(|| Error::Usage(format!("{arg} needs a value")))
-            };
-            let names = |value: String| value.split(',').map(str::to_owned).collect::<Vec<_>>();
-            match arg.as_str() {
-                "--suite" => options.suites.push(suite(&value()?)?),
-                "--rows" => options.rows.extend(names(value()?)),
-                "--sides" => options.sides.extend(names(value()?)),
-                "--rounds" => {
-                    let value = value()?;
-                    let rounds = value.parse().ok().filter(|rounds| *rounds > 0);
-                    options.rounds = rounds
-                        .ok_or_else(|| Error::Usage(format!("{value} rounds are not possible")))?;
-                }
-                "--quick" => options.quick = true,
-                "--clock" => {
-                    options.clock = match value()?.as_str() {
-                        "wall" => Clock::Wall,
-                        "cpu" => Clock::Cpu,
-                        other => return Err(Error::Usage(format!("no clock is called {other}"))),
-                    }
-                }
-                "--dir" => options.dir = value()?.into(),
-                "--disk-dir" => options.disk_dir = Some(value()?.into()),
-                "--out" => options.out = value()?.into(),
-                "--audit" => options.audit = true,
-                "--list" => options.list = true,
-                "--help" | "-h" => return Err(Error::Usage(String::new())),
-                other => return Err(Error::Usage(format!("unknown option {other}"))),
-            }
+        if self.audit {
+            suites.retain(|suite| suite.place == Place::Memory);
         }
-        if options.suites.is_empty() {
-            options.suites = SUITES.iter().collect();
-        }
-        if options.audit {
-            options.suites.retain(|suite| suite.place == Place::Memory);
-        }
-        if options.quick {
-            options.rounds = 1;
-        }
-        Ok(options)
+        suites
+    }
+
+    fn rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds.get() }
     }
 
     /// Where the suite's stores are made.
@@ -147,18 +101,15 @@ impl Options {
     }
 }
 
-fn suite(name: &str) -> Result<&'static Suite> {
+fn suite(name: &str) -> std::result::Result<&'static Suite, String> {
     suite::suite(name).ok_or_else(|| {
         let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
-        Error::Usage(format!(
-            "no suite is called {name}; there is {}",
-            known.join(", ")
-        ))
+        format!("there is {}", known.join(", "))
     })
 }
 
 fn bench() -> Result<()> {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let options = Options::parse();
     let suites = chosen_sides(&options)?;
     if options.list {
         return list(&suites);
@@ -172,21 +123,15 @@ fn bench() -> Result<()> {
     }
     let begin = Instant::now();
     let mut meter = Meter::new(options.clock);
-    let terminal = std::io::stderr().is_terminal();
-    let mut progress = |text: &str| {
-        if terminal {
-            eprint!("\r\x1b[K{text}");
-        }
-    };
     let (mut measured, mut pinned) = (Vec::new(), None);
     for (suite, sides) in &suites {
-        let work_dir = WorkDir::create(options.dir_of(suite))?;
+        let work_dir = WorkDir::create(options.dir_of(suite), NAME)?;
         let plan = Plan {
             suite,
             filter: options.rows.clone(),
-            rounds: options.rounds,
+            rounds: options.rounds(),
             scale: options.scale(),
-            dir: &work_dir.0,
+            dir: work_dir.path(),
         };
         // On a disk the thread mostly waits, and shares the work with other threads: the system may choose the
         // processor.
@@ -218,13 +163,9 @@ fn bench() -> Result<()> {
             .iter()
             .flat_map(|(_, sides)| sides.iter().filter_map(|side| side.version()))
             .collect(),
-        rounds: options.rounds,
+        rounds: options.rounds(),
         scale: if options.quick { "quick" } else { "full" },
-        clock: if options.clock == Clock::Wall {
-            "wall"
-        } else {
-            "cpu"
-        },
+        clock: options.clock.name(),
         pinned,
         processor_share: meter.processor_share(),
         seconds: begin.elapsed().as_secs_f64(),
@@ -268,11 +209,8 @@ type Competition = (&'static Suite, Vec<Box<dyn Side>>);
 
 /// The suites with the sides that were asked for; without a suite in which nobody is left.
 fn chosen_sides(options: &Options) -> Result<Vec<Competition>> {
-    let mut suites: Vec<Competition> = options
-        .suites
-        .iter()
-        .map(|suite| (*suite, (suite.sides)()))
-        .collect();
+    let suites = options.suites().into_iter();
+    let mut suites: Vec<Competition> = suites.map(|suite| (suite, (suite.sides)())).collect();
     for name in &options.sides {
         let mut sides = suites.iter().flat_map(|(_, sides)| sides);
         if !sides.any(|side| side.name() == name) {
@@ -303,36 +241,4 @@ fn list(suites: &[Competition]) -> Result<()> {
         text.push_str(&format!("{:<6} sides: {}\n", suite.name, names.join(", ")));
     }
     print(&text)
-}
-
-/// Unlike `print!`, this ends quietly where the reader has gone.
-fn print(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(Error::file("standard output")),
-    }
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(Error::file(path))?;
-    print(&format!("wrote {}\n", path.display()))
-}
-
-/// A directory of this run's own, removed at the end.
-struct WorkDir(PathBuf);
-
-impl WorkDir {
-    fn create(parent: &Path) -> Result<WorkDir> {
-        let path = parent.join(format!("durum-bench-{}", std::process::id()));
-        fs::create_dir(&path).map_err(Error::file(&path))?;
-        Ok(WorkDir(path))
-    }
-}
-
-impl Drop for WorkDir {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("durum-bench: {} stays behind: {error}", self.0.display());
-        }
-    }
 }

@@ -11,13 +11,23 @@ use crate::step::Marks;
 use crate::syncs;
 
 /// Which time is reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Clock {
     /// Elapsed time. Needs a quiet machine.
     Wall,
     /// CPU time of the measuring thread: what others take from the processor does not count, what they take from the
     /// caches does.
     Cpu,
+}
+
+impl Clock {
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Clock::Wall => "wall",
+            Clock::Cpu => "cpu",
+        }
+    }
 }
 
 /// What one operation cost on average over a batch.

@@ -9,10 +9,13 @@ mod lmdb;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::Parser;
+use durum_bench_core::command::WorkDir;
 use durum_bench_core::report::machine;
 use durum_kv_bench::stats::Stats;
 use durum_kv_bench::{Durum, Flags, Output, Store, run};
@@ -26,82 +29,50 @@ const SIDES: [&str; 3] = ["durum", "leveldb", "lmdb"];
 const BENCHMARKS: &str = "fillseq,readseq,readreverse,fillrandom,overwrite,compact,readrandom,readmissing,readhot,seekrandom,readseq,readreverse,\
     deleterandom,fillbatch,deleteseq,fillone,deleteone,fillsync,fill100K";
 
-const HELP: &str = "usage: durum-bench-kv [OPTION ...]
+const NAME: &str = "durum-bench-kv";
 
-  --num N          entries in memory [1000000]
-  --disk-num N     entries on the disk [5000]
-  --disk-sync N    operations of fillsync on the disk; in memory a thousandth of --num [1000]
-  --disk-100k N    operations of fill100K on the disk; in memory a thousandth of --num [200]
-  --rounds N       how often; the median counts [3]
-  --benchmarks L   names with commas between them
-  --dir DIR        in memory [/dev/shm]
-  --disk-dir DIR   on a disk [the directory of --out]
-  --out DIR        where kv.csv and kv.txt go [target/bench]
-  --memory-only, --disk-only";
-
+/// durum-kv, LevelDB and LMDB by the benchmarks of db_bench, each commit durable.
+#[derive(Parser)]
+#[command(name = NAME, args_override_self = true)]
 struct Options {
-    num: u64,
-    disk_num: u64,
-    disk_sync: u64,
-    disk_100k: u64,
-    rounds: usize,
+    /// Entries in memory.
+    #[arg(long, value_name = "N", default_value = "1000000")]
+    num: NonZero<u64>,
+    /// Entries on the disk.
+    #[arg(long, value_name = "N", default_value = "5000")]
+    disk_num: NonZero<u64>,
+    /// Operations of fillsync on the disk; in memory a thousandth of --num.
+    #[arg(long, value_name = "N", default_value = "1000")]
+    disk_sync: NonZero<u64>,
+    /// Operations of fill100K on the disk; in memory a thousandth of --num.
+    #[arg(long = "disk-100k", value_name = "N", default_value = "200")]
+    disk_large: NonZero<u64>,
+    /// How often; the median counts.
+    #[arg(long, value_name = "N", default_value = "3")]
+    rounds: NonZero<usize>,
+    /// Names with commas between them.
+    #[arg(long, value_name = "LIST", default_value = BENCHMARKS, hide_default_value = true)]
     benchmarks: String,
+    /// In memory.
+    #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
+    /// On a disk [default: the directory of --out].
+    #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
+    /// Where kv.csv and kv.txt go.
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
-    places: [bool; 2],
-}
-
-impl Options {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self {
-            num: 1_000_000,
-            disk_num: 5000,
-            disk_sync: 1000,
-            disk_100k: 200,
-            rounds: 3,
-            benchmarks: BENCHMARKS.into(),
-            dir: "/dev/shm".into(),
-            disk_dir: None,
-            out: "target/bench".into(),
-            places: [true, true],
-        };
-        while let Some(name) = arguments.next() {
-            let mut value = || {
-                arguments
-                    .next()
-                    .ok_or(format!("{name} needs a value; see --help"))
-            };
-            let number = |text: String| {
-                let parsed = text.parse().ok().filter(|number: &u64| *number > 0);
-                parsed.ok_or(format!("{text} is no number above 0"))
-            };
-            match &name[..] {
-                "--num" => options.num = number(value()?)?,
-                "--disk-num" => options.disk_num = number(value()?)?,
-                "--disk-sync" => options.disk_sync = number(value()?)?,
-                "--disk-100k" => options.disk_100k = number(value()?)?,
-                "--rounds" => options.rounds = number(value()?)? as usize,
-                "--benchmarks" => options.benchmarks = value()?,
-                "--dir" => options.dir = value()?.into(),
-                "--disk-dir" => options.disk_dir = Some(value()?.into()),
-                "--out" => options.out = value()?.into(),
-                "--memory-only" => options.places = [true, false],
-                "--disk-only" => options.places = [false, true],
-                "--help" => return Err(HELP.into()),
-                _ => return Err(format!("unknown option {name}; see --help")),
-            }
-        }
-        Ok(options)
-    }
+    #[arg(long, overrides_with = "disk_only")]
+    memory_only: bool,
+    #[arg(long)]
+    disk_only: bool,
 }
 
 fn main() -> ExitCode {
-    let done = Options::parse(std::env::args().skip(1)).and_then(|options| bench(&options));
-    match done {
+    match bench(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            eprintln!("durum-bench-kv: {text}");
+            eprintln!("{NAME}: {text}");
             ExitCode::from(2)
         }
     }
@@ -114,24 +85,21 @@ fn bench(options: &Options) -> Result<(), String> {
         Place {
             name: "memory",
             dir: &options.dir,
-            num: options.num,
+            num: options.num.get(),
             few: [None; 2],
         },
         Place {
             name: "disk",
             dir: disk,
-            num: options.disk_num,
-            few: [options.disk_sync, options.disk_100k].map(Some),
+            num: options.disk_num.get(),
+            few: [options.disk_sync, options.disk_large].map(|count| Some(count.get())),
         },
     ];
     let begin = Instant::now();
     let mut dirs = Vec::new();
     let mut csv = String::from("place,benchmark,side,micros_per_op\n");
-    for (place, _) in places
-        .iter()
-        .zip(options.places)
-        .filter(|(_, wanted)| *wanted)
-    {
+    let wanted = [!options.disk_only, !options.memory_only];
+    for (place, _) in places.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
         let (name, dir) = (place.name, place.dir);
         let domain = detect(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         if (domain == Domain::File) != (name == "disk") {
@@ -149,7 +117,8 @@ fn bench(options: &Options) -> Result<(), String> {
             }
         }
     }
-    let is_full = options.num >= 1_000_000 && options.rounds > 1;
+    let rounds = options.rounds.get();
+    let is_full = options.num.get() >= 1_000_000 && rounds > 1;
     let description = machine::describe(&machine::Run {
         dirs,
         instruction: format!("{:?}", line::instruction()),
@@ -157,7 +126,7 @@ fn bench(options: &Options) -> Result<(), String> {
             LevelDb::new(PathBuf::new()).version(),
             Lmdb::new(PathBuf::new()).version(),
         ],
-        rounds: options.rounds,
+        rounds,
         scale: if is_full { "full" } else { "quick" },
         clock: "wall",
         pinned: None,
@@ -200,14 +169,10 @@ fn answer(stats: &Stats) -> [u64; 3] {
 fn measure(options: &Options, place: &Place<'_>) -> Result<Times, String> {
     let mut answers: BTreeMap<Row, [u64; 3]> = BTreeMap::new();
     let mut rounds: BTreeMap<Row, [Vec<f64>; SIDES.len()]> = BTreeMap::new();
-    let own = place
-        .dir
-        .join(format!("durum-bench-kv-{}", std::process::id()));
-    fs::create_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
-    let _removed = Removed(&own);
-    for _ in 0..options.rounds {
+    let own = WorkDir::create(place.dir, NAME).map_err(|error| error.to_string())?;
+    for _ in 0..options.rounds.get() {
         for (side, name) in SIDES.iter().enumerate() {
-            let path = own.join(name);
+            let path = own.path().join(name);
             let flags = Flags {
                 benchmarks: options.benchmarks.clone(),
                 num: place.num,
@@ -272,15 +237,4 @@ fn print_table(place: &Place<'_>, times: &Times) {
         println!("{:>14.2}", better / sides[0]);
     }
     println!();
-}
-
-/// A directory that goes at the end.
-struct Removed<'p>(&'p Path);
-
-impl Drop for Removed<'_> {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(self.0) {
-            eprintln!("durum-bench-kv: {} stays behind: {error}", self.0.display());
-        }
-    }
 }

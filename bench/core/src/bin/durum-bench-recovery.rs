@@ -5,10 +5,12 @@
 //! time counts. The time is that of the service's recovery of the pool; opening the store's files is not in it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use clap::Parser;
 use durum::{Engine, Error, Pool, PoolOptions, Store, StoreOptions};
 use durum_bench_core::inputs::random::{Random, mix};
 
@@ -334,31 +336,30 @@ fn bench(dir: &Path, rounds: usize, only: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// How long recovery takes after a kill in the middle of updates.
+#[derive(Parser)]
+#[command(name = "durum-bench-recovery", args_override_self = true)]
+struct Options {
+    #[arg(long, value_name = "N", default_value = "5")]
+    rounds: NonZero<usize>,
+    /// Where the stores are made.
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
+    /// Only rows with this text in their names.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// The process that is killed: the places of its engine and of its case.
+    #[arg(long, num_args = 2, hide = true)]
+    work: Vec<usize>,
+}
+
 fn main() -> ExitCode {
-    let (mut rounds, mut dir, mut worker) = (5, PathBuf::from("/dev/shm"), None);
-    let mut only = String::new();
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut number = || args.next().and_then(|text| text.parse().ok());
-        let is_known = match arg.as_str() {
-            "--rounds" => number()
-                .filter(|count| *count > 0)
-                .map(|count| rounds = count),
-            "--work" => number().zip(number()).map(|which| worker = Some(which)),
-            "--only" => args.next().map(|text| only = text),
-            "--dir" => args.next().map(|path| dir = path.into()),
-            _ => None,
-        };
-        if is_known.is_none() {
-            eprintln!("durum-bench-recovery [--rounds N] [--dir DIR] [--only TEXT]");
-            return ExitCode::from(2);
+    let options = Options::parse();
+    let result = match options.work[..] {
+        [engine, case] => {
+            work(&options.dir, ENGINES[engine].1, CASES[case].1).map_err(|error| error.to_string())
         }
-    }
-    let result = match worker {
-        Some((engine, case)) => {
-            work(&dir, ENGINES[engine].1, CASES[case].1).map_err(|error| error.to_string())
-        }
-        None => bench(&dir, rounds, &only),
+        _ => bench(&options.dir, options.rounds.get(), &options.only),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

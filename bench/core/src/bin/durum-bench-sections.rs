@@ -4,14 +4,18 @@
 //! `--file`: the `file` domain, where DIR should be on a disk. Each answer is checked after the pool was closed and
 //! opened again.
 
-use std::io::Write;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::Parser;
 use durum::{Domain, Engine, Error, PageTracking, Pool, PoolOptions, Store, StoreOptions, Tx};
+use durum_bench_core::command::{self, WorkDir, print};
+use durum_bench_core::error as bench_error;
 use durum_bench_core::inputs::random::Random;
 
+const NAME: &str = "durum-bench-sections";
 const AREA: usize = 64 << 20;
 const PAGE: usize = 4096;
 const BUCKETS: usize = 1 << 16;
@@ -305,40 +309,34 @@ fn bench(dir: &Path, rounds: usize, domain: Domain) -> Result<String, Error> {
     Ok(text)
 }
 
+/// What sections cost beside transactions that announce what they change.
+#[derive(Parser)]
+#[command(name = NAME, args_override_self = true)]
+struct Options {
+    #[arg(long, value_name = "N", default_value = "7")]
+    rounds: NonZero<usize>,
+    /// Where the pools are made.
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
+    /// The domain is `file`: DIR should be on a disk.
+    #[arg(long)]
+    file: bool,
+}
+
+fn run(options: &Options) -> Result<(), bench_error::Error> {
+    let domain = match options.file {
+        true => Domain::File,
+        false => Domain::Dram,
+    };
+    let work = WorkDir::create(&options.dir, NAME)?;
+    let found = bench(work.path(), options.rounds.get(), domain);
+    let text = found.map_err(bench_error::Error::side("durum"))?;
+    match text.contains("WRONG") {
+        true => Err(bench_error::Error::Unfair(text)),
+        false => print(&text),
+    }
+}
+
 fn main() -> ExitCode {
-    let (mut rounds, mut dir, mut domain) = (7, PathBuf::from("/dev/shm"), Domain::Dram);
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let value = match arg.as_str() {
-            "--file" => {
-                domain = Domain::File;
-                continue;
-            }
-            _ => args.next(),
-        };
-        match (arg.as_str(), value) {
-            ("--rounds", Some(value)) => rounds = value.parse().unwrap_or(rounds),
-            ("--dir", Some(value)) => dir = value.into(),
-            _ => {
-                eprintln!("durum-bench-sections [--rounds N] [--dir DIR] [--file]");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    let work = dir.join(format!("durum-bench-sections-{}", std::process::id()));
-    let result = std::fs::create_dir(&work)
-        .map_err(|error| error.to_string())
-        .and_then(|()| bench(&work, rounds, domain).map_err(|error| error.to_string()));
-    let _ = std::fs::remove_dir_all(&work);
-    match result {
-        Ok(text) if !text.contains("WRONG") => {
-            // Whoever reads this may have gone.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Ok(text) | Err(text) => {
-            eprintln!("{text}");
-            ExitCode::FAILURE
-        }
-    }
+    command::ended(NAME, run(&Options::parse()))
 }

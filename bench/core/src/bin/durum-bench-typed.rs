@@ -7,17 +7,22 @@
 //! `operations.csv` and `operations.txt` there have the same numbers, and what they come from.
 
 use std::hint::black_box;
-use std::io::Write;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use durum::Engine;
 use durum_persist::domain::{Delays, emulate};
 use durum::typed::*;
+use durum_bench_core::command::{self, WorkDir, print};
+use durum_bench_core::error::Error;
 use durum_bench_core::measure::{Spread, pin};
 use durum_bench_core::report::machine;
 use durum_persist::line;
+
+const NAME: &str = "durum-bench-typed";
 
 durum::pool!(P);
 
@@ -434,49 +439,38 @@ const SIDES: [(&str, Engine, Option<Delays>); 6] = [
     ("hybrid PCM", Engine::Hybrid, Some(Delays::PCM)),
 ];
 
+/// Operations of the typed interface, one by one.
+#[derive(Parser)]
+#[command(name = NAME, args_override_self = true)]
 struct Arguments {
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value = "7")]
+    rounds: NonZero<usize>,
+    /// Where the pools are made.
+    #[arg(long, default_value = "/dev/shm")]
     dir: PathBuf,
+    /// Where operations.csv and operations.txt go.
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Only rows with one of these in their names.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     rows: Vec<String>,
-    scale: &'static str,
-    /// Transactions of a round.
-    batches: usize,
+    /// Less work, and one round.
+    #[arg(long)]
+    quick: bool,
+    /// Whether it runs and gives right answers, no more.
+    #[arg(long, conflicts_with = "quick")]
+    tiny: bool,
 }
 
-fn arguments() -> Result<Arguments, String> {
-    let mut found = Arguments {
-        rounds: 7,
-        dir: "/dev/shm".into(),
-        out: None,
-        rows: Vec::new(),
-        scale: "full",
-        batches: BATCHES,
-    };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or(format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--rounds" => {
-                let rounds = value()?;
-                let parsed = rounds.parse().ok().filter(|rounds| *rounds > 0);
-                found.rounds = parsed.ok_or(format!("{rounds} rounds are not possible"))?;
-            }
-            "--dir" => found.dir = value()?.into(),
-            "--out" => found.out = Some(value()?.into()),
-            "--rows" => found.rows = value()?.split(',').map(str::to_owned).collect(),
-            "--quick" => (found.scale, found.batches, found.rounds) = ("quick", 25, 1),
-            // Whether it runs and gives right answers, no more.
-            "--tiny" => (found.scale, found.batches, found.rounds) = ("tiny", 1, 1),
-            _ => {
-                return Err(
-                    "usage: durum-bench-typed [--rounds N] [--dir DIR] [--out DIR] [--rows NAMES] [--quick | --tiny]"
-                        .into(),
-                );
-            }
+impl Arguments {
+    /// A name for how much is done: rounds, and transactions of a round.
+    fn scale(&self) -> (&'static str, usize, usize) {
+        match (self.quick, self.tiny) {
+            (true, _) => ("quick", 1, 25),
+            (_, true) => ("tiny", 1, 1),
+            _ => ("full", self.rounds.get(), BATCHES),
         }
     }
-    Ok(found)
 }
 
 /// Opens the pool of a side, which is made at the first time.
@@ -520,15 +514,16 @@ fn measure(arguments: &Arguments, dir: &Path) -> durum::Result<(Vec<Measured>, [
         })
         .collect();
     let mut plain = [Vec::new(), Vec::new()];
-    for _ in 0..arguments.rounds {
-        for (plain, times) in plain.iter_mut().zip(box_instead(arguments.batches)) {
+    let (_, rounds, batches) = arguments.scale();
+    for _ in 0..rounds {
+        for (plain, times) in plain.iter_mut().zip(box_instead(batches)) {
             plain.push(times.ns().0);
         }
         for (side, (_, engine, delays)) in SIDES.iter().enumerate() {
             let desk = open(dir, *engine)?;
             for measured in &mut all {
                 emulate(*delays);
-                let times = (measured.row.run)(&desk, arguments.batches);
+                let times = (measured.row.run)(&desk, batches);
                 emulate(None);
                 measured.samples[side].push(times.ns());
             }
@@ -585,50 +580,37 @@ fn save(out: &Path, csv: &str, description: &str) -> std::io::Result<()> {
     std::fs::write(out.join("operations.txt"), description)
 }
 
-fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<String, String> {
+fn run(arguments: &Arguments, dir: &Path, pinned: Option<usize>) -> Result<String, Error> {
     let begin = Instant::now();
-    let (all, plain) = measure(arguments, dir).map_err(|error| error.to_string())?;
+    let (all, plain) = measure(arguments, dir).map_err(Error::side("durum"))?;
+    let (scale, rounds, _) = arguments.scale();
     if let Some(out) = &arguments.out {
         let description = machine::describe(&machine::Run {
             dirs: vec![&arguments.dir],
             instruction: format!("{:?}", line::instruction()),
             peers: Vec::new(),
-            rounds: arguments.rounds,
-            scale: arguments.scale,
+            rounds,
+            scale,
             clock: "wall",
             pinned,
             processor_share: None,
             seconds: begin.elapsed().as_secs_f64(),
         });
-        save(out, &csv(&all), &description)
-            .map_err(|error| format!("{}: {error}", out.display()))?;
+        save(out, &csv(&all), &description).map_err(Error::file(out))?;
     }
     Ok(table(&all, plain))
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments() {
-        Ok(arguments) => arguments,
-        Err(usage) => {
-            eprintln!("{usage}");
-            return ExitCode::from(2);
-        }
-    };
+    let arguments = Arguments::parse();
     let pin = pin();
-    let dir = arguments
-        .dir
-        .join(format!("durum-bench-typed-{}", std::process::id()));
-    let made = std::fs::create_dir(&dir).map_err(|error| error.to_string());
-    let told = made.and_then(|()| run(&arguments, &dir, pin.as_ref().map(|pin| pin.processor)));
-    let _ = std::fs::remove_dir_all(&dir);
-    match told {
-        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        Err(error) => {
-            eprintln!("durum-bench-typed: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let dir = WorkDir::create(&arguments.dir, NAME);
+    let told = dir.and_then(|dir| {
+        run(
+            &arguments,
+            dir.path(),
+            pin.as_ref().map(|pin| pin.processor),
+        )
+    });
+    command::ended(NAME, told.and_then(|text| print(&text)))
 }
