@@ -2,6 +2,8 @@
  * transaction. Work is counted in sweeps. */
 #include "kernel.h"
 
+#include "jacobi.h" /* of examples/nvl */
+
 struct plate {
     long done;
     /* An even sweep reads the first, and writes the second. */
@@ -29,13 +31,6 @@ void reset(void) {
     plate->done = 0;
 }
 
-static void sweep(nvl const double *from, nvl double *to, long n) {
-    for (long i = 1; i < n - 1; ++i)
-        for (long j = 1; j < n - 1; ++j)
-            to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                    from[i * n + j - 1] + from[i * n + j + 1]);
-}
-
 void run(nvl_heap_t *heap, int row, long work) {
     (void)row;
     long n = side;
@@ -55,9 +50,5 @@ void run(nvl_heap_t *heap, int row, long work) {
 
 double answer(int row) {
     (void)row;
-    nvl double *grid = plate->grids[plate->done % 2];
-    double sum = 0.0;
-    for (long at = 0; at < side * side; ++at)
-        sum += grid[at] * (double)(at % 7 + 1);
-    return sum;
+    return sum_of(plate->grids[plate->done % 2], side);
 }

@@ -2,6 +2,8 @@
  * in rows of the result. */
 #include "kernel.h"
 
+#include "matmul.h" /* of examples/nvl */
+
 #define ROWS 8
 
 struct product {
@@ -23,12 +25,7 @@ void set_up(nvl_heap_t *heap, long size) {
     product->a = nvl_alloc_nv(heap, size * size, float);
     product->b = nvl_alloc_nv(heap, size * size, float);
     product->c = nvl_alloc_nv(heap, size * size, float);
-    nvl float *b = product->b;
-    nvl float *c = product->c;
-    for (long at = 0; at < size * size; ++at) {
-        b[at] = (float)fraction_at((uint64_t)at);
-        c[at] = (float)fraction_at((uint64_t)(size * size + at));
-    }
+    fill(product->b, product->c, size);
 }
 
 void reset(void) {
@@ -47,13 +44,7 @@ static void multiply(nvl_heap_t *heap, nvl struct product *made, long n, long la
         long count = last - first < ROWS ? last - first : ROWS;
 #pragma nvl atomic heap(heap) clobber(a [first * n:count * n]) backup(made->done)
         {
-            for (long i = first; i < first + count; ++i)
-                for (long j = 0; j < n; ++j) {
-                    float sum = 0.0f;
-                    for (long k = 0; k < n; ++k)
-                        sum += b[i * n + k] * c[k * n + j];
-                    a[i * n + j] = sum;
-                }
+            multiply_rows(a, b, c, n, first, count);
             made->done = first + count;
         }
         WROTE_ROW(&a[first * n], count * n);
@@ -73,8 +64,5 @@ void run(nvl_heap_t *heap, int row, long work) {
 
 double answer(int row) {
     (void)row;
-    double sum = (double)product->done;
-    for (long at = 0; at < order * order; ++at)
-        sum += (double)product->a[at] * (double)(at % 7 + 1);
-    return sum;
+    return (double)product->done + sum_of(product->a, order);
 }

@@ -4,6 +4,8 @@
 #include "run.h"
 #include <nvl.h>
 
+#include "jacobi.h"
+
 struct plate {
     long side;
     long sweeps;
@@ -11,13 +13,6 @@ struct plate {
     /* An even sweep reads the first, and writes the second. */
     nvl double *grids[2];
 };
-
-static void sweep(nvl const double *from, nvl double *to, long n) {
-    for (long i = 1; i < n - 1; ++i)
-        for (long j = 1; j < n - 1; ++j)
-            to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                    from[i * n + j - 1] + from[i * n + j + 1]);
-}
 
 static nvl struct plate *begin(nvl_heap_t *heap, long n, long sweeps) {
     nvl struct plate *made = nvl_alloc_nv(heap, 1, struct plate);
@@ -53,10 +48,7 @@ int main(int argc, char **argv) {
         plate = begin(heap, argument(argc, argv, 2, 256), argument(argc, argv, 3, 200));
     iterate(heap, plate);
     long n = plate->side;
-    nvl double *grid = plate->grids[plate->sweeps % 2];
-    double sum = 0.0;
-    for (long at = 0; at < n * n; ++at)
-        sum += grid[at] * (double)(at % 7 + 1);
+    double sum = sum_of(plate->grids[plate->sweeps % 2], n);
     printf("jacobi %ld %ld: %.17g\n", n, plate->sweeps, sum);
     nvl_close(heap);
     return 0;

@@ -1,61 +1,10 @@
-/* Cross sections of materials, looked up in large tables that nobody changes, as codes do that
- * follow neutrons: for a random energy and material, each nuclide's table is searched and
- * interpolated. `lookup [LOOKUPS [POINTS]]` */
-#include "run.h"
-
-#define NUCLIDES 32
-#define KINDS 5
-#define MATERIALS 12
-
-struct point {
-    double energy;
-    double sections[KINDS];
-};
-
-struct tables {
-    long points;
-    struct point *nuclides[NUCLIDES];
-};
-
-static void fill(struct point *points, long count, uint64_t nuclide) {
-    /* Energies ascend: each lies in a step of its own. */
-    for (long at = 0; at < count; ++at) {
-        uint64_t index = (nuclide << 32) + (uint64_t)at * (KINDS + 1);
-        points[at].energy = ((double)at + fraction_at(index)) / (double)count;
-        for (int kind = 0; kind < KINDS; ++kind)
-            points[at].sections[kind] = fraction_at(index + 1 + (uint64_t)kind);
-    }
-}
-
-/* Adds what a nuclide contributes at an energy. */
-static void contribute(const struct point *points, long count, double energy, double weight,
-                       double *sums) {
-    long low = 0, high = count - 1;
-    while (high - low > 1) {
-        long middle = low + (high - low) / 2;
-        if (points[middle].energy > energy)
-            high = middle;
-        else
-            low = middle;
-    }
-    double share = (energy - points[low].energy) / (points[high].energy - points[low].energy);
-    for (int kind = 0; kind < KINDS; ++kind)
-        sums[kind] += weight * (points[low].sections[kind] +
-                                share * (points[high].sections[kind] - points[low].sections[kind]));
-}
-
-static void look_up(const struct tables *tables, uint64_t number, double *sums) {
-    double energy = fraction_at(2 * number);
-    uint64_t material = random_at(2 * number + 1) % MATERIALS;
-    for (uint64_t nuclide = material; nuclide < NUCLIDES; nuclide += 1 + material)
-        contribute(tables->nuclides[nuclide], tables->points, energy, 1.0 / (double)(1 + nuclide),
-                   sums);
-}
+/* Cross sections of materials, as lookup.h looks them up. `lookup [LOOKUPS [POINTS]]` */
+#define nvl /* In plain memory it means nothing. */
+#include "lookup.h"
 
 int main(int argc, char **argv) {
     long lookups = argument(argc, argv, 1, 200000);
     struct tables tables = {.points = argument(argc, argv, 2, 2000)};
-    double sums[KINDS] = {0};
     for (long nuclide = 0; nuclide < NUCLIDES; ++nuclide) {
         tables.nuclides[nuclide] = calloc((size_t)tables.points, sizeof(struct point));
         if (!tables.nuclides[nuclide])
@@ -63,10 +12,10 @@ int main(int argc, char **argv) {
         fill(tables.nuclides[nuclide], tables.points, (uint64_t)nuclide);
     }
     for (long done = 0; done < lookups; ++done)
-        look_up(&tables, (uint64_t)done, sums);
+        look_up(&tables, (uint64_t)done, tables.sums);
     printf("lookup %ld %ld:", lookups, tables.points);
     for (int kind = 0; kind < KINDS; ++kind)
-        printf(" %.17g", sums[kind]);
+        printf(" %.17g", tables.sums[kind]);
     printf("\n");
     return 0;
 }

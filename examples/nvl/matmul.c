@@ -1,5 +1,6 @@
 /* a = b * c, dense, row by row. `matmul [ORDER]` */
-#include "run.h"
+#define nvl /* In plain memory it means nothing. */
+#include "matmul.h"
 
 int main(int argc, char **argv) {
     long n = argument(argc, argv, 1, 256);
@@ -8,20 +9,8 @@ int main(int argc, char **argv) {
     float *c = calloc((size_t)(n * n), sizeof *c);
     if (!a || !b || !c)
         return 1;
-    for (long at = 0; at < n * n; ++at) {
-        b[at] = (float)fraction_at((uint64_t)at);
-        c[at] = (float)fraction_at((uint64_t)(n * n + at));
-    }
-    for (long i = 0; i < n; ++i)
-        for (long j = 0; j < n; ++j) {
-            float sum = 0.0f;
-            for (long k = 0; k < n; ++k)
-                sum += b[i * n + k] * c[k * n + j];
-            a[i * n + j] = sum;
-        }
-    double sum = 0.0;
-    for (long at = 0; at < n * n; ++at)
-        sum += (double)a[at] * (double)(at % 7 + 1);
-    printf("matmul %ld: %.17g\n", n, sum);
+    fill(b, c, n);
+    multiply_rows(a, b, c, n, 0, n);
+    printf("matmul %ld: %.17g\n", n, sum_of(a, n));
     return 0;
 }

@@ -1,8 +1,9 @@
 /* a = b * c, dense, with a checkpoint every ROWS rows, as in the paper's Figure 4: a run that was
  * killed goes on where the last one stopped. `matmul HEAP [ORDER]` */
 #include "heap.h"
-#include "run.h"
 #include <nvl.h>
+
+#include "matmul.h"
 
 #define ROWS 8
 
@@ -19,10 +20,7 @@ static nvl struct product *begin(nvl_heap_t *heap, long n) {
     nvl struct product *made = nvl_alloc_nv(heap, 1, struct product);
     nvl float *b = nvl_alloc_nv(heap, n * n, float);
     nvl float *c = nvl_alloc_nv(heap, n * n, float);
-    for (long at = 0; at < n * n; ++at) {
-        b[at] = (float)fraction_at((uint64_t)at);
-        c[at] = (float)fraction_at((uint64_t)(n * n + at));
-    }
+    fill(b, c, n);
     made->order = n;
     made->a = nvl_alloc_nv(heap, n * n, float);
     made->b = b;
@@ -42,13 +40,7 @@ static void multiply(nvl_heap_t *heap, nvl struct product *product) {
         long count = n - first < ROWS ? n - first : ROWS;
 #pragma nvl atomic heap(heap) clobber(a [first * n:count * n]) backup(product->done)
         {
-            for (long i = first; i < first + count; ++i)
-                for (long j = 0; j < n; ++j) {
-                    float sum = 0.0f;
-                    for (long k = 0; k < n; ++k)
-                        sum += b[i * n + k] * c[k * n + j];
-                    a[i * n + j] = sum;
-                }
+            multiply_rows(a, b, c, n, first, count);
             product->done = first + count;
         }
     }
@@ -61,11 +53,7 @@ int main(int argc, char **argv) {
         product = begin(heap, argument(argc, argv, 2, 256));
     multiply(heap, product);
     long n = product->order;
-    nvl float *a = product->a;
-    double sum = 0.0;
-    for (long at = 0; at < n * n; ++at)
-        sum += (double)a[at] * (double)(at % 7 + 1);
-    printf("matmul %ld: %.17g\n", n, sum);
+    printf("matmul %ld: %.17g\n", n, sum_of(product->a, n));
     nvl_close(heap);
     return 0;
 }

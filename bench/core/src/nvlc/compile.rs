@@ -79,7 +79,7 @@ impl Compiled {
     }
 }
 
-fn source(plan: &Plan, name: &str) -> PathBuf {
+pub(super) fn source(plan: &Plan, name: &str) -> PathBuf {
     plan.repository.join("bench/nvlc").join(format!("{name}.c"))
 }
 

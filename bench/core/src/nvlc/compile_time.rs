@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::compile::{command, run as run_compiler};
+use super::compile::{command, run as run_compiler, source};
 use super::plan::{NAME, Plan};
 use super::table::{Compiler, PROGRAMS};
 use crate::error::{Error, Result};
@@ -63,11 +63,15 @@ fn text(plan: &Plan, lines_min: usize) -> Result<String> {
     let mut copy = 0;
     while text.lines().count() < lines_min {
         for program in PROGRAMS {
-            let path = plan
+            let mut kernel = String::new();
+            // What it shares with an example comes first.
+            let shared = plan
                 .repository
-                .join("bench/nvlc")
-                .join(format!("{}.c", program.name));
-            let kernel = read(&path)?;
+                .join(format!("examples/nvl/{}.h", program.name));
+            if shared.exists() {
+                kernel.push_str(&read(&shared)?);
+            }
+            kernel.push_str(&read(&source(plan, program.name))?);
             text.push_str(&renamed(&kernel, &format!("_{}_{copy}", program.name)));
         }
         copy += 1;
