@@ -2,14 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use durum::{Durability, Engine, Result, StoreError, Tx};
+use durum::{Durability, Engine, Result, Tx, persist, service};
 
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::Heap;
 use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
 use crate::object::Object;
-use crate::pending::PendingCounts;
 use crate::store::{count_strong, foreign};
 use crate::store_tx::{ImplicitTx, StoreTx};
 use crate::tx::{self, with_running};
@@ -46,18 +45,23 @@ pub(crate) fn allocate(
         .checked_mul(size)
         .and_then(|bytes| bytes.checked_add(ty.info.data));
     let Some(bytes) = bytes.filter(|_| size == ty.info.size) else {
-        fatal(
+        fatal!(
             at,
-            format_args!(
-                "{count} elements of {size} bytes of type {} in heap {heap}",
-                ty.info.name
-            ),
+            "{count} elements of {size} bytes of type {} in heap {heap}",
+            ty.info.name
         );
+    };
+    let wanted = Wanted {
+        heap,
+        count,
+        bytes,
+        ty,
+        lifetime,
     };
     let made = if tx::is_running() {
         with_running(|running| {
             running.check_named(heap, at);
-            let object = Tx::with_running(|tx| place(tx, heap, count, bytes, ty, lifetime))?;
+            let object = Tx::with_running(|tx| wanted.place(tx))?;
             if lifetime == Lifetime::Counted {
                 running.pending.made(heap, object);
             }
@@ -65,10 +69,8 @@ pub(crate) fn allocate(
         })
     } else {
         collect::under_pressure(heap);
-        match alone(heap, count, bytes, ty, lifetime, at) {
-            Err(error) if is_full(&error) && collect::collect(heap) > 0 => {
-                alone(heap, count, bytes, ty, lifetime, at)
-            }
+        match wanted.alone(at) {
+            Err(error) if is_full(&error) && collect::collect(heap) > 0 => wanted.alone(at),
             made => made,
         }
     };
@@ -79,47 +81,50 @@ pub(crate) fn allocate(
 fn is_full(error: &durum::Error) -> bool {
     matches!(
         error,
-        durum::Error::Store(StoreError::StorageFull { .. } | StoreError::AddressesExhausted { .. })
+        durum::Error::Store(
+            service::Error::StorageFull { .. } | service::Error::AddressesExhausted { .. }
+        )
     )
 }
 
-/// An allocation in a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need
-/// no fence. A pinned one does: the plain store of a pointer that leads there next may be durable before any other
-/// transaction is.
-fn alone(
-    heap: &Heap,
+/// An allocation that is to be made.
+struct Wanted<'h> {
+    heap: &'h Heap,
     count: usize,
+    /// Of all elements and the header.
     bytes: usize,
     ty: &'static Declared,
     lifetime: Lifetime,
-    at: Location,
-) -> Result<usize> {
-    let is_large = (LARGE..=LARGE_MAX).contains(&bytes);
-    let is_filled = is_large && heap.engine() == Engine::Shadow && ty.info.data == HEADER;
-    let is_counted = lifetime == Lifetime::Counted;
-    let durability = match is_filled || !is_counted {
-        true => Durability::Durable,
-        false => Durability::Buffered,
-    };
-    // Until the caller has it, it is on a list whose members a collection frees. So the pointer is where that looks for
-    // pointers, before the heap is unlocked.
-    let mut kept = 0;
-    tx::implicit(
-        heap,
-        durability,
-        at,
-        |words, pending: &mut PendingCounts, counts| {
+}
+
+impl Wanted<'_> {
+    /// In a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence.
+    /// A pinned one does: the plain store of a pointer that leads there next may be durable before any other
+    /// transaction is.
+    fn alone(&self, at: Location) -> Result<usize> {
+        let heap = self.heap;
+        let is_large = (LARGE..=LARGE_MAX).contains(&self.bytes);
+        let is_filled = is_large && heap.engine() == Engine::Shadow && self.ty.info.data == HEADER;
+        let is_counted = self.lifetime == Lifetime::Counted;
+        let durability = match is_filled || !is_counted {
+            true => Durability::Durable,
+            false => Durability::Buffered,
+        };
+        // Until the caller has it, it is on a list whose members a collection frees. So the pointer is where that looks
+        // for pointers, before the heap is unlocked.
+        let mut kept = 0;
+        tx::implicit(heap, durability, at, |words, pending, counts| {
             let object = match is_filled {
                 true => {
                     let next = heap.first_listed();
-                    let object = place_filled(words.tx(), heap, next, count, bytes, ty, lifetime)?;
+                    let object = self.place_filled(words.tx(), next)?;
                     if is_counted {
                         zero_list::begin_with(words, heap, counts, object.start, next)?;
                         heap.fresh.fetch_add(1, Ordering::AcqRel);
                     }
                     object
                 }
-                false => place(words.tx(), heap, count, bytes, ty, lifetime)?,
+                false => self.place(words.tx())?,
             };
             if !is_filled && is_counted {
                 pending.made(heap, object);
@@ -127,86 +132,71 @@ fn alone(
             // SAFETY: a local.
             unsafe { (&raw mut kept).write_volatile(object.data()) };
             Ok(())
-        },
-    )?;
-    // SAFETY: the same.
-    Ok(unsafe { (&raw const kept).read_volatile() })
-}
-
-/// A header of an allocation that nothing leads to. A pinned one is not fresh: no store will be told that it links it,
-/// so what is stored there becomes durable by itself.
-fn header(count: usize, lifetime: Lifetime) -> Header {
-    let (strong, state) = match lifetime {
-        Lifetime::Counted => (0, FRESH),
-        Lifetime::Pinned => (PINNED, 0),
-    };
-    Header {
-        next: 0,
-        previous: 0,
-        weak: 0,
-        strong,
-        state,
-        count: count as u64,
+        })?;
+        // SAFETY: the same.
+        Ok(unsafe { (&raw const kept).read_volatile() })
     }
-}
 
-/// Allocates in the running transaction, with a header.
-fn place(
-    tx: &Tx,
-    heap: &Heap,
-    count: usize,
-    bytes: usize,
-    ty: &'static Declared,
-    lifetime: Lifetime,
-) -> Result<Object> {
-    let id = heap.pool.ensure_described(&ty.description)?;
-    let start = tx.alloc_bytes(&heap.pool, id, bytes, ty.align)?;
-    // SAFETY: just allocated with that size, so nobody else knows it.
-    unsafe {
-        durum_persist::line::zero(start, bytes);
-        start.cast::<Header>().write(header(count, lifetime));
+    /// A header to which nothing leads. That of a pinned allocation is not fresh: no store will be told that it links
+    /// it, so what is stored there becomes durable by itself.
+    fn header(&self) -> Header {
+        let (strong, state) = match self.lifetime {
+            Lifetime::Counted => (0, FRESH),
+            Lifetime::Pinned => (PINNED, 0),
+        };
+        Header {
+            next: 0,
+            previous: 0,
+            weak: 0,
+            strong,
+            state,
+            count: self.count as u64,
+        }
     }
-    Ok(Object {
-        start: start.expose_provenance(),
-        info: ty.info,
-    })
-}
 
-/// Allocates zeros that go where they will stay, without private pages and without the log. Nobody may store there
-/// before the transaction has ended, so the header is on the zero list already: it begins it, before `next`.
-fn place_filled(
-    tx: &Tx,
-    heap: &Heap,
-    next: usize,
-    count: usize,
-    bytes: usize,
-    ty: &'static Declared,
-    lifetime: Lifetime,
-) -> Result<Object> {
-    let id = heap.pool.ensure_described(&ty.description)?;
-    let header = match lifetime {
-        Lifetime::Counted => Header {
-            next: next as u64,
-            state: FRESH | LISTED,
-            ..header(count, lifetime)
-        },
-        Lifetime::Pinned => header(count, lifetime),
-    };
-    // SAFETY: a plain struct of words, without padding.
-    let head = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER) };
-    let mut parts = vec![head];
-    let mut left = bytes - HEADER;
-    while left > 0 {
-        let len = left.min(ZEROS.len());
-        parts.push(&ZEROS[..len]);
-        left -= len;
+    /// Allocates in the running transaction, with a header.
+    fn place(&self, tx: &Tx) -> Result<Object> {
+        let pool = &self.heap.pool;
+        let id = pool.ensure_described(&self.ty.description)?;
+        let start = tx.alloc_bytes(pool, id, self.bytes, self.ty.align)?;
+        // SAFETY: just allocated with that size, so nobody else knows it.
+        unsafe {
+            persist::line::zero(start, self.bytes);
+            start.cast::<Header>().write(self.header());
+        }
+        Ok(self.object(start))
     }
-    // SAFETY: nothing is stored there before the commit.
-    let start = unsafe { tx.alloc_filled(&heap.pool, id, &parts, ty.align)? };
-    Ok(Object {
-        start: start.expose_provenance(),
-        info: ty.info,
-    })
+
+    /// Allocates zeros that go where they will stay, without private pages and without the log. Nobody may store there
+    /// before the transaction has ended, so the header is on the zero list already: it begins it, before `next`.
+    fn place_filled(&self, tx: &Tx, next: usize) -> Result<Object> {
+        let pool = &self.heap.pool;
+        let id = pool.ensure_described(&self.ty.description)?;
+        let mut header = self.header();
+        if self.lifetime == Lifetime::Counted {
+            header.next = next as u64;
+            header.state |= LISTED;
+        }
+        // SAFETY: a plain struct of words, without padding.
+        let head = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER) };
+        let mut parts = vec![head];
+        let mut left = self.bytes - HEADER;
+        while left > 0 {
+            let len = left.min(ZEROS.len());
+            parts.push(&ZEROS[..len]);
+            left -= len;
+        }
+        // SAFETY: nothing is stored there before the commit.
+        let start = unsafe { tx.alloc_filled(pool, id, &parts, self.ty.align)? };
+        Ok(self.object(start))
+    }
+
+    fn object(&self, start: *mut u8) -> Object {
+        Object {
+            start: start.expose_provenance(),
+            info: self.ty.info,
+        }
+    }
 }
 
 /// The root, if it is of this type.
@@ -225,12 +215,11 @@ pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
         let found = heap
             .object(root, at)
             .map_or("?", |object| &object.info.name);
-        fatal(
+        fatal!(
             at,
-            format_args!(
-                "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set",
-                ty.info.name, ty.checksum
-            ),
+            "the root of heap {heap} is of type {found}, checksum {checksum:016x}; the program wants {}, checksum {:016x}: names, widths and signedness have to be those with which it was set",
+            ty.info.name,
+            ty.checksum
         );
     }
     root

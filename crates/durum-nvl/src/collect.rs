@@ -88,33 +88,29 @@ fn decide(heap: &Heap) -> Vec<Hidden> {
     let mut next: Vec<Hidden> = candidates.clone();
     while let Some(hidden) = next.pop() {
         let object = heap.object_from(hidden.start());
-        let count = object.count();
-        object
-            .info
-            .pointers(count, 0..object.len(), &mut |offset, is_weak| {
-                // SAFETY: a pointer in garbage, which nobody changes.
-                let value = unsafe { word(object.data() + offset) } as usize;
-                if is_weak || value == 0 {
-                    return;
-                }
-                let Some(target) = heap.object(value, Location::UNKNOWN) else {
-                    return;
-                };
-                // SAFETY: a header; counts are locked.
-                let (strong, state) = unsafe {
-                    (
-                        word(field!(target.start, Header, strong)),
-                        word(field!(target.start, Header, state)),
-                    )
-                };
-                let hidden = Hidden::new(target.start);
-                let left = left.entry(hidden).or_insert(strong);
-                *left = left.saturating_sub(1);
-                if *left == 0 && state & LISTED == 0 && !is_named(&target) && garbage.insert(hidden)
-                {
-                    next.push(hidden);
-                }
-            });
+        object.pointers(|slot, is_weak| {
+            // SAFETY: a pointer in garbage, which nobody changes.
+            let value = unsafe { word(slot) } as usize;
+            if is_weak || value == 0 {
+                return;
+            }
+            let Some(target) = heap.object(value, Location::UNKNOWN) else {
+                return;
+            };
+            // SAFETY: a header; counts are locked.
+            let (strong, state) = unsafe {
+                (
+                    word(field!(target.start, Header, strong)),
+                    word(field!(target.start, Header, state)),
+                )
+            };
+            let hidden = Hidden::new(target.start);
+            let left = left.entry(hidden).or_insert(strong);
+            *left = left.saturating_sub(1);
+            if *left == 0 && state & LISTED == 0 && !is_named(&target) && garbage.insert(hidden) {
+                next.push(hidden);
+            }
+        });
     }
     candidates
 }

@@ -49,9 +49,17 @@ impl fmt::Display for Location {
     }
 }
 
+/// Ends the program with a message, which is written as for `format!`.
+macro_rules! fatal {
+    ($at:expr, $($message:tt)+) => {
+        $crate::fatal::end($at, format_args!($($message)+))
+    };
+}
+pub(crate) use fatal;
+
 /// Ends the program. A transaction that is open never commits: the next opener of its store rolls it back.
 #[cold]
-pub(crate) fn fatal(at: Location, message: fmt::Arguments<'_>) -> ! {
+pub(crate) fn end(at: Location, message: fmt::Arguments<'_>) -> ! {
     let text = format!("{at}nvl: {message}\n");
     // One write, so that two threads' messages do not mix; where it fails there is nobody to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -69,7 +77,7 @@ impl<T, E: fmt::Display> OrFatal<T> for Result<T, E> {
     fn or_fatal(self, at: Location, doing: &str) -> T {
         match self {
             Ok(value) => value,
-            Err(error) => fatal(at, format_args!("{doing}: {error}")),
+            Err(error) => fatal!(at, "{doing}: {error}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use durum::{Durability, Result};
 
-use crate::fatal::{Location, OrFatal};
+use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::{Counts, Heap};
 use crate::layout::{FRESH, HEADER, Hidden, LINK, LISTED, Proxy, field};
 use crate::object::Object;
@@ -66,9 +66,7 @@ pub(crate) fn all(heap: &Heap, listed: Vec<Hidden>, goes: impl Fn(usize) -> bool
 
 fn pointers(object: Object) -> usize {
     let mut pointers = 0;
-    object
-        .info
-        .pointers(object.count(), 0..object.len(), &mut |_, _| pointers += 1);
+    object.pointers(|_, _| pointers += 1);
     pointers
 }
 
@@ -86,35 +84,43 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
     /// One transaction that frees what is next.
     fn free_some(&mut self) {
         let heap = self.heap;
-        let done = tx::implicit(
-            heap,
-            Durability::Buffered,
-            Location::UNKNOWN,
-            |words, _, counts| {
-                let mut left = BATCH;
-                let mut freed = 0;
-                while left > 0 {
-                    let Some(next) = self.unlisted.pop().or_else(|| self.listed.pop()) else {
-                        break;
-                    };
-                    let start = next.start();
-                    let object = heap.object_from(start);
-                    let pointers = pointers(object);
-                    if pointers > left && freed > 0 {
-                        self.postpone(words, counts, start)?;
-                        break;
-                    }
-                    self.free(words, counts, object)?;
-                    freed += 1;
-                    left = left.saturating_sub(pointers + 1);
+        self.transact(|sweep, words, counts| {
+            let mut left = BATCH;
+            let mut freed = 0;
+            while left > 0 {
+                let Some(next) = sweep.unlisted.pop().or_else(|| sweep.listed.pop()) else {
+                    break;
+                };
+                let start = next.start();
+                let object = heap.object_from(start);
+                let pointers = pointers(object);
+                if pointers > left && freed > 0 {
+                    sweep.postpone(words, counts, start)?;
+                    break;
                 }
-                while let Some(next) = self.unlisted.pop() {
-                    self.postpone(words, counts, next.start())?;
-                }
-                self.freed += freed;
-                Ok(())
-            },
-        );
+                sweep.free(words, counts, object)?;
+                freed += 1;
+                left = left.saturating_sub(pointers + 1);
+            }
+            sweep.freed += freed;
+            Ok(())
+        });
+    }
+
+    /// A transaction, by whose end all that was left without a pointer is on the list.
+    fn transact(
+        &mut self,
+        body: impl FnOnce(&mut Self, &mut Words<'_>, &mut Counts) -> Result<()>,
+    ) {
+        let heap = self.heap;
+        let change = |words: &mut Words<'_>, _: &mut _, counts: &mut _| {
+            body(self, words, counts)?;
+            while let Some(next) = self.unlisted.pop() {
+                self.postpone(words, counts, next.start())?;
+            }
+            Ok(())
+        };
+        let done = tx::implicit(heap, Durability::Buffered, Location::UNKNOWN, change);
         done.or_fatal(Location::UNKNOWN, "freeing allocations");
     }
 
@@ -130,30 +136,16 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
 
     /// Takes the pointers of a large allocation away, some in each transaction, so that none is larger than a log.
     fn drain(&mut self, object: Object) {
-        let heap = self.heap;
         let mut slots = Vec::new();
-        object
-            .info
-            .pointers(object.count(), 0..object.len(), &mut |offset, is_weak| {
-                slots.push((object.data() + offset, is_weak));
-            });
+        object.pointers(|slot, is_weak| slots.push((slot, is_weak)));
         for some in slots.chunks(BATCH) {
-            let done = tx::implicit(
-                heap,
-                Durability::Buffered,
-                Location::UNKNOWN,
-                |words, _, counts| {
-                    for &(slot, is_weak) in some {
-                        self.drop_slot(words, counts, slot, is_weak)?;
-                        words.write(slot, 0)?;
-                    }
-                    while let Some(next) = self.unlisted.pop() {
-                        self.postpone(words, counts, next.start())?;
-                    }
-                    Ok(())
-                },
-            );
-            done.or_fatal(Location::UNKNOWN, "freeing allocations");
+            self.transact(|sweep, words, counts| {
+                for &(slot, is_weak) in some {
+                    sweep.drop_slot(words, counts, slot, is_weak)?;
+                    words.write(slot, 0)?;
+                }
+                Ok(())
+            });
         }
         // What was found meanwhile went behind it.
         let hidden = Hidden::new(object.start);
@@ -168,13 +160,11 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
             zero_list::remove(words, self.heap, counts, start)?;
         }
         let mut result = Ok(());
-        object
-            .info
-            .pointers(object.count(), 0..object.len(), &mut |offset, is_weak| {
-                if result.is_ok() {
-                    result = self.drop_slot(words, counts, object.data() + offset, is_weak);
-                }
-            });
+        object.pointers(|slot, is_weak| {
+            if result.is_ok() {
+                result = self.drop_slot(words, counts, slot, is_weak);
+            }
+        });
         result?;
         tell_proxies(words, start)?;
         words.forget(start, HEADER);
@@ -202,12 +192,10 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
             return drop_weak(words, value);
         }
         let Some(target) = self.heap.object(value, Location::UNKNOWN) else {
-            crate::fatal::fatal(
+            fatal!(
                 Location::UNKNOWN,
-                format_args!(
-                    "heap {}: a pointer to {value:#x} was counted, where nothing is allocated; the heap is damaged",
-                    self.heap
-                ),
+                "heap {}: a pointer to {value:#x} was counted, where nothing is allocated; the heap is damaged",
+                self.heap
             );
         };
         let count = field!(target.start, Header, strong);

@@ -121,11 +121,9 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     if !open.is_of_parent() {
         let is_fenced = IS_FENCED.load(Ordering::Relaxed);
         presence::wait_for_others(1 << index, is_fenced, |began| {
-            fatal(
+            fatal!(
                 at,
-                format_args!(
-                    "the heap {open} is closed while another thread is in a transaction on it{began}; wait for that thread first"
-                ),
+                "the heap {open} is closed while another thread is in a transaction on it{began}; wait for that thread first"
             )
         });
     }
@@ -144,21 +142,18 @@ fn slot_of(handle: usize) -> Option<&'static Slot> {
 #[cold]
 pub(crate) fn refuse(handle: usize, at: Location) -> ! {
     if handle == 0 {
-        fatal(at, format_args!("the heap is NULL{}", open_error::latest()));
+        fatal!(at, "the heap is NULL{}", open_error::latest());
     }
     if let Some(known) = closed().iter().find(|known| known.handle == handle) {
-        fatal(at, format_args!("the heap {known} before; open it again"));
+        fatal!(at, "the heap {known} before; open it again");
     }
     let number = (handle & !MARK) >> INDEX_BITS;
     if handle & MARK == MARK && (1..=OPENED.load(Ordering::Relaxed)).contains(&number) {
-        fatal(
-            at,
-            format_args!("a heap is used that was closed before; open it again"),
-        );
+        fatal!(at, "a heap is used that was closed before; open it again");
     }
-    fatal(
+    fatal!(
         at,
-        format_args!("{handle:#x} is no heap: those are what nvl_open and nvl_create give"),
+        "{handle:#x} is no heap: those are what nvl_open and nvl_create give"
     )
 }
 
@@ -192,17 +187,12 @@ const NULL_END: usize = 4096;
 #[cold]
 pub(crate) fn in_no_heap(what: &str, address: usize, at: Location) -> ! {
     if address < NULL_END {
-        fatal(
-            at,
-            format_args!("{what} at {address:#x}: the pointer is null"),
-        );
+        fatal!(at, "{what} at {address:#x}: the pointer is null");
     }
-    fatal(
+    fatal!(
         at,
-        format_args!(
-            "{what} at {address:#x}, which is in no open heap{}",
-            was_in(address)
-        ),
+        "{what} at {address:#x}, which is in no open heap{}",
+        was_in(address)
     )
 }
 

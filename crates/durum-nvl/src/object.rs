@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::fatal::{Location, OrFatal};
+use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::{HEAPS_MAX, Heap};
 use crate::layout::{FRESH, Hidden, field};
 use crate::types::{self, TypeInfo};
@@ -36,6 +36,13 @@ impl Object {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.count() * self.info.size
+    }
+
+    /// Visits its pointers: where each is, and whether it is weak.
+    pub(crate) fn pointers(&self, mut visit: impl FnMut(usize, bool)) {
+        let data = self.data();
+        let visit = &mut |offset, is_weak| visit(data + offset, is_weak);
+        self.info.pointers(self.count(), 0..self.len(), visit);
     }
 
     /// Whether there are pointers in these bytes of its data.
@@ -167,11 +174,9 @@ impl Heap {
     pub(crate) fn object_from(&self, start: usize) -> Object {
         match self.object_over(start, Location::UNKNOWN) {
             Some(object) if object.start == start => object,
-            _ => crate::fatal::fatal(
+            _ => fatal!(
                 Location::UNKNOWN,
-                format_args!(
-                    "heap {self}: no allocation begins at {start:#x}, to which its lists lead; the heap is damaged"
-                ),
+                "heap {self}: no allocation begins at {start:#x}, to which its lists lead; the heap is damaged"
             ),
         }
     }

@@ -164,9 +164,9 @@ impl Heap {
     /// the program.
     pub(crate) fn close(handle: *mut Handle, at: Location) {
         if tx::is_running() {
-            fatal(
+            fatal!(
                 at,
-                format_args!("a heap is closed inside of a transaction; close it behind that"),
+                "a heap is closed inside of a transaction; close it behind that"
             );
         }
         tx::make_dirty_durable(at);

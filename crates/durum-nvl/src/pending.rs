@@ -205,12 +205,12 @@ fn apply_strong(
     let count = field!(start, Header, strong);
     let old = words.read(count);
     let Some(new) = old.checked_add_signed(strong.more) else {
-        fatal(
+        fatal!(
             at,
-            format_args!(
-                "heap {heap}: {} of {} pointers to an allocation of type {} go away, and {old} were counted; something stores pointers that NVL-C does not see",
-                -strong.more, old, strong.info.name
-            ),
+            "heap {heap}: {} of {} pointers to an allocation of type {} go away, and {old} were counted; something stores pointers that NVL-C does not see",
+            -strong.more,
+            old,
+            strong.info.name
         );
     };
     if new != old {
@@ -265,10 +265,7 @@ fn apply_weak(weak: &Weak, words: &mut Words<'_>, at: Location) -> Result<()> {
     }
     let old = words.read(count);
     let Some(new) = old.checked_add_signed(weak.more) else {
-        fatal(
-            at,
-            format_args!("{old} weak pointers were counted, and more go away"),
-        );
+        fatal!(at, "{old} weak pointers were counted, and more go away");
     };
     let is_husk = words.read(field!(weak.proxy, Proxy, target)) == 0;
     if new == 0 && is_husk && weak.made_for.is_none() {

@@ -25,24 +25,18 @@ pub(crate) enum Strength {
 #[cold]
 pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> ! {
     match Guard::enter().holding(target) {
-        Some(other) if !std::ptr::eq(other, heap) => fatal(
+        Some(other) if !std::ptr::eq(other, heap) => fatal!(
             at,
-            format_args!(
-                "a pointer into heap {other} was to be stored as {what} heap {heap}; pointers from heap to heap are not allowed, because the other one may not be open when it is read"
-            ),
+            "a pointer into heap {other} was to be stored as {what} heap {heap}; pointers from heap to heap are not allowed, because the other one may not be open when it is read"
         ),
-        Some(_) => fatal(
+        Some(_) => fatal!(
             at,
-            format_args!(
-                "a pointer to {target:#x} was to be stored as {what} heap {heap}, where nothing is allocated"
-            ),
+            "a pointer to {target:#x} was to be stored as {what} heap {heap}, where nothing is allocated"
         ),
-        None => fatal(
+        None => fatal!(
             at,
-            format_args!(
-                "a pointer to {target:#x}, which is in no open heap, was to be stored as {what} heap {heap}{}",
-                handles::was_in(target)
-            ),
+            "a pointer to {target:#x}, which is in no open heap, was to be stored as {what} heap {heap}{}",
+            handles::was_in(target)
         ),
     }
 }
@@ -161,13 +155,11 @@ pub(crate) fn copy(guard: &Guard, destination: usize, source: Source, len: usize
     };
     let offset = destination - object.data();
     if offset + len > object.len() {
-        fatal(
+        fatal!(
             at,
-            format_args!(
-                "a copy of {len} bytes to offset {offset} of an allocation of type {} in heap {heap}, which has {}",
-                object.info.name,
-                object.len()
-            ),
+            "a copy of {len} bytes to offset {offset} of an allocation of type {} in heap {heap}, which has {}",
+            object.info.name,
+            object.len()
         );
     }
     let window = offset..offset + len;
@@ -238,34 +230,28 @@ fn count_window(
 ) {
     let from = window.start;
     if let Source::Byte(1..) = source {
-        fatal(
+        fatal!(
             at,
-            format_args!(
-                "bytes that are not zero are stored over pointers of an allocation of type {} in heap {heap}",
-                object.info.name
-            ),
+            "bytes that are not zero are stored over pointers of an allocation of type {} in heap {heap}",
+            object.info.name
         );
     }
-    object.info.pointers(object.count(), window.clone(), &mut |offset, is_weak| {
+    let count = &mut |offset, is_weak| {
         if offset < window.start || offset + 8 > window.end {
-            fatal(
+            fatal!(
                 at,
-                format_args!(
-                    "a copy cuts the pointer at offset {offset} of an allocation of type {} in heap {heap}",
-                    object.info.name
-                ),
+                "a copy cuts the pointer at offset {offset} of an allocation of type {} in heap {heap}",
+                object.info.name
             );
         }
-        // SAFETY: a slot of the destination, and its bytes in the source.
-        let (old, new) = unsafe {
-            let old = word(object.data() + offset) as usize;
-            let new = match source {
-                Source::Memory(memory) => {
-                    std::ptr::with_exposed_provenance::<usize>(memory + offset - from).read_unaligned()
-                }
-                Source::Byte(byte) => usize::from_ne_bytes([byte; 8]),
-            };
-            (old, new)
+        // SAFETY: a slot of the destination.
+        let old = unsafe { word(object.data() + offset) } as usize;
+        let new = match source {
+            // SAFETY: its bytes in the source.
+            Source::Memory(memory) => unsafe {
+                std::ptr::with_exposed_provenance::<usize>(memory + offset - from).read_unaligned()
+            },
+            Source::Byte(byte) => usize::from_ne_bytes([byte; 8]),
         };
         if is_weak {
             weak::count(heap, pending, old, new);
@@ -273,7 +259,8 @@ fn count_window(
             let new = target(heap, new, at);
             count_strong(heap, pending, old, new, at);
         }
-    });
+    };
+    object.info.pointers(object.count(), window.clone(), count);
 }
 
 /// Ends the program if two pointers do not lead into the same allocation.
@@ -306,12 +293,10 @@ pub(crate) fn check_same(guard: &Guard, one: usize, other: usize, at: Location) 
             handles::was_in(address)
         ),
     };
-    fatal(
+    fatal!(
         at,
-        format_args!(
-            "pointers to different allocations are compared or subtracted: {} and {}",
-            tell(found.0, one),
-            tell(found.1, other)
-        ),
+        "pointers to different allocations are compared or subtracted: {} and {}",
+        tell(found.0, one),
+        tell(found.1, other)
     )
 }

@@ -36,7 +36,7 @@ impl ClauseKind {
             0 | 1 => Self::Backup,
             2 => Self::Clobber,
             3 => Self::ReadOnly,
-            other => fatal(at, format_args!("{other} is no kind of clause")),
+            other => fatal!(at, "{other} is no kind of clause"),
         }
     }
 }
@@ -125,17 +125,15 @@ pub(crate) fn with_running<R>(f: impl FnOnce(&mut Running) -> R) -> R {
     // A destructor of a thread-local that comes after ours has no transaction to take part in.
     let result = RUNNING.try_with(|running| match running.try_borrow_mut() {
         Ok(mut running) => f(&mut running),
-        Err(_) => fatal(
+        Err(_) => fatal!(
             Location::UNKNOWN,
-            format_args!(
-                "a signal handler or a destructor uses a heap inside of an operation on one"
-            ),
+            "a signal handler or a destructor uses a heap inside of an operation on one"
         ),
     });
     result.unwrap_or_else(|_| {
-        fatal(
+        fatal!(
             Location::UNKNOWN,
-            format_args!("a heap is used by a thread that has ended"),
+            "a heap is used by a thread that has ended"
         )
     })
 }
@@ -196,7 +194,7 @@ impl Running {
     ) {
         self.forget_left(block, frame);
         let Some(first) = named.first() else {
-            fatal(at, format_args!("a transaction without a heap"));
+            fatal!(at, "a transaction without a heap");
         };
         let mut heaps = self.levels.last().map_or(0, |level| level.heaps);
         let first = guard.heap(*first, at);
@@ -204,12 +202,10 @@ impl Running {
         for handle in named {
             let heap = guard.heap(*handle, at);
             if heap.store.info().uuid != home.store.info().uuid {
-                fatal(
+                fatal!(
                     at,
-                    format_args!(
-                        "one transaction over the heaps {home} and {heap}, which are two stores; make the second one in the store of the first: nvl_create(\"{}/NAME\")",
-                        home.store.info().path.display()
-                    ),
+                    "one transaction over the heaps {home} and {heap}, which are two stores; make the second one in the store of the first: nvl_create(\"{}/NAME\")",
+                    home.store.info().path.display()
                 );
             }
             heaps |= heap.bit();
@@ -259,16 +255,13 @@ impl Running {
         at: Location,
     ) {
         let Ok(count) = usize::try_from(count) else {
-            fatal(at, format_args!("a clause names {count} elements"));
+            fatal!(at, "a clause names {count} elements");
         };
         let Some(len) = count.checked_mul(size) else {
-            fatal(
-                at,
-                format_args!("a clause names {count} elements of {size} bytes"),
-            );
+            fatal!(at, "a clause names {count} elements of {size} bytes");
         };
         if self.levels.is_empty() {
-            fatal(at, format_args!("a clause outside of a transaction"));
+            fatal!(at, "a clause outside of a transaction");
         }
         if start == 0 || len == 0 {
             return;
@@ -282,19 +275,15 @@ impl Running {
         };
         match heap.object(start, at) {
             Some(object) if start + len <= object.data() + object.len() => {}
-            Some(object) => fatal(
+            Some(object) => fatal!(
                 at,
-                format_args!(
-                    "a clause names {len} bytes, and its allocation of type {} in heap {heap} has {} from there on",
-                    object.info.name,
-                    object.data() + object.len() - start
-                ),
+                "a clause names {len} bytes, and its allocation of type {} in heap {heap} has {} from there on",
+                object.info.name,
+                object.data() + object.len() - start
             ),
-            None => fatal(
+            None => fatal!(
                 at,
-                format_args!(
-                    "a clause names memory at {start:#x} in heap {heap}, where nothing is allocated"
-                ),
+                "a clause names memory at {start:#x} in heap {heap}, where nothing is allocated"
             ),
         }
         if heap.is_concurrent.load(Ordering::Relaxed) {
@@ -317,11 +306,9 @@ impl Running {
             return;
         }
         let (1, Some(home)) = (self.levels.len(), home()) else {
-            fatal(
+            fatal!(
                 at,
-                format_args!(
-                    "two transactions wait for each other's segments; name this segment in a clause of the outermost transaction, before it has locked others for good"
-                ),
+                "two transactions wait for each other's segments; name this segment in a clause of the outermost transaction, before it has locked others for good"
             );
         };
         // The body has not begun, so nothing was changed. Rolled back before others may change what was announced: that
@@ -405,7 +392,7 @@ impl Running {
     fn end(&mut self, block: usize, at: Location) {
         let Some(level) = self.levels.iter().rposition(|level| level.block == block) else {
             // Rolled back when a jump left it; the block was entered again by another jump.
-            fatal(at, format_args!("a transaction ends that is not open"));
+            fatal!(at, "a transaction ends that is not open");
         };
         if level + 1 < self.levels.len() {
             self.abort_to(level + 1);
@@ -421,11 +408,9 @@ impl Running {
             return;
         }
         if self.is_doomed {
-            fatal(
+            fatal!(
                 at,
-                format_args!(
-                    "a transaction cannot commit, because a jump (longjmp) has left one inside it; nothing of it is kept"
-                ),
+                "a transaction cannot commit, because a jump (longjmp) has left one inside it; nothing of it is kept"
             );
         }
         self.commit(at).or_fatal(at, "committing a transaction");
@@ -499,12 +484,10 @@ impl Running {
 #[cold]
 fn unnamed(level: &Level, heap: &Heap, at: Location) -> ! {
     let began = level.began.place();
-    fatal(
+    fatal!(
         at,
-        format_args!(
-            "a store to the heap {heap}, and heap(...) of this transaction{} does not name it; add it to the clause, heap(..., h), with its handle",
-            began.map_or_else(String::new, |place| format!(", which began at {place},"))
-        ),
+        "a store to the heap {heap}, and heap(...) of this transaction{} does not name it; add it to the clause, heap(..., h), with its handle",
+        began.map_or_else(String::new, |place| format!(", which began at {place},"))
     )
 }
 

@@ -12,8 +12,10 @@
 //! of pointers is always made from that text, whether this program allocates objects of the type or has found them in
 //! the heap.
 
+use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -186,9 +188,9 @@ pub(crate) fn proxy_type() -> &'static Description {
 fn own_type(text: &str) -> Description {
     match Descriptor::parse(text) {
         Ok(descriptor) => Description::from_descriptor(&descriptor),
-        Err(error) => fatal(
+        Err(error) => fatal!(
             Location::UNKNOWN,
-            format_args!("internal error: {error}; please report it"),
+            "internal error: {error}; please report it"
         ),
     }
 }
@@ -205,7 +207,7 @@ thread_local! {
 /// A string that does not change meanwhile.
 pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'static Declared {
     if descriptor.is_null() {
-        fatal(at, format_args!("a type without a descriptor"));
+        fatal!(at, "a type without a descriptor");
     }
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(descriptor) };
@@ -215,29 +217,16 @@ pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'stat
     {
         return recent;
     }
-    static KNOWN: RwLock<Option<FxHashMap<String, &'static Declared>>> = RwLock::new(None);
+    static KNOWN: Known<String, Declared> = Known::new();
     let Ok(text) = text.to_str() else {
-        fatal(at, format_args!("a descriptor that is not UTF-8"));
+        fatal!(at, "a descriptor that is not UTF-8");
     };
-    let known = KNOWN
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .and_then(|known| known.get(text).copied());
-    let found = known.unwrap_or_else(|| {
-        let declared: &'static Declared = match declare(text) {
-            Ok(declared) => Box::leak(Box::new(declared)),
-            Err(reason) => fatal(
-                at,
-                format_args!("the descriptor of a type cannot be used: {reason}\n{text}"),
-            ),
-        };
-        KNOWN
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_default()
-            .entry(text.to_owned())
-            .or_insert(declared)
+    let found = KNOWN.get(text).unwrap_or_else(|| match declare(text) {
+        Ok(declared) => KNOWN.enter(text.to_owned(), declared),
+        Err(reason) => fatal!(
+            at,
+            "the descriptor of a type cannot be used: {reason}\n{text}"
+        ),
     });
     RECENT.set(Some(found));
     RECENT_AT.set(descriptor.addr());
@@ -417,18 +406,32 @@ fn convert_field(field: &Field<usize>, struct_size: u64) -> Result<Option<Type<S
 
 /// What is known of the type with this id, or what `find` finds.
 fn known(id: u64, find: impl FnOnce() -> Option<TypeInfo>) -> Option<&'static TypeInfo> {
-    static KNOWN: RwLock<Option<FxHashMap<u64, &'static TypeInfo>>> = RwLock::new(None);
-    if let Some(info) = KNOWN
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .and_then(|known| known.get(&id))
-    {
-        return Some(info);
+    static KNOWN: Known<u64, TypeInfo> = Known::new();
+    KNOWN.get(&id).or_else(|| Some(KNOWN.enter(id, find()?)))
+}
+
+/// What is known for good, by a key.
+struct Known<K, V: 'static>(RwLock<Option<FxHashMap<K, &'static V>>>);
+
+impl<K: Eq + Hash, V> Known<K, V> {
+    const fn new() -> Self {
+        Self(RwLock::new(None))
     }
-    let info: &'static TypeInfo = Box::leak(Box::new(find()?));
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    Some(known.get_or_insert_default().entry(id).or_insert(info))
+
+    fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&'static V>
+    where
+        K: Borrow<Q>,
+    {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref()?.get(key).copied()
+    }
+
+    /// Another thread may have been faster: then its value stays.
+    fn enter(&self, key: K, value: V) -> &'static V {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default().entry(key);
+        known.or_insert_with(|| Box::leak(Box::new(value)))
+    }
 }
 
 thread_local! {

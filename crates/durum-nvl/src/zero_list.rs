@@ -14,19 +14,12 @@ pub(crate) fn push(
     counts: &mut Counts,
     start: usize,
 ) -> Result<()> {
-    let first = field!(heap.root, HeapRoot, zero);
-    let next = words.read(first);
+    let next = words.read(field!(heap.root, HeapRoot, zero));
     words.write(field!(start, Header, next), next)?;
     words.write(field!(start, Header, previous), 0)?;
     let state = field!(start, Header, state);
     words.write(state, words.read(state) | LISTED)?;
-    let link = (start + LINK) as u64;
-    if next != 0 {
-        words.write(field!(next as usize - LINK, Header, previous), link)?;
-    }
-    words.write(first, link)?;
-    counts.listed += 1;
-    Ok(())
+    begin_with(words, heap, counts, start, next as usize)
 }
 
 /// Has the list begin with an allocation whose header says already that it does, before `next`.
