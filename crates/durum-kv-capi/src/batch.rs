@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use kv::{Change, WriteBatch};
 
-use crate::guard::{bytes, destroy, give};
+use crate::guard::{bytes, destroys, functions, give};
 
 /// Changes that are made together.
 #[derive(Debug)]
@@ -23,93 +23,59 @@ pub extern "C" fn leveldb_writebatch_create() -> *mut leveldb_writebatch_t {
     })
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writebatch_destroy(batch: *mut leveldb_writebatch_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(batch) };
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writebatch_clear(batch: *mut leveldb_writebatch_t) {
-    // SAFETY: as durum_kv.h asks for.
-    if let Some(batch) = unsafe { batch.as_mut() } {
-        batch.batch.clear();
-    }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writebatch_put(
-    batch: *mut leveldb_writebatch_t,
-    key: *const c_char,
-    key_len: usize,
-    value: *const c_char,
-    value_len: usize,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+functions! {
+    fn leveldb_writebatch_clear(batch: *mut leveldb_writebatch_t) {
         if let Some(batch) = batch.as_mut() {
-            batch
-                .batch
-                .put(bytes(key, key_len), bytes(value, value_len));
+            batch.batch.clear();
         }
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writebatch_delete(
-    batch: *mut leveldb_writebatch_t,
-    key: *const c_char,
-    key_len: usize,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_writebatch_put(
+        batch: *mut leveldb_writebatch_t,
+        key: *const c_char,
+        key_len: usize,
+        value: *const c_char,
+        value_len: usize,
+    ) {
+        if let Some(batch) = batch.as_mut() {
+            batch.batch.put(bytes(key, key_len), bytes(value, value_len));
+        }
+    }
+
+    fn leveldb_writebatch_delete(
+        batch: *mut leveldb_writebatch_t,
+        key: *const c_char,
+        key_len: usize,
+    ) {
         if let Some(batch) = batch.as_mut() {
             batch.batch.delete(bytes(key, key_len));
         }
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writebatch_iterate(
-    batch: *const leveldb_writebatch_t,
-    state: *mut c_void,
-    put: Put,
-    deleted: Deleted,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    let Some(batch) = (unsafe { batch.as_ref() }) else {
-        return;
-    };
-    for change in batch.batch.iter() {
-        // SAFETY: the caller's functions, with bytes that stay until they return.
-        unsafe {
+    fn leveldb_writebatch_iterate(
+        batch: *const leveldb_writebatch_t,
+        state: *mut c_void,
+        put: Put,
+        deleted: Deleted,
+    ) {
+        let Some(batch) = batch.as_ref() else {
+            return;
+        };
+        for change in batch.batch.iter() {
             match change {
-                Change::Put(key, value) => put(
-                    state,
-                    key.as_ptr().cast(),
-                    key.len(),
-                    value.as_ptr().cast(),
-                    value.len(),
-                ),
+                Change::Put(key, value) => {
+                    put(state, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len());
+                }
                 Change::Delete(key) => deleted(state, key.as_ptr().cast(), key.len()),
             }
         }
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writebatch_append(
-    target: *mut leveldb_writebatch_t,
-    source: *const leveldb_writebatch_t,
-) {
-    // SAFETY: as durum_kv.h asks for. A batch may be appended to itself.
-    unsafe {
+    fn leveldb_writebatch_append(
+        target: *mut leveldb_writebatch_t,
+        source: *const leveldb_writebatch_t,
+    ) {
+        // A batch may be appended to itself.
         if let Some(source) = source.as_ref() {
             let source = source.batch.clone();
             if let Some(target) = target.as_mut() {
@@ -124,4 +90,8 @@ pub unsafe extern "C" fn leveldb_writebatch_append(
 pub unsafe extern "C" fn durum_kv_writebatch_size(batch: *const leveldb_writebatch_t) -> usize {
     // SAFETY: as durum_kv.h asks for.
     unsafe { batch.as_ref() }.map_or(0, |batch| batch.batch.size())
+}
+
+destroys! {
+    leveldb_writebatch_destroy: leveldb_writebatch_t,
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use kv::Comparator;
 
-use crate::guard::{destroy, give};
+use crate::guard::{destroys, give};
 
 type Destructor = unsafe extern "C" fn(*mut c_void);
 type Compare =
@@ -97,9 +97,6 @@ pub extern "C" fn leveldb_comparator_create(
     })
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_comparator_destroy(comparator: *mut leveldb_comparator_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(comparator) };
+destroys! {
+    leveldb_comparator_destroy: leveldb_comparator_t,
 }

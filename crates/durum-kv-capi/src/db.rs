@@ -9,7 +9,7 @@ use kv::{Db, Error, Range, ReadOptions, WriteOptions};
 
 use crate::batch::leveldb_writebatch_t;
 use crate::dependents::Dependents;
-use crate::guard::{NONE, bytes, copy, copy_string, destroy, give, handle, path, run};
+use crate::guard::{NONE, bytes, copy_string, destroy, functions, give, handle, path, run, value};
 use crate::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use crate::snapshot::leveldb_snapshot_t;
 use crate::status::Failure;
@@ -58,15 +58,12 @@ pub(crate) unsafe fn reading<'a>(
     Ok(reading)
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_open(
-    options: *const leveldb_options_t,
-    name: *const c_char,
-    errptr: *mut *mut c_char,
-) -> *mut leveldb_t {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+functions! {
+    fn leveldb_open(
+        options: *const leveldb_options_t,
+        name: *const c_char,
+        errptr: *mut *mut c_char,
+    ) -> *mut leveldb_t {
         run(errptr, ptr::null_mut(), || {
             let options = handle(options)?;
             let db = Db::open(path(name)?, options.options.clone())?;
@@ -78,13 +75,8 @@ pub unsafe extern "C" fn leveldb_open(
             }))
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_close(db: *mut leveldb_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_close(db: *mut leveldb_t) {
         run(NONE, (), || {
             if let Some(db) = db.as_ref() {
                 db.dependents.end();
@@ -93,58 +85,43 @@ pub unsafe extern "C" fn leveldb_close(db: *mut leveldb_t) {
         });
         destroy(db);
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_put(
-    db: *mut leveldb_t,
-    options: *const leveldb_writeoptions_t,
-    key: *const c_char,
-    key_len: usize,
-    value: *const c_char,
-    value_len: usize,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_put(
+        db: *mut leveldb_t,
+        options: *const leveldb_writeoptions_t,
+        key: *const c_char,
+        key_len: usize,
+        value: *const c_char,
+        value_len: usize,
+        errptr: *mut *mut c_char,
+    ) {
         run(errptr, (), || {
             let db = handle(db)?;
             let (key, value) = (bytes(key, key_len), bytes(value, value_len));
             Ok(db.db.put_with(key, value, &db.writing(options))?)
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_delete(
-    db: *mut leveldb_t,
-    options: *const leveldb_writeoptions_t,
-    key: *const c_char,
-    key_len: usize,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_delete(
+        db: *mut leveldb_t,
+        options: *const leveldb_writeoptions_t,
+        key: *const c_char,
+        key_len: usize,
+        errptr: *mut *mut c_char,
+    ) {
         run(errptr, (), || {
             let db = handle(db)?;
             let options = db.writing(options);
             Ok(db.db.delete_with(bytes(key, key_len), &options)?)
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_write(
-    db: *mut leveldb_t,
-    options: *const leveldb_writeoptions_t,
-    batch: *mut leveldb_writebatch_t,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_write(
+        db: *mut leveldb_t,
+        options: *const leveldb_writeoptions_t,
+        batch: *mut leveldb_writebatch_t,
+        errptr: *mut *mut c_char,
+    ) {
         run(errptr, (), || {
             let db = handle(db)?;
             match batch.as_ref() {
@@ -154,43 +131,22 @@ pub unsafe extern "C" fn leveldb_write(
             }
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_get(
-    db: *mut leveldb_t,
-    options: *const leveldb_readoptions_t,
-    key: *const c_char,
-    key_len: usize,
-    value_len: *mut usize,
-    errptr: *mut *mut c_char,
-) -> *mut c_char {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
-        let (value, len) = run(errptr, (ptr::null_mut(), 0), || {
+    fn leveldb_get(
+        db: *mut leveldb_t,
+        options: *const leveldb_readoptions_t,
+        key: *const c_char,
+        key_len: usize,
+        value_len: *mut usize,
+        errptr: *mut *mut c_char,
+    ) -> *mut c_char {
+        value(value_len, errptr, || {
             let db = handle(db)?;
-            let found = db.db.get_with(bytes(key, key_len), &reading(options)?)?;
-            let Some(found) = found else {
-                return Ok((ptr::null_mut(), 0));
-            };
-            match copy(&found) {
-                value if value.is_null() => Err(Failure::argument("no memory for the value")),
-                value => Ok((value, found.len())),
-            }
-        });
-        if let Some(place) = value_len.as_mut() {
-            *place = len;
-        }
-        value
+            Ok(db.db.get_with(bytes(key, key_len), &reading(options)?)?)
+        })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const leveldb_snapshot_t {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const leveldb_snapshot_t {
         run(NONE, ptr::null_mut(), || {
             let db = handle(db)?;
             let snapshot = leveldb_snapshot_t {
@@ -200,30 +156,14 @@ pub unsafe extern "C" fn leveldb_create_snapshot(db: *mut leveldb_t) -> *const l
             Ok(db.dependents.give(snapshot))
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_release_snapshot(
-    _: *mut leveldb_t,
-    snapshot: *const leveldb_snapshot_t,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_release_snapshot(_: *mut leveldb_t, snapshot: *const leveldb_snapshot_t) {
         if let Some(found) = snapshot.as_ref() {
             found.among.clone().take_back(snapshot.cast_mut());
         }
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_property_value(
-    db: *mut leveldb_t,
-    name: *const c_char,
-) -> *mut c_char {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_property_value(db: *mut leveldb_t, name: *const c_char) -> *mut c_char {
         run(NONE, ptr::null_mut(), || {
             if name.is_null() {
                 return Ok(ptr::null_mut());
@@ -233,21 +173,17 @@ pub unsafe extern "C" fn leveldb_property_value(
             Ok(value.map_or(ptr::null_mut(), |value| copy_string(&value)))
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_approximate_sizes(
-    db: *mut leveldb_t,
-    count: c_int,
-    starts: *const *const c_char,
-    start_lens: *const usize,
-    limits: *const *const c_char,
-    limit_lens: *const usize,
-    sizes: *mut u64,
-) {
-    // SAFETY: as durum_kv.h asks for: `count` elements in each array.
-    unsafe {
+    fn leveldb_approximate_sizes(
+        db: *mut leveldb_t,
+        count: c_int,
+        starts: *const *const c_char,
+        start_lens: *const usize,
+        limits: *const *const c_char,
+        limit_lens: *const usize,
+        sizes: *mut u64,
+    ) {
+        // Each array has `count` elements.
         run(NONE, (), || {
             let db = handle(db)?;
             for at in 0..usize::try_from(count).unwrap_or(0) {
@@ -261,30 +197,22 @@ pub unsafe extern "C" fn leveldb_approximate_sizes(
             Ok(())
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_compact_range(
-    db: *mut leveldb_t,
-    _: *const c_char,
-    _: usize,
-    _: *const c_char,
-    _: usize,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { run(NONE, (), || Ok(handle(db)?.db.compact()?)) }
-}
+    fn leveldb_compact_range(
+        db: *mut leveldb_t,
+        _: *const c_char,
+        _: usize,
+        _: *const c_char,
+        _: usize,
+    ) {
+        run(NONE, (), || Ok(handle(db)?.db.compact()?))
+    }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_destroy_db(
-    _: *const leveldb_options_t,
-    name: *const c_char,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_destroy_db(
+        _: *const leveldb_options_t,
+        name: *const c_char,
+        errptr: *mut *mut c_char,
+    ) {
         run(errptr, (), || match kv::destroy(path(name)?) {
             // There is no database, so there is nothing to do. LevelDB leaves the files of others, too.
             Err(Error::NotAStore { .. }) => Ok(()),
@@ -294,17 +222,12 @@ pub unsafe extern "C" fn leveldb_destroy_db(
             result => Ok(result?),
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_repair_db(
-    options: *const leveldb_options_t,
-    name: *const c_char,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_repair_db(
+        options: *const leveldb_options_t,
+        name: *const c_char,
+        errptr: *mut *mut c_char,
+    ) {
         run(errptr, (), || {
             let (options, path) = (handle(options)?.options.clone(), path(name)?);
             match kv::repair(path, options.clone()) {

@@ -6,9 +6,8 @@ use std::ptr;
 use kv::{Db, Transaction};
 
 use crate::db::leveldb_t;
-use crate::guard::{bytes, copy, destroy, give, handle, run};
+use crate::guard::{bytes, destroys, functions, give, handle, run, value};
 use crate::options::leveldb_writeoptions_t;
-use crate::status::Failure;
 
 /// An open transaction. It belongs to the thread that began it.
 #[derive(Debug)]
@@ -30,14 +29,11 @@ impl Drop for Own {
     }
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn durum_kv_transaction_begin(
-    db: *mut leveldb_t,
-    errptr: *mut *mut c_char,
-) -> *mut durum_kv_transaction_t {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+functions! {
+    fn durum_kv_transaction_begin(
+        db: *mut leveldb_t,
+        errptr: *mut *mut c_char,
+    ) -> *mut durum_kv_transaction_t {
         run(errptr, ptr::null_mut(), || {
             let own = Own(Box::into_raw(Box::new(handle(db)?.db.clone())));
             // SAFETY: it is freed after the transaction.
@@ -49,78 +45,48 @@ pub unsafe extern "C" fn durum_kv_transaction_begin(
             }))
         })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn durum_kv_transaction_get(
-    transaction: *const durum_kv_transaction_t,
-    key: *const c_char,
-    key_len: usize,
-    value_len: *mut usize,
-    errptr: *mut *mut c_char,
-) -> *mut c_char {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
-        let (value, len) = run(errptr, (ptr::null_mut(), 0), || {
-            let found = handle(transaction)?.transaction.get(bytes(key, key_len))?;
-            let Some(found) = found else {
-                return Ok((ptr::null_mut(), 0));
-            };
-            match copy(&found) {
-                value if value.is_null() => Err(Failure::argument("no memory for the value")),
-                value => Ok((value, found.len())),
-            }
-        });
-        if let Some(place) = value_len.as_mut() {
-            *place = len;
-        }
-        value
+    fn durum_kv_transaction_get(
+        transaction: *const durum_kv_transaction_t,
+        key: *const c_char,
+        key_len: usize,
+        value_len: *mut usize,
+        errptr: *mut *mut c_char,
+    ) -> *mut c_char {
+        value(value_len, errptr, || {
+            Ok(handle(transaction)?.transaction.get(bytes(key, key_len))?)
+        })
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn durum_kv_transaction_put(
-    transaction: *mut durum_kv_transaction_t,
-    key: *const c_char,
-    key_len: usize,
-    value: *const c_char,
-    value_len: usize,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn durum_kv_transaction_put(
+        transaction: *mut durum_kv_transaction_t,
+        key: *const c_char,
+        key_len: usize,
+        value: *const c_char,
+        value_len: usize,
+    ) {
         if let Some(transaction) = transaction.as_mut() {
             let (key, value) = (bytes(key, key_len), bytes(value, value_len));
             transaction.transaction.put(key, value);
         }
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn durum_kv_transaction_delete(
-    transaction: *mut durum_kv_transaction_t,
-    key: *const c_char,
-    key_len: usize,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn durum_kv_transaction_delete(
+        transaction: *mut durum_kv_transaction_t,
+        key: *const c_char,
+        key_len: usize,
+    ) {
         if let Some(transaction) = transaction.as_mut() {
             transaction.transaction.delete(bytes(key, key_len));
         }
     }
-}
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn durum_kv_transaction_commit(
-    transaction: *mut durum_kv_transaction_t,
-    options: *const leveldb_writeoptions_t,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for; the handle is gone after this.
-    unsafe {
+    fn durum_kv_transaction_commit(
+        transaction: *mut durum_kv_transaction_t,
+        options: *const leveldb_writeoptions_t,
+        errptr: *mut *mut c_char,
+    ) {
+        // The handle is gone after this.
         run(errptr, (), || {
             handle(transaction)?;
             let durum_kv_transaction_t {
@@ -136,17 +102,14 @@ pub unsafe extern "C" fn durum_kv_transaction_commit(
     }
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn durum_kv_transaction_abort(transaction: *mut durum_kv_transaction_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(transaction) };
-}
-
 /// Makes every buffered write durable that has returned before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn durum_kv_sync(db: *mut leveldb_t, errptr: *mut *mut c_char) {
     // SAFETY: as durum_kv.h asks for.
     // ORDER: the caller's: buffered writes are durable before what it does next; else a crash takes them back.
     unsafe { run(errptr, (), || Ok(handle(db)?.db.sync()?)) }
+}
+
+destroys! {
+    durum_kv_transaction_abort: durum_kv_transaction_t,
 }

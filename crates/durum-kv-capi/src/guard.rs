@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// Bytes in memory that C frees. NULL if there is no memory.
-pub(crate) fn copy(bytes: &[u8]) -> *mut c_char {
+fn copy(bytes: &[u8]) -> *mut c_char {
     // SAFETY: at least one byte is asked for.
     let place = unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>();
     if !place.is_null() {
@@ -121,6 +121,58 @@ pub(crate) unsafe fn destroy<T>(pointer: *mut T) {
         if let Err(panic) = dropped {
             std::mem::forget(panic);
         }
+    }
+}
+
+/// Functions of LevelDB's header. Their bodies rely on what that asks of callers.
+macro_rules! functions {
+    ($(fn $name:ident($($arg:tt: $type:ty),* $(,)?) $(-> $out:ty)? $body:block)*) => { $(
+        #[unsafe(no_mangle)]
+        #[doc(hidden)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) $(-> $out)? {
+            // SAFETY: as durum_kv.h asks for.
+            unsafe { $body }
+        }
+    )* };
+}
+pub(crate) use functions;
+
+/// Functions that take an object back.
+macro_rules! destroys {
+    ($($name:ident: $type:ty),* $(,)?) => { $(
+        #[unsafe(no_mangle)]
+        #[doc(hidden)]
+        pub unsafe extern "C" fn $name(pointer: *mut $type) {
+            // SAFETY: as durum_kv.h asks for.
+            unsafe { $crate::guard::destroy(pointer) };
+        }
+    )* };
+}
+pub(crate) use destroys;
+
+/// A value that is looked for, in memory that C frees: NULL if there is none, or none was found.
+///
+/// # Safety
+/// As for [`run`]; NULL, or a place for the length.
+pub(crate) unsafe fn value(
+    value_len: *mut usize,
+    errptr: *mut *mut c_char,
+    find: impl FnOnce() -> Result<Option<Vec<u8>>, Failure>,
+) -> *mut c_char {
+    let copied = || match find()? {
+        None => Ok((ptr::null_mut(), 0)),
+        Some(found) => match copy(&found) {
+            value if value.is_null() => Err(Failure::argument("no memory for the value")),
+            value => Ok((value, found.len())),
+        },
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (value, len) = run(errptr, (ptr::null_mut(), 0), copied);
+        if let Some(place) = value_len.as_mut() {
+            *place = len;
+        }
+        value
     }
 }
 

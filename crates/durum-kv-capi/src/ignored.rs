@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::guard::{copy_string, destroy, give};
+use crate::guard::{copy_string, destroys, give};
 
 /// A cache of blocks: there are no blocks, the pool is memory.
 #[derive(Debug)]
@@ -59,22 +59,8 @@ pub extern "C" fn leveldb_cache_create_lru(capacity: usize) -> *mut leveldb_cach
 
 #[unsafe(no_mangle)]
 #[doc(hidden)]
-pub unsafe extern "C" fn leveldb_cache_destroy(cache: *mut leveldb_cache_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(cache) };
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
 pub extern "C" fn leveldb_create_default_env() -> *mut leveldb_env_t {
     give(leveldb_env_t { _default: () })
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_env_destroy(env: *mut leveldb_env_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(env) };
 }
 
 /// A directory for tests, which is there afterwards; NULL if it cannot be made.
@@ -113,9 +99,8 @@ pub extern "C" fn leveldb_filterpolicy_create_bloom(_: c_int) -> *mut leveldb_fi
     })
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_filterpolicy_destroy(policy: *mut leveldb_filterpolicy_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(policy) };
+destroys! {
+    leveldb_cache_destroy: leveldb_cache_t,
+    leveldb_env_destroy: leveldb_env_t,
+    leveldb_filterpolicy_destroy: leveldb_filterpolicy_t,
 }

@@ -8,7 +8,7 @@ use kv::Iter;
 
 use crate::db::{leveldb_t, reading};
 use crate::dependents::{Dependent, Dependents};
-use crate::guard::{NONE, bytes, handle, run};
+use crate::guard::{NONE, bytes, functions, handle, run};
 use crate::options::leveldb_readoptions_t;
 use crate::status::Failure;
 
@@ -28,47 +28,6 @@ impl Dependent for leveldb_iterator_t {
     }
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_create_iterator(
-    db: *mut leveldb_t,
-    options: *const leveldb_readoptions_t,
-) -> *mut leveldb_iterator_t {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
-        run(NONE, ptr::null_mut(), || {
-            let db = handle(db)?;
-            let iter = db.db.iter_with(&reading(options)?)?;
-            let among = db.dependents.clone();
-            Ok(db.dependents.give(leveldb_iterator_t {
-                iter: Some(iter),
-                failed: None,
-                among,
-            }))
-        })
-    }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_destroy(iterator: *mut leveldb_iterator_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
-        if let Some(found) = iterator.as_ref() {
-            found.among.clone().take_back(iterator);
-        }
-    }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_valid(iterator: *const leveldb_iterator_t) -> u8 {
-    // SAFETY: as durum_kv.h asks for.
-    let iterator = unsafe { iterator.as_ref() };
-    let iter = iterator.and_then(|iterator| iterator.iter.as_ref());
-    u8::from(iter.is_some_and(Iter::valid))
-}
-
 /// # Safety
 /// NULL, or a live iterator that nobody else uses.
 unsafe fn step(
@@ -86,48 +45,6 @@ unsafe fn step(
             Ok(())
         })
     }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_seek_to_first(iterator: *mut leveldb_iterator_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { step(iterator, Iter::seek_to_first) }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_seek_to_last(iterator: *mut leveldb_iterator_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { step(iterator, Iter::seek_to_last) }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_seek(
-    iterator: *mut leveldb_iterator_t,
-    key: *const c_char,
-    key_len: usize,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
-        let key = bytes(key, key_len);
-        step(iterator, |iter| iter.seek(key))
-    }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_next(iterator: *mut leveldb_iterator_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { step(iterator, Iter::next) }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_prev(iterator: *mut leveldb_iterator_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { step(iterator, Iter::prev) }
 }
 
 /// # Safety
@@ -150,34 +67,64 @@ unsafe fn field<'a>(
     }
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_key(
-    iterator: *const leveldb_iterator_t,
-    len: *mut usize,
-) -> *const c_char {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { field(iterator, len, Iter::key) }
-}
+functions! {
+    fn leveldb_create_iterator(
+        db: *mut leveldb_t,
+        options: *const leveldb_readoptions_t,
+    ) -> *mut leveldb_iterator_t {
+        run(NONE, ptr::null_mut(), || {
+            let db = handle(db)?;
+            let iter = db.db.iter_with(&reading(options)?)?;
+            let among = db.dependents.clone();
+            Ok(db.dependents.give(leveldb_iterator_t {
+                iter: Some(iter),
+                failed: None,
+                among,
+            }))
+        })
+    }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_value(
-    iterator: *const leveldb_iterator_t,
-    len: *mut usize,
-) -> *const c_char {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { field(iterator, len, Iter::value) }
-}
+    fn leveldb_iter_destroy(iterator: *mut leveldb_iterator_t) {
+        if let Some(found) = iterator.as_ref() {
+            found.among.clone().take_back(iterator);
+        }
+    }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_iter_get_error(
-    iterator: *const leveldb_iterator_t,
-    errptr: *mut *mut c_char,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe {
+    fn leveldb_iter_valid(iterator: *const leveldb_iterator_t) -> u8 {
+        let iter = iterator.as_ref().and_then(|iterator| iterator.iter.as_ref());
+        u8::from(iter.is_some_and(Iter::valid))
+    }
+
+    fn leveldb_iter_seek_to_first(iterator: *mut leveldb_iterator_t) {
+        step(iterator, Iter::seek_to_first)
+    }
+
+    fn leveldb_iter_seek_to_last(iterator: *mut leveldb_iterator_t) {
+        step(iterator, Iter::seek_to_last)
+    }
+
+    fn leveldb_iter_seek(iterator: *mut leveldb_iterator_t, key: *const c_char, key_len: usize) {
+        let key = bytes(key, key_len);
+        step(iterator, |iter| iter.seek(key))
+    }
+
+    fn leveldb_iter_next(iterator: *mut leveldb_iterator_t) {
+        step(iterator, Iter::next)
+    }
+
+    fn leveldb_iter_prev(iterator: *mut leveldb_iterator_t) {
+        step(iterator, Iter::prev)
+    }
+
+    fn leveldb_iter_key(iterator: *const leveldb_iterator_t, len: *mut usize) -> *const c_char {
+        field(iterator, len, Iter::key)
+    }
+
+    fn leveldb_iter_value(iterator: *const leveldb_iterator_t, len: *mut usize) -> *const c_char {
+        field(iterator, len, Iter::value)
+    }
+
+    fn leveldb_iter_get_error(iterator: *const leveldb_iterator_t, errptr: *mut *mut c_char) {
         run(errptr, (), || match &handle(iterator)?.failed {
             None => Ok(()),
             Some(failure) => Err(failure.clone()),

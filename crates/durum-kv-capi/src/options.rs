@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kv::{Durability, Engine, Options};
 
 use crate::comparator::{Foreign, leveldb_comparator_t};
-use crate::guard::{destroy, give};
+use crate::guard::{destroys, functions, give};
 use crate::ignored::{leveldb_cache_t, leveldb_env_t, leveldb_filterpolicy_t, leveldb_logger_t};
 use crate::snapshot::leveldb_snapshot_t;
 
@@ -52,45 +52,54 @@ pub extern "C" fn leveldb_options_create() -> *mut leveldb_options_t {
     })
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_options_destroy(options: *mut leveldb_options_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(options) };
-}
+functions! {
+    fn leveldb_options_set_comparator(
+        options: *mut leveldb_options_t,
+        comparator: *mut leveldb_comparator_t,
+    ) {
+        if let Some(options) = options.as_mut() {
+            let foreign = comparator.as_ref().map(|comparator| Arc::new(Foreign::of(comparator)) as _);
+            options.options.comparator = foreign;
+        }
+    }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_options_set_comparator(
-    options: *mut leveldb_options_t,
-    comparator: *mut leveldb_comparator_t,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    let (options, comparator) = unsafe { (options.as_mut(), comparator.as_ref()) };
-    if let Some(options) = options {
-        options.options.comparator =
-            comparator.map(|comparator| Arc::new(Foreign::of(comparator)) as _);
+    fn leveldb_readoptions_set_snapshot(
+        options: *mut leveldb_readoptions_t,
+        snapshot: *const leveldb_snapshot_t,
+    ) {
+        if let Some(options) = options.as_mut() {
+            options.snapshot = snapshot;
+        }
     }
 }
 
 /// Functions that set a flag.
 macro_rules! flags {
-    ($($name:ident: $field:ident),* $(,)?) => { $(
+    ($($(#[$doc:meta])* $name:ident: $type:ty, $($field:ident).+;)*) => { $(
+        $(#[$doc])*
         #[unsafe(no_mangle)]
-        #[doc(hidden)]
-        pub unsafe extern "C" fn $name(options: *mut leveldb_options_t, wanted: u8) {
+        pub unsafe extern "C" fn $name(options: *mut $type, wanted: u8) {
             // SAFETY: as durum_kv.h asks for.
             if let Some(options) = unsafe { options.as_mut() } {
-                options.options.$field = wanted != 0;
+                options.$($field).+ = wanted != 0;
             }
         }
     )* };
 }
 
 flags! {
-    leveldb_options_set_create_if_missing: create_if_missing,
-    leveldb_options_set_error_if_exists: error_if_exists,
-    leveldb_options_set_paranoid_checks: paranoid_checks,
+    #[doc(hidden)]
+    leveldb_options_set_create_if_missing: leveldb_options_t, options.create_if_missing;
+    #[doc(hidden)]
+    leveldb_options_set_error_if_exists: leveldb_options_t, options.error_if_exists;
+    #[doc(hidden)]
+    leveldb_options_set_paranoid_checks: leveldb_options_t, options.paranoid_checks;
+    /// Writes without `sync` need not be durable when they return.
+    durum_kv_options_set_buffered: leveldb_options_t, buffers;
+    #[doc(hidden)]
+    leveldb_readoptions_set_verify_checksums: leveldb_readoptions_t, verifies;
+    #[doc(hidden)]
+    leveldb_writeoptions_set_sync: leveldb_writeoptions_t, is_sync;
 }
 
 /// Functions whose value means nothing here.
@@ -113,18 +122,6 @@ without_effect! {
     leveldb_options_set_block_restart_interval: c_int,
     leveldb_options_set_max_file_size: usize,
     leveldb_options_set_compression: c_int,
-}
-
-/// Writes without `sync` need not be durable when they return.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn durum_kv_options_set_buffered(
-    options: *mut leveldb_options_t,
-    wanted: u8,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    if let Some(options) = unsafe { options.as_mut() } {
-        options.buffers = wanted != 0;
-    }
 }
 
 /// The engine of a database that is made. Whether there is one of that name.
@@ -158,38 +155,7 @@ pub extern "C" fn leveldb_readoptions_create() -> *mut leveldb_readoptions_t {
 
 #[unsafe(no_mangle)]
 #[doc(hidden)]
-pub unsafe extern "C" fn leveldb_readoptions_destroy(options: *mut leveldb_readoptions_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(options) };
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_readoptions_set_verify_checksums(
-    options: *mut leveldb_readoptions_t,
-    wanted: u8,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    if let Some(options) = unsafe { options.as_mut() } {
-        options.verifies = wanted != 0;
-    }
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
 pub extern "C" fn leveldb_readoptions_set_fill_cache(_: *mut leveldb_readoptions_t, _: u8) {}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_readoptions_set_snapshot(
-    options: *mut leveldb_readoptions_t,
-    snapshot: *const leveldb_snapshot_t,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    if let Some(options) = unsafe { options.as_mut() } {
-        options.snapshot = snapshot;
-    }
-}
 
 #[unsafe(no_mangle)]
 #[doc(hidden)]
@@ -197,21 +163,8 @@ pub extern "C" fn leveldb_writeoptions_create() -> *mut leveldb_writeoptions_t {
     give(leveldb_writeoptions_t { is_sync: false })
 }
 
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writeoptions_destroy(options: *mut leveldb_writeoptions_t) {
-    // SAFETY: as durum_kv.h asks for.
-    unsafe { destroy(options) };
-}
-
-#[unsafe(no_mangle)]
-#[doc(hidden)]
-pub unsafe extern "C" fn leveldb_writeoptions_set_sync(
-    options: *mut leveldb_writeoptions_t,
-    wanted: u8,
-) {
-    // SAFETY: as durum_kv.h asks for.
-    if let Some(options) = unsafe { options.as_mut() } {
-        options.is_sync = wanted != 0;
-    }
+destroys! {
+    leveldb_options_destroy: leveldb_options_t,
+    leveldb_readoptions_destroy: leveldb_readoptions_t,
+    leveldb_writeoptions_destroy: leveldb_writeoptions_t,
 }
