@@ -293,7 +293,7 @@ impl<'r, S: Store> Worker<'r, S> {
     fn work(&mut self) -> Result<(), String> {
         match self.plan.work {
             Work::Write { random, batch: 1 } => self.put(random),
-            Work::Write { random, batch } => self.write(random, batch),
+            Work::Write { random, batch } => self.write(random, batch, true),
             Work::Read(reads) => self.read(reads),
             Work::ReadWhileWriting => self.read(Reads::Any),
             Work::Scan { reverse } => {
@@ -305,7 +305,7 @@ impl<'r, S: Store> Worker<'r, S> {
             }
             Work::Seek { ordered: false } => self.seek(),
             Work::Seek { ordered: true } => self.seek_in_order(),
-            Work::Delete { random, batch } => self.delete(random, batch),
+            Work::Delete { random, batch } => self.write(random, batch, false),
             Work::Compact => self.store.compact(),
             // Has the store for itself.
             Work::Open => Ok(()),
@@ -331,24 +331,32 @@ impl<'r, S: Store> Worker<'r, S> {
         Ok(())
     }
 
-    fn write(&mut self, random: bool, batch: u64) -> Result<(), String> {
+    /// Puts or deletes keys, so many in a batch.
+    fn write(&mut self, random: bool, batch: u64, puts: bool) -> Result<(), String> {
         let mut at = 0;
         while at < self.plan.num {
-            // A batch is always full, also where the last one goes past the end.
-            let end = at + batch;
+            let end = match puts {
+                // A batch is always full, also where the last one goes past the end.
+                true => at + batch,
+                false => (at + batch).min(self.plan.num),
+            };
             let mut changes = Vec::new();
             for at in at..end {
                 let number = self.number(random, at);
-                let value = self.values.next(self.plan.value_size).to_vec();
-                changes.push((self.key.of(number).to_vec(), Some(value)));
-                self.stats.bytes += (changes.last()).map_or(0, |(key, _)| key.len() as u64);
-                self.stats.bytes += self.plan.value_size as u64;
+                let key = self.key.of(number).to_vec();
+                let value = puts.then(|| self.values.next(self.plan.value_size).to_vec());
+                if let Some(value) = &value {
+                    self.stats.bytes += (key.len() + value.len()) as u64;
+                }
+                changes.push((key, value));
                 self.stats.finished_one();
             }
             self.store.write(&changes, self.plan.sync)?;
             at = end;
         }
-        self.say_ops();
+        if puts {
+            self.say_ops();
+        }
         Ok(())
     }
 
@@ -414,22 +422,6 @@ impl<'r, S: Store> Worker<'r, S> {
         };
         self.store.seek_many(self.reads, next, seen)?;
         self.say_found();
-        Ok(())
-    }
-
-    fn delete(&mut self, random: bool, batch: u64) -> Result<(), String> {
-        let mut at = 0;
-        while at < self.plan.num {
-            let end = (at + batch).min(self.plan.num);
-            let mut changes = Vec::new();
-            for at in at..end {
-                let number = self.number(random, at);
-                changes.push((self.key.of(number).to_vec(), None));
-                self.stats.finished_one();
-            }
-            self.store.write(&changes, self.plan.sync)?;
-            at = end;
-        }
         Ok(())
     }
 

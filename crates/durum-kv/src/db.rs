@@ -332,14 +332,7 @@ impl Db {
     /// # Errors
     /// `Damaged`: the first one that is not as it was written.
     pub fn verify(&self) -> Result<u64> {
-        let mut count = 0;
-        let mut entries = Iter::new(Pin::now(&self.inner), true);
-        let mut is_there = entries.seek_to_first()?;
-        while is_there {
-            count += 1;
-            is_there = entries.next()?;
-        }
-        Ok(count)
+        Iter::new(Pin::now(&self.inner), true).count()
     }
 
     /// The directory of its store.

@@ -207,6 +207,17 @@ impl Iter {
         self.next_row::<false>()
     }
 
+    /// How many entries there are.
+    pub(crate) fn count(mut self) -> Result<u64> {
+        let mut count = 0;
+        let mut is_there = self.seek_to_first()?;
+        while is_there {
+            count += 1;
+            is_there = self.next()?;
+        }
+        Ok(count)
+    }
+
     /// Takes the row beyond this one.
     #[inline(never)]
     fn next_row<const FORWARD: bool>(&mut self) -> Result<bool> {

@@ -8,6 +8,18 @@ use durum::{Durability, Engine, StoreOptions};
 use crate::comparator::{Comparator, Keys};
 use crate::snapshot::Snapshot;
 
+/// Functions that set a field each.
+macro_rules! setters {
+    ($($field:ident: $type:ty,)*) => { $(
+        #[doc = concat!("Sets the field `", stringify!($field), "`.")]
+        #[must_use]
+        pub fn $field(mut self, $field: $type) -> Self {
+            self.$field = $field.into();
+            self
+        }
+    )* };
+}
+
 /// How a database is opened.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -58,46 +70,13 @@ impl Options {
         Self::default()
     }
 
-    /// Sets [`Options::create_if_missing`].
-    #[must_use]
-    pub fn create_if_missing(mut self, wanted: bool) -> Self {
-        self.create_if_missing = wanted;
-        self
-    }
-
-    /// Sets [`Options::error_if_exists`].
-    #[must_use]
-    pub fn error_if_exists(mut self, wanted: bool) -> Self {
-        self.error_if_exists = wanted;
-        self
-    }
-
-    /// Sets [`Options::paranoid_checks`].
-    #[must_use]
-    pub fn paranoid_checks(mut self, wanted: bool) -> Self {
-        self.paranoid_checks = wanted;
-        self
-    }
-
-    /// Sets [`Options::comparator`].
-    #[must_use]
-    pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Self {
-        self.comparator = Some(comparator);
-        self
-    }
-
-    /// Sets [`Options::engine`].
-    #[must_use]
-    pub fn engine(mut self, engine: Engine) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// Sets [`Options::store`].
-    #[must_use]
-    pub fn store(mut self, options: StoreOptions) -> Self {
-        self.store = options;
-        self
+    setters! {
+        create_if_missing: bool,
+        error_if_exists: bool,
+        paranoid_checks: bool,
+        comparator: Arc<dyn Comparator>,
+        engine: Engine,
+        store: StoreOptions,
     }
 
     pub(crate) fn keys(&self) -> Keys {
@@ -125,18 +104,9 @@ impl<'s> ReadOptions<'s> {
         Self::default()
     }
 
-    /// Sets [`ReadOptions::snapshot`].
-    #[must_use]
-    pub fn snapshot(mut self, snapshot: &'s Snapshot) -> Self {
-        self.snapshot = Some(snapshot);
-        self
-    }
-
-    /// Sets [`ReadOptions::verify_checksums`].
-    #[must_use]
-    pub fn verify_checksums(mut self, wanted: bool) -> Self {
-        self.verify_checksums = wanted;
-        self
+    setters! {
+        snapshot: &'s Snapshot,
+        verify_checksums: bool,
     }
 }
 
@@ -156,10 +126,7 @@ impl WriteOptions {
         Self::default()
     }
 
-    /// Sets [`WriteOptions::durability`].
-    #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = Some(durability);
-        self
+    setters! {
+        durability: Durability,
     }
 }

@@ -72,7 +72,7 @@ impl Db {
             "leveldb.approximate-memory-usage" => tree.index.memory().to_string(),
             "durum.keys" => {
                 drop(tree);
-                self.count()?.to_string()
+                self.iter().count()?.to_string()
             }
             "durum.leaves" => tree.index.len().to_string(),
             "durum.stale-keys" => tree.stale_keys().to_string(),
@@ -127,17 +127,6 @@ impl Db {
             "snapshots",
             self.inner.pins.len(),
         )
-    }
-
-    fn count(&self) -> Result<u64> {
-        let mut entries = self.iter();
-        let mut count = 0;
-        let mut is_there = entries.seek_to_first()?;
-        while is_there {
-            count += 1;
-            is_there = entries.next()?;
-        }
-        Ok(count)
     }
 }
 
