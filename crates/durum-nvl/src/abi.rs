@@ -147,7 +147,8 @@ located! {
             }
             _ => &[],
         };
-        tx::begin(guard, tx.addr(), (&raw const frame).addr(), ClauseKind::from_c(default_kind, at), heaps, at);
+        let (block, frame, kind) = (tx.addr(), (&raw const frame).addr(), ClauseKind::from_c(default_kind, at));
+        tx::with_running(|running| running.begin(guard, block, frame, kind, heaps, at));
     }
 }
 
@@ -157,7 +158,10 @@ located! {
     /// # Safety
     /// Inside the level of `tx`; no other thread stores to the segment, but for those that lock it.
     __nvl_tx_range, __nvl_tx_range_at, (_tx: *mut TxBlock, kind: c_int, start: *const c_void, count: c_longlong, size: usize),
-    |guard, at| tx::clause(guard, ClauseKind::from_c(kind, at), start.expose_provenance(), count, size, at)
+    |guard, at| {
+        let (kind, start) = (ClauseKind::from_c(kind, at), start.expose_provenance());
+        tx::with_running(|running| running.clause(guard, kind, start, count, size, at));
+    }
 }
 
 located! {
@@ -166,7 +170,7 @@ located! {
     /// # Safety
     /// `tx` was begun on this thread.
     __nvl_tx_end, __nvl_tx_end_at, (tx: *mut TxBlock),
-    |_guard, at| tx::end(tx.addr(), at)
+    |_guard, at| tx::with_running(|running| running.end(tx.addr(), at))
 }
 
 /// Rolls back the levels above `depth`: control came back to a place where so many were open, by a jump that left the

@@ -138,35 +138,6 @@ pub(crate) fn with_running<R>(f: impl FnOnce(&mut Running) -> R) -> R {
     })
 }
 
-/// Begins a level.
-pub(crate) fn begin(
-    guard: &Guard,
-    block: usize,
-    frame: usize,
-    default: ClauseKind,
-    heaps: &[*const Handle],
-    at: Location,
-) {
-    with_running(|running| running.begin(guard, block, frame, default, heaps, at));
-}
-
-/// A clause of the innermost level.
-pub(crate) fn clause(
-    guard: &Guard,
-    kind: ClauseKind,
-    start: usize,
-    count: i64,
-    size: usize,
-    at: Location,
-) {
-    with_running(|running| running.clause(guard, kind, start, count, size, at));
-}
-
-/// Ends a level; the outermost one commits.
-pub(crate) fn end(block: usize, at: Location) {
-    with_running(|running| running.end(block, at));
-}
-
 /// Makes durable what the thread has noted of plain stores.
 pub(crate) fn make_dirty_durable(at: Location) {
     with_running(|running| running.dirty.make_durable(at));
@@ -183,7 +154,8 @@ pub(crate) fn unwind(depth: i32) {
 }
 
 impl Running {
-    fn begin(
+    /// Begins a level.
+    pub(crate) fn begin(
         &mut self,
         guard: &Guard,
         block: usize,
@@ -245,7 +217,8 @@ impl Running {
         }
     }
 
-    fn clause(
+    /// A clause of the innermost level.
+    pub(crate) fn clause(
         &mut self,
         guard: &Guard,
         kind: ClauseKind,
@@ -389,7 +362,8 @@ impl Running {
         Tx::with_running(|tx| unsafe { tx.add_bytes(target, len, announce) }).or_fatal(at, doing);
     }
 
-    fn end(&mut self, block: usize, at: Location) {
+    /// Ends a level; the outermost one commits.
+    pub(crate) fn end(&mut self, block: usize, at: Location) {
         let Some(level) = self.levels.iter().rposition(|level| level.block == block) else {
             // Rolled back when a jump left it; the block was entered again by another jump.
             fatal!(at, "a transaction ends that is not open");
