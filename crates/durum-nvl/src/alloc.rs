@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use durum::{Durability, Engine, Result, Tx, persist, service};
+use durum::{Durability, Engine, Result, StoreError, Tx};
 
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
@@ -81,9 +81,7 @@ pub(crate) fn allocate(
 fn is_full(error: &durum::Error) -> bool {
     matches!(
         error,
-        durum::Error::Store(
-            service::Error::StorageFull { .. } | service::Error::AddressesExhausted { .. }
-        )
+        durum::Error::Store(StoreError::StorageFull { .. } | StoreError::AddressesExhausted { .. })
     )
 }
 
@@ -161,7 +159,7 @@ impl Wanted<'_> {
         let start = tx.alloc_bytes(pool, id, self.bytes, self.ty.align)?;
         // SAFETY: just allocated with that size, so nobody else knows it.
         unsafe {
-            persist::line::zero(start, self.bytes);
+            durum_persist::line::zero(start, self.bytes);
             start.cast::<Header>().write(self.header());
         }
         Ok(self.object(start))
