@@ -114,6 +114,27 @@ impl Item {
             .chain(variants.iter().flat_map(|variant| &variant.fields))
     }
 
+    /// The arms of a match over a value of the type. `arm` gets the variant, if it is an enum, and the fields, which
+    /// are bound.
+    pub fn arms(&self, arm: impl Fn(Option<&Ident>, &[Field]) -> TokenStream) -> TokenStream {
+        let ident = &self.ident;
+        match &self.body {
+            Body::Struct(fields) => {
+                let (pattern, arm) = (pattern(fields), arm(None, fields));
+                quote!(#ident #pattern => #arm)
+            }
+            Body::Enum(variants) => variants
+                .iter()
+                .map(|variant| {
+                    let case = &variant.ident;
+                    let (pattern, arm) =
+                        (pattern(&variant.fields), arm(Some(case), &variant.fields));
+                    quote!(#ident::#case #pattern => #arm,)
+                })
+                .collect(),
+        }
+    }
+
     /// The type with its parameters.
     pub fn ty(&self) -> TokenStream {
         let ident = &self.ident;
@@ -269,7 +290,7 @@ pub fn binding(index: usize) -> Ident {
 
 /// A pattern behind the name of a struct or variant that binds every field: one that is added later cannot be
 /// forgotten.
-pub fn pattern(fields: &[Field]) -> TokenStream {
+fn pattern(fields: &[Field]) -> TokenStream {
     let members = fields.iter().map(|field| &field.member);
     let bindings = (0..fields.len()).map(binding);
     quote!({ #(#members: #bindings,)* })
@@ -321,16 +342,13 @@ fn without_self(tokens: TokenStream, ty: &dyn Fn(Span) -> TokenStream) -> TokenS
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn item(input: TokenStream) -> Item {
-        Item::parse(input, &mut Vec::new()).unwrap()
-    }
+    use crate::tests::item;
 
     #[test]
     fn self_is_replaced_wherever_it_stands() {
-        let item = item(quote! {
-            struct A<T, const N: usize> where Self: Sized { next: Option<Pbox<Self, P>>, bytes: [u8; Self::LEN] }
-        });
+        let item = item(
+            "struct A<T, const N: usize> where Self: Sized { next: Option<Pbox<Self, P>>, bytes: [u8; Self::LEN] }",
+        );
         let types: Vec<_> = item
             .fields()
             .map(|field| field.ty.to_token_stream().to_string())
@@ -348,11 +366,8 @@ mod tests {
 
     #[test]
     fn pools_are_told_by_their_bound() {
-        let item = item(quote!(
-            struct A<T: PSafe, P: durum::typed::PoolType, Q>(T, P, Q)
-            where
-                Q: PoolType;
-        ));
+        let item =
+            item("struct A<T: PSafe, P: durum::typed::PoolType, Q>(T, P, Q) where Q: PoolType;");
         let names: Vec<_> = item
             .pool_parameters()
             .map(|it| it.ident.to_string())
@@ -363,9 +378,7 @@ mod tests {
 
     #[test]
     fn fresh_names_are_no_parameters() {
-        let item = item(quote!(
-            struct A<__P, const __P_: usize>(__P);
-        ));
+        let item = item("struct A<__P, const __P_: usize>(__P);");
         assert_eq!(item.fresh("__P"), "__P__");
         assert_eq!(item.fresh("__Q"), "__Q");
     }

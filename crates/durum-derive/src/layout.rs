@@ -111,64 +111,32 @@ fn description(item: &Item) -> Option<TokenStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::item;
 
-    fn name_of(input: TokenStream) -> String {
-        let item = Item::parse(input, &mut Vec::new()).unwrap();
-        name(&item).to_string()
+    fn name_of(source: &str) -> String {
+        name(&item(source)).to_string()
     }
 
     #[test]
     fn the_name_is_the_identifier_or_what_the_program_says() {
-        assert!(
-            name_of(quote!(
-                struct A;
-            ))
-            .ends_with(r#"Borrowed ("A")"#)
-        );
-        assert!(
-            name_of(quote!(
-                struct r#type;
-            ))
-            .ends_with(r#"Borrowed ("type")"#)
-        );
-        assert!(
-            name_of(quote!(
-                #[durum(name = "b::A")]
-                struct A;
-            ))
-            .ends_with(r#"Borrowed ("b::A")"#)
-        );
+        assert!(name_of("struct A;").ends_with(r#"Borrowed ("A")"#));
+        assert!(name_of("struct r#type;").ends_with(r#"Borrowed ("type")"#));
+        assert!(name_of(r#"#[durum(name = "b::A")] struct A;"#).ends_with(r#"Borrowed ("b::A")"#));
     }
 
     #[test]
     fn arguments_belong_to_the_name_and_pools_do_not() {
-        let both = name_of(quote!(
-            struct A<T, P: PoolType, const N: usize>([T; N], P);
-        ));
+        let both = name_of("struct A<T, P: PoolType, const N: usize>([T; N], P);");
         assert!(both.contains(r#""{}<{},{}>" , "A""#));
         assert!(both.ends_with("name_of :: < T > () , N))"));
-        assert!(
-            name_of(quote!(
-                struct A<P: PoolType>(P);
-            ))
-            .ends_with(r#"Borrowed ("A")"#)
-        );
+        assert!(name_of("struct A<P: PoolType>(P);").ends_with(r#"Borrowed ("A")"#));
     }
 
     #[test]
     fn only_types_without_parameters_keep_their_description_in_a_static() {
-        let has_static = |input| {
-            let item = Item::parse(input, &mut Vec::new()).unwrap();
-            description(&item).is_some()
-        };
-        assert!(has_static(quote!(
-            struct A;
-        )));
-        assert!(!has_static(quote!(
-            struct A<P: PoolType>(P);
-        )));
-        assert!(!has_static(quote!(
-            struct A<const N: usize>;
-        )));
+        let has_static = |source| description(&item(source)).is_some();
+        assert!(has_static("struct A;"));
+        assert!(!has_static("struct A<P: PoolType>(P);"));
+        assert!(!has_static("struct A<const N: usize>;"));
     }
 }

@@ -23,6 +23,8 @@ mod psafe;
 mod repr;
 mod root;
 mod tagged;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 use proc_macro::TokenStream;

@@ -1,10 +1,10 @@
 //! `#[derive(Parts)]`.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Error, Generics, Member, parse_quote};
 
-use crate::item::{self, Body, Field, Item, binding, pattern};
+use crate::item::{self, Body, Field, Item, binding};
 
 /// The type of the parts, and the implementation of `Parts`.
 ///
@@ -57,20 +57,18 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
             quote!(#visibility enum #parts #parameters #condition { #(#variants,)* })
         }
     };
-    let take = match &item.body {
-        Body::Struct(fields) => case(&quote!(#ident), &quote!(#parts), fields),
-        Body::Enum(variants) => variants
-            .iter()
-            .map(|variant| {
-                let name = &variant.ident;
-                case(
-                    &quote!(#ident::#name),
-                    &quote!(#parts::#name),
-                    &variant.fields,
-                )
-            })
-            .collect(),
-    };
+    // Fields are found by a pattern, which sees through no `Deref`.
+    let take = item.arms(|variant, fields| {
+        let variant = variant.map(|variant| quote!(::#variant));
+        let members = fields.iter().map(|field| &field.member);
+        let bindings = (0..fields.len()).map(binding);
+        quote! {
+            #parts #variant {
+                // SAFETY: all fields of the value, each once.
+                #(#members: unsafe { ::durum::typed::__private::Later::part(&__whole, #bindings) },)*
+            }
+        }
+    });
     let ty = item.ty();
     let (_, arguments, _) = borrowed.split_for_impl();
     let (parameters, _, condition) = whole.split_for_impl();
@@ -104,40 +102,18 @@ fn definition(fields: &[Field], lifetime: &syn::Lifetime) -> TokenStream {
     quote!(#(#fields,)*)
 }
 
-/// Of a struct or variant: its fields are found by a pattern, which sees through no `Deref`.
-fn case(whole: &TokenStream, parts: &TokenStream, fields: &[Field]) -> TokenStream {
-    let pattern = pattern(fields);
-    let members = fields.iter().map(|field| &field.member);
-    let bindings = (0..fields.len()).map(binding).collect::<Vec<Ident>>();
-    quote! {
-        #whole #pattern => #parts {
-            // SAFETY: all fields of the value, each once.
-            #(#members: unsafe { ::durum::typed::__private::Later::part(&__whole, #bindings) },)*
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests;
 
-    fn code(input: TokenStream) -> String {
-        let code = expand(input).unwrap();
-        assert_eq!(
-            syn::parse2::<syn::File>(code.clone()).unwrap().items.len(),
-            2
-        );
-        code.to_string()
+    fn code(source: &str) -> String {
+        tests::code(expand, 2, source)
     }
 
     #[test]
     fn each_part_is_as_visible_as_the_field() {
-        let code = code(quote!(
-            pub(crate) struct A {
-                pub b: u64,
-                c: Option<Pbox<A, P>>,
-            }
-        ));
+        let code = code("pub(crate) struct A { pub b: u64, c: Option<Pbox<A, P>> }");
         assert!(code.contains("pub (crate) struct AParts < '__later >"));
         assert!(code.contains("pub b : :: durum"));
         assert!(code.contains(", c : :: durum"));
@@ -146,13 +122,7 @@ mod tests {
 
     #[test]
     fn an_enum_keeps_its_cases() {
-        let code = code(quote!(
-            enum A<T> {
-                Nothing,
-                One(T),
-                Two { a: u64, b: T },
-            }
-        ));
+        let code = code("enum A<T> { Nothing, One(T), Two { a: u64, b: T } }");
         assert!(code.contains("enum AParts < '__later , T >"));
         assert!(code.contains("Nothing , One ("));
         assert!(code.contains("A :: Two { a : __field_0 , b : __field_1 , } => AParts :: Two"));
@@ -160,21 +130,8 @@ mod tests {
 
     #[test]
     fn what_has_no_fields_has_no_parts() {
-        let problem = |input| expand(input).unwrap_err().to_string();
-        assert!(
-            problem(quote!(
-                struct A;
-            ))
-            .contains("no parts")
-        );
-        assert!(
-            problem(quote!(
-                enum A {
-                    B,
-                    C,
-                }
-            ))
-            .contains("no parts")
-        );
+        let problem = |source| tests::problems(expand, source);
+        assert!(problem("struct A;").contains("no parts"));
+        assert!(problem("enum A { B, C }").contains("no parts"));
     }
 }

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Error;
 
-use crate::item::{self, Body, Field, Item, binding, pattern};
+use crate::item::{self, Field, Item, binding};
 use crate::pool::Pool;
 
 /// The implementation of `PClone`.
@@ -50,68 +50,39 @@ pub fn expand(input: TokenStream) -> syn::Result<TokenStream> {
 
 fn copy(item: &Item, pool: &TokenStream) -> TokenStream {
     let ident = &item.ident;
-    match &item.body {
-        Body::Struct(fields) => {
-            let pattern = pattern(fields);
-            let copies = copies(fields, pool);
-            quote! {
-                let #ident #pattern = self;
-                #ident #copies
-            }
-        }
-        Body::Enum(variants) => {
-            let cases = variants.iter().map(|variant| {
-                let case = &variant.ident;
-                let pattern = pattern(&variant.fields);
-                let copies = copies(&variant.fields, pool);
-                quote!(#ident::#case #pattern => #ident::#case #copies)
-            });
-            quote!(match self { #(#cases,)* })
-        }
-    }
-}
-
-fn copies(fields: &[Field], pool: &TokenStream) -> TokenStream {
-    let copies = fields.iter().enumerate().map(|(index, field)| {
-        let Field { member, ty, .. } = field;
-        let original = binding(index);
-        quote!(#member: <#ty as ::durum::typed::__private::PClone<#pool>>::pclone(#original, __journal))
+    let arms = item.arms(|variant, fields| {
+        let variant = variant.map(|variant| quote!(::#variant));
+        let copies = fields.iter().enumerate().map(|(index, field)| {
+            let Field { member, ty, .. } = field;
+            let original = binding(index);
+            quote!(#member: <#ty as ::durum::typed::__private::PClone<#pool>>::pclone(#original, __journal))
+        });
+        quote!(#ident #variant { #(#copies,)* })
     });
-    quote!({ #(#copies,)* })
+    quote!(match self { #arms })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests;
 
-    fn code(input: TokenStream) -> String {
-        let code = expand(input).unwrap();
-        syn::parse2::<syn::File>(code.clone()).unwrap();
-        code.to_string()
+    fn code(source: &str) -> String {
+        tests::code(expand, 1, source)
     }
 
-    fn problem(input: TokenStream) -> String {
-        expand(input).expect_err("it must be refused").to_string()
+    fn problem(source: &str) -> String {
+        tests::problems(expand, source)
     }
 
     #[test]
     fn parameters_are_copied_in_the_same_pool() {
-        let of_one = code(quote!(
-            struct A<T: PSafe, P: PoolType> {
-                b: Pbox<T, P>,
-            }
-        ));
+        let of_one = code("struct A<T: PSafe, P: PoolType> { b: Pbox<T, P> }");
         assert!(of_one.contains("PClone < P > for A < T , P >"));
         assert!(of_one.contains("where T : :: durum :: typed :: __private :: PClone < P >"));
         assert!(!of_one.contains("P : :: durum :: typed :: __private :: PClone"));
 
-        let of_all = code(quote!(
-            enum A<T> {
-                B(T),
-                C { d: u8 },
-                E,
-            }
-        ));
+        let of_all = code("enum A<T> { B(T), C { d: u8 }, E }");
         assert!(of_all.contains("PClone < __AnyPool > for A < T >"));
         assert!(
             of_all.contains("where T : :: durum :: typed :: __private :: PClone < __AnyPool >")
@@ -120,31 +91,12 @@ mod tests {
 
     #[test]
     fn field_types_are_no_conditions() {
-        assert!(
-            !code(quote!(
-                struct A {
-                    next: Option<Pbox<A, P>>,
-                }
-            ))
-            .contains("where")
-        );
+        assert!(!code("struct A { next: Option<Pbox<A, P>> }").contains("where"));
     }
 
     #[test]
     fn an_alias_needs_the_pool() {
-        assert!(
-            problem(quote!(
-                struct A {
-                    b: p::Pbox<u8>,
-                }
-            ))
-            .contains("add #[durum(pool = P)]")
-        );
-        code(quote!(
-            #[durum(pool = P)]
-            struct A {
-                b: p::Pbox<u8>,
-            }
-        ));
+        assert!(problem("struct A { b: p::Pbox<u8> }").contains("add #[durum(pool = P)]"));
+        code("#[durum(pool = P)] struct A { b: p::Pbox<u8> }");
     }
 }

@@ -126,10 +126,10 @@ fn is_kind(ty: &Type) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::item;
 
-    fn pool_of(input: TokenStream) -> String {
-        let item = Item::parse(input, &mut Vec::new()).unwrap();
-        match Pool::of(&item) {
+    fn pool_of(source: &str) -> String {
+        match Pool::of(&item(source)) {
             Ok(Pool::One(pool)) => pool.to_string(),
             Ok(Pool::Every) => "every".into(),
             Ok(Pool::Unsaid(_)) => "unsaid".into(),
@@ -139,137 +139,44 @@ mod tests {
 
     #[test]
     fn the_attribute_goes_before_all_else() {
-        let input = quote!(
-            #[durum(pool = Q)]
-            struct A<P: PoolType> {
-                b: Pbox<u8, P>,
-                c: Pbox<u8, Q>,
-            }
-        );
+        let input = "#[durum(pool = Q)] struct A<P: PoolType> { b: Pbox<u8, P>, c: Pbox<u8, Q> }";
         assert_eq!(pool_of(input), "Q");
     }
 
     #[test]
     fn a_parameter_can_be_the_pool() {
         assert_eq!(
-            pool_of(quote!(
-                struct A<T, P: durum::typed::PoolType>(T, P);
-            )),
+            pool_of("struct A<T, P: durum::typed::PoolType>(T, P);"),
             "P"
         );
-        assert_eq!(
-            pool_of(quote!(
-                struct A<T, P>(T, P)
-                where
-                    P: PoolType;
-            )),
-            "P"
-        );
-        let two = pool_of(quote!(
-            struct A<P: PoolType, Q: PoolType>(P, Q);
-        ));
+        assert_eq!(pool_of("struct A<T, P>(T, P) where P: PoolType;"), "P");
+        let two = pool_of("struct A<P: PoolType, Q: PoolType>(P, Q);");
         assert!(two.contains("#[durum(pool = P)] or #[durum(pool = Q)]"));
     }
 
     #[test]
     fn the_first_type_that_names_a_pool_tells_it() {
+        assert_eq!(pool_of("struct A { a: u64, b: Option<Pbox<A, P>> }"), "P");
+        assert_eq!(pool_of("struct A([(u8, PString<P>); 4]);"), "P");
         assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    a: u64,
-                    b: Option<Pbox<A, P>>,
-                }
-            )),
-            "P"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                struct A([(u8, PString<P>); 4]);
-            )),
-            "P"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    b: durum::typed::PHashMap<u8, u8, p::P>,
-                }
-            )),
+            pool_of("struct A { b: durum::typed::PHashMap<u8, u8, p::P> }"),
             "p :: P"
         );
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    b: PWeak<A, P, Local>,
-                }
-            )),
-            "P"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                enum A {
-                    B,
-                    C(u8, Parc<A, P>),
-                }
-            )),
-            "P"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    a: Pbox<u8>,
-                    b: Pbox<u8, P>,
-                }
-            )),
-            "P"
-        );
+        assert_eq!(pool_of("struct A { b: PWeak<A, P, Local> }"), "P");
+        assert_eq!(pool_of("enum A { B, C(u8, Parc<A, P>) }"), "P");
+        assert_eq!(pool_of("struct A { a: Pbox<u8>, b: Pbox<u8, P> }"), "P");
     }
 
     #[test]
     fn an_alias_names_no_pool() {
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    b: Option<p::Pbox<A>>,
-                }
-            )),
-            "unsaid"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    b: PString,
-                }
-            )),
-            "unsaid"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    b: PHashMap<u8, u8>,
-                }
-            )),
-            "unsaid"
-        );
-        assert_eq!(
-            pool_of(quote!(
-                struct A {
-                    b: PWeak<A, Local>,
-                }
-            )),
-            "unsaid"
-        );
+        assert_eq!(pool_of("struct A { b: Option<p::Pbox<A>> }"), "unsaid");
+        assert_eq!(pool_of("struct A { b: PString }"), "unsaid");
+        assert_eq!(pool_of("struct A { b: PHashMap<u8, u8> }"), "unsaid");
+        assert_eq!(pool_of("struct A { b: PWeak<A, Local> }"), "unsaid");
     }
 
     #[test]
     fn plain_types_belong_to_every_pool() {
-        assert_eq!(
-            pool_of(quote!(
-                struct A<T> {
-                    b: Option<T>,
-                    c: [u8; 4],
-                }
-            )),
-            "every"
-        );
+        assert_eq!(pool_of("struct A<T> { b: Option<T>, c: [u8; 4] }"), "every");
     }
 }

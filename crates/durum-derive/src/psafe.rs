@@ -184,67 +184,26 @@ fn no_drop(item: &Item) -> TokenStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests;
 
-    fn code(input: TokenStream) -> String {
-        let code = expand(input).unwrap();
-        let file: syn::File = syn::parse2(code.clone()).unwrap();
-        assert_eq!(file.items.len(), 1, "all of it is in one constant");
-        code.to_string()
+    fn code(source: &str) -> String {
+        tests::code(expand, 1, source)
     }
 
-    /// What the compiler is told, all of it.
-    fn problems(input: TokenStream) -> String {
-        let error = expand(input).expect_err("it must be refused");
-        error.into_compile_error().to_string()
+    fn problems(source: &str) -> String {
+        tests::problems(expand, source)
     }
 
     #[test]
     fn forms_of_structs_and_enums_are_accepted() {
         for input in [
-            quote!(
-                #[repr(C)]
-                struct A {
-                    b: u8,
-                    r#type: [u8; 4],
-                }
-            ),
-            quote!(
-                #[repr(C)]
-                struct A(u8, Option<Pbox<Self, P>>);
-            ),
-            quote!(
-                #[repr(C)]
-                struct A;
-            ),
-            quote!(
-                #[repr(transparent)]
-                struct A(u64);
-            ),
-            quote!(
-                #[repr(C, align(64))]
-                struct A<T, const N: usize>
-                where
-                    T: Copy,
-                {
-                    b: [T; N],
-                }
-            ),
-            quote!(
-                #[repr(u8)]
-                enum A {
-                    B,
-                    C = 7,
-                    D(u8),
-                    E { f: u8 },
-                }
-            ),
-            quote!(
-                #[repr(C, i16)]
-                enum A<T: PSafe = u8> {
-                    B(T) = -1,
-                    C,
-                }
-            ),
+            "#[repr(C)] struct A { b: u8, r#type: [u8; 4] }",
+            "#[repr(C)] struct A(u8, Option<Pbox<Self, P>>);",
+            "#[repr(C)] struct A;",
+            "#[repr(transparent)] struct A(u64);",
+            "#[repr(C, align(64))] struct A<T, const N: usize> where T: Copy, { b: [T; N] }",
+            "#[repr(u8)] enum A { B, C = 7, D(u8), E { f: u8 } }",
+            "#[repr(C, i16)] enum A<T: PSafe = u8> { B(T) = -1, C }",
         ] {
             code(input);
         }
@@ -252,12 +211,7 @@ mod tests {
 
     #[test]
     fn pools_need_not_be_psafe() {
-        let code = code(quote!(
-            #[repr(C)]
-            struct A<T, P: PoolType> {
-                b: Pbox<T, P>,
-            }
-        ));
+        let code = code("#[repr(C)] struct A<T, P: PoolType> { b: Pbox<T, P> }");
         assert!(code.contains("where T : :: durum :: typed :: __private :: PSafe {"));
         assert!(code.contains("name_of :: < T >"));
         assert!(!code.contains("name_of :: < P >"));
@@ -265,50 +219,31 @@ mod tests {
 
     #[test]
     fn a_destructor_would_conflict_by_a_telling_name() {
-        let code = code(quote!(
-            #[repr(C)]
-            struct Node {
-                b: u8,
-            }
-        ));
+        let code = code("#[repr(C)] struct Node { b: u8 }");
         assert!(code.contains("impl Node_must_not_implement_Drop for Node"));
     }
 
     #[test]
     fn a_transparent_handle_is_a_handle() {
         assert!(
-            code(quote!(
-                #[repr(transparent)]
-                struct A(Pbox<u8, P>);
-            ))
-            .contains("PointerKind > :: HANDLE }")
+            code("#[repr(transparent)] struct A(Pbox<u8, P>);")
+                .contains("PointerKind > :: HANDLE }")
         );
-        assert!(
-            !code(quote!(
-                #[repr(C)]
-                struct A(Pbox<u8, P>);
-            ))
-            .contains("PointerKind > :: HANDLE }")
-        );
+        assert!(!code("#[repr(C)] struct A(Pbox<u8, P>);").contains("PointerKind > :: HANDLE }"));
     }
 
     #[test]
     fn a_missing_representation_is_told_beside_the_code() {
-        let code = code(quote!(
-            enum A {
-                B(u8),
-            }
-        ));
+        let code = code("enum A { B(u8) }");
         assert_eq!(code.matches("compile_error").count(), 1);
         assert!(code.contains("PSafe for A"));
     }
 
     #[test]
     fn all_mistakes_are_told_at_once() {
-        let problems = problems(quote! {
-            #[durum(nmae = "x")]
-            struct A<'a, 'b> { #[durum(name = "y")] b: &'a u8, c: &'b u8 }
-        });
+        let problems = problems(
+            r#"#[durum(nmae = "x")] struct A<'a, 'b> { #[durum(name = "y")] b: &'a u8, c: &'b u8 }"#,
+        );
         assert_eq!(problems.matches("compile_error").count(), 5);
         assert!(problems.contains("add #[repr(C)]"));
         assert!(problems.contains("nothing else"));
@@ -319,13 +254,7 @@ mod tests {
 
     #[test]
     fn unions_and_empty_enums_are_refused() {
-        assert!(problems(quote!(#[repr(C)] union A { b: u8 })).contains("make it an enum"));
-        assert!(
-            problems(quote!(
-                #[repr(u8)]
-                enum A {}
-            ))
-            .contains("no values")
-        );
+        assert!(problems("#[repr(C)] union A { b: u8 }").contains("make it an enum"));
+        assert!(problems("#[repr(u8)] enum A {}").contains("no values"));
     }
 }

@@ -167,173 +167,55 @@ impl Said {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::item;
 
-    fn repr_of(input: TokenStream) -> Result<Repr, String> {
-        let mut errors = Vec::new();
-        let item = Item::parse(input, &mut errors).unwrap();
-        Repr::of(&item).map_err(|refusal| match refusal {
+    fn repr_of(source: &str) -> Result<Repr, String> {
+        Repr::of(&item(source)).map_err(|refusal| match refusal {
             Refusal::NotFixed(error) | Refusal::Unfit(error) => error.to_string(),
         })
     }
 
-    fn problem(input: TokenStream) -> String {
-        repr_of(input).err().expect("it must be refused")
+    fn problem(source: &str) -> String {
+        repr_of(source).err().expect("it must be refused")
     }
 
     #[test]
     fn fixed_layouts_are_understood() {
-        let transparent = |input| match repr_of(input) {
+        let transparent = |source| match repr_of(source) {
             Ok(Repr::Struct { transparent }) => transparent,
             _ => panic!("a struct with a fixed layout"),
         };
-        assert!(!transparent(quote!(
-            #[repr(C)]
-            struct A;
-        )));
-        assert!(!transparent(quote!(
-            #[repr(C, align(64))]
-            struct A;
-        )));
-        assert!(!transparent(quote!(
-            #[repr(align(64))]
-            #[repr(C)]
-            struct A;
-        )));
-        assert!(transparent(quote!(
-            #[repr(transparent)]
-            struct A(u64);
-        )));
+        assert!(!transparent("#[repr(C)] struct A;"));
+        assert!(!transparent("#[repr(C, align(64))] struct A;"));
+        assert!(!transparent("#[repr(align(64))] #[repr(C)] struct A;"));
+        assert!(transparent("#[repr(transparent)] struct A(u64);"));
 
-        let tag = |input| match repr_of(input) {
+        let tag = |source| match repr_of(source) {
             Ok(Repr::Enum(tag)) => (tag.int.to_string(), tag.before_union),
             _ => panic!("an enum with a fixed layout"),
         };
-        assert_eq!(
-            tag(quote!(
-                #[repr(u8)]
-                enum A {
-                    B,
-                }
-            )),
-            ("u8".into(), false)
-        );
-        assert_eq!(
-            tag(quote!(
-                #[repr(C, u16)]
-                enum A {
-                    B,
-                }
-            )),
-            ("u16".into(), true)
-        );
-        assert_eq!(
-            tag(quote!(
-                #[repr(i64, C)]
-                enum A {
-                    B,
-                }
-            )),
-            ("i64".into(), true)
-        );
+        assert_eq!(tag("#[repr(u8)] enum A { B }"), ("u8".into(), false));
+        assert_eq!(tag("#[repr(C, u16)] enum A { B }"), ("u16".into(), true));
+        assert_eq!(tag("#[repr(i64, C)] enum A { B }"), ("i64".into(), true));
     }
 
     #[test]
     fn a_missing_representation_is_refused_with_the_one_to_add() {
-        assert!(
-            problem(quote!(
-                struct A {
-                    b: u8,
-                }
-            ))
-            .contains("add #[repr(C)]: ")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(Rust)]
-                struct A {
-                    b: u8,
-                }
-            ))
-            .contains("add #[repr(C)]: ")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(align(8))]
-                struct A {
-                    b: u8,
-                }
-            ))
-            .contains("add #[repr(C)]: ")
-        );
-        assert!(
-            problem(quote!(
-                enum A {
-                    B,
-                }
-            ))
-            .contains("add #[repr(u8)]: ")
-        );
-        assert!(
-            problem(quote!(
-                enum A {
-                    B,
-                    C(u8),
-                }
-            ))
-            .contains("add #[repr(C, u8)]: ")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(C)]
-                enum A {
-                    B,
-                }
-            ))
-            .contains("depends on the platform")
-        );
+        assert!(problem("struct A { b: u8 }").contains("add #[repr(C)]: "));
+        assert!(problem("#[repr(Rust)] struct A { b: u8 }").contains("add #[repr(C)]: "));
+        assert!(problem("#[repr(align(8))] struct A { b: u8 }").contains("add #[repr(C)]: "));
+        assert!(problem("enum A { B }").contains("add #[repr(u8)]: "));
+        assert!(problem("enum A { B, C(u8) }").contains("add #[repr(C, u8)]: "));
+        assert!(problem("#[repr(C)] enum A { B }").contains("depends on the platform"));
     }
 
     #[test]
     fn what_a_pool_cannot_hold_is_refused() {
-        assert!(
-            problem(quote!(
-                #[repr(C, packed)]
-                struct A;
-            ))
-            .contains("remove `packed`")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(C, packed(2))]
-                struct A;
-            ))
-            .contains("remove `packed`")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(u128)]
-                enum A {
-                    B,
-                }
-            ))
-            .contains("`u128`")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(simd)]
-                struct A;
-            ))
-            .contains("`simd`")
-        );
-        assert!(
-            problem(quote!(
-                #[repr(C, u8, align(8))]
-                enum A {
-                    B,
-                }
-            ))
-            .contains("align(...)")
-        );
+        assert!(problem("#[repr(C, packed)] struct A;").contains("remove `packed`"));
+        assert!(problem("#[repr(C, packed(2))] struct A;").contains("remove `packed`"));
+        assert!(problem("#[repr(u128)] enum A { B }").contains("`u128`"));
+        assert!(problem("#[repr(simd)] struct A;").contains("`simd`"));
+        assert!(problem("#[repr(C, u8, align(8))] enum A { B }").contains("align(...)"));
     }
 
     #[test]

@@ -89,83 +89,40 @@ fn default<'a>(item: &Item, variants: &'a [Variant]) -> syn::Result<&'a syn::Ide
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests;
 
-    fn problem(input: TokenStream) -> String {
-        expand(input).expect_err("it must be refused").to_string()
+    fn code(source: &str) -> String {
+        tests::code(expand, 1, source)
+    }
+
+    fn problem(source: &str) -> String {
+        tests::problems(expand, source)
     }
 
     #[test]
     fn every_field_begins_as_a_root_would() {
-        let code = expand(quote!(
-            struct A {
-                b: u64,
-                c: Option<Pbox<A, P>>,
-            }
-        ))
-        .unwrap();
-        let file = syn::parse2::<syn::File>(code.clone()).unwrap();
-        assert_eq!(file.items.len(), 1);
-        let code = code.to_string();
+        let code = code("struct A { b: u64, c: Option<Pbox<A, P>> }");
         assert!(code.contains("Root < P > for A"));
         assert_eq!(code.matches(":: init (__journal)").count(), 2);
     }
 
     #[test]
     fn without_a_pool_it_is_a_root_for_all() {
-        let code = expand(quote!(
-            struct A<__AnyPool>(__AnyPool);
-        ))
-        .unwrap()
-        .to_string();
+        let code = code("struct A<__AnyPool>(__AnyPool);");
         assert!(code.contains("Root < __AnyPool_ > for A < __AnyPool >"));
         assert!(code.contains("__AnyPool : :: durum :: typed :: __private :: Root < __AnyPool_ >"));
     }
 
     #[test]
     fn an_enum_says_which_variant() {
-        let code = expand(quote!(
-            enum A {
-                #[default]
-                B,
-                C(u8),
-            }
-        ))
-        .unwrap();
-        assert!(code.to_string().contains("A :: B { }"));
-        assert!(
-            problem(quote!(
-                enum A {
-                    B,
-                    C,
-                }
-            ))
-            .contains("mark a variant")
-        );
-        assert!(
-            problem(quote!(
-                enum A {
-                    #[default]
-                    B,
-                    #[default]
-                    C,
-                }
-            ))
-            .contains("two variants")
-        );
-        assert!(
-            problem(quote!(
-                enum A {
-                    #[default]
-                    B(u8),
-                    C,
-                }
-            ))
-            .contains("without fields")
-        );
+        assert!(code("enum A { #[default] B, C(u8) }").contains("A :: B { }"));
+        assert!(problem("enum A { B, C }").contains("mark a variant"));
+        assert!(problem("enum A { #[default] B, #[default] C }").contains("two variants"));
+        assert!(problem("enum A { #[default] B(u8), C }").contains("without fields"));
     }
 
     #[test]
     fn unions_are_refused() {
-        assert!(problem(quote!(union A { b: u8 })).contains("make it an enum"));
+        assert!(problem("union A { b: u8 }").contains("make it an enum"));
     }
 }

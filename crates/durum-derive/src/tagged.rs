@@ -171,12 +171,13 @@ fn discriminants(variants: &[Variant], tag: &Tag) -> TokenStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::{Body, Item};
+    use crate::item::Body;
     use crate::repr::Repr;
+    use crate::tests::item;
 
     /// Without white space.
-    fn code(input: TokenStream) -> String {
-        let item = Item::parse(input, &mut Vec::new()).unwrap();
+    fn code(source: &str) -> String {
+        let item = item(source);
         let (Body::Enum(cases), Ok(Repr::Enum(tag))) = (&item.body, Repr::of(&item)) else {
             panic!("an enum with a tag");
         };
@@ -187,13 +188,7 @@ mod tests {
 
     #[test]
     fn without_a_union_each_mirror_begins_with_the_tag() {
-        let code = code(quote!(
-            #[repr(u16)]
-            enum A {
-                B,
-                C(u64),
-            }
-        ));
+        let code = code("#[repr(u16)] enum A { B, C(u64) }");
         assert!(code.contains(
             "__Cases<__Case0<::core::primitive::u16,>,__Case1<::core::primitive::u16,u64>>"
         ));
@@ -203,13 +198,7 @@ mod tests {
 
     #[test]
     fn before_a_union_the_tag_stands_alone() {
-        let code = code(quote!(
-            #[repr(C, u16)]
-            enum A {
-                B,
-                C(u64),
-            }
-        ));
+        let code = code("#[repr(C, u16)] enum A { B, C(u64) }");
         let whole = "__Tagged<::core::primitive::u16,__Cases<__Case0<>,__Case1<u64>>>";
         assert!(code.contains(&format!("let__payload=::core::mem::offset_of!({whole},1);")));
         assert!(code.contains("offset_of!(__Case1<u64>,0)"));
@@ -217,15 +206,7 @@ mod tests {
 
     #[test]
     fn discriminants_go_on_from_the_last_one_said() {
-        let code = code(quote!(
-            #[repr(i8)]
-            enum A {
-                B,
-                C,
-                D = -5,
-                E,
-            }
-        ));
+        let code = code("#[repr(i8)] enum A { B, C, D = -5, E }");
         for (index, value) in ["0", "__DISCRIMINANT_0+1", "-5", "__DISCRIMINANT_2+1"]
             .iter()
             .enumerate()
