@@ -424,7 +424,7 @@ impl<P: PoolType> Loop<P> {
     }
 }
 
-/// A store that was cut off while the last references to so many [`Loop`]s were in its limbo.
+/// A store that was cut off while the last references to so many [`Loop`]s were in its list of deferred drops.
 fn with_lost_references<P: PoolType>(engine: durum::Engine, count: usize) -> Place {
     let (place, image) = (Place::new(), Place::new());
     let root = P::open_no_root(&place.path, options(engine)).unwrap();

@@ -419,7 +419,7 @@ where_transactions_run_side_by_side! {
                 P::transaction(|j| *root.0.lock(j) = None).unwrap();
                 dropped.wait();
             });
-            // Some transaction that changes counts takes the reference from the limbo.
+            // Some transaction that changes counts makes the deferred drop.
             P::transaction(|j| drop(Parc::<u64, P>::new(0, j))).unwrap();
             P::transaction(|j| match weak.promote(j) {
                 Some(head) => assert!(keeps && head.strong_count(j) == 2),

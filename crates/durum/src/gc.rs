@@ -286,8 +286,8 @@ fn free_at_once(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> 
     Ok(())
 }
 
-/// Has limbos begin with the first reference that is not freed with these objects, nor was before: a reference leads to
-/// the next one, which is freed later or at once.
+/// Makes each list of deferred drops begin with the first one that is not freed with these objects, nor was before: one
+/// leads to the next, which is freed later or at once.
 fn lead_past(tx: &Tx, objects: &[GarbageObject], limbos: &[GarbageLimbo]) -> Result<()> {
     if limbos.is_empty() {
         return Ok(());

@@ -140,7 +140,7 @@ macro_rules! gives_room_back {
 }
 
 /// Values are opened to be changed, and then moved, replaced and taken out in one transaction.
-macro_rules! keeps_accounts {
+macro_rules! keeps_open_ranges {
     ($engine:ident, $map:ident) => {
         durum::pool!(P);
         type Map = $map<u64, PVec<Option<Pbox<u64, P>>, P>, P>;
@@ -155,7 +155,7 @@ macro_rules! keeps_accounts {
                 let held = map.get_mut(&50).unwrap().remove(0);
                 map.get_mut(&51).unwrap().push(held, j);
                 map.values_mut().for_each(|value| value.push(None, j));
-                // The table or the nodes change under open accounts.
+                // The table or the nodes change under open ranges.
                 for n in 100..400 {
                     map.insert(n, PVec::new(), j);
                     map.get_mut(&(n - 50))
@@ -289,12 +289,12 @@ on_each_engine! {
         gives_room_back!(engine, PBTreeMap);
     }
 
-    fn hash_maps_keep_accounts(engine) {
-        keeps_accounts!(engine, PHashMap);
+    fn hash_maps_keep_open_ranges(engine) {
+        keeps_open_ranges!(engine, PHashMap);
     }
 
-    fn ordered_maps_keep_accounts(engine) {
-        keeps_accounts!(engine, PBTreeMap);
+    fn ordered_maps_keep_open_ranges(engine) {
+        keeps_open_ranges!(engine, PBTreeMap);
     }
 
     fn hash_maps_bear_nonsense(engine) {

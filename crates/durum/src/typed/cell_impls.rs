@@ -1,9 +1,26 @@
 //! What cells have in common: what they are in the pool, and what they begin with.
 
-/// For a cell with a field `value` and a constructor `with`. `Threads` is its shadow, `WORDS` and the field `word` say
-/// whether it has one.
+/// For a cell with a field `value`. `$what` is what its documentation calls it, and `$check` is evaluated by the
+/// compiler when one is made. `Threads` is its shadow, `WORDS` and the field `word` say whether it has one.
 macro_rules! cell {
-    ($cell:ident<T $(: $bound:ident)?> { Threads: $threads:ident, WORDS: $words:expr $(, $word:ident)? }) => {
+    ($cell:ident<T $(: $bound:ident)?> { $what:literal, check: $check:expr, Threads: $threads:ident, WORDS: $words:expr $(, $word:ident)? }) => {
+        impl<T: PSafe $(+ $bound)?, P: PoolType> $cell<T, P> {
+            #[doc = concat!($what, " with this value, not in the pool yet.")]
+            #[inline]
+            pub fn new(value: T, _: &Journal<P>) -> Self {
+                Self::with(value)
+            }
+
+            fn with(value: T) -> Self {
+                const { $check };
+                Self {
+                    $($word: Default::default(),)?
+                    value: UnsafeCell::new(value),
+                    _pool: PhantomData,
+                }
+            }
+        }
+
         // SAFETY: the compiler measures size and offsets, and the type says where its value has pointers.
         unsafe impl<T: PSafe $(+ $bound)?, P: PoolType> $crate::described::Described for $cell<T, P> {
             fn name() -> Option<::std::borrow::Cow<'static, str>> {
@@ -32,8 +49,8 @@ macro_rules! cell {
                 if !T::OWNERS {
                     return 0;
                 }
-                // SAFETY: asked by who is alone with what the cell lies in, at moments when nobody writes: the handles
-                // that a `&mut` sees are counted by whoever made it.
+                // SAFETY: the caller is alone with what the cell lies in, and nobody writes now: whoever makes a `&mut`
+                // counts the handles that it sees.
                 unsafe { (*self.value.get()).owners() }
             }
         }

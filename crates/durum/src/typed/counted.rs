@@ -17,10 +17,9 @@ use super::as_target::as_target;
 use super::count_word::{CountWord, NUMBER_MAX};
 use super::counts::Tally;
 use super::drop_glue::DropGlue;
+use super::handle_impls::handles;
 use super::journal::{Journal, current_tx};
 use super::layout::{WORD, structure};
-use super::pointer_kind::Handle;
-use super::pool_id::PoolId;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
 use super::typed_tx::{TypedTx, give_up};
@@ -141,6 +140,13 @@ impl<T: PSafe, P: PoolType> Object<T, P> {
         value: (offset_of!(Self, value), size_of::<T>()),
     };
 
+    /// Pointers to an object come into volatile hands, or go.
+    #[inline]
+    fn count<K: Counting>(tx: &TypedTx, address: usize, strong: i64, weak: i64) {
+        tx.count(address, &Self::GLUE, K::SHARED, strong, weak);
+        tx.gain(strong + weak);
+    }
+
     unsafe fn drop_value(address: usize) {
         if needs_drop::<T>() {
             // SAFETY: as the caller promises.
@@ -172,18 +178,14 @@ impl<T: PSafe, P: PoolType, K: Counting> Counted<T, P, K> {
     /// Another pointer to the same object.
     #[inline]
     pub fn pclone(&self, j: &Journal<P>) -> Self {
-        let (tx, address) = (j.tx(), self.address.get());
-        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 1, 0);
-        tx.gain(1);
-        Self::from_address(address)
+        Object::<T, P>::count::<K>(j.tx(), self.address.get(), 1, 0);
+        Self::from_address(self.address.get())
     }
 
     /// A weak pointer that may lie in the pool.
     #[inline]
     pub fn downgrade(&self, j: &Journal<P>) -> PWeak<T, P, K> {
-        let (tx, address) = (j.tx(), self.address.get());
-        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
-        tx.gain(1);
+        Object::<T, P>::count::<K>(j.tx(), self.address.get(), 0, 1);
         PWeak {
             address: self.address,
             _object: PhantomData,
@@ -263,7 +265,6 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
 ) -> Option<Counted<T, P, K>> {
     // SAFETY: in the space of the open pool, as somebody had a pointer to an object there.
     let word = unsafe { tx.binding().words.at::<CountWord>(address) };
-    let glue = &Object::<T, P>::GLUE;
     let is_new_pin = K::SHARED && !tx.held(address).is_pinned();
     if is_new_pin {
         let mut pause = Pause::default();
@@ -277,7 +278,7 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
         if !is_alive {
             return None;
         }
-        tx.note_pinned(address, glue);
+        tx.note_pinned(address, &Object::<T, P>::GLUE);
     } else if number.is_some_and(|number| !word.is_named(number)) {
         return None;
     }
@@ -285,8 +286,7 @@ fn revive<T: PSafe, P: PoolType, K: Counting>(
     if !is_new_pin && unsafe { tx.strong_count(address) } == 0 {
         return None;
     }
-    tx.count(address, glue, K::SHARED, 1, 0);
-    tx.gain(1);
+    Object::<T, P>::count::<K>(tx, address, 1, 0);
     Some(Counted::from_address(address))
 }
 
@@ -300,10 +300,8 @@ impl<T: PSafe, P: PoolType, K: Counting> PWeak<T, P, K> {
     /// Another weak pointer to the same object.
     #[inline]
     pub fn pclone(&self, j: &Journal<P>) -> Self {
-        let (tx, address) = (j.tx(), self.address.get());
-        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 0, 1);
-        tx.gain(1);
-        PWeak {
+        Object::<T, P>::count::<K>(j.tx(), self.address.get(), 0, 1);
+        Self {
             address: self.address,
             _object: PhantomData,
         }
@@ -338,18 +336,14 @@ impl<T: PSafe, P: PoolType, K: Counting> Clone for VWeak<T, P, K> {
 impl<T: PSafe, P: PoolType, K: Counting> Drop for Counted<T, P, K> {
     #[inline]
     fn drop(&mut self) {
-        let (tx, address) = (current_tx::<P>(), self.address.get());
-        tx.gain(-1);
-        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, -1, 0);
+        Object::<T, P>::count::<K>(current_tx::<P>(), self.address.get(), -1, 0);
     }
 }
 
 impl<T: PSafe, P: PoolType, K: Counting> Drop for PWeak<T, P, K> {
     #[inline]
     fn drop(&mut self) {
-        let (tx, address) = (current_tx::<P>(), self.address.get());
-        tx.gain(-1);
-        tx.count(address, &Object::<T, P>::GLUE, K::SHARED, 0, -1);
+        Object::<T, P>::count::<K>(current_tx::<P>(), self.address.get(), 0, -1);
     }
 }
 
@@ -364,47 +358,23 @@ impl<T: PSafe, P: PoolType, K: Counting> Deref for Counted<T, P, K> {
     }
 }
 
-macro_rules! handles {
-    ($($handle:ident: $pointer:ident, $prefix:literal;)*) => { $(
-        // SAFETY: a native pointer, described as one.
-        unsafe impl<T: PSafe, P: PoolType, K: Counting> Described for $handle<T, P, K> {
-            fn name() -> Option<Cow<'static, str>> {
-                Some(Cow::Owned(format!("{}{}<{}>", $prefix, K::NAME, name_of::<T>())))
-            }
-
-            fn layout(walk: &mut Walk) -> Type<String> {
-                walk.$pointer::<Object<T, P>>()
-            }
-        }
-
-        // SAFETY: one handle; threads may share what they point to as `K` says.
-        unsafe impl<T: PSafe, P: PoolType, K: Counting> PSafe for $handle<T, P, K> {
-            type Threads = K::Threads<T::Threads>;
-            type Kind = Handle;
-            const OWNERS: bool = true;
-            const WORDS: bool = false;
-            const POOL: PoolId = P::ID;
-
-            #[inline(always)]
-            fn owners(&self) -> i64 {
-                1
-            }
-        }
-
-        impl<T: PSafe, P: PoolType, K: Counting> UnwindSafe for $handle<T, P, K> {}
-        impl<T: PSafe, P: PoolType, K: Counting> RefUnwindSafe for $handle<T, P, K> {}
-
-        impl<T: PSafe, P: PoolType, K: Counting> PClone<P> for $handle<T, P, K> {
-            fn pclone(&self, j: &Journal<P>) -> Self {
-                Self::pclone(self, j)
-            }
-        }
-    )* };
+handles! {
+    [T: PSafe, P: PoolType, K: Counting] Counted<T, P, K>: format!("{}<{}>", K::NAME, name_of::<T>()),
+        |walk| walk.pointer_to::<Object<T, P>>(), Threads: K::Threads<T::Threads>;
+    [T: PSafe, P: PoolType, K: Counting] PWeak<T, P, K>: format!("weak {}<{}>", K::NAME, name_of::<T>()),
+        |walk| walk.weak_to::<Object<T, P>>(), Threads: K::Threads<T::Threads>;
 }
 
-handles! {
-    Counted: pointer_to, "";
-    PWeak: weak_to, "weak ";
+impl<T: PSafe, P: PoolType, K: Counting> PClone<P> for Counted<T, P, K> {
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        Self::pclone(self, j)
+    }
+}
+
+impl<T: PSafe, P: PoolType, K: Counting> PClone<P> for PWeak<T, P, K> {
+    fn pclone(&self, j: &Journal<P>) -> Self {
+        Self::pclone(self, j)
+    }
 }
 
 impl<T: Root<P>, P: PoolType, K: Counting> Root<P> for Counted<T, P, K> {

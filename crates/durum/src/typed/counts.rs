@@ -5,9 +5,9 @@
 //! added and dropped, and applies the sums at its commit, while it has the objects locked until the new counts are
 //! durable. Nothing is logged for a reference that comes and goes.
 //!
-//! Who gets a reference from a weak one *pins* the object until the end of the transaction: the count does not tell of
-//! it yet. The last reference to an object that another transaction has pinned becomes a deferred drop
-//! (`deferred_drops`).
+//! A transaction that makes a strong reference of a weak one *pins* the object until its end, because the count does
+//! not tell of the new reference yet. The last reference to an object that another transaction has pinned becomes a
+//! deferred drop (`deferred_drops`).
 //!
 //! Lock and pins are in the object's word (`count_word`).
 
@@ -62,7 +62,7 @@ pub(super) enum State {
     Freed { word: Taken },
 }
 
-/// So many are looked through one by one.
+/// Up to so many entries are looked through one by one.
 const FEW: usize = 12;
 
 /// What a transaction has done about counted objects.
@@ -74,10 +74,10 @@ pub(super) struct Counts {
     last: usize,
     /// Threads share some of them: these may be locked or pinned.
     pub(super) has_shared: bool,
-    /// One whose sums have become zero: mostly nothing is left to do about it, and the next object gets its entry. Who
-    /// walks along counted pointers, from a reference to the next, needs two entries for any way.
+    /// An entry whose sums have become zero. Mostly nothing is left to do about it, and the next object gets the entry:
+    /// a walk along counted pointers needs two entries, however long it is.
     idle: Option<u32>,
-    /// Those whose sums are not zero.
+    /// The entries whose sums are not zero.
     pub(super) pending: Vec<u32>,
 }
 
@@ -147,7 +147,7 @@ impl Counts {
         at
     }
 
-    /// Has an entry say of another object that nothing is known yet, if nothing would be forgotten by that.
+    /// Gives an entry to another object, if nothing would be forgotten by that.
     #[inline]
     fn reuse(
         &mut self,

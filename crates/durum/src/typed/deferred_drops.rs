@@ -1,9 +1,9 @@
 //! Deferred drops: references that a transaction dropped but could not count off.
 //!
 //! When the last reference to an object goes while another transaction has the object pinned, or is about to commit its
-//! counts, the reference moves to a list of the pool, in the same transaction. A later one drops it from there: any
-//! that commits something about counts, or the next opening. Of an object's type that takes what the program knows when
-//! it has used the type; where it never does, `durum gc` drops the reference.
+//! counts, the reference moves to a list of the pool, in the same transaction. The next transaction that commits counts
+//! drops it from there, or the next opening of the pool. For that the program must have used the type of the object; if
+//! it never does, `durum gc` drops the reference.
 
 use std::borrow::Cow;
 use std::mem::offset_of;

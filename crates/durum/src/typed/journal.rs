@@ -37,13 +37,13 @@ pub struct Journal<P> {
 
 impl<P> Journal<P> {
     #[inline(always)]
-    pub(crate) fn of(tx: &TypedTx) -> &Self {
+    pub(super) fn of(tx: &TypedTx) -> &Self {
         // SAFETY: transparent.
         unsafe { &*std::ptr::from_ref(tx).cast() }
     }
 
     #[inline(always)]
-    pub(crate) fn tx(&self) -> &TypedTx {
+    pub(super) fn tx(&self) -> &TypedTx {
         &self.tx
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn running_tx<'a, P: HasBinding>() -> Option<&'a TypedTx> {
 /// Without one the process ends: a handle or a `&mut` into a pool is outside of a transaction, where the balance of
 /// owners lets none come.
 #[inline(always)]
-pub(crate) fn current_tx<'a, P: HasBinding>() -> &'a TypedTx {
+pub(super) fn current_tx<'a, P: HasBinding>() -> &'a TypedTx {
     match running_tx::<P>() {
         Some(tx) => tx,
         None => give_up("a handle to a persistent object was used outside of a transaction"),
@@ -69,7 +69,7 @@ pub(crate) fn current_tx<'a, P: HasBinding>() -> &'a TypedTx {
 
 /// The same for a collection that may be empty: that needs no transaction, and has nothing to change in one.
 #[inline(always)]
-pub(crate) fn current_tx_unless<'a, P: HasBinding>(is_empty: bool) -> Option<&'a TypedTx> {
+pub(super) fn current_tx_unless<'a, P: HasBinding>(is_empty: bool) -> Option<&'a TypedTx> {
     (!is_empty).then(current_tx::<P>)
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn current_tx_unless<'a, P: HasBinding>(is_empty: bool) -> Option<&'a
 /// # Panics
 /// If no transaction on the pool runs on this thread.
 #[track_caller]
-pub(crate) fn current_journal<'a, P: HasBinding>() -> &'a Journal<P> {
+pub(super) fn current_journal<'a, P: HasBinding>() -> &'a Journal<P> {
     match running_tx::<P>() {
         Some(tx) => Journal::of(tx),
         None => panic!("{}", Error::NoTransaction),
@@ -87,7 +87,7 @@ pub(crate) fn current_journal<'a, P: HasBinding>() -> &'a Journal<P> {
 
 /// Runs a transaction, or a part of the one that is running.
 #[inline]
-pub(crate) fn run<P: HasBinding, R, E: From<Error>>(
+pub(super) fn run<P: HasBinding, R, E: From<Error>>(
     body: impl FnOnce(&Journal<P>) -> Result<R, E>,
 ) -> Result<R, E> {
     // SAFETY: null, or this thread's, which lives until the thread ends.

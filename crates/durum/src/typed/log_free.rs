@@ -33,19 +33,6 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
         "a log-free word has 1, 2, 4 or 8 bytes and owns nothing: more could be torn by a power cut"
     );
 
-    /// A word with this value, not in the pool yet.
-    pub fn new(value: T, _: &Journal<P>) -> Self {
-        Self::with(value)
-    }
-
-    fn with(value: T) -> Self {
-        const { Self::IS_WORD };
-        Self {
-            value: UnsafeCell::new(value),
-            _pool: PhantomData,
-        }
-    }
-
     /// The value.
     #[inline(always)]
     pub fn get(&self) -> T {
@@ -83,7 +70,7 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     }
 }
 
-cell! { LogFree<T: Copy> { Threads: LogFree_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
+cell! { LogFree<T: Copy> { "A word", check: Self::IS_WORD, Threads: LogFree_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
 
 impl<T: PSafe + Copy + fmt::Debug, P: PoolType> fmt::Debug for LogFree<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

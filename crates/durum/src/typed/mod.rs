@@ -8,8 +8,8 @@
 //!
 //! The files from the bottom to the top; each imports only from those before it:
 //!
-//! - what nothing else has to be known for: `pool_id`, `pointer_kind`, `layout`, `waiting`, `futex_lock`, `revocable`,
-//!   `open_ranges`;
+//! - parts that know no other: `pool_id`, `pointer_kind`, `waiting`, `futex_lock`, `revocable`, `open_ranges`, and the
+//!   macros of `layout`, `as_target`, `handle_impls` and `cell_impls`;
 //! - what is kept about cells while a program runs: `volatile_words`, `borrow_word`, `lock_word`, `count_word`;
 //! - what may live in a pool: `psafe`;
 //! - an open pool: `deferred_drops`, `binding`;
@@ -28,6 +28,7 @@ mod counts;
 mod deferred_drops;
 mod drop_glue;
 mod futex_lock;
+mod handle_impls;
 mod journal;
 mod later;
 mod layout;

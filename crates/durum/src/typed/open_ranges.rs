@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-/// Memory whose handles are the transaction's own for now.
+/// Memory whose handles count as volatile for now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenRange {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+pub(super) struct OpenRange {
+    pub(super) start: usize,
+    pub(super) end: usize,
     /// Counts the handles in the values between two addresses.
-    pub(crate) owners: unsafe fn(usize, usize) -> i64,
+    pub(super) owners: unsafe fn(usize, usize) -> i64,
 }
 
 impl OpenRange {
@@ -26,12 +26,13 @@ impl OpenRange {
     }
 }
 
-/// So many are kept in a row: to find one takes a few steps, and to put one in moves those behind it.
+/// Up to so many ranges are kept in a row. To find one takes a few steps there, and to insert one moves those behind
+/// it.
 const FEW: usize = 128;
 
 /// The open ranges of a transaction.
 #[derive(Debug, Default)]
-pub(crate) struct OpenRanges {
+pub(super) struct OpenRanges {
     /// By start.
     few: Vec<OpenRange>,
     /// All of them by start, when there are more than a few.
@@ -46,7 +47,7 @@ impl OpenRanges {
     /// From `range.start` to `range.end` lie values of which `range.owners` counts the handles, until the range is
     /// closed.
     #[inline]
-    pub(crate) unsafe fn open(&mut self, range: OpenRange) -> Option<i64> {
+    pub(super) unsafe fn open(&mut self, range: OpenRange) -> Option<i64> {
         // Mostly there are one or two others, elsewhere.
         if self.many.is_empty() && self.few.len() < FEW {
             let at = self.place_of(range.start);
@@ -92,7 +93,7 @@ impl OpenRanges {
 
     /// Closes the ranges in `[start, end)`, if there are any. By how much the balance changes.
     #[inline]
-    pub(crate) fn close(&mut self, start: usize, end: usize) -> Option<i64> {
+    pub(super) fn close(&mut self, start: usize, end: usize) -> Option<i64> {
         // Those that begin in there; one that ends behind it stays.
         let next = self.few.get(self.place_of(start));
         match self.many.is_empty() && next.is_none_or(|next| end <= next.start) {
@@ -121,7 +122,7 @@ impl OpenRanges {
 
     /// Closes all. By how much the balance changes.
     #[inline]
-    pub(crate) fn close_all(&mut self) -> i64 {
+    pub(super) fn close_all(&mut self) -> i64 {
         let mut change = 0;
         for open in &self.few {
             change -= open.owners();

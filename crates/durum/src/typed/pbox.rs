@@ -1,24 +1,18 @@
 //! `Pbox`: the one pointer to an object.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, needs_drop};
 use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut};
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
 
-use durum_format::types::Type;
-
 use super::as_target::as_target;
+use super::handle_impls::handles;
 use super::journal::{Journal, current_tx};
-use super::pointer_kind::Handle;
-use super::pool_id::PoolId;
 use super::pool_type::PoolType;
 use super::psafe::{PSafe, name_of};
 use super::typed_tx::{QueuedDrop, TypedTx};
 use super::values::{PClone, Root};
-use crate::described::{Described, Walk};
 
 /// The only pointer to an object in the pool, as `Box` is (Corundum Table 1). The object is freed when it is dropped.
 ///
@@ -113,33 +107,10 @@ impl<T: PSafe, P: PoolType> DerefMut for Pbox<T, P> {
     }
 }
 
-// SAFETY: a native pointer, described as one.
-unsafe impl<T: PSafe, P: PoolType> Described for Pbox<T, P> {
-    fn name() -> Option<Cow<'static, str>> {
-        Some(Cow::Owned(format!("Pbox<{}>", name_of::<T>())))
-    }
-
-    fn layout(walk: &mut Walk) -> Type<String> {
-        walk.pointer_to::<T>()
-    }
+handles! {
+    [T: PSafe, P: PoolType] Pbox<T, P>: format!("Pbox<{}>", name_of::<T>()),
+        |walk| walk.pointer_to::<T>(), Threads: PhantomData<T::Threads>;
 }
-
-// SAFETY: one handle; used by threads as what it points to is.
-unsafe impl<T: PSafe, P: PoolType> PSafe for Pbox<T, P> {
-    type Threads = PhantomData<T::Threads>;
-    type Kind = Handle;
-    const OWNERS: bool = true;
-    const WORDS: bool = false;
-    const POOL: PoolId = P::ID;
-
-    #[inline(always)]
-    fn owners(&self) -> i64 {
-        1
-    }
-}
-
-impl<T: PSafe, P: PoolType> UnwindSafe for Pbox<T, P> {}
-impl<T: PSafe, P: PoolType> RefUnwindSafe for Pbox<T, P> {}
 
 impl<T: Root<P>, P: PoolType> Root<P> for Pbox<T, P> {
     fn init(j: &Journal<P>) -> Self {

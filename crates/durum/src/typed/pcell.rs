@@ -26,20 +26,6 @@ pub struct PCell<T: PSafe, P: PoolType> {
 pub struct PCell_serves_one_thread__use_PMutex<T>(PhantomData<std::cell::Cell<T>>);
 
 impl<T: PSafe, P: PoolType> PCell<T, P> {
-    /// A cell with this value, not in the pool yet.
-    #[inline]
-    pub fn new(value: T, _: &Journal<P>) -> Self {
-        Self::with(value)
-    }
-
-    fn with(value: T) -> Self {
-        const { T::POOL.assert_fits(P::ID) };
-        Self {
-            value: UnsafeCell::new(value),
-            _pool: PhantomData,
-        }
-    }
-
     /// A copy of the value.
     #[inline(always)]
     pub fn get(&self) -> T
@@ -82,7 +68,7 @@ impl<T: PSafe, P: PoolType> PCell<T, P> {
     }
 }
 
-cell! { PCell<T> { Threads: PCell_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
+cell! { PCell<T> { "A cell", check: T::POOL.assert_fits(P::ID), Threads: PCell_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
 
 impl<T: PSafe + Copy, P: PoolType> PClone<P> for PCell<T, P> {
     fn pclone(&self, _: &Journal<P>) -> Self {

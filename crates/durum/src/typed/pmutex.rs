@@ -50,21 +50,6 @@ pub struct PMutexGuard<'a, T: PSafe> {
 }
 
 impl<T: PSafe, P: PoolType> PMutex<T, P> {
-    /// A mutex with this value, not in the pool yet.
-    #[inline]
-    pub fn new(value: T, _: &Journal<P>) -> Self {
-        Self::with(value)
-    }
-
-    fn with(value: T) -> Self {
-        const { T::POOL.assert_fits(P::ID) };
-        Self {
-            word: LockWord::default(),
-            value: UnsafeCell::new(value),
-            _pool: PhantomData,
-        }
-    }
-
     /// Locks the value until the transaction ends; waits while another thread's transaction has it.
     ///
     /// The order of locking is the program's concern;
@@ -211,7 +196,7 @@ impl<T: PSafe> Drop for PMutexGuard<'_, T> {
     }
 }
 
-cell! { PMutex<T> { Threads: InTurn, WORDS: true, word } }
+cell! { PMutex<T> { "A mutex", check: T::POOL.assert_fits(P::ID), Threads: InTurn, WORDS: true, word } }
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PMutex<T, P> {
     /// A mutex with a copy of the value, which is locked for that.

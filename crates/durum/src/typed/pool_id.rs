@@ -63,7 +63,7 @@ impl PoolId {
     }
 
     /// Stops the compiler where the values cannot lie in this pool.
-    pub(crate) const fn assert_fits(self, pool: Self) {
+    pub(super) const fn assert_fits(self, pool: Self) {
         assert!(
             self.0 == Self::ANY.0 || self.0 == pool.0,
             "an object of one pool would hold a pointer into another, which dangles when that one is closed: use types of one pool"

@@ -63,21 +63,6 @@ pub enum BorrowError {
 }
 
 impl<T: PSafe, P: PoolType> PRefCell<T, P> {
-    /// A cell with this value, not in the pool yet.
-    #[inline]
-    pub fn new(value: T, _: &Journal<P>) -> Self {
-        Self::with(value)
-    }
-
-    fn with(value: T) -> Self {
-        const { T::POOL.assert_fits(P::ID) };
-        Self {
-            word: BorrowWord::default(),
-            value: UnsafeCell::new(value),
-            _pool: PhantomData,
-        }
-    }
-
     #[inline(always)]
     fn word(&self) -> &BorrowWord {
         P::binding().words.of(&self.word)
@@ -241,7 +226,9 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         if !self.is_open.get() {
-            open(self.tx, self.word, self.value);
+            if self.tx.open_to_changes(self.value.get()) {
+                self.tx.note_written(self.word);
+            }
             self.is_open.set(true);
         } else if T::WORDS && self.tx.holds(self.value.get().addr()) {
             let address = self.value.get().addr();
@@ -252,14 +239,6 @@ impl<T: PSafe> DerefMut for PRefMut<'_, T> {
     }
 }
 
-/// The value is about to be written to.
-#[inline]
-pub(super) fn open<T: PSafe>(tx: &TypedTx, word: &BorrowWord, value: &UnsafeCell<T>) {
-    if tx.open_to_changes(value.get()) {
-        tx.note_written(word);
-    }
-}
-
 impl<T: PSafe> Drop for PRefMut<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -267,7 +246,7 @@ impl<T: PSafe> Drop for PRefMut<'_, T> {
     }
 }
 
-cell! { PRefCell<T> { Threads: PRefCell_serves_one_thread__use_PMutex, WORDS: true, word } }
+cell! { PRefCell<T> { "A cell", check: T::POOL.assert_fits(P::ID), Threads: PRefCell_serves_one_thread__use_PMutex, WORDS: true, word } }
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PRefCell<T, P> {
     /// A cell with a copy of the value.

@@ -1,9 +1,9 @@
 //! Something that threads use while it is open, and that can be taken back from them.
 //!
-//! A transaction must know whether the pool is open, and keep it so, at no cost: counting references would cost two
-//! atomic operations on a line that all threads share. So every thread keeps a reference of its own, from one
-//! transaction to the next, and whoever closes the pool takes back those of the threads that are in no transaction. The
-//! others give theirs back when it ends:
+//! A transaction must know whether the pool is open, and keep it open, at no cost. A common reference count would cost
+//! two atomic operations on a line that all threads share. So every thread keeps a reference of its own from one
+//! transaction to the next. Whoever closes the pool takes back the references of the threads that are in no
+//! transaction. The other threads give theirs back when their transactions end:
 //!
 //! ```text
 //! a transaction begins / ends              the pool is closed
@@ -47,19 +47,19 @@ impl<T> Cached<T> {
 
 /// One thing at a time that is open, and the threads that use it.
 #[derive(Debug)]
-pub(crate) struct Revocable<T> {
+pub(super) struct Revocable<T> {
     members: Members<Option<Arc<T>>, Cached<T>>,
 }
 
 /// Nobody opens or closes while this lives.
-pub(crate) struct RevocableLock<'l, T> {
+pub(super) struct RevocableLock<'l, T> {
     revocable: &'l Revocable<T>,
     locked: MutexGuard<'l, Locked<Option<Arc<T>>, Cached<T>>>,
 }
 
 /// A thread that uses it. Stays in its thread.
 #[derive(Debug)]
-pub(crate) struct Reader<'l, T> {
+pub(super) struct Reader<'l, T> {
     revocable: &'l Revocable<T>,
     member: Arc<Member<Cached<T>>>,
     /// Of the reference.
@@ -68,21 +68,21 @@ pub(crate) struct Reader<'l, T> {
 
 impl<T> Revocable<T> {
     constructor! {
-        pub(crate) fn new() -> Self {
+        pub(super) fn new() -> Self {
             Self {
                 members: Members::new(None, 0),
             }
         }
     }
 
-    pub(crate) fn lock(&self) -> RevocableLock<'_, T> {
+    pub(super) fn lock(&self) -> RevocableLock<'_, T> {
         RevocableLock {
             revocable: self,
             locked: self.members.lock(),
         }
     }
 
-    pub(crate) fn reader(&self) -> Reader<'_, T> {
+    pub(super) fn reader(&self) -> Reader<'_, T> {
         let mut locked = self.members.lock();
         if !can_fence_all() {
             // From here on no generation is one that a member knows, so that each looks under the lock, behind a fence.
@@ -103,7 +103,7 @@ impl<T> Revocable<T> {
 
 impl<T> RevocableLock<'_, T> {
     /// Whether something is open, or somebody still has what was closed: who was inside then.
-    pub(crate) fn is_in_use(&self) -> bool {
+    pub(super) fn is_in_use(&self) -> bool {
         let has_cached = |member: &Arc<Member<Cached<T>>>| {
             // SAFETY: under the lock; one that is inside leaves its reference as it is.
             member.own.0.with(|cached| unsafe { (*cached).is_some() })
@@ -112,7 +112,7 @@ impl<T> RevocableLock<'_, T> {
     }
 
     /// From here on all threads may use it.
-    pub(crate) fn publish(&mut self, what: Arc<T>) {
+    pub(super) fn publish(&mut self, what: Arc<T>) {
         self.locked.state = Some(what);
         let word = &self.revocable.members.word;
         word.fetch_add(STEP, Ordering::SeqCst);
@@ -120,7 +120,7 @@ impl<T> RevocableLock<'_, T> {
 
     /// From here on nobody may use it. The references to it, but for those of threads that are inside, which give
     /// them back when they leave. To be dropped before this is, so that who opens again finds it closed.
-    pub(crate) fn revoke(&mut self) -> Vec<Arc<T>> {
+    pub(super) fn revoke(&mut self) -> Vec<Arc<T>> {
         let members = &self.revocable.members;
         let mut given_back = Vec::from_iter(self.locked.state.take());
         let word = members.word.fetch_add(STEP, Ordering::SeqCst);
@@ -139,7 +139,7 @@ impl<T> RevocableLock<'_, T> {
 impl<T> Reader<'_, T> {
     /// What is open, which stays so until [`Reader::leave`]; nothing if nothing is, and then this thread is outside.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> Option<&T> {
+    pub(super) fn enter(&self) -> Option<&T> {
         if self.revocable.members.enter(&self.member) != self.generation.get() {
             self.renew();
         }
@@ -166,7 +166,7 @@ impl<T> Reader<'_, T> {
 
     /// What was entered is not used any more.
     #[inline(always)]
-    pub(crate) fn leave(&self) {
+    pub(super) fn leave(&self) {
         if self.revocable.members.leave_and_look(&self.member) != self.generation.get() {
             self.give_back();
         }

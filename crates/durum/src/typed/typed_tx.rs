@@ -34,18 +34,18 @@ use crate::tx::{Transaction, Tx};
 
 /// An error on its way out of a transaction's body, as the payload of a panic.
 #[derive(Debug)]
-pub(crate) struct Failure(pub(crate) Error);
+pub(super) struct Failure(pub(super) Error);
 
 /// Ends the process: going on would be undefined behaviour. The next opener rolls the pool back.
 #[cold]
-pub(crate) fn give_up(reason: &str) -> ! {
+pub(super) fn give_up(reason: &str) -> ! {
     eprintln!(
         "durum: {reason}; the process ends here, and the pool will be as its last committed transaction left it (docs/reference/safety.md)"
     );
     std::process::abort()
 }
 
-/// The number of a thread, which no other one has or had. The upper bits of a word that holds one say other things.
+/// Draws the number of a thread. No other thread has or had it, and it leaves the upper bits of a word free.
 fn draw_number(numbers: &AtomicU32) -> u32 {
     match numbers.fetch_add(1, Ordering::Relaxed) {
         number if number < 1 << 28 => number,
@@ -55,14 +55,14 @@ fn draw_number(numbers: &AtomicU32) -> u32 {
 
 /// Something whose contents are to be dropped before the commit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueuedDrop {
-    pub(crate) address: usize,
+pub(super) struct QueuedDrop {
+    pub(super) address: usize,
     /// Known to `drop`: the number of elements, say.
-    pub(crate) extent: usize,
+    pub(super) extent: usize,
     /// Drops what lies at the address; freed afterwards.
     ///
     /// Counts the owners in it as the transaction's own first, because dropping them will count them off.
-    pub(crate) drop: unsafe fn(&TypedTx, usize, usize),
+    pub(super) drop: unsafe fn(&TypedTx, usize, usize),
 }
 
 /// One thread's transaction on one pool type, running or at rest.
@@ -74,20 +74,20 @@ pub struct TypedTx {
     depth: Cell<u32>,
     core: Cell<*const Tx>,
     open: Cell<*const OpenPool>,
-    /// Of this transaction; no other one in this process has or had it.
+    /// The number of this transaction. No other transaction of this process has or had it.
     id: Cell<u64>,
-    /// Where the ids end that this thread has drawn.
+    /// This thread has drawn the ids up to this one.
     id_end: Cell<u64>,
-    /// Of this thread, as the owner of locks. Never 0, and never used again.
+    /// The number of this thread, as the owner of locks. It is never 0, and never used again.
     number: u32,
-    /// What has to be done at the end, beyond what the untyped core does: `LOOKS`, `SETTLES`, `HOLDS`, `ABORTS`.
+    /// What the end has to do beside what the untyped core does: `LOOKS`, `SETTLES`, `HOLDS`, `ABORTS`.
     tasks: Cell<u8>,
-    /// What was held until the outcome was durable has been given back.
+    /// The locks and pins have been given back.
     has_ended: Cell<bool>,
     failure: RefCell<Option<Error>>,
     balance: Cell<i64>,
     open_ranges: RefCell<OpenRanges>,
-    /// Ranges that were announced and opened, and the id of the transaction that did it.
+    /// Ranges that are announced and open, with the id of their transaction.
     recent: [Cell<(u64, u64)>; RECENT],
     queued_drops: RefCell<Vec<QueuedDrop>>,
     /// Words of the cells that were borrowed to be written to.
@@ -106,17 +106,16 @@ const RECENT: usize = 8;
 const LOOKS: u8 = 1;
 /// Something was put off, or counted.
 const SETTLES: u8 = 2;
-/// Something is this transaction's until its outcome is certain: locks, counted objects, the
-/// list of deferred drops.
+/// The transaction holds something until its outcome is certain: locks, counted objects, the list of deferred drops.
 const HOLDS: u8 = 4;
-/// It is doomed.
+/// The transaction can only roll back.
 const ABORTS: u8 = 8;
-/// So many ids a thread draws at a time.
+/// A thread draws so many ids at a time.
 const IDS: u64 = 1 << 20;
 
-/// What a thread has on each pool type.
+/// The transactions of a thread, one for each pool type.
 struct Thread {
-    /// The same on all of them, so that threads which wait for each other in several pools are found.
+    /// One number for all pools, so that a deadlock over several pools is found.
     number: Cell<u32>,
     all: RefCell<Vec<Rc<TypedTx>>>,
 }
@@ -141,7 +140,7 @@ thread_local! {
 
 /// Takes the thread away from the pool when the transaction is over.
 #[derive(Debug)]
-pub(crate) struct Entered<'r>(&'r TypedTx);
+pub(super) struct Entered<'r>(&'r TypedTx);
 
 impl Drop for Entered<'_> {
     #[inline(always)]
@@ -152,7 +151,7 @@ impl Drop for Entered<'_> {
 
 /// An inner transaction.
 #[derive(Debug)]
-pub(crate) struct Level<'r>(&'r TypedTx);
+pub(super) struct Level<'r>(&'r TypedTx);
 
 impl Drop for Level<'_> {
     fn drop(&mut self) {
@@ -161,9 +160,9 @@ impl Drop for Level<'_> {
 }
 
 impl TypedTx {
-    /// This thread's, made now.
+    /// Makes this thread's transaction on a pool type.
     #[cold]
-    pub(crate) fn of_thread<'a>(
+    pub(super) fn of_thread<'a>(
         binding: &'static Binding,
         set_current: unsafe fn(*const TypedTx),
     ) -> Result<&'a TypedTx> {
@@ -207,49 +206,49 @@ impl TypedTx {
     }
 
     #[inline(always)]
-    pub(crate) fn depth(&self) -> u32 {
+    pub(super) fn depth(&self) -> u32 {
         self.depth.get()
     }
 
     /// The number of this transaction.
     #[inline(always)]
-    pub(crate) fn id(&self) -> u64 {
+    pub(super) fn id(&self) -> u64 {
         self.id.get()
     }
 
     /// The number of this thread.
     #[inline(always)]
-    pub(crate) fn number(&self) -> u32 {
+    pub(super) fn number(&self) -> u32 {
         self.number
     }
 
     #[inline(always)]
-    pub(crate) fn binding(&self) -> &'static Binding {
+    pub(super) fn binding(&self) -> &'static Binding {
         self.binding
     }
 
-    /// The transaction of the core. Only within this one.
+    /// The transaction of the untyped core. It exists while this one runs.
     #[inline(always)]
-    pub(crate) fn core(&self) -> &Tx {
+    pub(super) fn core(&self) -> &Tx {
         debug_assert!(self.depth.get() > 0);
         // SAFETY: set by `begin`, and kept by the `Transaction` of `journal::run`.
         unsafe { &*self.core.get() }
     }
 
-    /// The open pool. Only within a transaction.
+    /// The open pool. It is known while a transaction runs.
     #[inline(always)]
-    pub(crate) fn open(&self) -> &OpenPool {
+    pub(super) fn open(&self) -> &OpenPool {
         debug_assert!(self.depth.get() > 0);
         // SAFETY: set by `begin`, and kept open by `enter`.
         unsafe { &*self.open.get() }
     }
 
-    /// The open pool, which stays open as long as what comes with it.
+    /// The open pool, and a guard that keeps it open.
     ///
     /// # Errors
     /// `NotOpen`.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> Result<(&OpenPool, Entered<'_>)> {
+    pub(super) fn enter(&self) -> Result<(&OpenPool, Entered<'_>)> {
         match self.reader.enter() {
             Some(open) => Ok((open, Entered(self))),
             // Made here only: to drop an error that nobody needs takes time.
@@ -258,7 +257,7 @@ impl TypedTx {
     }
 
     #[inline(always)]
-    pub(crate) fn begin(&self, transaction: &Transaction<'_>, open: &OpenPool) {
+    pub(super) fn begin(&self, transaction: &Transaction<'_>, open: &OpenPool) {
         self.core.set(&raw const **transaction);
         self.open.set(open);
         let id = self.id.get() + 1;
@@ -278,36 +277,36 @@ impl TypedTx {
         self.id_end.set(id + IDS);
     }
 
-    pub(crate) fn deeper(&self) -> Level<'_> {
+    pub(super) fn deeper(&self) -> Level<'_> {
         self.depth.set(self.depth.get() + 1);
         Level(self)
     }
 
     /// The transaction can only roll back.
-    pub(crate) fn doom(&self) {
+    pub(super) fn doom(&self) {
         self.note(ABORTS);
     }
 
-    pub(crate) fn is_doomed(&self) -> bool {
+    pub(super) fn is_doomed(&self) -> bool {
         self.tasks.get() & ABORTS != 0
     }
 
     /// Leaves the transaction's body with an error: it is rolled back and returns that.
     #[cold]
-    pub(crate) fn fail(&self, error: Error) -> ! {
+    pub(super) fn fail(&self, error: Error) -> ! {
         std::panic::resume_unwind(Box::<dyn Any + Send>::from(Box::new(Failure(error))))
     }
 
-    /// Something has failed where nobody can be told. The transaction rolls back, and returns the first such error.
+    /// Something has failed where nobody can be told: the transaction rolls back, and returns the first such error.
     #[cold]
-    pub(crate) fn fail_later(&self, error: Error) {
+    pub(super) fn fail_later(&self, error: Error) {
         self.doom();
         self.failure.borrow_mut().get_or_insert(error);
     }
 
-    /// Handles have come into volatile hands, or gone.
+    /// Handles have come into volatile hands, or have left them.
     #[inline(always)]
-    pub(crate) fn gain(&self, owners: i64) {
+    pub(super) fn gain(&self, owners: i64) {
         self.balance.set(self.balance.get() + owners);
     }
 
@@ -316,10 +315,9 @@ impl TypedTx {
         self.tasks.set(self.tasks.get() | tasks);
     }
 
-    /// Drops what lies at an address before the commit, and frees it. From a list, so that long chains do not take the
-    /// stack.
+    /// Queues a drop, which is run before the commit. Long chains take no stack that way.
     #[inline]
-    pub(crate) fn queue_drop(&self, queued: QueuedDrop) {
+    pub(super) fn queue_drop(&self, queued: QueuedDrop) {
         self.note(SETTLES);
         self.queued_drops.borrow_mut().push(queued);
     }
@@ -340,17 +338,17 @@ impl TypedTx {
 
     /// References to counted objects have come or gone, an object was pinned, or the list of deferred drops is held.
     #[inline]
-    pub(crate) fn note_counted(&self) {
+    pub(super) fn note_counted(&self) {
         self.note(SETTLES | HOLDS);
     }
 
     #[inline]
-    pub(crate) fn has_queued_drops(&self) -> bool {
+    pub(super) fn has_queued_drops(&self) -> bool {
         !self.queued_drops.borrow().is_empty()
     }
 
     /// Drops everything that was put off.
-    pub(crate) fn run_queued_drops(&self) {
+    pub(super) fn run_queued_drops(&self) {
         loop {
             let Some(queued) = self.queued_drops.borrow_mut().pop() else {
                 return;

@@ -18,14 +18,14 @@ use crate::error::Result;
 ///
 /// # Safety
 /// Transparent over an `AtomicU64`, in which 0 says that there is nothing to know.
-pub(crate) unsafe trait VolatileWord {}
+pub(super) unsafe trait VolatileWord {}
 
 // SAFETY: itself.
 unsafe impl VolatileWord for AtomicU64 {}
 
 /// Where the words of an open pool are; all zero while none is open.
 #[derive(Debug)]
-pub(crate) struct VolatileWords {
+pub(super) struct VolatileWords {
     base: AtomicUsize,
     size: AtomicUsize,
     /// What to add to the address of a word in the pool.
@@ -33,7 +33,7 @@ pub(crate) struct VolatileWords {
 }
 
 impl VolatileWords {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             base: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
@@ -46,7 +46,7 @@ impl VolatileWords {
     ///
     /// # Errors
     /// `AddressSpace`.
-    pub(crate) fn reserve(
+    pub(super) fn reserve(
         &'static self,
         base: usize,
         size: usize,
@@ -64,13 +64,13 @@ impl VolatileWords {
 
     /// Whether an address lies where the pool's objects do.
     #[inline(always)]
-    pub(crate) fn hold(&self, address: usize) -> bool {
+    pub(super) fn hold(&self, address: usize) -> bool {
         address.wrapping_sub(self.base.load(Ordering::Relaxed)) < self.size.load(Ordering::Relaxed)
     }
 
     /// What is kept about a cell whose own word is this; itself, if it is not in the pool.
     #[inline(always)]
-    pub(crate) fn of<'a, W: VolatileWord>(&self, word: &'a W) -> &'a W {
+    pub(super) fn of<'a, W: VolatileWord>(&self, word: &'a W) -> &'a W {
         let address = ptr::from_ref(word).addr();
         match self.hold(address) {
             // SAFETY: whoever has a reference into the pool keeps it open, and the words with it.
@@ -85,7 +85,7 @@ impl VolatileWords {
     /// [`VolatileWords::hold`] said so, a word of this kind lies there, and the pool stays open as long as the
     /// reference is used.
     #[inline(always)]
-    pub(crate) unsafe fn at<'a, W: VolatileWord>(&self, address: usize) -> &'a W {
+    pub(super) unsafe fn at<'a, W: VolatileWord>(&self, address: usize) -> &'a W {
         let address = address.wrapping_add(self.distance.load(Ordering::Relaxed));
         // SAFETY: beside a puddle of the pool, as far from the word as all words are, and as well aligned.
         unsafe { &*ptr::with_exposed_provenance(address) }
@@ -94,14 +94,14 @@ impl VolatileWords {
 
 /// The memory of the words; unmapped when the pool has been closed.
 #[derive(Debug)]
-pub(crate) struct WordsMapping {
+pub(super) struct WordsMapping {
     beside: Arc<Beside>,
     words: &'static VolatileWords,
 }
 
 impl WordsMapping {
     /// What the pool's puddles need beside them.
-    pub(crate) fn beside(&self) -> Arc<Beside> {
+    pub(super) fn beside(&self) -> Arc<Beside> {
         self.beside.clone()
     }
 }

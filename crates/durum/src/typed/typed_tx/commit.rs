@@ -38,7 +38,7 @@ impl TypedTx {
     }
 
     #[inline(always)]
-    pub(crate) fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
+    pub(in crate::typed) fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
         if self.tasks.get() == 0 && self.balance.get() == 0 {
             let result = transaction.commit();
             self.depth.set(0);
@@ -110,7 +110,7 @@ impl TypedTx {
     }
 
     #[inline(never)]
-    pub(crate) fn abort(&self, transaction: Transaction<'_>) {
+    pub(in crate::typed) fn abort(&self, transaction: Transaction<'_>) {
         self.queued_drops.borrow_mut().clear();
         self.check_balance();
         self.check_readers();

@@ -13,15 +13,15 @@ use crate::typed::psafe::PSafe;
 impl TypedTx {
     /// Whether an address lies where the pool's objects do: not on the stack, not on the volatile heap.
     #[inline(always)]
-    pub(crate) fn holds(&self, address: usize) -> bool {
+    pub(in crate::typed) fn holds(&self, address: usize) -> bool {
         self.binding().words.hold(address)
     }
 
     /// Announces a change of persistent memory to the core.
     #[inline]
-    pub(crate) fn announce(&self, address: usize, len: usize) {
+    pub(in crate::typed) fn announce(&self, address: usize, len: usize) {
         let start = ptr::with_exposed_provenance(address);
-        // SAFETY: whoever may write there is alone with it until the transaction has ended: cells of one thread, or
+        // SAFETY: the caller is alone with the range until the transaction has ended: cells are of one thread, or
         // locked.
         if let Err(error) = unsafe { self.core().add_bytes(start, len, Announce::Backup) } {
             self.fail(error);
@@ -35,7 +35,7 @@ impl TypedTx {
     /// No reference to the value is to be made before this: counting reads it, and would end the right of a `&mut` to
     /// be used.
     #[inline]
-    pub(crate) fn open_to_changes<T: PSafe>(&self, value: *mut T) -> bool {
+    pub(in crate::typed) fn open_to_changes<T: PSafe>(&self, value: *mut T) -> bool {
         // Exposed, because counting reads by address: of the pointers that it may then stand for this one is the last,
         // and stays good.
         let (address, len) = (value.expose_provenance(), size_of::<T>());
@@ -62,7 +62,7 @@ impl TypedTx {
     }
 
     /// The same for values in a row.
-    pub(crate) fn open_row_to_changes<T: PSafe>(&self, start: *mut T, len: usize) {
+    pub(in crate::typed) fn open_row_to_changes<T: PSafe>(&self, start: *mut T, len: usize) {
         let (address, bytes) = (start.expose_provenance(), len * size_of::<T>());
         if self.holds(address) {
             self.reset_words::<T>(address, bytes);
@@ -104,7 +104,7 @@ impl TypedTx {
 
     /// Values in a range are about to be moved or freed: their open ranges end.
     #[inline]
-    pub(crate) fn close_ranges(&self, start: usize, len: usize) {
+    pub(in crate::typed) fn close_ranges(&self, start: usize, len: usize) {
         let closed = self.open_ranges.borrow_mut().close(start, start + len);
         if let Some(change) = closed {
             self.gain(change);
@@ -121,7 +121,7 @@ impl TypedTx {
     ///
     /// # Safety
     /// There is a value, which nobody uses after this.
-    pub(crate) unsafe fn take_out<T: PSafe>(&self, address: usize) -> T {
+    pub(in crate::typed) unsafe fn take_out<T: PSafe>(&self, address: usize) -> T {
         if T::OWNERS {
             self.close_ranges(address, size_of::<T>());
         }
@@ -137,7 +137,7 @@ impl TypedTx {
     /// cells in it. What is left of guards that were forgotten, and of other cells that lay there, says nothing about
     /// the cells that lie there now.
     #[inline]
-    pub(crate) fn reset_words<T: PSafe>(&self, address: usize, len: usize) {
+    pub(in crate::typed) fn reset_words<T: PSafe>(&self, address: usize, len: usize) {
         if !T::WORDS {
             return;
         }
@@ -164,7 +164,7 @@ impl TypedTx {
     /// # Safety
     /// The memory may be written to.
     #[inline]
-    pub(crate) unsafe fn put_in<T: PSafe>(&self, address: usize, value: T) {
+    pub(in crate::typed) unsafe fn put_in<T: PSafe>(&self, address: usize, value: T) {
         if T::OWNERS {
             self.gain(-value.owners());
         }
@@ -178,7 +178,7 @@ impl TypedTx {
     /// # Safety
     /// There is a value, which nobody uses after this.
     #[inline]
-    pub(crate) unsafe fn drop_value<T: PSafe>(&self, address: usize) {
+    pub(in crate::typed) unsafe fn drop_value<T: PSafe>(&self, address: usize) {
         if T::OWNERS {
             self.close_ranges(address, size_of::<T>());
         }
@@ -194,7 +194,7 @@ impl TypedTx {
 
     /// Allocates memory of the described type.
     #[inline]
-    pub(crate) fn allocate<T: Described>(&self, size: usize, align: usize) -> usize {
+    pub(in crate::typed) fn allocate<T: Described>(&self, size: usize, align: usize) -> usize {
         let pool = &self.open().pool;
         let made = pool.ensure_described(T::description()).and_then(|type_id| {
             match size == size_of::<T>() {
@@ -209,7 +209,7 @@ impl TypedTx {
     }
 
     /// Frees memory whose contents were dropped or moved away.
-    pub(crate) fn free(&self, address: usize) {
+    pub(in crate::typed) fn free(&self, address: usize) {
         // SAFETY: there was one owner, which is gone, or no reference is left.
         if let Err(error) = unsafe {
             self.core()

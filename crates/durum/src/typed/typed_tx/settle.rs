@@ -54,8 +54,8 @@ impl TypedTx {
         let word = unsafe { self.binding().words.at::<CountWord>(address) };
         if entry.is_shared && !entry.held.is_locked() {
             if !word.try_lock() {
-                // A reference that was dropped with what held it, and another transaction is about to commit a change
-                // of the counts. To wait could be to wait in a circle.
+                // The reference was dropped with what held it, and another transaction is about to commit a change of
+                // the counts. Waiting for it could be waiting in a circle.
                 debug_assert!(strong <= 0 && weak <= 0);
                 drop(guard);
                 return self.defer_drops(address, glue, -strong, -weak);

@@ -11,6 +11,7 @@ use crate::typed::layout::structure;
 use crate::typed::psafe::{PSafe, name_of};
 use crate::typed::typed_tx::TypedTx;
 
+/// Room for an entry.
 #[repr(C)]
 pub(in crate::typed::collections) struct Slot<K, V> {
     key: K,
