@@ -13,10 +13,10 @@
 //! side comes later still and sees the shared one. A thread that is not running has passed a full fence when it was put
 //! aside. Where the system has no membarrier, the light side makes a full fence itself.
 //!
-//! On it stand a [`Bias`], of Shadow's latch and of the lock of `durum-kv`, and a list of members (`members.rs`), of
-//! the gate of a store and of the revocable reference by which the typed interface knows that its pool is open. The
-//! handles of NVL-C use it directly: their words are masks of heaps and are never freed, and the list of them takes no
-//! lock.
+//! On it stand a [`Bias`], of the lock of Shadow's checkpoint and of that of `durum-kv`, and a list of members
+//! (`members.rs`), of the gate of a store and of the revocable reference by which the typed interface knows that its
+//! pool is open. The handles of NVL-C use it directly: their words are masks of heaps and are never freed, and the list
+//! of them takes no lock.
 //!
 //! In `tests/loom` each of these protocols is tried with one fence on each side. That one fence on each side is what
 //! the processor and the membarrier make of it, is tried by a model of its own, `asymmetric/model.rs`.

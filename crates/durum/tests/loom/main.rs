@@ -13,6 +13,9 @@
 #[path = "../../src/combine/announce.rs"]
 mod announce;
 mod asymmetric;
+#[path = "../../src/engine/shadow/biased_lock.rs"]
+mod biased_lock;
+mod biased_lock_tests;
 mod copies;
 #[path = "../../src/typed/count_word.rs"]
 mod count_word;
@@ -23,9 +26,6 @@ mod futex_locks;
 #[path = "../../src/gate.rs"]
 mod gate;
 mod gates;
-#[path = "../../src/engine/shadow/latch.rs"]
-mod latch;
-mod latches;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
 #[path = "../../src/combine/lock.rs"]

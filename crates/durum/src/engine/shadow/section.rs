@@ -23,9 +23,10 @@ use std::sync::{Arc, PoisonError};
 use durum_format::record::{Operation, push_words};
 use durum_persist::line::LINE;
 
-use super::changes::whole_words;
-use super::home::{Page, note_in};
-use super::journal::Journal;
+use super::compare::whole_words;
+use super::home::files::Page;
+use super::pages::puddle::note_in;
+use super::shared::state::Shared;
 use crate::alloc::{Puddle, PuddleHeap};
 use crate::announced::Announced;
 use crate::error::{Error, Result};
@@ -70,11 +71,11 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// Begins: from here on, changes of the pool are noticed.
-    pub(super) fn begin(journal: &Journal, pool: &PoolInner, gate: Closed) -> Result<Self> {
+    /// Begins: from here on, changes of the pool are noticed. The queue is empty.
+    pub(super) fn begin(shared: &Shared, pool: &PoolInner, gate: Closed) -> Result<Self> {
         let kept = OfPool::of(pool)?;
         // Before pages are protected: what is applied changes pages that nobody has written to.
-        journal.apply_all(&pool.store)?;
+        shared.apply_drawn(&pool.store)?;
         let puddles = pool
             .heap
             .puddles
@@ -88,7 +89,7 @@ impl Section {
         // A record changes a page or a few, and comparing one that has not changed in this section costs as much as to
         // protect 2 MiB anew.
         let next = kept.next_stamp.load(Ordering::Relaxed);
-        let commits = journal.drawn() + 1 - next;
+        let commits = shared.stamps.drawn() + 1 - next;
         let units: usize = puddles.iter().map(|puddle| puddle.size >> 21).sum();
         let is_quiet = next > 0 && commits < units as u64;
         for puddle in puddles.iter() {
@@ -118,11 +119,11 @@ impl Section {
     /// are at both places.
     fn compare(
         &mut self,
-        journal: &Journal,
+        shared: &Shared,
         mut visit: impl FnMut(&Puddle, usize, u8, &[u64; 8], &[u64; 8]),
     ) -> Result<()> {
         self.find();
-        let checkpoint = journal.lock_checkpoint();
+        let checkpoint = shared.lock_checkpoint();
         let mut buffer: Page = [0; PAGE / 8];
         let found = self.found.iter().flatten();
         for ((puddle, _), ranges) in self.puddles.iter().zip(found) {
@@ -153,15 +154,15 @@ impl Section {
     /// Before anything else is put there: deferred changes of the same words come later.
     pub(super) fn push_changes(
         &mut self,
-        journal: &Journal,
+        shared: &Shared,
         store: &StoreInner,
         announced: &Announced,
         record: &mut Vec<u64>,
     ) -> Result<()> {
         // What the body made durable by itself (`Pool::persist`) comes home before this record: a word that was changed
         // back since differs from that.
-        journal.apply_drawn(store)?;
-        self.compare(journal, |_, line, mask, now, _| {
+        shared.apply_drawn(store)?;
+        self.compare(shared, |_, line, mask, now, _| {
             let mask = mask & !whole_words(announced.not_saved(line / LINE));
             if mask != 0 {
                 push_words(record, Operation::Store, line as u64, mask, now);
@@ -171,10 +172,11 @@ impl Section {
 
     /// Puts back what the section has changed. Announced memory was put back before, to what it was when it was
     /// announced, which may be in the middle of the section.
-    pub(super) fn restore(&mut self, journal: &Journal, pool: &PoolInner) {
+    /// `flushed`: whether the queue is empty.
+    pub(super) fn restore(&mut self, shared: &Shared, pool: &PoolInner, flushed: Result<()>) {
         // What the body made durable by itself (`Pool::persist`) stays.
-        let applied = journal.apply_all(&pool.store);
-        let restored = self.compare(journal, |puddle, line, mask, _, home| {
+        let applied = flushed.and_then(|()| shared.apply_drawn(&pool.store));
+        let restored = self.compare(shared, |puddle, line, mask, _, home| {
             // A slab without a committed element is known to its thread only. Its header was written once and stays in
             // memory until a commit needs it, also through aborts.
             let heap = puddle.heap.get();
@@ -194,11 +196,11 @@ impl Section {
     }
 
     /// The section is over, and durable or put back.
-    pub(super) fn end(&mut self, journal: &Journal, pool: &PoolInner) {
+    pub(super) fn end(&mut self, shared: &Shared, pool: &PoolInner) {
         self.find();
         // ORDER (of threads): before the gate opens.
-        journal.may_be_about_any_place();
-        let next = journal.drawn() + 1;
+        shared.may_be_about_any_place();
+        let next = shared.stamps.drawn() + 1;
         if let Ok(kept) = OfPool::of(pool) {
             kept.next_stamp.store(next, Ordering::Relaxed);
         }

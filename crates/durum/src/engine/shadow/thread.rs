@@ -2,32 +2,35 @@
 
 use std::sync::Arc;
 
-use super::direct::Direct;
-use super::journal::Journal;
+use super::fresh::FreshRange;
+use super::log::writer::Writer;
 use super::section::Section;
-use super::writer::Writer;
+use super::shared::state::Shared;
 use crate::opened;
 use crate::opened::{PoolInner, StoreInner};
 
 #[derive(Debug)]
 pub(super) struct OfThread {
-    pub(super) journal: Arc<Journal>,
+    pub(super) shared: Arc<Shared>,
     /// The thread's log of records.
     pub(super) writer: Writer,
     /// The transaction is a section: changes that nobody announces are found.
     pub(super) section: Option<Section>,
     /// Pages of fresh objects that are home already, in order of address.
-    pub(super) written: Vec<Direct>,
+    pub(super) written: Vec<FreshRange>,
+    /// Fresh ranges that go home with this commit instead of into its record, while that is put together.
+    pub(super) chosen: Vec<FreshRange>,
 }
 
 impl OfThread {
     /// The thread has a part in what all commit to from now on.
-    pub(super) fn new(journal: Arc<Journal>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
-            writer: Writer::new(&journal),
-            journal,
+            writer: shared.new_writer(),
+            shared,
             section: None,
             written: Vec::new(),
+            chosen: Vec::new(),
         }
     }
 }
@@ -38,11 +41,11 @@ impl opened::OfThread for OfThread {
         if let Some(mut section) = self.section.take()
             && let Some(pool) = pool
         {
-            section.end(&self.journal, pool);
+            section.end(&self.shared, pool);
         }
     }
 
     fn leave(self: Box<Self>, _store: &Arc<StoreInner>) {
-        self.writer.give_back(&self.journal);
+        self.shared.give_back(self.writer);
     }
 }

@@ -1,0 +1,109 @@
+//! A set of cache lines, filled line by line and emptied at once.
+
+/// Where the epoch lies in an entry of the table; below it the line's number.
+const EPOCH_SHIFT: u32 = 48;
+const EPOCH_END: u64 = 1 << (64 - EPOCH_SHIFT);
+
+/// Lines by number (address divided by 64), each once, in the order in which they came.
+#[derive(Debug)]
+pub(in super::super) struct LineSet {
+    lines: Vec<usize>,
+    /// Open hash; a power of two in size, at most half full. An entry of another epoch is free.
+    table: Vec<u64>,
+    epoch: u64,
+}
+
+impl Default for LineSet {
+    fn default() -> Self {
+        Self {
+            lines: Vec::new(),
+            table: vec![0; 1 << 10],
+            epoch: 1,
+        }
+    }
+}
+
+impl LineSet {
+    #[inline(always)]
+    pub(in super::super) fn insert(&mut self, number: usize) {
+        let (tagged, last) = (
+            self.epoch << EPOCH_SHIFT | number as u64,
+            self.table.len() - 1,
+        );
+        // Fibonacci hashing: the upper bits of the product are the well mixed ones.
+        let mut slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & last;
+        loop {
+            // SAFETY: the length is a power of two, so `last` is its mask.
+            let found = unsafe { self.table.get_unchecked_mut(slot) };
+            if *found == tagged {
+                return;
+            }
+            if (*found ^ tagged) >> EPOCH_SHIFT != 0 {
+                *found = tagged;
+                break;
+            }
+            slot = (slot + 1) & last;
+        }
+        self.lines.push(number);
+        if self.lines.len() * 2 > self.table.len() {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.table = vec![0; self.table.len() * 2];
+        for number in std::mem::take(&mut self.lines) {
+            self.insert(number);
+        }
+    }
+
+    pub(in super::super) fn lines(&self) -> &[usize] {
+        &self.lines
+    }
+
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Moves the lines into `to`, which is empty, and empties the set.
+    pub(in super::super) fn drain_into(&mut self, to: &mut Vec<usize>) {
+        std::mem::swap(&mut self.lines, to);
+        self.epoch += 1;
+        if self.epoch == EPOCH_END {
+            self.epoch = 1;
+            self.table.fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn holds_each_line_once_through_many_epochs() {
+        let mut set = LineSet::default();
+        let mut out = Vec::new();
+        let mut state = 1u64;
+        for round in 0..70_000u64 {
+            let mut model = BTreeSet::new();
+            let count = if round % 7_000 == 0 { 5_000 } else { 3 };
+            for _ in 0..count {
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                let line = 0x80_0000_0000 + (state >> 51) as usize;
+                set.insert(line);
+                model.insert(line);
+            }
+            assert!(!set.is_empty());
+            out.clear();
+            set.drain_into(&mut out);
+            out.sort_unstable();
+            assert!(out.iter().eq(&model), "round {round}");
+        }
+        assert!(set.is_empty());
+    }
+}

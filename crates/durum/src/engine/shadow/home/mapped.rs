@@ -1,0 +1,280 @@
+//! Home where puddles are mapped a second time, shared with their files: lines gather in a batch and are written back.
+
+use durum_format::record::{Change, Entries, Operation};
+use durum_persist::{Site, line, record as recorder};
+
+use super::super::pages::puddle::{note, note_range};
+use super::super::wide::Wide;
+use super::deferred_pages::DeferredPages;
+use super::line_set::LineSet;
+use crate::mapping::PAGE;
+
+pub(in super::super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
+/// A step that a crash test leaves out: the line is taken from where the program stores to, then.
+const RECORDS_ONLY: Site = Site("shadow.checkpoint: take what goes home from records only");
+/// From this many bytes on a copy goes home by non-temporal stores.
+const STREAM_MIN: usize = 512;
+
+/// Every puddle is mapped a second time, shared with its file.
+#[derive(Debug)]
+pub(in super::super) struct Mapped {
+    /// What to add to an address to get its home.
+    offset: usize,
+    batch: LineSet,
+    /// The lines of the batch before; those before `next` are written back.
+    writing: Vec<usize>,
+    next: usize,
+    /// What goes home as whole pages.
+    waiting: DeferredPages,
+    /// Bytes that wait fill a batch as others do, shifted to the right by this.
+    waiting_shift: u32,
+    /// Copies that went home by non-temporal stores.
+    streamed: usize,
+}
+
+impl Mapped {
+    /// Bytes that wait fill a batch as others do, shifted to the right by `waiting_shift`.
+    pub(in super::super) fn new(offset: usize, waiting_shift: u32) -> Self {
+        Self {
+            offset,
+            batch: LineSet::default(),
+            writing: Vec::new(),
+            next: 0,
+            waiting: DeferredPages::default(),
+            waiting_shift,
+            streamed: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(super) fn is_batch_empty(&self) -> bool {
+        self.batch.is_empty() && self.waiting.is_batch_empty()
+    }
+
+    #[inline(always)]
+    pub(super) fn fill(&self, logged: usize) -> usize {
+        let waiting = self.waiting.logged();
+        logged.saturating_sub(waiting) + (waiting >> self.waiting_shift)
+    }
+
+    pub(super) fn next_batch(&mut self) {
+        self.writing.clear();
+        self.next = 0;
+        self.batch.drain_into(&mut self.writing);
+        self.waiting.next_batch();
+    }
+
+    pub(super) fn streamed(&self) -> usize {
+        self.streamed
+    }
+
+    /// Durable with the caller's fence.
+    pub(super) fn write_waiting(&mut self) {
+        self.streamed += self.waiting.write_all(self.offset);
+    }
+
+    pub(super) fn note_all(&self) {
+        let writing = self.writing[self.next..].iter();
+        for number in writing.chain(self.batch.lines()) {
+            note(number * line::LINE);
+        }
+    }
+
+    /// Lines of the batch that is being written.
+    #[inline]
+    pub(in super::super) fn writing(&self) -> usize {
+        self.writing.len()
+    }
+
+    /// And its pages.
+    #[inline]
+    pub(in super::super) fn leaving(&self) -> usize {
+        self.waiting.leaving()
+    }
+
+    #[inline]
+    pub(in super::super) fn is_written(&self) -> bool {
+        self.next == self.writing.len() && self.waiting.is_written()
+    }
+
+    /// Writes `pages` more pages of the batch that is being written.
+    pub(in super::super) fn write_pages(&mut self, pages: usize) {
+        // ORDER: durable with the next fence of this thread, before these records count as home.
+        self.streamed += self.waiting.write(pages, self.offset);
+    }
+
+    /// Writes back `lines` more lines of the batch that is being written.
+    #[inline]
+    pub(in super::super) fn write_back(&mut self, lines: usize) {
+        let end = self.next.saturating_add(lines).min(self.writing.len());
+        let numbers = &self.writing[self.next..end];
+        let mut page = usize::MAX;
+        for address in numbers.iter().map(|number| number * line::LINE) {
+            // Lines of a page mostly come together.
+            if address / PAGE != page {
+                page = address / PAGE;
+                note(address);
+            }
+        }
+        // ORDER: durable with the next fence of this thread, before these records count as home.
+        // SAFETY: lines that `apply` has stored to; their puddles stay mapped until all their records are home.
+        unsafe { line::write_back_lines(numbers, self.offset, HOME_WRITE) };
+        self.next = end;
+    }
+
+    /// Makes the changes of a record, and adds their lines to the batch.
+    #[inline(always)]
+    pub(super) fn apply(&mut self, record: &[u64]) {
+        let offset = self.offset;
+        // SAFETY: words and bytes of a line that a transaction changed, in the home mapping of its puddle, which stays
+        // until all its records are home. Only the holder of the checkpoint's lock writes there.
+        self.apply_by(
+            record,
+            |home, mask, words| unsafe {
+                match recorder::leaves_out(RECORDS_ONLY) {
+                    true => line::copy(home.cast(), home.cast::<u8>().sub(offset), line::LINE),
+                    false => line::store_words(home, mask, words),
+                }
+            },
+            |home, bytes| unsafe { line::copy(home, bytes.as_ptr(), bytes.len()) },
+        );
+    }
+
+    /// The same by whole lines. Not where somebody records stores.
+    #[inline(always)]
+    pub(super) fn apply_wide(&mut self, record: &[u64], wide: Wide) {
+        // SAFETY: as in `apply`; aligned words are stored at once.
+        self.apply_by(
+            record,
+            |home, mask, words| unsafe { wide.store_words(home, mask, words) },
+            |home, bytes| unsafe { wide.store_part(home, bytes) },
+        );
+    }
+
+    #[inline(always)]
+    fn apply_by(
+        &mut self,
+        record: &[u64],
+        store: impl Fn(*mut u64, u8, &[u64]),
+        store_part: impl Fn(*mut u8, &[u8]),
+    ) {
+        let mut entries = Entries::new(record);
+        loop {
+            if cfg!(target_endian = "little")
+                && let Some((address, mask, words)) = entries.next_store()
+            {
+                self.before_change(address as usize);
+                store((address as usize + self.offset) as *mut u64, mask, words);
+                self.batch.insert(address as usize / line::LINE);
+                continue;
+            }
+            if let Some((operation, address, bits)) = entries.next_bits() {
+                self.before_change(address as usize);
+                let home = (address as usize + self.offset) as *mut u64;
+                // SAFETY: as in `apply`.
+                unsafe { line::store_u64(home, operation.apply(home.read(), bits)) };
+                self.batch.insert(address as usize / line::LINE);
+                continue;
+            }
+            if let Some((target, bytes)) = entries.next_part() {
+                self.before_change(target as usize);
+                store_part((target as usize + self.offset) as *mut u8, bytes);
+                self.batch.insert(target as usize / line::LINE);
+                continue;
+            }
+            match entries.next() {
+                Some(Ok(change)) => self.change(&change),
+                // Records were made in this process; they are checked where they are read after a crash.
+                Some(Err(_)) => {}
+                None => return,
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn change(&mut self, change: &Change<'_>) {
+        match *change {
+            Change::Words {
+                operation,
+                line: address,
+                mask,
+                words,
+            } => {
+                self.before_change(address as usize);
+                let home = (address as usize + self.offset) as *mut u64;
+                // SAFETY: as for the words in `apply`.
+                unsafe { change_words(home, operation, mask, words) };
+                self.batch.insert(address as usize / line::LINE);
+            }
+            Change::Copy { target, data } => self.copy(target as usize, data),
+            // Home since before the fence of the record.
+            Change::Fresh { .. } => {}
+        }
+    }
+
+    /// A line is about to be changed, which may lie in a page that waits.
+    #[inline(always)]
+    fn before_change(&mut self, address: usize) {
+        if !self.waiting.is_empty() {
+            self.streamed += self.waiting.before_change(address / PAGE, self.offset);
+        }
+    }
+
+    /// Pages that are copied as a whole wait, the rest goes home now.
+    fn copy(&mut self, target: usize, data: &[u8]) {
+        let end = target + data.len();
+        let (first, last) = (target.next_multiple_of(PAGE), end & !(PAGE - 1));
+        if first >= last {
+            return self.copy_now(target, data);
+        }
+        let (before, rest) = data.split_at(first - target);
+        let (pages, behind) = rest.split_at(last - first);
+        self.copy_now(target, before);
+        for (page, bytes) in (first / PAGE..).zip(pages.chunks_exact(PAGE)) {
+            self.waiting.insert(page, bytes);
+        }
+        self.copy_now(last, behind);
+    }
+
+    /// A copy that fills no page.
+    fn copy_now(&mut self, target: usize, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        self.before_change(target);
+        self.before_change(target + data.len() - 1);
+        let home = (target + self.offset) as *mut u8;
+        if data.len() >= STREAM_MIN {
+            note_range(target..target + data.len());
+            self.streamed += 1;
+            // ORDER: durable with the next fence of this thread, before these records count as home.
+            // SAFETY: as for the words in `apply`; the record does not overlap data.
+            return unsafe { line::copy_streaming(home, data.as_ptr(), data.len(), HOME_WRITE) };
+        }
+        // SAFETY: as above.
+        unsafe { line::copy(home, data.as_ptr(), data.len()) };
+        for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
+            self.batch.insert(number);
+        }
+    }
+}
+
+/// Changes words of the line at `home` as an entry says that is not a plain store.
+///
+/// # Safety
+/// As for [`line::store_words`]; nobody else writes there.
+unsafe fn change_words(home: *mut u64, operation: Operation, mut mask: u8, words: &[u64]) {
+    for word in words {
+        let word = u64::from_le(*word);
+        // SAFETY: as the caller promises.
+        unsafe {
+            let place = home.add(mask.trailing_zeros() as usize);
+            line::store_u64(place, operation.apply(place.read(), word));
+        }
+        mask &= mask - 1;
+    }
+}

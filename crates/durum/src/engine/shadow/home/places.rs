@@ -1,0 +1,181 @@
+//! Home places: a second mapping of each puddle, or its file.
+//!
+//! Changes gather in a batch; a batch that is full is written while the next one fills.
+
+use durum_format::record::Entries;
+use durum_persist::line;
+
+use super::super::wide::Wide;
+use super::files::{DRAIN_FENCE, Files, Page};
+use super::mapped::Mapped;
+use crate::alloc::Puddle;
+use crate::error::Result;
+use crate::fault::guarded;
+
+/// A batch ends also when its blocks take so many times the memory of the records that end one.
+const HELD_FACTOR: usize = 8;
+
+#[derive(Debug)]
+pub(in super::super) enum Home {
+    Mapped(Mapped),
+    Files(Files),
+}
+
+impl Home {
+    /// Makes the changes of a record, and adds their lines to the batch; by whole lines where `wide` says that this is
+    /// possible.
+    #[inline(always)]
+    pub(super) fn apply(&mut self, record: &[u64], wide: Option<Wide>) {
+        match (self, wide) {
+            (Self::Mapped(home), Some(wide)) => home.apply_wide(record, wide),
+            (Self::Mapped(home), None) => home.apply(record),
+            // Records were made in this process; they are checked where they are read after a crash.
+            (Self::Files(home), _) => Entries::new(record)
+                .flatten()
+                .for_each(|change| home.apply(&change)),
+        }
+    }
+
+    pub(in super::super) fn is_batch_empty(&self) -> bool {
+        match self {
+            Self::Mapped(home) => home.is_batch_empty(),
+            Self::Files(home) => home.is_batch_empty(),
+        }
+    }
+
+    /// How far the batch has come, of whose records there are so many bytes: it ends where that is the number of bytes
+    /// that end one.
+    #[inline]
+    pub(in super::super) fn fill(&self, logged: usize) -> usize {
+        match self {
+            Self::Mapped(home) => home.fill(logged),
+            Self::Files(home) => logged.max(home.batch_bytes() / HELD_FACTOR),
+        }
+    }
+
+    /// The batch is to be written from now on; the one before is written.
+    pub(in super::super) fn next_batch(&mut self) {
+        match self {
+            Self::Mapped(home) => home.next_batch(),
+            Self::Files(home) => home.next_batch(),
+        }
+    }
+
+    /// Whether every line of that batch is written.
+    #[inline]
+    pub(in super::super) fn is_written(&self) -> bool {
+        match self {
+            Self::Mapped(home) => home.is_written(),
+            Self::Files(home) => home.writing() == 0,
+        }
+    }
+
+    /// Writes what is left of that batch.
+    #[inline]
+    pub(in super::super) fn write(&mut self) -> Result<()> {
+        match self {
+            Self::Mapped(home) => {
+                // ORDER: durable with the caller's fence, before their records count as home.
+                home.write_back(usize::MAX);
+                home.write_pages(usize::MAX);
+                Ok(())
+            }
+            Self::Files(home) => home.write(),
+        }
+    }
+
+    /// Makes durable what was written, where no commit's fence does that.
+    pub(in super::super) fn fence(&mut self) -> Result<()> {
+        match self {
+            Self::Mapped(_) => {
+                // ORDER: home lines are durable before their records count as home.
+                line::fence(DRAIN_FENCE);
+                Ok(())
+            }
+            // ORDER: as above.
+            Self::Files(home) => home.sync(),
+        }
+    }
+
+    /// What went home by non-temporal stores so far, which no batch names.
+    pub(in super::super) fn streamed(&self) -> usize {
+        match self {
+            Self::Mapped(home) => home.streamed(),
+            Self::Files(_) => 0,
+        }
+    }
+
+    /// Writes what waits, so that home holds everything that was applied.
+    pub(in super::super) fn write_waiting(&mut self) {
+        if let Self::Mapped(home) = self {
+            // ORDER: durable with the caller's fence.
+            home.write_waiting();
+        }
+    }
+
+    /// What home holds of a page, given that everything committed is applied; put together in `buffer` where it is not
+    /// in one piece.
+    ///
+    /// # Errors
+    /// The page could not be read: the store is poisoned.
+    pub(in super::super) fn page<'b>(
+        &self,
+        puddle: &Puddle,
+        address: usize,
+        buffer: &'b mut Page,
+    ) -> Result<&'b Page> {
+        match self {
+            // SAFETY: a page of the home mapping of a mapped puddle. Only the holder of the checkpoint's lock, who
+            // borrows this, changes it.
+            Self::Mapped(home) => Ok(unsafe { &*((address + home.offset()) as *const Page) }),
+            Self::Files(home) => {
+                home.read_page(puddle, address, buffer)?;
+                Ok(buffer)
+            }
+        }
+    }
+
+    /// Counts every page that was changed, also where that is not written back yet.
+    pub(in super::super) fn note_all(&self) {
+        if let Self::Mapped(home) = self {
+            home.note_all();
+        }
+    }
+
+    /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not
+    /// durable does not matter: it is read from the place where it was written.
+    pub(in super::super) fn pending_pages(&self) -> Vec<usize> {
+        match self {
+            Self::Mapped(_) => Vec::new(),
+            Self::Files(home) => home.pending_pages(),
+        }
+    }
+
+    /// What the program would read if these pages were not private; put together in `buffer` where it is not in memory.
+    ///
+    /// # Errors
+    /// As for [`Home::page`].
+    pub(in super::super) fn bytes<'b>(
+        &self,
+        puddle: &Puddle,
+        range: std::ops::Range<usize>,
+        buffer: &'b mut [u8],
+    ) -> Result<&'b [u8]> {
+        match self {
+            // SAFETY: pages of the home mapping of a mapped puddle, as in `page`.
+            Self::Mapped(home) => Ok(unsafe {
+                std::slice::from_raw_parts((range.start + home.offset()) as *const u8, range.len())
+            }),
+            Self::Files(_) => {
+                let buffer = &mut buffer[..range.len()];
+                guarded(|| puddle.read_file(buffer, (range.start - puddle.address) as u64))?;
+                Ok(buffer)
+            }
+        }
+    }
+
+    /// Whether the fence of a commit makes durable what was written here.
+    pub(in super::super) fn is_mapped(&self) -> bool {
+        matches!(self, Self::Mapped(_))
+    }
+}

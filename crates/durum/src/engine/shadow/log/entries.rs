@@ -1,0 +1,55 @@
+//! Ranges of memory as entries of a record.
+
+use std::ops::Range;
+
+use durum_format::record::{Operation, push_copy, push_word};
+
+use crate::fault::guarded;
+
+/// Larger ranges are put into a record in pieces of this many bytes, so that it can be cut between them. They end with
+/// pages, which go home as a whole then.
+const COPY_PIECE: usize = 16 << 10;
+
+/// Puts what a range of memory holds into the record.
+pub(in super::super) fn push_range(record: &mut Vec<u64>, range: Range<usize>) {
+    // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+    let bytes = unsafe { bytes_of(&range) };
+    guarded(|| push_bytes(record, range.start, bytes));
+}
+
+/// # Safety
+/// The range is mapped, and nobody changes it while the bytes are in use.
+unsafe fn bytes_of<'a>(range: &Range<usize>) -> &'a [u8] {
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) }
+}
+
+/// Puts bytes for `target` into the record.
+#[inline]
+pub(in super::super) fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
+    if let Some(word) = bytes.first_chunk::<8>()
+        && bytes.len() == 8
+        && target.is_multiple_of(8)
+    {
+        return push_word(
+            record,
+            Operation::Store,
+            target as u64,
+            u64::from_ne_bytes(*word),
+        );
+    }
+    for piece in pieces(target..target + bytes.len()) {
+        let at = piece.start - target;
+        push_copy(record, piece.start as u64, &bytes[at..at + piece.len()]);
+    }
+}
+
+/// A range in pieces that end with pages.
+pub(super) fn pieces(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut from = range.start;
+    std::iter::from_fn(move || {
+        let piece = from..range.end.min((from + 1).next_multiple_of(COPY_PIECE));
+        from = piece.end;
+        (!piece.is_empty()).then_some(piece)
+    })
+}

@@ -1,0 +1,128 @@
+//! Where records are written: the segments of the store's puddles of records.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use durum_format::UNIT;
+use durum_format::puddle::PuddleKind;
+use durum_format::record::{RingSalt, segments};
+use durum_persist::Site;
+
+use crate::alloc::Puddle;
+use crate::error::Result;
+use crate::opened::StoreInner;
+
+pub(in super::super) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
+
+/// A part of a puddle of records.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Segment {
+    pub(in super::super) puddle: Arc<Puddle>,
+    pub(in super::super) salt: RingSalt,
+    /// Addresses.
+    pub(in super::super) start: usize,
+    pub(in super::super) end: usize,
+}
+
+/// A segment with records.
+#[derive(Debug)]
+struct Full {
+    segment: Segment,
+    /// The last stamp in it.
+    last: u64,
+    cost: u64,
+}
+
+/// All segments that no writer holds.
+#[derive(Debug, Default)]
+pub(in super::super) struct Segments {
+    free: Vec<Segment>,
+    /// They are free when a durable watermark has reached the last stamp in them.
+    full: VecDeque<Full>,
+    /// The store's puddles of records.
+    puddles: Vec<Arc<Puddle>>,
+}
+
+impl Segments {
+    /// A segment that may be written, if there is one.
+    pub(in super::super) fn take(&mut self, watermark: u64) -> Option<Segment> {
+        // What was freed last goes first: the fewer segments go round, the more of them stay in the processor's cache.
+        self.free_up_to(watermark);
+        self.free.pop()
+    }
+
+    fn free_up_to(&mut self, watermark: u64) {
+        let mut still_full = VecDeque::with_capacity(self.full.len());
+        for full in self.full.drain(..) {
+            if full.last <= watermark {
+                self.free.push(full.segment);
+            } else {
+                still_full.push_back(full);
+            }
+        }
+        self.full = still_full;
+    }
+
+    /// Takes puddles out that are free as a whole, as long as `kept` bytes are left.
+    pub(in super::super) fn trim(&mut self, watermark: u64, kept: u64) -> Vec<Arc<Puddle>> {
+        let mut unneeded = Vec::new();
+        if self.bytes() <= kept {
+            return unneeded;
+        }
+        self.free_up_to(watermark);
+        for puddle in self.puddles.clone().into_iter().skip(1).rev() {
+            let of_it = |segment: &Segment| segment.puddle.uuid == puddle.uuid;
+            let free = self.free.iter().filter(|segment| of_it(segment)).count();
+            if self.bytes() > kept && free == segments(UNIT).count() {
+                self.free.retain(|segment| !of_it(segment));
+                self.puddles.retain(|other| other.uuid != puddle.uuid);
+                unneeded.push(puddle);
+            }
+        }
+        unneeded
+    }
+
+    /// Takes a segment back whose last record has the stamp `last`, and whose records cost a recovery so much
+    /// ([`recovery_cost`](super::recovery_cost)).
+    pub(in super::super) fn put(&mut self, last: u64, cost: u64, segment: Segment) {
+        self.full.push_back(Full {
+            segment,
+            last,
+            cost,
+        });
+    }
+
+    /// The cost of the records that a recovery would replay, but for those in segments that writers hold.
+    pub(in super::super) fn recovery_cost(&self, watermark: u64) -> u64 {
+        let live = self.full.iter().filter(|full| full.last > watermark);
+        live.map(|full| full.cost).sum()
+    }
+
+    pub(in super::super) fn bytes(&self) -> u64 {
+        self.puddles.iter().map(|puddle| puddle.size as u64).sum()
+    }
+
+    /// A puddle of records, to keep a watermark in.
+    pub(in super::super) fn first_puddle(&self) -> Option<Arc<Puddle>> {
+        self.puddles.first().cloned()
+    }
+
+    /// Adds a puddle.
+    pub(in super::super) fn grow(&mut self, store: &StoreInner) -> Result<()> {
+        let puddle = store.log_puddle(PuddleKind::Records)?;
+        let salt = RingSalt::new(puddle.uuid);
+        // The lowest ones are taken first: what was used last is still in the cache.
+        let mut fresh: Vec<Segment> = segments(UNIT)
+            .map(|range| Segment {
+                puddle: puddle.clone(),
+                salt,
+                start: puddle.address + range.start as usize,
+                end: puddle.address + range.end as usize,
+            })
+            .collect();
+        fresh.reverse();
+        self.free.splice(0..0, fresh);
+        self.puddles.push(puddle);
+        Ok(())
+    }
+}

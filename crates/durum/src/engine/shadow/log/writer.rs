@@ -1,0 +1,250 @@
+//! A thread's log of records.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use durum_format::record::{HEADER_WORDS, RecordHeader};
+use durum_persist::{count, line};
+
+use super::segments::{RECORD_WRITE, Segment, Segments};
+use super::stamps::Stamps;
+use crate::contention;
+use crate::error::{Result, Step};
+use crate::fault::guarded;
+use crate::media::Barrier;
+use crate::spare::Spare;
+
+/// From this many bytes on a record goes to the log by non-temporal stores.
+const STREAM_MIN: usize = 1024;
+/// Records begin on lines.
+const LINE: usize = line::LINE;
+
+/// The writing end of one log.
+#[derive(Debug)]
+pub(in super::super) struct Writer {
+    log: u32,
+    /// The stamp of this log's last record.
+    previous: u64,
+    pub(super) segment: Option<Segment>,
+    /// Where the next record goes.
+    pub(in super::super) cursor: usize,
+    pub(super) end: usize,
+    /// Up to here the [recovery cost](super::recovery_cost) of the segment's records is known, and how much it is.
+    pub(super) costed: (usize, u64),
+    /// The record in the making, its header first.
+    pub(in super::super) record: Vec<u64>,
+    spare: Spare,
+    /// Large ranges that go to the log from where they are, and before which of the record's words their entries
+    /// belong.
+    pub(super) large: Vec<Range<usize>>,
+    pub(super) large_at: usize,
+    /// What of them is on its way.
+    pub(super) buffer: Vec<u64>,
+    /// Records that are not known to be durable: stamp and address.
+    pub(super) written: Vec<(u64, usize)>,
+    /// From here to the cursor nothing was written to the file (`file` domain).
+    dirty_from: usize,
+    /// The last record is durable.
+    fenced: bool,
+    /// The watermark in the last record, and the last one that is known to be durable.
+    watermark: u64,
+    durable_watermark: u64,
+}
+
+impl Writer {
+    pub(in super::super) fn new(log: u32) -> Self {
+        Self {
+            log,
+            previous: 0,
+            segment: None,
+            cursor: 0,
+            end: 0,
+            costed: (0, 0),
+            record: vec![0; HEADER_WORDS],
+            spare: Spare::default(),
+            large: Vec::new(),
+            large_at: 0,
+            buffer: Vec::new(),
+            written: Vec::new(),
+            dirty_from: 0,
+            fenced: true,
+            watermark: 0,
+            durable_watermark: 0,
+        }
+    }
+
+    /// Records that were written and are not known to be durable.
+    pub(in super::super) fn unpublished(&self) -> usize {
+        self.written.len()
+    }
+
+    /// A record was written, and is not known to be durable.
+    pub(in super::super) fn wrote(&mut self, stamp: u64, address: usize) {
+        self.written.push((stamp, address));
+    }
+
+    /// Whether nothing has been put into the record.
+    #[inline]
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.record.len() == HEADER_WORDS && self.large.is_empty()
+    }
+
+    #[inline(always)]
+    pub(in super::super) fn clear(&mut self) {
+        let is_plain = self.large.is_empty()
+            && self.record.len() >= HEADER_WORDS
+            && Spare::is_small(self.record.capacity() * 8);
+        match is_plain {
+            true => self.record.truncate(HEADER_WORDS),
+            false => self.clear_more(),
+        }
+    }
+
+    #[cold]
+    fn clear_more(&mut self) {
+        self.large.clear();
+        let (used, capacity) = (self.record.len() * 8, self.record.capacity() * 8);
+        if !self.spare.keeps(used, capacity) {
+            self.record = Vec::new();
+        }
+        // A leader of a group may have left an empty one.
+        self.record.truncate(HEADER_WORDS);
+        if self.record.len() < HEADER_WORDS {
+            self.record.resize(HEADER_WORDS, 0);
+        }
+    }
+
+    /// Gives back the segment that it has, and goes on in another one.
+    pub(in super::super) fn exchange_segment(
+        &mut self,
+        segments: &Mutex<Segments>,
+        next: Option<Segment>,
+    ) {
+        let cost = self.recovery_cost();
+        (self.cursor, self.end) = next
+            .as_ref()
+            .map_or((0, 0), |segment| (segment.start, segment.end));
+        self.dirty_from = self.cursor;
+        self.costed = (self.cursor, 0);
+        if let Some(segment) = std::mem::replace(&mut self.segment, next) {
+            contention::lock(segments).put(self.previous, cost, segment);
+        }
+    }
+
+    /// That of the records in its segment: of small transactions their bytes.
+    pub(super) fn recovery_cost(&self) -> u64 {
+        let (known_to, cost) = self.costed;
+        cost + (self.cursor - known_to) as u64
+    }
+
+    /// Whether the record fits where the cursor is, as a whole.
+    #[inline]
+    pub(in super::super) fn fits(&self) -> bool {
+        self.cursor + self.record.len() * 8 <= self.end && self.large.is_empty()
+    }
+
+    /// On the `file` domain: writes to the file what was appended since the last time.
+    pub(in super::super) fn write_out(&mut self, barrier: &mut Barrier) -> Result<()> {
+        let Some(segment) = self
+            .segment
+            .as_ref()
+            .filter(|segment| segment.puddle.private)
+        else {
+            return Ok(());
+        };
+        let (from, len) = (self.dirty_from, self.cursor - self.dirty_from);
+        self.dirty_from = self.cursor;
+        if len == 0 {
+            return Ok(());
+        }
+        // ORDER: durable with the sync of its group.
+        guarded(|| barrier.write_back(&segment.puddle, from, len, RECORD_WRITE))
+    }
+
+    /// What was appended is durable.
+    #[inline(always)]
+    pub(in super::super) fn publish(&mut self, stamps: &Stamps) {
+        self.fenced = true;
+        if !self.written.is_empty() {
+            for (stamp, address) in self.written.drain(..) {
+                stamps.publish(stamp, address);
+            }
+        }
+        if self.watermark > self.durable_watermark {
+            self.durable_watermark = self.watermark;
+            stamps.watermark_is_durable(self.watermark);
+        }
+    }
+
+    /// Writes the record where the cursor is, as a whole.
+    #[inline(always)]
+    pub(in super::super) fn put(
+        &mut self,
+        stamps: &Stamps,
+        stamp: u64,
+        barrier: &mut Barrier,
+    ) -> Step {
+        let header = self.header(stamps, stamp);
+        if let Some(segment) = &self.segment {
+            write_record(segment, self.cursor, &header, &mut self.record, barrier)?;
+        }
+        self.move_on(&header, self.record.len() * 8);
+        Ok(())
+    }
+
+    /// The header of the next record, if that is a whole one.
+    #[inline(always)]
+    pub(super) fn header(&self, stamps: &Stamps, stamp: u64) -> RecordHeader {
+        RecordHeader {
+            stamp,
+            watermark: stamps.home(),
+            previous: self.previous,
+            log: self.log,
+            part: 0,
+            more: false,
+            fenced: self.fenced,
+        }
+    }
+
+    /// A record of `size` bytes was written.
+    #[inline(always)]
+    pub(super) fn move_on(&mut self, header: &RecordHeader, size: usize) {
+        self.fenced = false;
+        count::add_bytes_logged(size as u64);
+        self.cursor += size.next_multiple_of(LINE);
+        self.previous = header.stamp;
+        self.watermark = header.watermark;
+    }
+}
+
+/// Writes a record to `address` in a segment, and starts making it durable. Called within a
+/// [`Guard`](crate::fault::Guard).
+#[inline(always)]
+pub(super) fn write_record(
+    segment: &Segment,
+    address: usize,
+    header: &RecordHeader,
+    record: &mut [u64],
+    barrier: &mut Barrier,
+) -> Step {
+    let offset = (address - segment.puddle.address) as u64;
+    header.seal(record, &segment.salt, offset);
+    let (target, source, size) = (address as *mut u8, record.as_ptr(), record.len() * 8);
+    if segment.puddle.private {
+        // Written to the file with the others of its group.
+        // SAFETY: the caller has seen to it that the record fits; only this thread writes this segment.
+        unsafe { line::copy(target, source.cast(), size) };
+        return Ok(());
+    }
+    if size >= STREAM_MIN {
+        // ORDER: durable with the commit's fence.
+        // SAFETY: as above.
+        unsafe { line::copy_streaming(target, source.cast(), size, RECORD_WRITE) };
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { line::copy_words(target.cast(), source, size / 8) };
+    // ORDER: durable with the commit's fence.
+    barrier.write_back(&segment.puddle, address, size, RECORD_WRITE)?;
+    Ok(())
+}

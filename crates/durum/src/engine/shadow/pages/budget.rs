@@ -1,0 +1,236 @@
+//! Private pages of the Shadow engine: how many a store has, and when there are too many.
+//!
+//! A page counts from when a change of it goes home, or is rolled back, until it is given back. Where memory comes in
+//! large pages, a whole one counts from the first change. What a program stores without any transaction is not seen
+//! here.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use crate::alloc::Puddle;
+use crate::mapping::{LARGE_PAGE, PAGE};
+use crate::upkeep::Upkeep;
+
+/// Pages that one word of a table tells about.
+pub(in super::super) const WORD_PAGES: usize = 64;
+/// Words of a table for a large page.
+const LARGE_WORDS: usize = LARGE_PAGE / PAGE / WORD_PAGES;
+
+/// What is kept between rounds of giving pages back.
+#[derive(Debug, Default)]
+pub(in super::super) struct Progress {
+    /// Pages are being given back until half of the limit is left.
+    pub(super) is_under_way: bool,
+    /// Nothing before this.
+    pub(super) not_before: Option<Instant>,
+    /// That is to leave time for other work, and only as long as there is room.
+    pub(super) is_rest: bool,
+    pub(super) failures: u32,
+    /// Where the next round begins.
+    pub(super) cursor: usize,
+    /// Given back since the cursor was at the beginning.
+    pub(super) lap: usize,
+    pub(super) has_warned: bool,
+    /// What the file holds.
+    pub(super) buffer: Vec<u8>,
+}
+
+/// What the puddles of a store have together.
+#[derive(Debug)]
+pub(in super::super) struct Budget {
+    /// Pages that may be kept.
+    max: usize,
+    /// Its level is the number of pages.
+    upkeep: Arc<Upkeep>,
+    given_back: AtomicU64,
+    puddles: Mutex<Vec<Weak<Puddle>>>,
+    pub(super) progress: Mutex<Progress>,
+}
+
+impl Budget {
+    pub(in super::super) fn new(bytes: u64, upkeep: Arc<Upkeep>) -> Arc<Self> {
+        let max = usize::try_from(bytes / PAGE as u64).unwrap_or(usize::MAX);
+        upkeep.set_due(due(max));
+        Arc::new(Self {
+            max,
+            upkeep,
+            given_back: AtomicU64::new(0),
+            puddles: Mutex::default(),
+            progress: Mutex::default(),
+        })
+    }
+
+    #[inline]
+    pub(in super::super) fn pages(&self) -> usize {
+        self.upkeep.level()
+    }
+
+    /// Pages that may come before some are given back, with half of the limit left for others.
+    pub(in super::super) fn room(&self) -> usize {
+        (self.max / 2).saturating_sub(self.pages())
+    }
+
+    pub(in super::super) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// From now on, some are to be given back when there are more than so many.
+    pub(in super::super) fn set_due(&self, pages: usize) {
+        self.upkeep.set_due(due(pages));
+    }
+
+    /// Pages that were given back so far.
+    pub(in super::super) fn given_back(&self) -> u64 {
+        self.given_back.load(Ordering::Relaxed)
+    }
+
+    pub(in super::super) fn were_given_back(&self, pages: usize) {
+        self.given_back.fetch_add(pages as u64, Ordering::Relaxed);
+    }
+
+    pub(in super::super) fn enter(&self, puddle: &Arc<Puddle>) {
+        let mut puddles = self.puddles.lock().unwrap_or_else(PoisonError::into_inner);
+        puddles.retain(|puddle| puddle.strong_count() > 0);
+        puddles.push(Arc::downgrade(puddle));
+    }
+
+    /// The puddles, in the order of their addresses. Some may be unmapped.
+    pub(in super::super) fn puddles(&self) -> Vec<Arc<Puddle>> {
+        let puddles = self.puddles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<_> = puddles.iter().filter_map(Weak::upgrade).collect();
+        found.sort_by_key(|puddle| puddle.address);
+        found
+    }
+}
+
+/// One more than may be kept; but without a limit at all pages are given back also before any is known.
+fn due(max: usize) -> usize {
+    match max {
+        0 => 0,
+        max => max.saturating_add(1),
+    }
+}
+
+/// Which pages of a puddle count.
+#[derive(Debug)]
+pub(in super::super) struct PrivatePages {
+    budget: Arc<Budget>,
+    /// A bit for each page. All of a large page have the same.
+    pages: Box<[AtomicU64]>,
+    /// A bit for each 2 MiB: these are memory of their own, from which no page can be taken, and not pages copied from
+    /// the file.
+    large: Box<[AtomicU64]>,
+}
+
+impl PrivatePages {
+    pub(in super::super) fn new(budget: Arc<Budget>, size: usize) -> Self {
+        let table = |bits: usize| (0..bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            budget,
+            pages: table(size / PAGE),
+            large: table(size / LARGE_PAGE),
+        }
+    }
+
+    pub(in super::super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The page at this offset has changed.
+    #[inline]
+    pub(in super::super) fn note(&self, offset: usize) {
+        let page = offset / PAGE;
+        if self.pages[page / WORD_PAGES].load(Ordering::Relaxed) >> (page % WORD_PAGES) & 1 == 0 {
+            self.note_new(page);
+        }
+    }
+
+    #[cold]
+    fn note_new(&self, page: usize) {
+        let (word, bit) = (page / WORD_PAGES, 1 << (page % WORD_PAGES));
+        let unit = page / (LARGE_PAGE / PAGE);
+        let (words, bits) = match self.is_large(unit) {
+            true => (unit * LARGE_WORDS..(unit + 1) * LARGE_WORDS, u64::MAX),
+            false => (word..word + 1, bit),
+        };
+        for word in &self.pages[words] {
+            let before = word.fetch_or(bits, Ordering::Relaxed);
+            let new = (bits & !before).count_ones() as usize;
+            self.budget.upkeep.raise(new);
+        }
+    }
+
+    /// These pages count no more.
+    pub(in super::super) fn forget(&self, word: usize, bits: u64) {
+        let before = self.pages[word].fetch_and(!bits, Ordering::Relaxed);
+        let old = (bits & before).count_ones() as usize;
+        self.budget.upkeep.lower(old);
+    }
+
+    /// The puddle goes, and every page with it.
+    pub(in super::super) fn forget_all(&self) {
+        (0..self.pages.len()).for_each(|word| self.forget(word, u64::MAX));
+    }
+
+    pub(in super::super) fn words(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Of 64 pages, those that count.
+    pub(in super::super) fn word(&self, word: usize) -> u64 {
+        self.pages[word].load(Ordering::Relaxed)
+    }
+
+    pub(in super::super) fn is_large(&self, unit: usize) -> bool {
+        self.large[unit / 64].load(Ordering::Relaxed) >> (unit % 64) & 1 == 1
+    }
+
+    /// Whether some of these bytes lie in large pages, by their offsets.
+    pub(in super::super) fn has_large(&self, range: Range<usize>) -> bool {
+        (range.start / LARGE_PAGE..range.end.div_ceil(LARGE_PAGE)).any(|unit| self.is_large(unit))
+    }
+
+    pub(in super::super) fn all_are_large(&self) {
+        for word in &self.large {
+            word.store(u64::MAX, Ordering::Relaxed);
+        }
+    }
+
+    pub(in super::super) fn is_small_now(&self, unit: usize) {
+        self.large[unit / 64].fetch_and(!(1 << (unit % 64)), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_counts_once_and_a_large_one_as_a_whole() {
+        let upkeep = Arc::new(Upkeep::default());
+        let budget = Budget::new(1 << 20, upkeep.clone());
+        assert!(!upkeep.is_due());
+        let copies = PrivatePages::new(budget.clone(), 3 * LARGE_PAGE);
+        copies.note(5000);
+        copies.note(4096);
+        copies.note(LARGE_PAGE - 1);
+        assert_eq!(budget.pages(), 2);
+        copies.all_are_large();
+        copies.note(LARGE_PAGE + 7);
+        copies.note(2 * LARGE_PAGE - 1);
+        assert_eq!(budget.pages(), 2 + 512);
+        assert!(upkeep.is_due(), "512 pages are above 256");
+        copies.is_small_now(1);
+        (LARGE_WORDS..2 * LARGE_WORDS).for_each(|word| copies.forget(word, u64::MAX));
+        assert_eq!(budget.pages(), 2);
+        copies.note(LARGE_PAGE);
+        assert_eq!(budget.pages(), 3);
+        // The first large page counted in part.
+        copies.note(0);
+        assert_eq!(budget.pages(), 513);
+        copies.forget_all();
+        assert_eq!(budget.pages(), 0);
+    }
+}

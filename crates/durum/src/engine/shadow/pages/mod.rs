@@ -1,0 +1,6 @@
+//! The private pages in which the program works: which there are, and how they are given back.
+
+pub(super) mod budget;
+pub(super) mod freed;
+pub(super) mod puddle;
+pub(super) mod reclaim;

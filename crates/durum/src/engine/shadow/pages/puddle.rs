@@ -1,0 +1,106 @@
+//! What the engine keeps about a puddle.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use super::budget::{Budget, PrivatePages};
+use super::freed::FreedAt;
+use crate::alloc::puddle_at;
+use crate::mapping::{Kept, Mapping, PAGE};
+
+/// Who gives stamps, and knows the last one.
+pub(in super::super) trait LastStamp: Debug + Send + Sync {
+    fn last_stamp(&self) -> u64;
+}
+
+#[derive(Debug)]
+pub(in super::super) struct OfPuddle {
+    /// When space was freed, where the program works in pages that are not the file's.
+    pub(in super::super) freed_at: FreedAt,
+    /// Which pages are private.
+    pub(in super::super) private: PrivatePages,
+    /// `None`: nobody asks when space was freed.
+    stamps: Option<Arc<dyn LastStamp>>,
+}
+
+impl OfPuddle {
+    pub(in super::super) fn new(
+        stamps: Option<Arc<dyn LastStamp>>,
+        budget: Arc<Budget>,
+        address: usize,
+        size: usize,
+    ) -> Self {
+        Self {
+            freed_at: FreedAt::new(address, size),
+            private: PrivatePages::new(budget, size),
+            stamps,
+        }
+    }
+
+    /// What is kept about a puddle of a Shadow pool.
+    #[inline]
+    pub(in super::super) fn of(puddle: &Mapping) -> Option<&Self> {
+        let kept = puddle.kept.as_deref()?;
+        debug_assert!(
+            (kept as &dyn Any).is::<Self>(),
+            "a puddle of another engine"
+        );
+        // SAFETY: this engine is asked about the puddles of its own pools only.
+        Some(unsafe { &*ptr::from_ref(kept).cast::<Self>() })
+    }
+
+    pub(in super::super) fn budget(&self) -> &Budget {
+        self.private.budget()
+    }
+}
+
+impl Kept for OfPuddle {
+    fn note_freed(&self, range: Range<usize>) {
+        if let Some(stamps) = &self.stamps {
+            self.freed_at.note(range, stamps.last_stamp());
+        }
+    }
+
+    fn note_large_pages(&self) {
+        self.private.all_are_large();
+    }
+
+    fn private_pages_max(&self) -> usize {
+        self.budget().room()
+    }
+
+    fn note_private_page(&self, offset: usize) {
+        self.private.note(offset);
+    }
+
+    fn note_unmapped(&self) {
+        self.private.forget_all();
+    }
+}
+
+/// The pages of this range of a program have private contents.
+pub(in super::super) fn note_range(range: std::ops::Range<usize>) {
+    (range.start & !(PAGE - 1)..range.end)
+        .step_by(PAGE)
+        .for_each(note);
+}
+
+/// The page at this address of a program has private contents.
+#[inline]
+pub(in super::super) fn note(address: usize) {
+    if let Some(puddle) = puddle_at(address) {
+        // SAFETY: puddles live while their store is open.
+        note_in(unsafe { puddle.as_ref() }, address);
+    }
+}
+
+/// The same, where the puddle is known.
+#[inline]
+pub(in super::super) fn note_in(puddle: &Mapping, address: usize) {
+    if let Some(kept) = OfPuddle::of(puddle) {
+        kept.private.note(address - puddle.address);
+    }
+}

@@ -1,0 +1,128 @@
+//! A thread that works for a store in the background, and lets it close.
+
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use durum_persist::count;
+
+use crate::opened::StoreInner;
+
+/// What a step of the work asks for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Next {
+    /// The next step after this time, or when the thread is woken.
+    After(Duration),
+    /// The next step when the thread is woken.
+    WhenWoken,
+}
+
+/// A thread that runs until it is stopped or the store is gone.
+#[derive(Debug)]
+pub(in super::super) struct Background {
+    /// Not dropped but joined: in a forked child the thread is not there, and its handle may already mean another one.
+    thread: ManuallyDrop<JoinHandle<()>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Background {
+    /// Starts it, with a nap of `first`. `None` if the system gives no thread.
+    pub(in super::super) fn start(
+        name: &'static str,
+        store: &Arc<StoreInner>,
+        first: Next,
+        mut step: impl FnMut(&StoreInner) -> Next + Send + 'static,
+    ) -> Option<Self> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (store, told) = (Arc::downgrade(store), stopped.clone());
+        let thread = thread::Builder::new().name(name.into());
+        // It inherits the mask: the program's handlers run in the program's threads.
+        let blocked = BlockedSignals::block();
+        let thread = thread.spawn(move || run(&store, &told, first, &mut step));
+        drop(blocked);
+        let thread = thread
+            .inspect_err(
+                |error| tracing::warn!(%error, name, "no thread for work in the background"),
+            )
+            .ok()?;
+        Some(Self {
+            thread: ManuallyDrop::new(thread),
+            stopped,
+        })
+    }
+
+    /// The next step is made now; if one is being made, behind that.
+    pub(in super::super) fn wake(&self) {
+        self.thread.thread().unpark();
+    }
+
+    /// Ends the thread, and waits for that.
+    pub(in super::super) fn stop(self) {
+        self.stopped.store(true, Ordering::Release);
+        self.wake();
+        // A panic in it has poisoned the store, if anything was at stake.
+        let _ = ManuallyDrop::into_inner(self.thread).join();
+    }
+}
+
+/// Signals that are sent to a process, not raised by what a thread does, wait until this is dropped.
+struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    fn block() -> Self {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: `sigfillset` makes a set of `all`, and `pthread_sigmask` one of `before`; neither fails with valid
+        // arguments.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            for raised in [
+                libc::SIGSEGV,
+                libc::SIGBUS,
+                libc::SIGILL,
+                libc::SIGFPE,
+                libc::SIGTRAP,
+                libc::SIGSYS,
+            ] {
+                libc::sigdelset(all.as_mut_ptr(), raised);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: a mask that this thread had.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
+    }
+}
+
+/// The thread. Between its steps it does not hold the store, so that the store can close.
+fn run(
+    store: &Weak<StoreInner>,
+    stopped: &AtomicBool,
+    mut next: Next,
+    step: &mut dyn FnMut(&StoreInner) -> Next,
+) {
+    count::mark_background_thread();
+    loop {
+        match next {
+            Next::After(time) => thread::park_timeout(time),
+            Next::WhenWoken => thread::park(),
+        }
+        if stopped.load(Ordering::Acquire) {
+            return;
+        }
+        // Whoever stops this thread holds the store until it has ended: this is never the last handle.
+        let Some(store) = store.upgrade() else {
+            return;
+        };
+        next = step(&store);
+    }
+}

@@ -1,0 +1,104 @@
+//! On the `file` domain: a thread that brings home what was logged, so that no commit waits for it.
+//!
+//! There a batch costs a sync of each file that it changes, milliseconds; on mapped memory commits do it themselves, a
+//! little each.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::background::{Background, Next};
+use crate::opened::StoreInner;
+
+/// Bytes of records that make a batch: it costs a sync of each file that it changes.
+pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
+
+/// How much waits to be brought home, and who does it.
+#[derive(Debug)]
+pub(in super::super) struct Checkpointer {
+    /// Commits leave it to a thread.
+    wanted: bool,
+    /// Bytes that were logged since the thread has last begun.
+    behind: AtomicUsize,
+    thread: Mutex<Option<Background>>,
+}
+
+impl Checkpointer {
+    pub(in super::super) fn new(wanted: bool) -> Self {
+        Self {
+            wanted,
+            behind: AtomicUsize::new(0),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// So many bytes were logged. Whether the caller has to bring home what is due: no thread does.
+    pub(super) fn is_left_with(
+        &self,
+        bytes: usize,
+        store: &Arc<StoreInner>,
+        step: fn(&StoreInner) -> Next,
+    ) -> bool {
+        if !self.wanted {
+            return true;
+        }
+        let before = self.behind.fetch_add(bytes, Ordering::Relaxed);
+        let is_due = before < FILE_BATCH_BYTES && before + bytes >= FILE_BATCH_BYTES;
+        let is_left = is_due && !self.wake(store, step);
+        if is_left {
+            self.begins();
+        }
+        is_left
+    }
+
+    fn wake(&self, store: &Arc<StoreInner>, step: fn(&StoreInner) -> Next) -> bool {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            *thread = Background::start("durum-checkpointer", store, Next::WhenWoken, step);
+        }
+        if let Some(thread) = &*thread {
+            thread.wake();
+        }
+        thread.is_some()
+    }
+
+    /// Somebody is about to bring home what was logged.
+    pub(super) fn begins(&self) {
+        self.behind.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether enough for a batch was logged since then.
+    pub(super) fn has_batch(&self) -> bool {
+        self.behind.load(Ordering::Relaxed) >= FILE_BATCH_BYTES
+    }
+
+    /// Ends the thread; the next batch starts another one.
+    pub(in super::super) fn stop(&self) {
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            thread.stop();
+        }
+        // It may have ended without the step that it was woken for. Whoever logs next wakes another one when that is
+        // due.
+        self.begins();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that is woken and stopped at once makes no step.
+    #[test]
+    fn what_a_thread_has_left_does_not_keep_the_next_one_asleep() {
+        let checkpointer = Checkpointer::new(true);
+        checkpointer
+            .behind
+            .store(FILE_BATCH_BYTES + 5, Ordering::Relaxed);
+        checkpointer.stop();
+        assert!(checkpointer.behind.load(Ordering::Relaxed) < FILE_BATCH_BYTES);
+    }
+}

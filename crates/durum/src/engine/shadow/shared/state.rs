@@ -1,0 +1,426 @@
+//! What all threads of a store share to commit, and what takes more than one part of it: home updates that are due, log
+//! space that is found or given back.
+//!
+//! The parts know nothing of each other, nor of this.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crossbeam_utils::CachePadded;
+use durum_format::record::{RingSalt, watermark_offset, watermark_words};
+use durum_persist::{Site, line};
+
+use super::super::biased_lock::{BiasedLock, Held};
+use super::super::home::checkpoint::Checkpoint;
+use super::super::home::files::Files;
+use super::super::home::mapped::Mapped;
+use super::super::home::places::Home;
+use super::super::log::segments::{Segment, Segments};
+use super::super::log::stamps::{SLOTS, Stamps};
+use super::super::log::writer::Writer;
+use super::super::pages::budget::Budget;
+use super::super::pages::puddle::LastStamp;
+use super::background::Next;
+use super::checkpointer::{Checkpointer, FILE_BATCH_BYTES};
+use super::group::Group;
+use super::queue::Queue;
+use crate::asymmetric::Bias;
+use crate::contention;
+use crate::error::{Error, Result, Step};
+use crate::fault::guarded;
+use crate::media::Barrier;
+use crate::opened::StoreInner;
+use crate::poison::Poison;
+
+pub(in super::super) const WATERMARK_WRITE: Site =
+    Site("shadow.checkpoint: write back the watermark slot");
+pub(in super::super) const WATERMARK_FENCE: Site =
+    Site("shadow.checkpoint: fence after the watermark slot");
+
+/// With more records than this a thread that has not published them draws no further stamp: a transaction may take all
+/// other slots.
+pub(in super::super) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
+/// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it
+/// again.
+const LOG_BYTES: u64 = 2 << 20;
+/// Log space that there is in any case, for a full disk: what 100,000 deletes in one transaction take, 16 bytes to
+/// change what leads to an object and 16 for its bit.
+const KEPT_BYTES: u64 = 4 << 20;
+/// Bytes of records that make a batch of home updates.
+const BATCH_BYTES: usize = 128 << 10;
+/// Bytes of copies that make one where they wait, unless the store's logs may not hold several times as much.
+const WAITING_BYTES: usize = 16 << 20;
+/// On the `file` domain all threads share one log.
+const FILE_LOG_BYTES: u64 = 8 << 20;
+
+/// What a store's threads share.
+pub(in super::super) struct Shared {
+    pub(in super::super) stamps: Stamps,
+    /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or
+    /// that was free all the time.
+    any_place: AtomicU64,
+    checkpoint: CachePadded<BiasedLock<Checkpoint>>,
+    segments: Mutex<Segments>,
+    next_log: AtomicU32,
+    /// The slot that the next watermark goes to.
+    slot: AtomicUsize,
+    /// What to add to an address to get its home, where that is mapped.
+    pub(in super::super) home_offset: usize,
+    /// The store's.
+    poison: Arc<Poison>,
+    /// Logs grow up to this many bytes before a commit waits for home updates, and what is not home to as much
+    /// [recovery cost](super::super::log::recovery_cost).
+    log_max: u64,
+    /// Transactions that have committed and are not durable yet.
+    pub(in super::super) queue: Queue,
+    checkpointer: Checkpointer,
+    /// The private pages of the store.
+    pub(in super::super) budget: Arc<Budget>,
+    /// On the `file` domain: commits that share a sync.
+    pub(in super::super) group: Option<Group>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("stamps", &self.stamps)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LastStamp for Shared {
+    fn last_stamp(&self) -> u64 {
+        self.stamps.drawn()
+    }
+}
+
+impl Shared {
+    /// That of this store.
+    pub(in super::super) fn of(store: &StoreInner) -> Arc<Self> {
+        store.kept.find_or_make(|| Self::new(store))
+    }
+
+    /// That of a store, whose puddles have their home places behind the places where programs see them, or in
+    /// files.
+    fn new(store: &StoreInner) -> Self {
+        let home_offset = (!store.private).then_some(store.info.space_size as usize);
+        let options = &store.options;
+        let log_max = options.log_max;
+        let checkpoint = match home_offset {
+            Some(offset) => {
+                let waiting_max = WAITING_BYTES.min(log_max as usize / 4);
+                let shift = (waiting_max / BATCH_BYTES).max(1).ilog2();
+                Checkpoint::new(Home::Mapped(Mapped::new(offset, shift)), BATCH_BYTES)
+            }
+            None => Checkpoint::new(Home::Files(Files::default()), FILE_BATCH_BYTES),
+        };
+        Self {
+            stamps: Stamps::default(),
+            any_place: AtomicU64::new(0),
+            checkpoint: CachePadded::new(BiasedLock::new(checkpoint)),
+            segments: Mutex::default(),
+            next_log: AtomicU32::new(1),
+            slot: AtomicUsize::new(0),
+            home_offset: home_offset.unwrap_or(0),
+            poison: store.poison.clone(),
+            log_max,
+            queue: Queue::new(options.buffered_window),
+            checkpointer: Checkpointer::new(options.checkpoint_thread),
+            budget: Budget::new(options.private_max, store.upkeep.clone()),
+            group: home_offset.is_none().then(Group::default),
+        }
+    }
+
+    /// The writing end of a new log, for a thread that has a part in what all commit to from now on.
+    pub(in super::super) fn new_writer(&self) -> Writer {
+        self.checkpoint.join(self.group.is_none());
+        Writer::new(self.next_log.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The thread ends: its segment goes to others.
+    pub(in super::super) fn give_back(&self, mut writer: Writer) {
+        writer.exchange_segment(&self.segments, None);
+        self.checkpoint.leave();
+    }
+
+    /// Draws `count` stamps; the first of them. Every one has to be published. An error has poisoned the store.
+    #[inline]
+    pub(in super::super) fn draw(&self, count: u64) -> Step<u64> {
+        let first = self.stamps.draw(count);
+        if !self.stamps.have_slots(first + count) {
+            self.wait_for_slots(first + count)?;
+        }
+        Ok(first)
+    }
+
+    /// Draws a stamp, and takes the checkpoint if nobody works on it.
+    #[inline(always)]
+    pub(in super::super) fn draw_and_take(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+        if let Some(checkpoint) = self.checkpoint.try_alone()
+            && let Some(stamp) = self.stamps.draw_alone()
+        {
+            return Ok((stamp, Some(checkpoint)));
+        }
+        self.draw_and_take_among_others()
+    }
+
+    #[inline(never)]
+    fn draw_and_take_among_others(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+        Ok((self.draw(1)?, self.take_checkpoint()))
+    }
+
+    /// What lets a thread alone commit, and keeps others from the checkpoint meanwhile.
+    pub(in super::super) fn bias(&self) -> &Bias {
+        self.checkpoint.bias()
+    }
+
+    /// The checkpoint, for the thread of a [`Writer`], if nobody works on it.
+    pub(in super::super) fn take_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
+        self.checkpoint.try_among_others()
+    }
+
+    /// Others have committed so much that the records could not be told apart: helps until there is room.
+    #[cold]
+    fn wait_for_slots(&self, end: u64) -> Result<()> {
+        while !self.stamps.have_slots(end) {
+            self.poison.check()?;
+            match self.take_checkpoint() {
+                Some(mut checkpoint) => checkpoint.advance_fully(&self.stamps)?,
+                None => std::thread::yield_now(),
+            }
+        }
+        Ok(())
+    }
+
+    /// The records that were drawn so far may be about any place.
+    ///
+    /// - The queue's are drawn after the transactions in it have let go of what they freed.
+    /// - A section logs what differs from home, also in free memory, where an aborted transaction left it.
+    pub(in super::super) fn may_be_about_any_place(&self) {
+        self.any_place
+            .fetch_max(self.stamps.drawn(), Ordering::AcqRel);
+    }
+
+    /// Up to which stamp records may be about any place; `None`: some of them are not drawn yet.
+    pub(in super::super) fn is_about_any_place_until(&self) -> Option<u64> {
+        // ORDER (of threads): the stamps of what was in the queue are there before it is out of use.
+        match self.queue.is_in_use() {
+            true => None,
+            false => Some(self.any_place.load(Ordering::Acquire)),
+        }
+    }
+
+    /// The checkpoint, for others, if nobody works on it.
+    pub(in super::super) fn try_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
+        self.checkpoint.try_lock()
+    }
+
+    /// Sees to it that there is log space. Without room the first commit reports it.
+    pub(in super::super) fn prepare(&self, store: &StoreInner) {
+        let mut segments = self.lock_segments();
+        while segments.bytes() < KEPT_BYTES {
+            if let Err(error) = segments.grow(store) {
+                tracing::warn!(%error, "no log could be made ahead");
+                return;
+            }
+        }
+    }
+
+    fn lock_segments(&self) -> MutexGuard<'_, Segments> {
+        contention::lock(&self.segments)
+    }
+
+    /// For a commit that has come to the end of a segment, when it is durable: where a recovery would take too long by
+    /// now, brings home what is logged. Mostly it is this commit itself that has logged so much.
+    ///
+    /// Not on files: there the checkpointer starts with each batch, and a commit would wait for its syncs.
+    pub(in super::super) fn keep_recovery_short(&self) -> Result<()> {
+        if self.group.is_some()
+            || self.lock_segments().recovery_cost(self.stamps.watermark()) <= self.log_max
+        {
+            return Ok(());
+        }
+        self.bring_home()
+    }
+
+    /// A segment that may be written. The caller has drawn no stamp that it has not published.
+    pub(in super::super) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
+        {
+            let mut segments = self.lock_segments();
+            if let Some(segment) = segments.take(self.stamps.watermark()) {
+                return Ok(segment);
+            }
+            // On a full disk what there is has to do.
+            if segments.bytes() < self.log_max
+                && segments.grow(store).is_ok()
+                && let Some(segment) = segments.take(0)
+            {
+                return Ok(segment);
+            }
+        }
+        self.bring_home()?;
+        let mut segments = self.lock_segments();
+        loop {
+            if let Some(segment) = segments.take(self.stamps.watermark()) {
+                return Ok(segment);
+            }
+            // All of it is in flight: transactions larger than the log, or threads that were put aside in a commit.
+            match segments.grow(store) {
+                Err(full @ Error::Store(durum_service::Error::StorageFull { .. })) => {
+                    return Err(store.log_full(full));
+                }
+                grown => grown?,
+            }
+        }
+    }
+
+    /// The checkpointer's step on the `file` domain: brings a batch home, or as much as there is.
+    pub(in super::super) fn bring_batch_home(&self) -> Result<()> {
+        self.lock_checkpoint().advance_batch(&self.stamps)
+    }
+
+    /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
+    pub(in super::super) fn bring_home_if_due(&self) -> Result<()> {
+        let Some(mut checkpoint) = self.try_checkpoint() else {
+            return Ok(());
+        };
+        match checkpoint.is_due(&self.stamps) {
+            true => checkpoint.advance_fully(&self.stamps),
+            false => Ok(()),
+        }
+    }
+
+    /// Brings home every record that can be, and makes that known on the media. For when no record will carry the
+    /// watermark in time.
+    pub(in super::super) fn bring_home(&self) -> Result<()> {
+        let mut checkpoint = self.lock_checkpoint();
+        checkpoint.advance_fully(&self.stamps)?;
+        self.poison.check()?;
+        let home = self.stamps.home();
+        if self.stamps.watermark() < home {
+            self.write_watermark(home)?;
+        }
+        Ok(())
+    }
+
+    /// Under the checkpoint's lock.
+    fn write_watermark(&self, watermark: u64) -> Result<()> {
+        let Some(puddle) = self.lock_segments().first_puddle() else {
+            return Ok(());
+        };
+        let slot = self.slot.fetch_add(1, Ordering::Relaxed);
+        let offset = watermark_offset(puddle.size as u64, slot);
+        let words = watermark_words(watermark, &RingSalt::new(puddle.uuid), offset);
+        let address = puddle.address + offset as usize;
+        let mut barrier = Barrier::default();
+        guarded(|| {
+            // SAFETY: a slot of a mapped puddle, which the holder of the checkpoint's lock writes only.
+            unsafe { line::copy(address as *mut u8, words.as_ptr().cast(), 16) };
+            barrier.write_back(&puddle, address, 16, WATERMARK_WRITE)
+        })?;
+        // ORDER: the watermark is durable before anybody writes over the records that it covers.
+        barrier.fence(puddle.private, WATERMARK_FENCE)?;
+        puddle.check_failed()?;
+        self.stamps.watermark_is_durable(watermark);
+        Ok(())
+    }
+
+    /// Log space that is kept.
+    fn kept_bytes(&self) -> u64 {
+        match self.group {
+            Some(_) => FILE_LOG_BYTES,
+            None => (LOG_BYTES * u64::from(self.checkpoint.members())).max(KEPT_BYTES),
+        }
+    }
+
+    /// Applies every record whose stamp was drawn.
+    pub(in super::super) fn apply_drawn(&self, store: &StoreInner) -> Result<()> {
+        let target = self.stamps.drawn();
+        loop {
+            store.poison.check()?;
+            self.lock_checkpoint().apply_all(&self.stamps);
+            if self.stamps.applied() >= target {
+                return Ok(());
+            }
+            // A record is not published although its commit is over: it has failed, and the poison is on its way.
+            std::thread::yield_now();
+        }
+    }
+
+    pub(in super::super) fn lock_checkpoint(&self) -> Held<'_, Checkpoint> {
+        self.checkpoint.lock()
+    }
+
+    pub(in super::super) fn skip_home_updates(&self) {
+        self.lock_checkpoint().skip_home();
+    }
+
+    /// Gives log space back that large transactions took.
+    pub(in super::super) fn trim(&self, store: &StoreInner) {
+        let watermark = self.stamps.watermark();
+        let unneeded = self.lock_segments().trim(watermark, self.kept_bytes());
+        for puddle in unneeded {
+            store.remove_log_puddle(puddle);
+        }
+    }
+
+    /// Waits until every record that was drawn before is home, durably, and the media say so: then nothing will be
+    /// written to any puddle for them, now or in a recovery.
+    pub(in super::super) fn drain(&self, store: &StoreInner) -> Result<()> {
+        let target = self.stamps.drawn();
+        while self.stamps.watermark() < target {
+            store.poison.check()?;
+            self.bring_home()?;
+            if self.stamps.home() < target {
+                // A commit that is in flight in another thread.
+                std::thread::yield_now();
+            }
+        }
+        self.trim(store);
+        Ok(())
+    }
+
+    /// Ends the threads that write the queue and home places; a store that is used on starts others.
+    pub(in super::super) fn stop_threads(&self) {
+        self.queue.stop_flusher();
+        self.checkpointer.stop();
+    }
+
+    /// A commit has logged so many bytes. On the `file` domain: with each batch somebody brings it home.
+    pub(in super::super) fn logged(
+        &self,
+        bytes: usize,
+        store: &Arc<StoreInner>,
+        step: fn(&StoreInner) -> Next,
+    ) -> Result<()> {
+        match self.checkpointer.is_left_with(bytes, store, step) {
+            true => self.bring_home_if_due(),
+            false => Ok(()),
+        }
+    }
+
+    /// The work of the checkpointer's thread: batches, as long as there is enough for one.
+    pub(in super::super) fn bring_batches_home(&self, store: &StoreInner) -> Next {
+        loop {
+            self.checkpointer.begins();
+            // An error has poisoned the store, and is told to the next who uses it.
+            let result = store.poison.check().and_then(|()| self.bring_batch_home());
+            if result.is_err() || !self.checkpointer.has_batch() {
+                return Next::WhenWoken;
+            }
+        }
+    }
+
+    /// Writes a record that does not fit where the writer's cursor is, or is not all in one piece.
+    #[cold]
+    pub(in super::super) fn put_in_parts(
+        &self,
+        writer: &mut Writer,
+        store: &StoreInner,
+        barrier: &mut Barrier,
+    ) -> Step {
+        let take = || self.take_segment(store);
+        let draw = |count| self.draw(count);
+        writer.put_in_parts(&self.stamps, &self.segments, take, draw, barrier)
+    }
+}
