@@ -75,6 +75,7 @@ mod pool;
 #[doc(hidden)]
 pub mod primitive;
 mod rawlog;
+mod reading;
 mod saved;
 mod savepoint;
 mod space;

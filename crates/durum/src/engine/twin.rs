@@ -20,13 +20,12 @@
 //! the root puddle.
 
 mod copies;
-mod frame;
+mod fair_lock;
 mod left_right;
 #[cfg(test)]
 mod left_right_tests;
 mod staged;
 mod turn;
-mod turns;
 mod view;
 
 use std::ops::Range;
@@ -121,16 +120,6 @@ impl Engine for Twin {
         own.turn = Some(Turn::take(pool));
         tx.wants_end = true;
         Ok(())
-    }
-
-    /// A thread that reads a copy must not wait for its turn: whoever has it may wait for the thread to leave the copy.
-    fn check_turn_may_come(&self, pool: &PoolInner) -> Result<()> {
-        match frame::is_reading() {
-            true => Err(Error::ReadsCopy {
-                pool: pool.name.clone(),
-            }),
-            false => Ok(()),
-        }
     }
 
     fn before_store(&self, tx: &mut TxState) -> Step {
@@ -277,8 +266,8 @@ impl Engine for Twin {
         let _turn = match turn.is_some_and(|turn| turn.pool().key == pool.key) {
             true => None,
             false => {
-                self.check_turn_may_come(pool)?;
-                pool.this().as_ref().map(Turn::take)
+                pool.check_turn_may_come()?;
+                Some(Turn::take(pool))
             }
         };
         // What the transaction that runs has announced becomes durable with it, or not at all.

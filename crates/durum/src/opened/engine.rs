@@ -33,8 +33,8 @@ use crate::savepoint::Savepoint;
 /// reaches the media.
 pub(crate) trait Engine: Sync + std::fmt::Debug {
     /// A transaction is about to use this pool as its first one of this engine; or it begins on it, where transactions
-    /// take turns: the caller has asked [`Engine::check_turn_may_come`] then. Makes what the engine keeps of the thread
-    /// the one at hand.
+    /// take turns: the caller has asked [`PoolInner::check_turn_may_come`] then. Makes what the engine keeps of the
+    /// thread the one at hand.
     ///
     /// # Errors
     /// `MixedEngines` where it may not.
@@ -42,14 +42,6 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
 
     /// What holds of all its pools.
     fn facts(&self) -> Facts;
-
-    /// A thread must not wait for its turn while others wait for it.
-    ///
-    /// # Errors
-    /// `ReadsCopy`.
-    fn check_turn_may_come(&self, _pool: &PoolInner) -> Result<()> {
-        Ok(())
-    }
 
     /// Called once the transaction has a pool and is about to announce in it, before anything that was there changes.
     fn before_store(&self, _tx: &mut TxState) -> Step {
@@ -181,7 +173,7 @@ pub(crate) struct Facts {
     /// One transaction may span several pools of this engine.
     pub(crate) commits_with_others: bool,
     /// Transactions take turns, which have to begin and to end also where nothing is announced. Then
-    /// [`Engine::check_turn_may_come`] and [`Engine::before_store`] are called, too.
+    /// [`Engine::before_store`] is called, too.
     pub(crate) takes_turns: bool,
     /// What a program stores is what recovery finds, where nothing of it is in a log.
     pub(crate) works_in_place: bool,
@@ -266,7 +258,7 @@ impl Deref for PoolRef {
 }
 
 /// The part of a transaction that its engine works on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TxState {
     /// When it is durable.
     pub(crate) durability: Durability,

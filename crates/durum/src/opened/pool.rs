@@ -15,13 +15,9 @@ use crate::error::{Error, Result};
 use crate::fault::media_failed;
 use crate::mapping::Owner;
 use crate::poison::Poison;
+use crate::reading::is_reading;
 
 impl PoolInner {
-    /// A handle to this pool, unless it is being closed.
-    pub(crate) fn this(&self) -> Option<Arc<Self>> {
-        self.this.upgrade()
-    }
-
     pub(crate) fn map(&self, grant: PuddleGrant) -> Result<Arc<Puddle>> {
         let second = self.engine.second_mapping();
         let second_range = self.store.info.space_size as usize;
@@ -73,11 +69,16 @@ impl PoolInner {
         }
     }
 
-    /// See [`Engine::check_turn_may_come`].
+    /// A thread must not wait for its turn while others wait for it.
+    ///
+    /// # Errors
+    /// `ReadsCopy`.
     #[inline(always)]
     pub(crate) fn check_turn_may_come(&self) -> Result<()> {
-        match self.facts.takes_turns {
-            true => self.engine.check_turn_may_come(self),
+        match self.facts.takes_turns && is_reading() {
+            true => Err(Error::ReadsCopy {
+                pool: self.name.clone(),
+            }),
             false => Ok(()),
         }
     }

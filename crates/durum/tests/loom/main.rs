@@ -20,6 +20,9 @@ mod copies;
 #[path = "../../src/typed/count_word.rs"]
 mod count_word;
 mod counted;
+#[path = "../../src/engine/twin/fair_lock.rs"]
+mod fair_lock;
+mod fair_lock_tests;
 #[path = "../../src/typed/futex_lock.rs"]
 mod futex_lock;
 mod futex_locks;
@@ -37,9 +40,6 @@ mod revocables;
 #[path = "../../src/alloc/slab.rs"]
 mod slab;
 mod slabs;
-#[path = "../../src/engine/twin/turns.rs"]
-mod turns;
-mod turns_tests;
 
 use std::sync::Arc;
 

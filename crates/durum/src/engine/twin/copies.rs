@@ -11,9 +11,8 @@ use durum_format::twin::{
 use durum_persist::{Site, line};
 
 use super::SEAL_WRITE;
-use super::frame::is_reading;
+use super::fair_lock::FairLock;
 use super::left_right::LeftRight;
-use super::turns::Turns;
 use crate::alloc::Puddle;
 use crate::announced::Announced;
 use crate::error::{Error, Result};
@@ -21,20 +20,21 @@ use crate::fault::guarded;
 use crate::media::Barrier;
 use crate::opened::{OfPool, PoolInner};
 use crate::options::TwinMode;
+use crate::reading::is_reading;
 
 pub(super) const STATE_WRITE: Site = Site("twin: write back the state");
 pub(super) const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
 pub(super) const COPYING_FENCE: Site = Site("twin: fence after the state, copying");
 pub(super) const SETTLED_FENCE: Site = Site("twin: fence after the state, settled");
 
-/// What the engine keeps of an open pool. But for turns and readers, it belongs to the thread whose turn it is.
+/// What the engine keeps of an open pool. But for the turn and readers, it belongs to the thread whose turn it is.
 #[derive(Debug)]
 pub(super) struct Copies {
     mode: TwinMode,
     /// Where readers read beside a transaction.
     left_right: Option<LeftRight>,
     /// Whose transaction may change the pool.
-    pub(super) turns: Turns,
+    pub(super) turn: FairLock,
     root: OnceLock<Arc<Puddle>>,
     /// The number of the next transaction to commit; 0: the media have not been asked.
     generation: AtomicU64,
@@ -58,7 +58,7 @@ impl Copies {
         Self {
             mode,
             left_right: (mode == TwinMode::LeftRight).then(LeftRight::default),
-            turns: Turns::default(),
+            turn: FairLock::default(),
             root: OnceLock::new(),
             generation: AtomicU64::new(0),
             is_changing: AtomicBool::new(false),
@@ -267,13 +267,13 @@ impl Copies {
     /// Another transaction runs; the puddle has to stay then.
     pub(super) fn forget_seal(&self, pool: &PoolInner) -> Result<()> {
         let mut barrier = Barrier::default();
-        if self.turns.is_mine() {
+        if self.turn.is_mine() {
             return self.settle(pool, &mut barrier);
         }
-        match self.turns.try_take() {
+        match self.turn.try_take() {
             true => {
                 let result = self.settle(pool, &mut barrier);
-                self.turns.give_up();
+                self.turn.give_up();
                 result
             }
             false => {

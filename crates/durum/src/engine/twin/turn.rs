@@ -1,24 +1,24 @@
 //! The turn of a transaction that changes a Twin pool.
 
-use std::sync::Arc;
-
 use super::copies::Copies;
 use crate::contention;
-use crate::opened::PoolInner;
+use crate::fault::forked;
+use crate::opened::{PoolInner, PoolRef};
 
-/// The right of a transaction to change a Twin pool, until it is dropped.
+/// The right of a transaction to change a Twin pool, until it is dropped. The transaction keeps the pool open for
+/// longer.
 #[derive(Debug)]
-pub(super) struct Turn(Arc<PoolInner>);
+pub(super) struct Turn(PoolRef);
 
 impl Turn {
     /// Waits until no other transaction has it.
-    pub(super) fn take(pool: &Arc<PoolInner>) -> Self {
+    pub(super) fn take(pool: &PoolInner) -> Self {
         let copies = Copies::of(pool);
-        if !copies.turns.try_take() {
+        if !copies.turn.try_take() {
             contention::count();
-            copies.turns.take();
+            copies.turn.take();
         }
-        Self(pool.clone())
+        Self(PoolRef(pool.into()))
     }
 
     /// Whose it is.
@@ -29,6 +29,9 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        Copies::of(&self.0).turns.give_up();
+        // In a forked child the transaction may end after the pool, and nobody waits for the turn.
+        if !forked() {
+            Copies::of(&self.0).turn.give_up();
+        }
     }
 }

@@ -9,11 +9,11 @@ use std::ptr;
 use durum_format::types::Type;
 
 use super::copies::Copies;
-use super::frame::{Entered, Frame, INNERMOST};
 use crate::described::{Described, Walk};
 use crate::error::{Error, Result};
 use crate::fault::forked;
 use crate::opened::{Pool, PoolInner};
+use crate::reading::{Entered, Frame, INNERMOST};
 use crate::tx::Tx;
 
 /// The distance of the copy that this thread sees of a pool already: it reads it, or it is the thread that changes it
@@ -29,7 +29,7 @@ fn seen_already(pool: &PoolInner) -> Option<usize> {
         next = frame.around;
     }
     let copies = || pool.kept::<Copies>();
-    let changes = Tx::levels() > 0 && copies().is_some_and(|copies| copies.turns.is_mine());
+    let changes = Tx::levels() > 0 && copies().is_some_and(|copies| copies.turn.is_mine());
     changes.then_some(0)
 }
 

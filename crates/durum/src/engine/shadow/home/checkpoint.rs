@@ -25,7 +25,7 @@ const PAGES_PACE: usize = 1 << 20;
 
 /// What the checkpointer keeps between its steps.
 #[derive(Debug)]
-pub(in super::super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     home: Home,
     /// What was logged since the last step, in bytes.
     owed: usize,
@@ -43,7 +43,7 @@ pub(in super::super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(in super::super) fn new(home: Home, batch_max: usize) -> Self {
+    pub(crate) fn new(home: Home, batch_max: usize) -> Self {
         Self {
             home,
             owed: 0,
@@ -62,7 +62,7 @@ impl Checkpoint {
     ///
     /// Only where the commit's fence covers home places too; on files a step would cost a sync of its own.
     #[inline(always)]
-    pub(in super::super) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
+    pub(crate) fn is_due_after(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
         if self.owed < STEP_BYTES || self.stopped || !self.home.is_mapped() {
             return None;
@@ -72,7 +72,7 @@ impl Checkpoint {
 
     /// The first part of a step: writes lines back, at the pace at which batches fill.
     #[inline(never)]
-    pub(in super::super) fn write_back(&mut self, bytes: usize) {
+    pub(crate) fn write_back(&mut self, bytes: usize) {
         if let Home::Mapped(home) = &mut self.home
             && !home.is_written()
         {
@@ -84,13 +84,13 @@ impl Checkpoint {
 
     /// The second part: applies twice as much as was logged.
     #[inline(never)]
-    pub(in super::super) fn advance(&mut self, stamps: &Stamps, bytes: usize) {
+    pub(crate) fn advance(&mut self, stamps: &Stamps, bytes: usize) {
         self.apply(stamps, 2 * bytes);
     }
 
     /// After the caller's fence: a batch whose lines are all written back is home.
     #[inline(always)]
-    pub(in super::super) fn fenced(&mut self, stamps: &Stamps) {
+    pub(crate) fn fenced(&mut self, stamps: &Stamps) {
         if self.home.is_written()
             && let Some(to) = self.writing_to.take()
         {
@@ -100,7 +100,7 @@ impl Checkpoint {
 
     /// Brings home everything that can be, durably. After an error nothing counts as home any more, whatever succeeds
     /// later.
-    pub(in super::super) fn advance_fully(&mut self, stamps: &Stamps) -> Result<()> {
+    pub(crate) fn advance_fully(&mut self, stamps: &Stamps) -> Result<()> {
         if self.stopped {
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl Checkpoint {
 
     /// Applies every record that is durable, however much that is: what home holds then, here and not yet on the media,
     /// is what was committed.
-    pub(in super::super) fn apply_all(&mut self, stamps: &Stamps) {
+    pub(crate) fn apply_all(&mut self, stamps: &Stamps) {
         if !self.stopped {
             let streamed = self.home.streamed();
             let batch_max = std::mem::replace(&mut self.batch_max, usize::MAX);
@@ -152,12 +152,12 @@ impl Checkpoint {
         }
     }
 
-    pub(in super::super) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
     /// Brings a batch home, durably, or as much as there is. For files; in between others may be applying.
-    pub(in super::super) fn advance_batch(&mut self, stamps: &Stamps) -> Result<()> {
+    pub(crate) fn advance_batch(&mut self, stamps: &Stamps) -> Result<()> {
         if self.stopped {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl Checkpoint {
     }
 
     /// Merges what is durable into the batch; whether that is full.
-    pub(in super::super) fn is_due(&mut self, stamps: &Stamps) -> bool {
+    pub(crate) fn is_due(&mut self, stamps: &Stamps) -> bool {
         if !self.stopped {
             self.apply(stamps, usize::MAX);
         }
@@ -181,11 +181,11 @@ impl Checkpoint {
     }
 
     /// From now on nothing is brought home, and counts as if it were.
-    pub(in super::super) fn skip_home(&mut self) {
+    pub(crate) fn skip_home(&mut self) {
         self.skips_home = true;
     }
 
-    pub(in super::super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 

@@ -12,8 +12,7 @@ use super::super::pages::puddle::note;
 use crate::fault::Guard;
 use crate::mapping::PAGE;
 
-pub(in super::super) const PAGE_WRITE: Site =
-    Site("shadow.checkpoint: write pages home that waited");
+pub(crate) const PAGE_WRITE: Site = Site("shadow.checkpoint: write pages home that waited");
 /// A step that a crash test leaves out.
 const BEFORE_CHANGE: Site =
     Site("shadow.checkpoint: write a page home that waits before something of it changes");
@@ -29,7 +28,7 @@ struct Contents {
 /// The pages of two batches, by number (address divided by [`PAGE`]): who looks for pointers in this process's memory
 /// is not to find any here.
 #[derive(Debug, Default)]
-pub(in super::super) struct DeferredPages {
+pub(crate) struct DeferredPages {
     pages: FxHashMap<usize, Contents>,
     batch: u32,
     /// The pages of the batch that fills, in the order in which they came first.
@@ -43,34 +42,34 @@ pub(in super::super) struct DeferredPages {
 
 impl DeferredPages {
     #[inline(always)]
-    pub(in super::super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
     /// Whether no page of the batch that fills has come.
-    pub(in super::super) fn is_batch_empty(&self) -> bool {
+    pub(crate) fn is_batch_empty(&self) -> bool {
         self.filling.is_empty()
     }
 
     /// Bytes that were copied in the batch that fills.
     #[inline(always)]
-    pub(in super::super) fn logged(&self) -> usize {
+    pub(crate) fn logged(&self) -> usize {
         self.logged
     }
 
     /// Whether every page of the batch that leaves is written, and how many it had.
     #[inline(always)]
-    pub(in super::super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.next == self.leaving.len()
     }
 
     #[inline(always)]
-    pub(in super::super) fn leaving(&self) -> usize {
+    pub(crate) fn leaving(&self) -> usize {
         self.leaving.len()
     }
 
     /// A record copies `bytes`, in the log, to the page with this number.
-    pub(in super::super) fn insert(&mut self, page: usize, bytes: &[u8]) {
+    pub(crate) fn insert(&mut self, page: usize, bytes: &[u8]) {
         debug_assert!(bytes.len() == PAGE);
         let contents = Contents {
             source: bytes.as_ptr().expose_provenance(),
@@ -84,7 +83,7 @@ impl DeferredPages {
     }
 
     /// The batch that fills leaves from now on; the one before has left.
-    pub(in super::super) fn next_batch(&mut self) {
+    pub(crate) fn next_batch(&mut self) {
         debug_assert!(self.is_written(), "no page is forgotten");
         self.leaving.clear();
         self.next = 0;
@@ -95,7 +94,7 @@ impl DeferredPages {
 
     /// Writes so many pages more of the batch that leaves to their homes, `offset` bytes further on. They are durable
     /// with this thread's next fence. How many were there to be written.
-    pub(in super::super) fn write(&mut self, pages: usize, offset: usize) -> usize {
+    pub(crate) fn write(&mut self, pages: usize, offset: usize) -> usize {
         let end = self.next.saturating_add(pages).min(self.leaving.len());
         let mut written = 0;
         for at in self.next..end {
@@ -110,7 +109,7 @@ impl DeferredPages {
 
     /// Writes this page, of which something is about to change, if it waits. How many that are.
     #[inline]
-    pub(in super::super) fn before_change(&mut self, page: usize, offset: usize) -> usize {
+    pub(crate) fn before_change(&mut self, page: usize, offset: usize) -> usize {
         match recorder::leaves_out(BEFORE_CHANGE) {
             true => 0,
             false => self.write_page(page, offset),
@@ -136,7 +135,7 @@ impl DeferredPages {
     }
 
     /// Writes all pages of both batches.
-    pub(in super::super) fn write_all(&mut self, offset: usize) -> usize {
+    pub(crate) fn write_all(&mut self, offset: usize) -> usize {
         let leaving = self.write(usize::MAX, offset);
         let filling = std::mem::take(&mut self.filling).into_iter();
         leaving

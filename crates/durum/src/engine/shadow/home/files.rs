@@ -19,10 +19,10 @@ use crate::mapping::PAGE;
 use crate::media::Barrier;
 use crate::poison::Poison;
 
-pub(in super::super) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home lines");
+pub(crate) const DRAIN_FENCE: Site = Site("shadow.checkpoint: fence after home lines");
 
 /// The words of a page.
-pub(in super::super) type Page = [u64; PAGE / 8];
+pub(crate) type Page = [u64; PAGE / 8];
 /// At most so many blocks go into one write.
 const RUN_BLOCKS: usize = 256;
 /// Blocks kept to be used again.
@@ -31,7 +31,7 @@ const WORD: usize = 8;
 
 /// The blocks of two batches.
 #[derive(Debug, Default)]
-pub(in super::super) struct Files {
+pub(crate) struct Files {
     /// By address.
     batch: FxHashMap<usize, Box<Page>>,
     /// In order of address.
@@ -45,20 +45,20 @@ pub(in super::super) struct Files {
 }
 
 impl Files {
-    pub(in super::super) fn is_batch_empty(&self) -> bool {
+    pub(crate) fn is_batch_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
     /// Bytes that the batch takes in memory.
-    pub(in super::super) fn batch_bytes(&self) -> usize {
+    pub(crate) fn batch_bytes(&self) -> usize {
         self.batch.len() * PAGE
     }
 
-    pub(in super::super) fn writing(&self) -> usize {
+    pub(crate) fn writing(&self) -> usize {
         self.writing.len()
     }
 
-    pub(in super::super) fn next_batch(&mut self) {
+    pub(crate) fn next_batch(&mut self) {
         self.writing.extend(self.batch.drain());
         self.writing.sort_unstable_by_key(|(address, _)| *address);
     }
@@ -81,7 +81,7 @@ impl Files {
         self.batch.get_mut(&start).map(|block| &mut **block)
     }
 
-    pub(in super::super) fn apply(&mut self, change: &Change<'_>) {
+    pub(crate) fn apply(&mut self, change: &Change<'_>) {
         match *change {
             Change::Words {
                 operation,
@@ -116,7 +116,7 @@ impl Files {
     }
 
     /// The blocks of both batches, in order of address.
-    pub(in super::super) fn pending_pages(&self) -> Vec<usize> {
+    pub(crate) fn pending_pages(&self) -> Vec<usize> {
         let writing = self.writing.iter().map(|(address, _)| *address);
         let mut pages: Vec<usize> = writing.chain(self.batch.keys().copied()).collect();
         pages.sort_unstable();
@@ -125,12 +125,7 @@ impl Files {
     }
 
     /// What home holds of a page, given that everything committed is applied.
-    pub(in super::super) fn read_page(
-        &self,
-        puddle: &Puddle,
-        address: usize,
-        page: &mut Page,
-    ) -> Result<()> {
+    pub(crate) fn read_page(&self, puddle: &Puddle, address: usize, page: &mut Page) -> Result<()> {
         match self.batch.get(&address) {
             Some(block) => page.copy_from_slice(&**block),
             None => read(&self.writing, puddle, address, page)?,
@@ -139,7 +134,7 @@ impl Files {
     }
 
     /// Writes the batch that turned, neighbours together. Durable after [`Files::sync`].
-    pub(in super::super) fn write(&mut self) -> Result<()> {
+    pub(crate) fn write(&mut self) -> Result<()> {
         if let Some(poison) = &self.failed {
             poison.check()?;
         }
@@ -177,7 +172,7 @@ impl Files {
     }
 
     /// Makes durable what was written.
-    pub(in super::super) fn sync(&mut self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         // ORDER: home places are durable before their records count as home.
         self.barrier.fence(true, DRAIN_FENCE)
     }

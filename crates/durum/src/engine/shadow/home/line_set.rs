@@ -6,7 +6,7 @@ const EPOCH_END: u64 = 1 << (64 - EPOCH_SHIFT);
 
 /// Lines by number (address divided by 64), each once, in the order in which they came.
 #[derive(Debug)]
-pub(in super::super) struct LineSet {
+pub(crate) struct LineSet {
     lines: Vec<usize>,
     /// Open hash; a power of two in size, at most half full. An entry of another epoch is free.
     table: Vec<u64>,
@@ -25,7 +25,7 @@ impl Default for LineSet {
 
 impl LineSet {
     #[inline(always)]
-    pub(in super::super) fn insert(&mut self, number: usize) {
+    pub(crate) fn insert(&mut self, number: usize) {
         let (tagged, last) = (
             self.epoch << EPOCH_SHIFT | number as u64,
             self.table.len() - 1,
@@ -58,16 +58,16 @@ impl LineSet {
         }
     }
 
-    pub(in super::super) fn lines(&self) -> &[usize] {
+    pub(crate) fn lines(&self) -> &[usize] {
         &self.lines
     }
 
-    pub(in super::super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
     /// Moves the lines into `to`, which is empty, and empties the set.
-    pub(in super::super) fn drain_into(&mut self, to: &mut Vec<usize>) {
+    pub(crate) fn drain_into(&mut self, to: &mut Vec<usize>) {
         std::mem::swap(&mut self.lines, to);
         self.epoch += 1;
         if self.epoch == EPOCH_END {

@@ -9,7 +9,7 @@ use super::deferred_pages::DeferredPages;
 use super::line_set::LineSet;
 use crate::mapping::PAGE;
 
-pub(in super::super) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
+pub(crate) const HOME_WRITE: Site = Site("shadow.checkpoint: write back home lines");
 /// A step that a crash test leaves out: the line is taken from where the program stores to, then.
 const RECORDS_ONLY: Site = Site("shadow.checkpoint: take what goes home from records only");
 /// From this many bytes on a copy goes home by non-temporal stores.
@@ -17,7 +17,7 @@ const STREAM_MIN: usize = 512;
 
 /// Every puddle is mapped a second time, shared with its file.
 #[derive(Debug)]
-pub(in super::super) struct Mapped {
+pub(crate) struct Mapped {
     /// What to add to an address to get its home.
     offset: usize,
     batch: LineSet,
@@ -34,7 +34,7 @@ pub(in super::super) struct Mapped {
 
 impl Mapped {
     /// Bytes that wait fill a batch as others do, shifted to the right by `waiting_shift`.
-    pub(in super::super) fn new(offset: usize, waiting_shift: u32) -> Self {
+    pub(crate) fn new(offset: usize, waiting_shift: u32) -> Self {
         Self {
             offset,
             batch: LineSet::default(),
@@ -86,30 +86,30 @@ impl Mapped {
 
     /// Lines of the batch that is being written.
     #[inline]
-    pub(in super::super) fn writing(&self) -> usize {
+    pub(crate) fn writing(&self) -> usize {
         self.writing.len()
     }
 
     /// And its pages.
     #[inline]
-    pub(in super::super) fn leaving(&self) -> usize {
+    pub(crate) fn leaving(&self) -> usize {
         self.waiting.leaving()
     }
 
     #[inline]
-    pub(in super::super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.next == self.writing.len() && self.waiting.is_written()
     }
 
     /// Writes `pages` more pages of the batch that is being written.
-    pub(in super::super) fn write_pages(&mut self, pages: usize) {
+    pub(crate) fn write_pages(&mut self, pages: usize) {
         // ORDER: durable with the next fence of this thread, before these records count as home.
         self.streamed += self.waiting.write(pages, self.offset);
     }
 
     /// Writes back `lines` more lines of the batch that is being written.
     #[inline]
-    pub(in super::super) fn write_back(&mut self, lines: usize) {
+    pub(crate) fn write_back(&mut self, lines: usize) {
         let end = self.next.saturating_add(lines).min(self.writing.len());
         let numbers = &self.writing[self.next..end];
         let mut page = usize::MAX;

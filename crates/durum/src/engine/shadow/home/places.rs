@@ -16,7 +16,7 @@ use crate::fault::guarded;
 const HELD_FACTOR: usize = 8;
 
 #[derive(Debug)]
-pub(in super::super) enum Home {
+pub(crate) enum Home {
     Mapped(Mapped),
     Files(Files),
 }
@@ -36,7 +36,7 @@ impl Home {
         }
     }
 
-    pub(in super::super) fn is_batch_empty(&self) -> bool {
+    pub(crate) fn is_batch_empty(&self) -> bool {
         match self {
             Self::Mapped(home) => home.is_batch_empty(),
             Self::Files(home) => home.is_batch_empty(),
@@ -46,7 +46,7 @@ impl Home {
     /// How far the batch has come, of whose records there are so many bytes: it ends where that is the number of bytes
     /// that end one.
     #[inline]
-    pub(in super::super) fn fill(&self, logged: usize) -> usize {
+    pub(crate) fn fill(&self, logged: usize) -> usize {
         match self {
             Self::Mapped(home) => home.fill(logged),
             Self::Files(home) => logged.max(home.batch_bytes() / HELD_FACTOR),
@@ -54,7 +54,7 @@ impl Home {
     }
 
     /// The batch is to be written from now on; the one before is written.
-    pub(in super::super) fn next_batch(&mut self) {
+    pub(crate) fn next_batch(&mut self) {
         match self {
             Self::Mapped(home) => home.next_batch(),
             Self::Files(home) => home.next_batch(),
@@ -63,7 +63,7 @@ impl Home {
 
     /// Whether every line of that batch is written.
     #[inline]
-    pub(in super::super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         match self {
             Self::Mapped(home) => home.is_written(),
             Self::Files(home) => home.writing() == 0,
@@ -72,7 +72,7 @@ impl Home {
 
     /// Writes what is left of that batch.
     #[inline]
-    pub(in super::super) fn write(&mut self) -> Result<()> {
+    pub(crate) fn write(&mut self) -> Result<()> {
         match self {
             Self::Mapped(home) => {
                 // ORDER: durable with the caller's fence, before their records count as home.
@@ -85,7 +85,7 @@ impl Home {
     }
 
     /// Makes durable what was written, where no commit's fence does that.
-    pub(in super::super) fn fence(&mut self) -> Result<()> {
+    pub(crate) fn fence(&mut self) -> Result<()> {
         match self {
             Self::Mapped(_) => {
                 // ORDER: home lines are durable before their records count as home.
@@ -98,7 +98,7 @@ impl Home {
     }
 
     /// What went home by non-temporal stores so far, which no batch names.
-    pub(in super::super) fn streamed(&self) -> usize {
+    pub(crate) fn streamed(&self) -> usize {
         match self {
             Self::Mapped(home) => home.streamed(),
             Self::Files(_) => 0,
@@ -106,7 +106,7 @@ impl Home {
     }
 
     /// Writes what waits, so that home holds everything that was applied.
-    pub(in super::super) fn write_waiting(&mut self) {
+    pub(crate) fn write_waiting(&mut self) {
         if let Self::Mapped(home) = self {
             // ORDER: durable with the caller's fence.
             home.write_waiting();
@@ -118,7 +118,7 @@ impl Home {
     ///
     /// # Errors
     /// The page could not be read: the store is poisoned.
-    pub(in super::super) fn page<'b>(
+    pub(crate) fn page<'b>(
         &self,
         puddle: &Puddle,
         address: usize,
@@ -136,7 +136,7 @@ impl Home {
     }
 
     /// Counts every page that was changed, also where that is not written back yet.
-    pub(in super::super) fn note_all(&self) {
+    pub(crate) fn note_all(&self) {
         if let Self::Mapped(home) = self {
             home.note_all();
         }
@@ -144,7 +144,7 @@ impl Home {
 
     /// Pages whose home is not, or not durably, what was committed, in order. Where home is memory, that it is not
     /// durable does not matter: it is read from the place where it was written.
-    pub(in super::super) fn pending_pages(&self) -> Vec<usize> {
+    pub(crate) fn pending_pages(&self) -> Vec<usize> {
         match self {
             Self::Mapped(_) => Vec::new(),
             Self::Files(home) => home.pending_pages(),
@@ -155,7 +155,7 @@ impl Home {
     ///
     /// # Errors
     /// As for [`Home::page`].
-    pub(in super::super) fn bytes<'b>(
+    pub(crate) fn bytes<'b>(
         &self,
         puddle: &Puddle,
         range: std::ops::Range<usize>,
@@ -175,7 +175,7 @@ impl Home {
     }
 
     /// Whether the fence of a commit makes durable what was written here.
-    pub(in super::super) fn is_mapped(&self) -> bool {
+    pub(crate) fn is_mapped(&self) -> bool {
         matches!(self, Self::Mapped(_))
     }
 }

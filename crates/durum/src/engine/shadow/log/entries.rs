@@ -11,7 +11,7 @@ use crate::fault::guarded;
 const COPY_PIECE: usize = 16 << 10;
 
 /// Puts what a range of memory holds into the record.
-pub(in super::super) fn push_range(record: &mut Vec<u64>, range: Range<usize>) {
+pub(crate) fn push_range(record: &mut Vec<u64>, range: Range<usize>) {
     // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
     let bytes = unsafe { bytes_of(&range) };
     guarded(|| push_bytes(record, range.start, bytes));
@@ -26,7 +26,7 @@ unsafe fn bytes_of<'a>(range: &Range<usize>) -> &'a [u8] {
 
 /// Puts bytes for `target` into the record.
 #[inline]
-pub(in super::super) fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
+pub(crate) fn push_bytes(record: &mut Vec<u64>, target: usize, bytes: &[u8]) {
     if let Some(word) = bytes.first_chunk::<8>()
         && bytes.len() == 8
         && target.is_multiple_of(8)

@@ -78,7 +78,7 @@ impl Part {
 impl Writer {
     /// Puts a range that the transaction has written into the record, or leaves it where it is until the record is
     /// written: if `may_stay`, and it is large.
-    pub(in super::super) fn push_range(&mut self, range: Range<usize>, may_stay: bool) {
+    pub(crate) fn push_range(&mut self, range: Range<usize>, may_stay: bool) {
         if !may_stay || range.len() < LARGE_MIN {
             return push_range(&mut self.record, range);
         }
@@ -95,7 +95,7 @@ impl Writer {
     }
 
     /// Puts into the record what was left where it is.
-    pub(in super::super) fn gather(&mut self) {
+    pub(crate) fn gather(&mut self) {
         if self.large.is_empty() {
             return;
         }
@@ -108,14 +108,14 @@ impl Writer {
 
     /// The size of the record, about.
     #[inline]
-    pub(in super::super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let large = self.large.iter().map(Range::len);
         self.record.len() * 8 + large.sum::<usize>()
     }
 
     /// For a record that does not fit where the cursor is, or is not all in one piece.
     #[cold]
-    pub(in super::super) fn put_in_parts(
+    pub(crate) fn put_in_parts(
         &mut self,
         stamps: &Stamps,
         segments: &Mutex<Segments>,

@@ -12,12 +12,12 @@ use durum_format::record::Entries;
 const PLACE: u64 = 768;
 
 /// The cost of entries.
-pub(in super::super) fn of(entries: &[u64]) -> u64 {
+pub(crate) fn of(entries: &[u64]) -> u64 {
     entries.len() as u64 * 8 + Entries::new(entries).count() as u64 * PLACE
 }
 
 /// The cost of an entry that copies `len` bytes.
-pub(in super::super) fn of_copy(len: usize) -> u64 {
+pub(crate) fn of_copy(len: usize) -> u64 {
     len as u64 + PLACE
 }
 

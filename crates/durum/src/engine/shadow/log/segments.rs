@@ -12,16 +12,16 @@ use crate::alloc::Puddle;
 use crate::error::Result;
 use crate::opened::StoreInner;
 
-pub(in super::super) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
+pub(crate) const RECORD_WRITE: Site = Site("shadow.commit: write back the record");
 
 /// A part of a puddle of records.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Segment {
-    pub(in super::super) puddle: Arc<Puddle>,
-    pub(in super::super) salt: RingSalt,
+pub(crate) struct Segment {
+    pub(crate) puddle: Arc<Puddle>,
+    pub(crate) salt: RingSalt,
     /// Addresses.
-    pub(in super::super) start: usize,
-    pub(in super::super) end: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 /// A segment with records.
@@ -35,7 +35,7 @@ struct Full {
 
 /// All segments that no writer holds.
 #[derive(Debug, Default)]
-pub(in super::super) struct Segments {
+pub(crate) struct Segments {
     free: Vec<Segment>,
     /// They are free when a durable watermark has reached the last stamp in them.
     full: VecDeque<Full>,
@@ -45,7 +45,7 @@ pub(in super::super) struct Segments {
 
 impl Segments {
     /// A segment that may be written, if there is one.
-    pub(in super::super) fn take(&mut self, watermark: u64) -> Option<Segment> {
+    pub(crate) fn take(&mut self, watermark: u64) -> Option<Segment> {
         // What was freed last goes first: the fewer segments go round, the more of them stay in the processor's cache.
         self.free_up_to(watermark);
         self.free.pop()
@@ -64,7 +64,7 @@ impl Segments {
     }
 
     /// Takes puddles out that are free as a whole, as long as `kept` bytes are left.
-    pub(in super::super) fn trim(&mut self, watermark: u64, kept: u64) -> Vec<Arc<Puddle>> {
+    pub(crate) fn trim(&mut self, watermark: u64, kept: u64) -> Vec<Arc<Puddle>> {
         let mut unneeded = Vec::new();
         if self.bytes() <= kept {
             return unneeded;
@@ -84,7 +84,7 @@ impl Segments {
 
     /// Takes a segment back whose last record has the stamp `last`, and whose records cost a recovery so much
     /// ([`recovery_cost`](super::recovery_cost)).
-    pub(in super::super) fn put(&mut self, last: u64, cost: u64, segment: Segment) {
+    pub(crate) fn put(&mut self, last: u64, cost: u64, segment: Segment) {
         self.full.push_back(Full {
             segment,
             last,
@@ -93,22 +93,22 @@ impl Segments {
     }
 
     /// The cost of the records that a recovery would replay, but for those in segments that writers hold.
-    pub(in super::super) fn recovery_cost(&self, watermark: u64) -> u64 {
+    pub(crate) fn recovery_cost(&self, watermark: u64) -> u64 {
         let live = self.full.iter().filter(|full| full.last > watermark);
         live.map(|full| full.cost).sum()
     }
 
-    pub(in super::super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.puddles.iter().map(|puddle| puddle.size as u64).sum()
     }
 
     /// A puddle of records, to keep a watermark in.
-    pub(in super::super) fn first_puddle(&self) -> Option<Arc<Puddle>> {
+    pub(crate) fn first_puddle(&self) -> Option<Arc<Puddle>> {
         self.puddles.first().cloned()
     }
 
     /// Adds a puddle.
-    pub(in super::super) fn grow(&mut self, store: &StoreInner) -> Result<()> {
+    pub(crate) fn grow(&mut self, store: &StoreInner) -> Result<()> {
         let puddle = store.log_puddle(PuddleKind::Records)?;
         let salt = RingSalt::new(puddle.uuid);
         // The lowest ones are taken first: what was used last is still in the cache.

@@ -11,13 +11,13 @@ use durum_format::record::HEADER_WORDS;
 use durum_persist::line;
 
 /// Records that may be durable and not yet applied.
-pub(in super::super) const SLOTS: usize = if cfg!(test) { 1 << 6 } else { 1 << 14 };
+pub(crate) const SLOTS: usize = if cfg!(test) { 1 << 6 } else { 1 << 14 };
 /// Lines of a record that are worth fetching ahead: most have no more, and of longer ones the processor fetches the
 /// others by itself.
 const PREFETCH_LINES: usize = 4;
 
 #[derive(Debug)]
-pub(in super::super) struct Stamps {
+pub(crate) struct Stamps {
     /// The last stamp that was given.
     drawn: CachePadded<AtomicU64>,
     /// Stamp s, modulo the size: the address of its record once that is durable, 0 before, and again when it was
@@ -44,7 +44,7 @@ impl Stamps {
     /// Draws `count` stamps; the first of them. Every one has to be published, after there [is
     /// room](Self::have_slots).
     #[inline]
-    pub(in super::super) fn draw(&self, count: u64) -> u64 {
+    pub(crate) fn draw(&self, count: u64) -> u64 {
         // ORDER (of threads): the caller still holds the locks of what it changed, so whoever changes it next draws a
         // larger stamp.
         self.drawn.fetch_add(count, Ordering::AcqRel) + 1
@@ -52,7 +52,7 @@ impl Stamps {
 
     /// The same for one stamp, where nobody else draws; `None`: there is no room.
     #[inline(always)]
-    pub(in super::super) fn draw_alone(&self) -> Option<u64> {
+    pub(crate) fn draw_alone(&self) -> Option<u64> {
         let stamp = self.drawn.load(Ordering::Relaxed) + 1;
         if !self.have_slots(stamp + 1) {
             return None;
@@ -63,19 +63,19 @@ impl Stamps {
 
     /// Whether there are slots for stamps before `end`.
     #[inline]
-    pub(in super::super) fn have_slots(&self, end: u64) -> bool {
+    pub(crate) fn have_slots(&self, end: u64) -> bool {
         end - self.applied.load(Ordering::Acquire) <= SLOTS as u64
     }
 
     /// The record with this stamp is durable; it lies at `address`.
     #[inline]
-    pub(in super::super) fn publish(&self, stamp: u64, address: usize) {
+    pub(crate) fn publish(&self, stamp: u64, address: usize) {
         self.durable[stamp as usize % SLOTS].store(address, Ordering::Release);
     }
 
     /// The entries of the record with this stamp, if it is durable.
     #[inline]
-    pub(in super::super) fn durable_record(&self, stamp: u64) -> Option<&[u64]> {
+    pub(crate) fn durable_record(&self, stamp: u64) -> Option<&[u64]> {
         let address = self.durable[stamp as usize % SLOTS].load(Ordering::Acquire);
         if address == 0 {
             return None;
@@ -90,14 +90,14 @@ impl Stamps {
 
     /// Fetches the record that is to be applied next.
     #[inline]
-    pub(in super::super) fn prefetch_next(&self) {
+    pub(crate) fn prefetch_next(&self) {
         self.prefetch(self.applied.load(Ordering::Relaxed) + 1);
     }
 
     /// Fetches the record with this stamp, if it is to be applied. A line that was written back has left the nearest
     /// caches: to read it takes as long as a hundred instructions.
     #[inline]
-    pub(in super::super) fn prefetch(&self, stamp: u64) {
+    pub(crate) fn prefetch(&self, stamp: u64) {
         let address = self.durable[stamp as usize % SLOTS].load(Ordering::Relaxed);
         for index in 0..PREFETCH_LINES {
             line::prefetch(address + index * line::LINE);
@@ -105,39 +105,39 @@ impl Stamps {
     }
 
     #[inline]
-    pub(in super::super) fn was_applied(&self, stamp: u64) {
+    pub(crate) fn was_applied(&self, stamp: u64) {
         self.durable[stamp as usize % SLOTS].store(0, Ordering::Relaxed);
         self.applied.store(stamp, Ordering::Release);
     }
 
     /// The last stamp whose record was applied, as all before it.
-    pub(in super::super) fn applied(&self) -> u64 {
+    pub(crate) fn applied(&self) -> u64 {
         self.applied.load(Ordering::Acquire)
     }
 
-    pub(in super::super) fn is_home(&self, stamp: u64) {
+    pub(crate) fn is_home(&self, stamp: u64) {
         self.home.store(stamp, Ordering::Release);
     }
 
     /// The watermark that a new record may carry.
     #[inline]
-    pub(in super::super) fn home(&self) -> u64 {
+    pub(crate) fn home(&self) -> u64 {
         self.home.load(Ordering::Acquire)
     }
 
     /// Records up to this stamp are home, and the media say so: they are never replayed.
     #[inline]
-    pub(in super::super) fn watermark(&self) -> u64 {
+    pub(crate) fn watermark(&self) -> u64 {
         self.watermark.load(Ordering::Acquire)
     }
 
     /// A record or a slot with this watermark is durable.
-    pub(in super::super) fn watermark_is_durable(&self, watermark: u64) {
+    pub(crate) fn watermark_is_durable(&self, watermark: u64) {
         self.watermark.fetch_max(watermark, Ordering::AcqRel);
     }
 
     /// The last stamp that was given.
-    pub(in super::super) fn drawn(&self) -> u64 {
+    pub(crate) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Acquire)
     }
 }

@@ -17,7 +17,7 @@ const LINE_WORDS: usize = line::LINE / 8;
 const PIECE_WORDS: usize = 1 << 8;
 
 /// A record that is being written.
-pub(in super::super) struct Stream<'b> {
+pub(crate) struct Stream<'b> {
     seal: Seal,
     /// Words that are not written yet, the place of the header before the first of them.
     buffer: &'b mut Vec<u64>,
@@ -33,7 +33,7 @@ pub(in super::super) struct Stream<'b> {
 impl<'b> Stream<'b> {
     /// Begins a record at the address `start`, which is that of a line. Nobody else writes there, as far as its entries
     /// go.
-    pub(in super::super) fn begin(seal: Seal, start: usize, buffer: &'b mut Vec<u64>) -> Self {
+    pub(crate) fn begin(seal: Seal, start: usize, buffer: &'b mut Vec<u64>) -> Self {
         debug_assert!(start.is_multiple_of(line::LINE));
         buffer.clear();
         buffer.resize(HEADER_WORDS, 0);
@@ -48,7 +48,7 @@ impl<'b> Stream<'b> {
     }
 
     /// Appends entries.
-    pub(in super::super) fn push(&mut self, entries: &[u64]) {
+    pub(crate) fn push(&mut self, entries: &[u64]) {
         for piece in entries.chunks(PIECE_WORDS) {
             self.buffer.extend_from_slice(piece);
             self.write_lines();
@@ -59,7 +59,7 @@ impl<'b> Stream<'b> {
     ///
     /// # Safety
     /// It is mapped.
-    pub(in super::super) unsafe fn push_memory(&mut self, range: &Range<usize>) {
+    pub(crate) unsafe fn push_memory(&mut self, range: &Range<usize>) {
         // SAFETY: as the caller promises. Should somebody change words that the transaction did not announce for him
         // alone, then the buffer holds the one or the other.
         let bytes = unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) };
@@ -95,7 +95,7 @@ impl<'b> Stream<'b> {
     }
 
     /// Writes the rest, and the header. The record is durable after this thread's next fence.
-    pub(in super::super) fn finish(self) {
+    pub(crate) fn finish(self) {
         let header = self.seal.finish();
         match self.first {
             Some(mut first) => {

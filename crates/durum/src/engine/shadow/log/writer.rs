@@ -21,18 +21,18 @@ const LINE: usize = line::LINE;
 
 /// The writing end of one log.
 #[derive(Debug)]
-pub(in super::super) struct Writer {
+pub(crate) struct Writer {
     log: u32,
     /// The stamp of this log's last record.
     previous: u64,
     pub(super) segment: Option<Segment>,
     /// Where the next record goes.
-    pub(in super::super) cursor: usize,
+    pub(crate) cursor: usize,
     pub(super) end: usize,
     /// Up to here the [recovery cost](super::recovery_cost) of the segment's records is known, and how much it is.
     pub(super) costed: (usize, u64),
     /// The record in the making, its header first.
-    pub(in super::super) record: Vec<u64>,
+    pub(crate) record: Vec<u64>,
     spare: Spare,
     /// Large ranges that go to the log from where they are, and before which of the record's words their entries
     /// belong.
@@ -52,7 +52,7 @@ pub(in super::super) struct Writer {
 }
 
 impl Writer {
-    pub(in super::super) fn new(log: u32) -> Self {
+    pub(crate) fn new(log: u32) -> Self {
         Self {
             log,
             previous: 0,
@@ -74,23 +74,23 @@ impl Writer {
     }
 
     /// Records that were written and are not known to be durable.
-    pub(in super::super) fn unpublished(&self) -> usize {
+    pub(crate) fn unpublished(&self) -> usize {
         self.written.len()
     }
 
     /// A record was written, and is not known to be durable.
-    pub(in super::super) fn wrote(&mut self, stamp: u64, address: usize) {
+    pub(crate) fn wrote(&mut self, stamp: u64, address: usize) {
         self.written.push((stamp, address));
     }
 
     /// Whether nothing has been put into the record.
     #[inline]
-    pub(in super::super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.record.len() == HEADER_WORDS && self.large.is_empty()
     }
 
     #[inline(always)]
-    pub(in super::super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let is_plain = self.large.is_empty()
             && self.record.len() >= HEADER_WORDS
             && Spare::is_small(self.record.capacity() * 8);
@@ -115,11 +115,7 @@ impl Writer {
     }
 
     /// Gives back the segment that it has, and goes on in another one.
-    pub(in super::super) fn exchange_segment(
-        &mut self,
-        segments: &Mutex<Segments>,
-        next: Option<Segment>,
-    ) {
+    pub(crate) fn exchange_segment(&mut self, segments: &Mutex<Segments>, next: Option<Segment>) {
         let cost = self.recovery_cost();
         (self.cursor, self.end) = next
             .as_ref()
@@ -139,12 +135,12 @@ impl Writer {
 
     /// Whether the record fits where the cursor is, as a whole.
     #[inline]
-    pub(in super::super) fn fits(&self) -> bool {
+    pub(crate) fn fits(&self) -> bool {
         self.cursor + self.record.len() * 8 <= self.end && self.large.is_empty()
     }
 
     /// On the `file` domain: writes to the file what was appended since the last time.
-    pub(in super::super) fn write_out(&mut self, barrier: &mut Barrier) -> Result<()> {
+    pub(crate) fn write_out(&mut self, barrier: &mut Barrier) -> Result<()> {
         let Some(segment) = self
             .segment
             .as_ref()
@@ -163,7 +159,7 @@ impl Writer {
 
     /// What was appended is durable.
     #[inline(always)]
-    pub(in super::super) fn publish(&mut self, stamps: &Stamps) {
+    pub(crate) fn publish(&mut self, stamps: &Stamps) {
         self.fenced = true;
         if !self.written.is_empty() {
             for (stamp, address) in self.written.drain(..) {
@@ -178,12 +174,7 @@ impl Writer {
 
     /// Writes the record where the cursor is, as a whole.
     #[inline(always)]
-    pub(in super::super) fn put(
-        &mut self,
-        stamps: &Stamps,
-        stamp: u64,
-        barrier: &mut Barrier,
-    ) -> Step {
+    pub(crate) fn put(&mut self, stamps: &Stamps, stamp: u64, barrier: &mut Barrier) -> Step {
         let header = self.header(stamps, stamp);
         if let Some(segment) = &self.segment {
             write_record(segment, self.cursor, &header, &mut self.record, barrier)?;

@@ -14,13 +14,13 @@ use crate::mapping::{LARGE_PAGE, PAGE};
 use crate::upkeep::Upkeep;
 
 /// Pages that one word of a table tells about.
-pub(in super::super) const WORD_PAGES: usize = 64;
+pub(crate) const WORD_PAGES: usize = 64;
 /// Words of a table for a large page.
 const LARGE_WORDS: usize = LARGE_PAGE / PAGE / WORD_PAGES;
 
 /// What is kept between rounds of giving pages back.
 #[derive(Debug, Default)]
-pub(in super::super) struct Progress {
+pub(crate) struct Progress {
     /// Pages are being given back until half of the limit is left.
     pub(super) is_under_way: bool,
     /// Nothing before this.
@@ -39,7 +39,7 @@ pub(in super::super) struct Progress {
 
 /// What the puddles of a store have together.
 #[derive(Debug)]
-pub(in super::super) struct Budget {
+pub(crate) struct Budget {
     /// Pages that may be kept.
     max: usize,
     /// Its level is the number of pages.
@@ -50,7 +50,7 @@ pub(in super::super) struct Budget {
 }
 
 impl Budget {
-    pub(in super::super) fn new(bytes: u64, upkeep: Arc<Upkeep>) -> Arc<Self> {
+    pub(crate) fn new(bytes: u64, upkeep: Arc<Upkeep>) -> Arc<Self> {
         let max = usize::try_from(bytes / PAGE as u64).unwrap_or(usize::MAX);
         upkeep.set_due(due(max));
         Arc::new(Self {
@@ -63,41 +63,41 @@ impl Budget {
     }
 
     #[inline]
-    pub(in super::super) fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.upkeep.level()
     }
 
     /// Pages that may come before some are given back, with half of the limit left for others.
-    pub(in super::super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         (self.max / 2).saturating_sub(self.pages())
     }
 
-    pub(in super::super) fn max(&self) -> usize {
+    pub(crate) fn max(&self) -> usize {
         self.max
     }
 
     /// From now on, some are to be given back when there are more than so many.
-    pub(in super::super) fn set_due(&self, pages: usize) {
+    pub(crate) fn set_due(&self, pages: usize) {
         self.upkeep.set_due(due(pages));
     }
 
     /// Pages that were given back so far.
-    pub(in super::super) fn given_back(&self) -> u64 {
+    pub(crate) fn given_back(&self) -> u64 {
         self.given_back.load(Ordering::Relaxed)
     }
 
-    pub(in super::super) fn were_given_back(&self, pages: usize) {
+    pub(crate) fn were_given_back(&self, pages: usize) {
         self.given_back.fetch_add(pages as u64, Ordering::Relaxed);
     }
 
-    pub(in super::super) fn enter(&self, puddle: &Arc<Puddle>) {
+    pub(crate) fn enter(&self, puddle: &Arc<Puddle>) {
         let mut puddles = self.puddles.lock().unwrap_or_else(PoisonError::into_inner);
         puddles.retain(|puddle| puddle.strong_count() > 0);
         puddles.push(Arc::downgrade(puddle));
     }
 
     /// The puddles, in the order of their addresses. Some may be unmapped.
-    pub(in super::super) fn puddles(&self) -> Vec<Arc<Puddle>> {
+    pub(crate) fn puddles(&self) -> Vec<Arc<Puddle>> {
         let puddles = self.puddles.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<_> = puddles.iter().filter_map(Weak::upgrade).collect();
         found.sort_by_key(|puddle| puddle.address);
@@ -115,7 +115,7 @@ fn due(max: usize) -> usize {
 
 /// Which pages of a puddle count.
 #[derive(Debug)]
-pub(in super::super) struct PrivatePages {
+pub(crate) struct PrivatePages {
     budget: Arc<Budget>,
     /// A bit for each page. All of a large page have the same.
     pages: Box<[AtomicU64]>,
@@ -125,7 +125,7 @@ pub(in super::super) struct PrivatePages {
 }
 
 impl PrivatePages {
-    pub(in super::super) fn new(budget: Arc<Budget>, size: usize) -> Self {
+    pub(crate) fn new(budget: Arc<Budget>, size: usize) -> Self {
         let table = |bits: usize| (0..bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Self {
             budget,
@@ -134,13 +134,13 @@ impl PrivatePages {
         }
     }
 
-    pub(in super::super) fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
 
     /// The page at this offset has changed.
     #[inline]
-    pub(in super::super) fn note(&self, offset: usize) {
+    pub(crate) fn note(&self, offset: usize) {
         let page = offset / PAGE;
         if self.pages[page / WORD_PAGES].load(Ordering::Relaxed) >> (page % WORD_PAGES) & 1 == 0 {
             self.note_new(page);
@@ -163,42 +163,42 @@ impl PrivatePages {
     }
 
     /// These pages count no more.
-    pub(in super::super) fn forget(&self, word: usize, bits: u64) {
+    pub(crate) fn forget(&self, word: usize, bits: u64) {
         let before = self.pages[word].fetch_and(!bits, Ordering::Relaxed);
         let old = (bits & before).count_ones() as usize;
         self.budget.upkeep.lower(old);
     }
 
     /// The puddle goes, and every page with it.
-    pub(in super::super) fn forget_all(&self) {
+    pub(crate) fn forget_all(&self) {
         (0..self.pages.len()).for_each(|word| self.forget(word, u64::MAX));
     }
 
-    pub(in super::super) fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         self.pages.len()
     }
 
     /// Of 64 pages, those that count.
-    pub(in super::super) fn word(&self, word: usize) -> u64 {
+    pub(crate) fn word(&self, word: usize) -> u64 {
         self.pages[word].load(Ordering::Relaxed)
     }
 
-    pub(in super::super) fn is_large(&self, unit: usize) -> bool {
+    pub(crate) fn is_large(&self, unit: usize) -> bool {
         self.large[unit / 64].load(Ordering::Relaxed) >> (unit % 64) & 1 == 1
     }
 
     /// Whether some of these bytes lie in large pages, by their offsets.
-    pub(in super::super) fn has_large(&self, range: Range<usize>) -> bool {
+    pub(crate) fn has_large(&self, range: Range<usize>) -> bool {
         (range.start / LARGE_PAGE..range.end.div_ceil(LARGE_PAGE)).any(|unit| self.is_large(unit))
     }
 
-    pub(in super::super) fn all_are_large(&self) {
+    pub(crate) fn all_are_large(&self) {
         for word in &self.large {
             word.store(u64::MAX, Ordering::Relaxed);
         }
     }
 
-    pub(in super::super) fn is_small_now(&self, unit: usize) {
+    pub(crate) fn is_small_now(&self, unit: usize) {
         self.large[unit / 64].fetch_and(!(1 << (unit % 64)), Ordering::Relaxed);
     }
 }

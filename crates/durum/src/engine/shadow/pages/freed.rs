@@ -13,7 +13,7 @@ const CHUNK: usize = 16 << 10;
 
 /// The stamps of one puddle.
 #[derive(Debug)]
-pub(in super::super) struct FreedAt {
+pub(crate) struct FreedAt {
     address: usize,
     size: usize,
     /// For each chunk a stamp that is not smaller than that of any record about space which was freed there. Made when
@@ -22,7 +22,7 @@ pub(in super::super) struct FreedAt {
 }
 
 impl FreedAt {
-    pub(in super::super) fn new(address: usize, size: usize) -> Self {
+    pub(crate) fn new(address: usize, size: usize) -> Self {
         Self {
             address,
             size,
@@ -36,7 +36,7 @@ impl FreedAt {
 
     /// No record about this space has a larger stamp, or will have before it is allocated. To be called before anybody
     /// can do that.
-    pub(in super::super) fn note(&self, range: Range<usize>, stamp: u64) {
+    pub(crate) fn note(&self, range: Range<usize>, stamp: u64) {
         let chunks = self.chunks.get_or_init(|| {
             (0..self.size.div_ceil(CHUNK))
                 .map(|_| AtomicU64::new(0))
@@ -48,7 +48,7 @@ impl FreedAt {
     }
 
     /// The last stamp of a record that may hold bytes of space in this range which was freed before.
-    pub(in super::super) fn latest(&self, range: &Range<usize>) -> u64 {
+    pub(crate) fn latest(&self, range: &Range<usize>) -> u64 {
         let Some(chunks) = self.chunks.get() else {
             return 0;
         };

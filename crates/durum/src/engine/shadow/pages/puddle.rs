@@ -12,22 +12,22 @@ use crate::alloc::puddle_at;
 use crate::mapping::{Kept, Mapping, PAGE};
 
 /// Who gives stamps, and knows the last one.
-pub(in super::super) trait LastStamp: Debug + Send + Sync {
+pub(crate) trait LastStamp: Debug + Send + Sync {
     fn last_stamp(&self) -> u64;
 }
 
 #[derive(Debug)]
-pub(in super::super) struct OfPuddle {
+pub(crate) struct OfPuddle {
     /// When space was freed, where the program works in pages that are not the file's.
-    pub(in super::super) freed_at: FreedAt,
+    pub(crate) freed_at: FreedAt,
     /// Which pages are private.
-    pub(in super::super) private: PrivatePages,
+    pub(crate) private: PrivatePages,
     /// `None`: nobody asks when space was freed.
     stamps: Option<Arc<dyn LastStamp>>,
 }
 
 impl OfPuddle {
-    pub(in super::super) fn new(
+    pub(crate) fn new(
         stamps: Option<Arc<dyn LastStamp>>,
         budget: Arc<Budget>,
         address: usize,
@@ -42,7 +42,7 @@ impl OfPuddle {
 
     /// What is kept about a puddle of a Shadow pool.
     #[inline]
-    pub(in super::super) fn of(puddle: &Mapping) -> Option<&Self> {
+    pub(crate) fn of(puddle: &Mapping) -> Option<&Self> {
         let kept = puddle.kept.as_deref()?;
         debug_assert!(
             (kept as &dyn Any).is::<Self>(),
@@ -52,7 +52,7 @@ impl OfPuddle {
         Some(unsafe { &*ptr::from_ref(kept).cast::<Self>() })
     }
 
-    pub(in super::super) fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &Budget {
         self.private.budget()
     }
 }
@@ -82,7 +82,7 @@ impl Kept for OfPuddle {
 }
 
 /// The pages of this range of a program have private contents.
-pub(in super::super) fn note_range(range: std::ops::Range<usize>) {
+pub(crate) fn note_range(range: std::ops::Range<usize>) {
     (range.start & !(PAGE - 1)..range.end)
         .step_by(PAGE)
         .for_each(note);
@@ -90,7 +90,7 @@ pub(in super::super) fn note_range(range: std::ops::Range<usize>) {
 
 /// The page at this address of a program has private contents.
 #[inline]
-pub(in super::super) fn note(address: usize) {
+pub(crate) fn note(address: usize) {
     if let Some(puddle) = puddle_at(address) {
         // SAFETY: puddles live while their store is open.
         note_in(unsafe { puddle.as_ref() }, address);
@@ -99,7 +99,7 @@ pub(in super::super) fn note(address: usize) {
 
 /// The same, where the puddle is known.
 #[inline]
-pub(in super::super) fn note_in(puddle: &Mapping, address: usize) {
+pub(crate) fn note_in(puddle: &Mapping, address: usize) {
     if let Some(kept) = OfPuddle::of(puddle) {
         kept.private.note(address - puddle.address);
     }

@@ -77,7 +77,7 @@ struct Round {
 
 /// Gives some pages back, if the store keeps too many. The caller has no transaction open.
 #[cold]
-pub(in super::super) fn give_pages_back(shared: &Shared, store: &StoreInner) {
+pub(crate) fn give_pages_back(shared: &Shared, store: &StoreInner) {
     let mut progress = match shared.budget.progress.try_lock() {
         Ok(progress) => progress,
         // Another thread does it; or has panicked in the middle, and what it has noted may be wrong.
@@ -133,10 +133,7 @@ pub(in super::super) fn give_pages_back(shared: &Shared, store: &StoreInner) {
 }
 
 /// Gives every page back that can be. `None`: a transaction is open.
-pub(in super::super) fn give_all_pages_back(
-    shared: &Shared,
-    store: &StoreInner,
-) -> Result<Option<usize>> {
+pub(crate) fn give_all_pages_back(shared: &Shared, store: &StoreInner) -> Result<Option<usize>> {
     let mut progress = (shared.budget.progress)
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

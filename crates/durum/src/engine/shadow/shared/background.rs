@@ -12,7 +12,7 @@ use crate::opened::StoreInner;
 
 /// What a step of the work asks for.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) enum Next {
+pub(crate) enum Next {
     /// The next step after this time, or when the thread is woken.
     After(Duration),
     /// The next step when the thread is woken.
@@ -21,7 +21,7 @@ pub(in super::super) enum Next {
 
 /// A thread that runs until it is stopped or the store is gone.
 #[derive(Debug)]
-pub(in super::super) struct Background {
+pub(crate) struct Background {
     /// Not dropped but joined: in a forked child the thread is not there, and its handle may already mean another one.
     thread: ManuallyDrop<JoinHandle<()>>,
     stopped: Arc<AtomicBool>,
@@ -29,7 +29,7 @@ pub(in super::super) struct Background {
 
 impl Background {
     /// Starts it, with a nap of `first`. `None` if the system gives no thread.
-    pub(in super::super) fn start(
+    pub(crate) fn start(
         name: &'static str,
         store: &Arc<StoreInner>,
         first: Next,
@@ -54,12 +54,12 @@ impl Background {
     }
 
     /// The next step is made now; if one is being made, behind that.
-    pub(in super::super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.thread.thread().unpark();
     }
 
     /// Ends the thread, and waits for that.
-    pub(in super::super) fn stop(self) {
+    pub(crate) fn stop(self) {
         self.stopped.store(true, Ordering::Release);
         self.wake();
         // A panic in it has poisoned the store, if anything was at stake.

@@ -14,7 +14,7 @@ pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
 
 /// How much waits to be brought home, and who does it.
 #[derive(Debug)]
-pub(in super::super) struct Checkpointer {
+pub(crate) struct Checkpointer {
     /// Commits leave it to a thread.
     wanted: bool,
     /// Bytes that were logged since the thread has last begun.
@@ -23,7 +23,7 @@ pub(in super::super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(in super::super) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool) -> Self {
         Self {
             wanted,
             behind: AtomicUsize::new(0),
@@ -72,7 +72,7 @@ impl Checkpointer {
     }
 
     /// Ends the thread; the next batch starts another one.
-    pub(in super::super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let thread = self
             .thread
             .lock()

@@ -23,7 +23,7 @@ struct Slot {
 
 /// By line, the last entry about it. What it has forgotten is never replaced.
 #[derive(Debug, Default)]
-pub(in super::super) struct LastEntries {
+pub(crate) struct LastEntries {
     /// Open hash, made when it is first needed. A slot of another epoch is free.
     table: Vec<Slot>,
     used: usize,
@@ -32,7 +32,7 @@ pub(in super::super) struct LastEntries {
 
 impl LastEntries {
     /// Forgets everything.
-    pub(in super::super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.used = 0;
         match self.epoch.checked_add(1) {
             Some(epoch) => self.epoch = epoch,
@@ -44,7 +44,7 @@ impl LastEntries {
     }
 
     /// Puts the entries of `body` behind those of `record`.
-    pub(in super::super) fn append(&mut self, record: &mut Vec<u64>, body: &[u64]) {
+    pub(crate) fn append(&mut self, record: &mut Vec<u64>, body: &[u64]) {
         if self.table.is_empty() {
             self.table = vec![Slot::default(); SLOTS];
             self.clear();

@@ -15,11 +15,11 @@ const IDLE_ROUNDS: u32 = 8;
 
 /// The step: makes the queue durable if its oldest entry has waited for half of the window at that time. When to look
 /// next; `None`: nothing waits, and where the flag says so, the thread sleeps until it is woken.
-pub(in super::super) type FlushIfDue = fn(&StoreInner, Instant, bool) -> Result<Option<Duration>>;
+pub(crate) type FlushIfDue = fn(&StoreInner, Instant, bool) -> Result<Option<Duration>>;
 
 /// A flusher that runs.
 #[derive(Debug)]
-pub(in super::super) struct Flusher {
+pub(crate) struct Flusher {
     thread: Background,
     /// It sleeps until it is woken.
     is_asleep: bool,
@@ -28,7 +28,7 @@ pub(in super::super) struct Flusher {
 impl Flusher {
     /// Sees to it that a flusher runs, and looks at the queue within `half` a window from now. False if the system
     /// gives no thread.
-    pub(in super::super) fn is_awake(
+    pub(crate) fn is_awake(
         flusher: &mut Option<Self>,
         store: &Arc<StoreInner>,
         half: Duration,
@@ -80,19 +80,19 @@ impl Flusher {
     }
 
     /// Something waits.
-    pub(in super::super) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
             self.thread.wake();
         }
     }
 
     /// The thread is about to sleep until it is woken.
-    pub(in super::super) fn sleeps(&mut self) {
+    pub(crate) fn sleeps(&mut self) {
         self.is_asleep = true;
     }
 
     /// Ends the thread, and waits for that.
-    pub(in super::super) fn stop(self) {
+    pub(crate) fn stop(self) {
         self.thread.stop();
     }
 }

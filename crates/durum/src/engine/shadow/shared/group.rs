@@ -43,7 +43,7 @@ struct GroupState {
 
 /// The commits of a store that share syncs.
 #[derive(Debug, Default)]
-pub(in super::super) struct Group {
+pub(crate) struct Group {
     state: Mutex<GroupState>,
     /// How many records wait, for a leader who waits for more.
     company: AtomicUsize,
@@ -75,7 +75,7 @@ impl Group {
     /// Makes a record durable, whose first words are left for its header; takes what is in `record`. Whoever leads has
     /// `write` make all records of a group durable: what it could not do for all of them, and for which of them, by
     /// their tickets from a first one on.
-    pub(in super::super) fn write_together(
+    pub(crate) fn write_together(
         &self,
         record: &mut Vec<u64>,
         store: &StoreInner,
@@ -122,7 +122,7 @@ impl Group {
     }
 
     /// How long the last group took: a commit waits for up to two.
-    pub(in super::super) fn sync_time(&self) -> Duration {
+    pub(crate) fn sync_time(&self) -> Duration {
         self.lock().sync_time
     }
 

@@ -38,10 +38,10 @@ use crate::fault::media_failed;
 use crate::opened::StoreInner;
 
 /// Steps that keep the order without being a write-back or a fence. A crash test leaves each out.
-pub(in super::super) const TAKE: Site = Site("shadow.buffered: a durable commit takes the queue");
-pub(in super::super) const WAIT: Site =
+pub(crate) const TAKE: Site = Site("shadow.buffered: a durable commit takes the queue");
+pub(crate) const WAIT: Site =
     Site("shadow.buffered: wait for the queue that another thread writes");
-pub(in super::super) const DRAIN: Site = Site("shadow.buffered: write the queue before puddles go");
+pub(crate) const DRAIN: Site = Site("shadow.buffered: write the queue before puddles go");
 
 /// When so much waits, the committing thread writes it.
 const WORDS_MAX: usize = (128 << 10) / 8;
@@ -73,7 +73,7 @@ struct QueueState {
 
 /// The buffered transactions of a store that are not durable yet.
 #[derive(Debug)]
-pub(in super::super) struct Queue {
+pub(crate) struct Queue {
     /// Something waits, or is being written. Set before the locks of a buffered transaction are let go.
     in_use: CachePadded<AtomicBool>,
     state: Mutex<QueueState>,
@@ -94,7 +94,7 @@ struct Batch {
 }
 
 impl Queue {
-    pub(in super::super) fn new(window: Duration) -> Self {
+    pub(crate) fn new(window: Duration) -> Self {
         Self {
             in_use: CachePadded::default(),
             state: Mutex::new(QueueState {
@@ -120,7 +120,7 @@ impl Queue {
 
     /// Whether a durable commit has to look closer.
     #[inline]
-    pub(in super::super) fn is_in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         // ORDER (of threads): whoever builds on a buffered transaction has taken a lock after it, and so sees what it
         // has set.
         self.in_use.load(Ordering::Acquire)
@@ -131,7 +131,7 @@ impl Queue {
     ///
     /// # Errors
     /// The store is poisoned: nothing will be written any more.
-    pub(in super::super) fn push(
+    pub(crate) fn push(
         &self,
         record: &[u64],
         store: &Arc<StoreInner>,
@@ -242,7 +242,7 @@ impl Queue {
 
     /// Has `write` make the writer's record durable, with everything that waits before it; then calls `written`.
     #[cold]
-    pub(in super::super) fn write_with(
+    pub(crate) fn write_with(
         &self,
         writer: &mut Writer,
         store: &StoreInner,
@@ -284,7 +284,7 @@ impl Queue {
 
     /// On the `file` domain, for the leader of a group, who is alone: has `append` put all that waits into the one log,
     /// before the records that may build on it.
-    pub(in super::super) fn append_with(
+    pub(crate) fn append_with(
         &self,
         writer: &mut Writer,
         store: &StoreInner,
@@ -306,20 +306,20 @@ impl Queue {
     }
 
     /// On the `file` domain: what was appended is durable; or else `is_lost`, and the store is poisoned.
-    pub(in super::super) fn appended_is_decided(&self, is_lost: bool) {
+    pub(crate) fn appended_is_decided(&self, is_lost: bool) {
         if self.is_in_use() {
             self.is_decided(is_lost);
         }
     }
 
     /// The log that the queue goes to when no durable commit takes it. Locked while one waits for the queue.
-    pub(in super::super) fn lock_writer(&self) -> MutexGuard<'_, Option<Writer>> {
+    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Option<Writer>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long the oldest entry has waited at `now`, if one waits. Where none has for some time, the flusher is told
     /// that it may sleep.
-    pub(in super::super) fn age(&self, now: Instant, idle: bool) -> Option<Duration> {
+    pub(crate) fn age(&self, now: Instant, idle: bool) -> Option<Duration> {
         let mut state = self.lock();
         let age = state
             .oldest
@@ -331,12 +331,12 @@ impl Queue {
     }
 
     /// How long something waits before the flusher writes it.
-    pub(in super::super) fn half(&self) -> Duration {
+    pub(crate) fn half(&self) -> Duration {
         self.half
     }
 
     /// Ends the flusher. The next transaction that is put into the queue starts another one.
-    pub(in super::super) fn stop_flusher(&self) {
+    pub(crate) fn stop_flusher(&self) {
         let flusher = self.lock().flusher.take();
         if let Some(flusher) = flusher {
             flusher.stop();

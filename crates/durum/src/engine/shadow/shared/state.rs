@@ -32,14 +32,12 @@ use crate::media::Barrier;
 use crate::opened::StoreInner;
 use crate::poison::Poison;
 
-pub(in super::super) const WATERMARK_WRITE: Site =
-    Site("shadow.checkpoint: write back the watermark slot");
-pub(in super::super) const WATERMARK_FENCE: Site =
-    Site("shadow.checkpoint: fence after the watermark slot");
+pub(crate) const WATERMARK_WRITE: Site = Site("shadow.checkpoint: write back the watermark slot");
+pub(crate) const WATERMARK_FENCE: Site = Site("shadow.checkpoint: fence after the watermark slot");
 
 /// With more records than this a thread that has not published them draws no further stamp: a transaction may take all
 /// other slots.
-pub(in super::super) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
+pub(crate) const UNPUBLISHED_MAX: usize = SLOTS / 4 - 1;
 /// Log space for each thread that commits. Small enough to stay in the processor's cache, where a home update reads it
 /// again.
 const LOG_BYTES: u64 = 2 << 20;
@@ -54,8 +52,8 @@ const WAITING_BYTES: usize = 16 << 20;
 const FILE_LOG_BYTES: u64 = 8 << 20;
 
 /// What a store's threads share.
-pub(in super::super) struct Shared {
-    pub(in super::super) stamps: Stamps,
+pub(crate) struct Shared {
+    pub(crate) stamps: Stamps,
     /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or
     /// that was free all the time.
     any_place: AtomicU64,
@@ -65,19 +63,19 @@ pub(in super::super) struct Shared {
     /// The slot that the next watermark goes to.
     slot: AtomicUsize,
     /// What to add to an address to get its home, where that is mapped.
-    pub(in super::super) home_offset: usize,
+    pub(crate) home_offset: usize,
     /// The store's.
     poison: Arc<Poison>,
     /// Logs grow up to this many bytes before a commit waits for home updates, and what is not home to as much
     /// [recovery cost](super::super::log::recovery_cost).
     log_max: u64,
     /// Transactions that have committed and are not durable yet.
-    pub(in super::super) queue: Queue,
+    pub(crate) queue: Queue,
     checkpointer: Checkpointer,
     /// The private pages of the store.
-    pub(in super::super) budget: Arc<Budget>,
+    pub(crate) budget: Arc<Budget>,
     /// On the `file` domain: commits that share a sync.
-    pub(in super::super) group: Option<Group>,
+    pub(crate) group: Option<Group>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -96,7 +94,7 @@ impl LastStamp for Shared {
 
 impl Shared {
     /// That of this store.
-    pub(in super::super) fn of(store: &StoreInner) -> Arc<Self> {
+    pub(crate) fn of(store: &StoreInner) -> Arc<Self> {
         store.kept.find_or_make(|| Self::new(store))
     }
 
@@ -132,20 +130,20 @@ impl Shared {
     }
 
     /// The writing end of a new log, for a thread that has a part in what all commit to from now on.
-    pub(in super::super) fn new_writer(&self) -> Writer {
+    pub(crate) fn new_writer(&self) -> Writer {
         self.checkpoint.join(self.group.is_none());
         Writer::new(self.next_log.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The thread ends: its segment goes to others.
-    pub(in super::super) fn give_back(&self, mut writer: Writer) {
+    pub(crate) fn give_back(&self, mut writer: Writer) {
         writer.exchange_segment(&self.segments, None);
         self.checkpoint.leave();
     }
 
     /// Draws `count` stamps; the first of them. Every one has to be published. An error has poisoned the store.
     #[inline]
-    pub(in super::super) fn draw(&self, count: u64) -> Step<u64> {
+    pub(crate) fn draw(&self, count: u64) -> Step<u64> {
         let first = self.stamps.draw(count);
         if !self.stamps.have_slots(first + count) {
             self.wait_for_slots(first + count)?;
@@ -155,7 +153,7 @@ impl Shared {
 
     /// Draws a stamp, and takes the checkpoint if nobody works on it.
     #[inline(always)]
-    pub(in super::super) fn draw_and_take(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+    pub(crate) fn draw_and_take(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
         if let Some(checkpoint) = self.checkpoint.try_alone()
             && let Some(stamp) = self.stamps.draw_alone()
         {
@@ -170,12 +168,12 @@ impl Shared {
     }
 
     /// What lets a thread alone commit, and keeps others from the checkpoint meanwhile.
-    pub(in super::super) fn bias(&self) -> &Bias {
+    pub(crate) fn bias(&self) -> &Bias {
         self.checkpoint.bias()
     }
 
     /// The checkpoint, for the thread of a [`Writer`], if nobody works on it.
-    pub(in super::super) fn take_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
+    pub(crate) fn take_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
         self.checkpoint.try_among_others()
     }
 
@@ -196,13 +194,13 @@ impl Shared {
     ///
     /// - The queue's are drawn after the transactions in it have let go of what they freed.
     /// - A section logs what differs from home, also in free memory, where an aborted transaction left it.
-    pub(in super::super) fn may_be_about_any_place(&self) {
+    pub(crate) fn may_be_about_any_place(&self) {
         self.any_place
             .fetch_max(self.stamps.drawn(), Ordering::AcqRel);
     }
 
     /// Up to which stamp records may be about any place; `None`: some of them are not drawn yet.
-    pub(in super::super) fn is_about_any_place_until(&self) -> Option<u64> {
+    pub(crate) fn is_about_any_place_until(&self) -> Option<u64> {
         // ORDER (of threads): the stamps of what was in the queue are there before it is out of use.
         match self.queue.is_in_use() {
             true => None,
@@ -211,12 +209,12 @@ impl Shared {
     }
 
     /// The checkpoint, for others, if nobody works on it.
-    pub(in super::super) fn try_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
+    pub(crate) fn try_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
         self.checkpoint.try_lock()
     }
 
     /// Sees to it that there is log space. Without room the first commit reports it.
-    pub(in super::super) fn prepare(&self, store: &StoreInner) {
+    pub(crate) fn prepare(&self, store: &StoreInner) {
         let mut segments = self.lock_segments();
         while segments.bytes() < KEPT_BYTES {
             if let Err(error) = segments.grow(store) {
@@ -234,7 +232,7 @@ impl Shared {
     /// now, brings home what is logged. Mostly it is this commit itself that has logged so much.
     ///
     /// Not on files: there the checkpointer starts with each batch, and a commit would wait for its syncs.
-    pub(in super::super) fn keep_recovery_short(&self) -> Result<()> {
+    pub(crate) fn keep_recovery_short(&self) -> Result<()> {
         if self.group.is_some()
             || self.lock_segments().recovery_cost(self.stamps.watermark()) <= self.log_max
         {
@@ -244,7 +242,7 @@ impl Shared {
     }
 
     /// A segment that may be written. The caller has drawn no stamp that it has not published.
-    pub(in super::super) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
+    pub(crate) fn take_segment(&self, store: &StoreInner) -> Result<Segment> {
         {
             let mut segments = self.lock_segments();
             if let Some(segment) = segments.take(self.stamps.watermark()) {
@@ -275,12 +273,12 @@ impl Shared {
     }
 
     /// The checkpointer's step on the `file` domain: brings a batch home, or as much as there is.
-    pub(in super::super) fn bring_batch_home(&self) -> Result<()> {
+    pub(crate) fn bring_batch_home(&self) -> Result<()> {
         self.lock_checkpoint().advance_batch(&self.stamps)
     }
 
     /// On the `file` domain: brings records home when enough have gathered that a sync of the files is worth it.
-    pub(in super::super) fn bring_home_if_due(&self) -> Result<()> {
+    pub(crate) fn bring_home_if_due(&self) -> Result<()> {
         let Some(mut checkpoint) = self.try_checkpoint() else {
             return Ok(());
         };
@@ -292,7 +290,7 @@ impl Shared {
 
     /// Brings home every record that can be, and makes that known on the media. For when no record will carry the
     /// watermark in time.
-    pub(in super::super) fn bring_home(&self) -> Result<()> {
+    pub(crate) fn bring_home(&self) -> Result<()> {
         let mut checkpoint = self.lock_checkpoint();
         checkpoint.advance_fully(&self.stamps)?;
         self.poison.check()?;
@@ -334,7 +332,7 @@ impl Shared {
     }
 
     /// Applies every record whose stamp was drawn.
-    pub(in super::super) fn apply_drawn(&self, store: &StoreInner) -> Result<()> {
+    pub(crate) fn apply_drawn(&self, store: &StoreInner) -> Result<()> {
         let target = self.stamps.drawn();
         loop {
             store.poison.check()?;
@@ -347,16 +345,16 @@ impl Shared {
         }
     }
 
-    pub(in super::super) fn lock_checkpoint(&self) -> Held<'_, Checkpoint> {
+    pub(crate) fn lock_checkpoint(&self) -> Held<'_, Checkpoint> {
         self.checkpoint.lock()
     }
 
-    pub(in super::super) fn skip_home_updates(&self) {
+    pub(crate) fn skip_home_updates(&self) {
         self.lock_checkpoint().skip_home();
     }
 
     /// Gives log space back that large transactions took.
-    pub(in super::super) fn trim(&self, store: &StoreInner) {
+    pub(crate) fn trim(&self, store: &StoreInner) {
         let watermark = self.stamps.watermark();
         let unneeded = self.lock_segments().trim(watermark, self.kept_bytes());
         for puddle in unneeded {
@@ -366,7 +364,7 @@ impl Shared {
 
     /// Waits until every record that was drawn before is home, durably, and the media say so: then nothing will be
     /// written to any puddle for them, now or in a recovery.
-    pub(in super::super) fn drain(&self, store: &StoreInner) -> Result<()> {
+    pub(crate) fn drain(&self, store: &StoreInner) -> Result<()> {
         let target = self.stamps.drawn();
         while self.stamps.watermark() < target {
             store.poison.check()?;
@@ -381,13 +379,13 @@ impl Shared {
     }
 
     /// Ends the threads that write the queue and home places; a store that is used on starts others.
-    pub(in super::super) fn stop_threads(&self) {
+    pub(crate) fn stop_threads(&self) {
         self.queue.stop_flusher();
         self.checkpointer.stop();
     }
 
     /// A commit has logged so many bytes. On the `file` domain: with each batch somebody brings it home.
-    pub(in super::super) fn logged(
+    pub(crate) fn logged(
         &self,
         bytes: usize,
         store: &Arc<StoreInner>,
@@ -400,7 +398,7 @@ impl Shared {
     }
 
     /// The work of the checkpointer's thread: batches, as long as there is enough for one.
-    pub(in super::super) fn bring_batches_home(&self, store: &StoreInner) -> Next {
+    pub(crate) fn bring_batches_home(&self, store: &StoreInner) -> Next {
         loop {
             self.checkpointer.begins();
             // An error has poisoned the store, and is told to the next who uses it.
@@ -413,7 +411,7 @@ impl Shared {
 
     /// Writes a record that does not fit where the writer's cursor is, or is not all in one piece.
     #[cold]
-    pub(in super::super) fn put_in_parts(
+    pub(crate) fn put_in_parts(
         &self,
         writer: &mut Writer,
         store: &StoreInner,

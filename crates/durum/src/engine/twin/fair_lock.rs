@@ -1,4 +1,4 @@
-//! Whose turn it is, of threads that may do something one at a time only.
+//! A lock that nobody waits for without end: whose turn it is, of threads that may do something one at a time only.
 //!
 //! Who comes takes a turn that is nobody's, also when others wait: they would have to be woken first, and the turn
 //! would be nobody's for that long. But whoever has waited longest is passed over [`PASSES_MAX`] times at most. Then
@@ -10,13 +10,13 @@ use crate::primitive::{
     AtomicUsize, Mutex, Ordering, Thread, current, limit, locked, order, park, this_thread,
 };
 
-/// Turns that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
+/// FairLock that are taken past a thread which waits for one, before it is handed one: what it waits for at most beside
 /// those that came before it.
 pub(super) const PASSES_MAX: usize = limit(64, 1);
 
-/// The turns of a pool. Taking one that is nobody's, and giving it up where nobody waits, is an atomic operation each.
+/// The lock. Taking a turn that is nobody's, and giving it up where nobody waits, is an atomic operation each.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct FairLock {
     /// Whose it is: the thread's number ([`this_thread`]), or 0.
     holder: AtomicUsize,
     /// Threads that wait, or are about to.
@@ -33,7 +33,7 @@ struct Waiter {
     thread: Thread,
 }
 
-impl Turns {
+impl FairLock {
     #[inline]
     pub(super) fn take(&self) {
         if !self.try_take() {

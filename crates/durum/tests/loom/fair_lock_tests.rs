@@ -5,12 +5,12 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
+use crate::fair_lock::{FairLock, PASSES_MAX};
 use crate::model;
-use crate::turns::{PASSES_MAX, Turns};
 
 /// What is used by the thread whose turn it is: loom fails if two do at a time, and if a thread is never woken.
 struct Shared {
-    turns: Turns,
+    turns: FairLock,
     value: UnsafeCell<usize>,
 }
 // SAFETY: `value` is used in turns only, and loom checks that.
@@ -21,7 +21,7 @@ unsafe impl Send for Shared {}
 impl Shared {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            turns: Turns::default(),
+            turns: FairLock::default(),
             value: UnsafeCell::new(0),
         })
     }
