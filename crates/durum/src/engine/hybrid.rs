@@ -311,7 +311,7 @@ fn commit_word(tx: &mut TxState) -> Result<()> {
 
 fn commit_redo(tx: &mut TxState) -> Result<()> {
     // A seal may vouch for ranges only if nothing changes them between seal and word: a `set` on them would.
-    let coverable = !tx.sets_overlap_announced();
+    let coverable = !(tx.sets.iter()).any(|set| tx.announced.overlaps(set.target, set.len));
     if !tx.announced.is_empty() {
         write_back_announced(&tx.announced, DATA_WRITE);
     }

@@ -1,30 +1,16 @@
-//! Where a transaction begins and ends: guards, closures, nesting.
+//! How a transaction begins: guards, closures, nesting.
 
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use super::Tx;
+use super::{Transaction, Tx};
+use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::fault::forked;
-use crate::opened::{Durability, Pool};
-
-/// A transaction that is open until it is committed, aborted or dropped (which aborts).
-#[derive(Debug)]
-pub struct Transaction<'p> {
-    pub(super) tx: NonNull<Tx>,
-    pub(super) _pool: PhantomData<&'p Pool>,
-}
-
-impl Deref for Transaction<'_> {
-    type Target = Tx;
-
-    #[inline]
-    fn deref(&self) -> &Tx {
-        // SAFETY: kept alive by this thread's list, which outlives every scope on the thread's stack.
-        unsafe { self.tx.as_ref() }
-    }
-}
+use crate::opened::{Durability, Pool, PoolInner};
+use crate::space::removed;
 
 impl<'p> Transaction<'p> {
     // Always: out of line an empty transaction takes twice as long.
@@ -77,31 +63,6 @@ impl<'p> Transaction<'p> {
             tx: pointer,
             _pool: PhantomData,
         }
-    }
-
-    /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns; soon
-    /// after, if every level began as [`Durability::Buffered`].
-    ///
-    /// # Errors
-    /// `Aborted` where an inner transaction was aborted; the engine's errors. Nothing was kept then, unless the error
-    /// says that the outcome is unknown (`Poisoned`).
-    #[inline]
-    pub fn commit(self) -> Result<()> {
-        // Not to be dropped, also if the commit panics: what is durable by then cannot be rolled back.
-        std::mem::ManuallyDrop::new(self).leave(true)
-    }
-
-    /// Rolls back: announced memory, allocations and registered volatile memory are as before. Inside an outer
-    /// transaction the outer one can only roll back, too.
-    pub fn abort(self) {
-        drop(self);
-    }
-}
-
-impl Drop for Transaction<'_> {
-    fn drop(&mut self) {
-        // Rolling back reports no error: what fails poisons the pool, which the next call reports.
-        let _ = self.leave(false);
     }
 }
 
@@ -189,5 +150,60 @@ impl Pool {
         let value = body(&transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+}
+
+impl Tx {
+    /// Forgets what stayed of the last transaction that does not hold for one on `pool`: it was on another pool, or a
+    /// puddle has gone since. Its pool may be gone, too.
+    #[inline(never)]
+    fn forget_pool(&self, pool: &PoolInner) {
+        self.remembered.set((pool.key, removed()));
+        self.state.borrow_mut().forget_pools();
+    }
+
+    /// The beginning of a transaction that has something to do at its end, whether it announces anything or not: where
+    /// transactions take turns it waits for its own.
+    #[inline(never)]
+    fn begin_to_end(&self, pool: &Arc<PoolInner>) {
+        if pool.facts.takes_turns {
+            // Nothing can be mixed yet, and nobody reads a copy, which `begin` has made sure of.
+            let _ = pool.engine.enter(&mut self.state.borrow_mut(), pool);
+        }
+        self.touched.set(true);
+    }
+
+    /// The outermost level begins on this pool.
+    #[inline(always)]
+    pub(super) fn begin_on(&self, pool: &Arc<PoolInner>, durability: Durability) {
+        if self.remembered.get() != (pool.key, removed()) {
+            self.forget_pool(pool);
+        }
+        self.origin.set(pool);
+        self.durability.set(durability);
+        if pool.ends_empty {
+            self.begin_to_end(pool);
+        }
+        // A constant: the next transaction need not wait until it is known what this one stored.
+        self.depth.set(1);
+    }
+
+    /// Makes ranges durable as they are now, with what this thread has for the pool's store.
+    pub(crate) fn persist(pool: &PoolInner, ranges: &[(&Puddle, Range<usize>)]) -> Result<()> {
+        let tx = Self::of(pool)?;
+        // SAFETY: kept alive by `THREAD` of this thread.
+        let tx = unsafe { tx.as_ref() };
+        let pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
+        let is_alone = pass.is_some();
+        let result = {
+            let mut state = tx.state.borrow_mut();
+            pool.engine.persist(&mut state, pool, ranges)
+        };
+        pool.after_persist(ranges);
+        drop(pass);
+        if is_alone && tx.upkeep.is_due() {
+            pool.store.kept.upkeep(&pool.store);
+        }
+        result
     }
 }

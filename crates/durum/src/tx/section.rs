@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use durum_persist::record;
+use durum_persist::record as recorder;
 
 use super::{Transaction, Tx};
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Pool {
     /// # Errors
     /// As for [`Pool::section`].
     pub unsafe fn begin_section(&self) -> Result<Transaction<'_>> {
-        record::api("section");
+        recorder::api("section");
         if forked() {
             return Err(Error::Forked);
         }
