@@ -114,14 +114,13 @@ impl Binding {
 
     /// Unties the pool: no transaction begins any more, and the pool closes when the last one has ended.
     ///
-    /// `open` is the reference of who closes it: given up under the lock, as all are, so that nobody opens another pool
-    /// before this one is closed.
+    /// `open` is the reference of whoever closes the pool. It is given up under the lock, as all are, so that nobody
+    /// opens another pool before this one is closed.
     pub(super) fn close(&self, open: Arc<OpenPool>) {
         let mut locked = self.open.lock();
         self.serial.store(0, Ordering::Release);
         let given_back = locked.revoke();
-        // The last reference closes the pool, which takes its time: under the lock, so that who opens it again waits
-        // for it.
+        // The last reference closes the pool, which takes its time. The lock makes whoever opens it again wait.
         drop(open);
         drop(given_back);
         drop(locked);

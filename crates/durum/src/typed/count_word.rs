@@ -6,9 +6,9 @@
 //! locked  known  pins       number
 //! ```
 //!
-//! A transaction *locks* the objects whose counts it commits until the new counts are durable. Who gets a reference
-//! from a weak one *pins* the object until the end of its transaction, and looks at the counts only after that: from
-//! then on nobody who commits takes the last reference away. `tests/loom` tries all interleavings of both.
+//! A transaction *locks* the objects whose counts it commits until the new counts are durable. A transaction that makes
+//! a strong reference of a weak one *pins* the object until its end, and looks at the counts only after that: from then
+//! on no commit takes the last reference away. `tests/loom` tries all interleavings of both.
 
 use crate::primitive::{AtomicU64, Ordering};
 
@@ -59,8 +59,7 @@ pub(super) struct TooManyPins;
 pub(super) struct Taken(u64);
 
 impl CountWord {
-    /// It is the word of an object that was just allocated: what was kept about something else that once lay there is
-    /// forgotten.
+    /// The object was just allocated. What the word says of an earlier one in its place is forgotten.
     pub(super) fn begin(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -74,7 +73,7 @@ impl CountWord {
         }
     }
 
-    /// The object is known by this number from now on, or by that which another thread was faster to give it.
+    /// Gives the object a number, unless another thread was faster. The number that it has.
     pub(super) fn name(&self, number: u64) -> u64 {
         let with_number = |old: u64| (old & NUMBER_MAX == 0).then_some(old | KNOWN | number);
         let named = self

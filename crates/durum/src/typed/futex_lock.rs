@@ -33,7 +33,7 @@ impl FutexLock {
     }
 
     pub(super) fn unlock(&self) {
-        // ORDER (of threads): what the owner did is seen by who locks it next.
+        // ORDER (of threads): whoever locks it next sees what the owner did.
         if self.0.swap(FREE, Ordering::Release) == AWAITED {
             futex_wake(&self.0);
         }

@@ -64,7 +64,7 @@ pub struct Later<'a, T: PSafe> {
     /// Invariants:
     ///
     /// 1. a value that is live, and nobody else's, for `'a`;
-    /// 2. not used by a transaction other than that which runs when it was made.
+    /// 2. used only by the transaction in which it was made.
     place: *mut T,
     /// The transaction that is told of a change; `None` where the place was announced before, or is not in a pool.
     tx: Option<&'a TypedTx>,

@@ -27,6 +27,8 @@ pub struct LogFree<T: PSafe + Copy, P: PoolType> {
 #[derive(Debug)]
 pub struct LogFree_serves_one_thread__use_PMutex<T>(PhantomData<std::cell::Cell<T>>);
 
+cell! { LogFree<T: Copy> { "A word", check: Self::IS_WORD, Threads: LogFree_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
+
 impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
     const IS_WORD: () = assert!(
         size_of::<T>() <= 8 && align_of::<T>() == size_of::<T>() && !T::OWNERS,
@@ -69,8 +71,6 @@ impl<T: PSafe + Copy, P: PoolType> LogFree<T, P> {
         unsafe { j.tx().open().pool.persist(object, size_of::<U>()) }
     }
 }
-
-cell! { LogFree<T: Copy> { "A word", check: Self::IS_WORD, Threads: LogFree_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
 
 impl<T: PSafe + Copy + fmt::Debug, P: PoolType> fmt::Debug for LogFree<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

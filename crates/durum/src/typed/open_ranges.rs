@@ -94,7 +94,7 @@ impl OpenRanges {
     /// Closes the ranges in `[start, end)`, if there are any. By how much the balance changes.
     #[inline]
     pub(super) fn close(&mut self, start: usize, end: usize) -> Option<i64> {
-        // Those that begin in there; one that ends behind it stays.
+        // Only ranges that begin in there may go. One that ends behind it stays.
         let next = self.few.get(self.place_of(start));
         match self.many.is_empty() && next.is_none_or(|next| end <= next.start) {
             true => None,

@@ -25,6 +25,8 @@ pub struct PCell<T: PSafe, P: PoolType> {
 #[derive(Debug)]
 pub struct PCell_serves_one_thread__use_PMutex<T>(PhantomData<std::cell::Cell<T>>);
 
+cell! { PCell<T> { "A cell", check: T::POOL.assert_fits(P::ID), Threads: PCell_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
+
 impl<T: PSafe, P: PoolType> PCell<T, P> {
     /// A copy of the value.
     #[inline(always)]
@@ -67,8 +69,6 @@ impl<T: PSafe, P: PoolType> PCell<T, P> {
         self.set(change(self.get()), j);
     }
 }
-
-cell! { PCell<T> { "A cell", check: T::POOL.assert_fits(P::ID), Threads: PCell_serves_one_thread__use_PMutex, WORDS: T::WORDS } }
 
 impl<T: PSafe + Copy, P: PoolType> PClone<P> for PCell<T, P> {
     fn pclone(&self, _: &Journal<P>) -> Self {

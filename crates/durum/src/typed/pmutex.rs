@@ -49,6 +49,8 @@ pub struct PMutexGuard<'a, T: PSafe> {
     is_open: Cell<bool>,
 }
 
+cell! { PMutex<T> { "A mutex", check: T::POOL.assert_fits(P::ID), Threads: InTurn, WORDS: true, word } }
+
 impl<T: PSafe, P: PoolType> PMutex<T, P> {
     /// Locks the value until the transaction ends; waits while another thread's transaction has it.
     ///
@@ -68,7 +70,7 @@ impl<T: PSafe, P: PoolType> PMutex<T, P> {
             owned != mine | GUARDED,
             "a mutex is locked again while a guard of the same transaction lives"
         );
-        // One that is not in the pool is nobody else's, and nothing will unlock it.
+        // A mutex that is not in the pool is nobody else's, and nothing will unlock it.
         if owned != mine && tx.holds(std::ptr::from_ref(&self.word).addr()) {
             if !word.lock().try_lock() {
                 wait::<T, P>(&self.word, word, tx);
@@ -195,8 +197,6 @@ impl<T: PSafe> Drop for PMutexGuard<'_, T> {
         self.word.owner().store(mine, Ordering::Relaxed);
     }
 }
-
-cell! { PMutex<T> { "A mutex", check: T::POOL.assert_fits(P::ID), Threads: InTurn, WORDS: true, word } }
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PMutex<T, P> {
     /// A mutex with a copy of the value, which is locked for that.

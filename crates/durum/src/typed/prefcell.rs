@@ -1,8 +1,8 @@
 //! `PRefCell`: references to a value in the pool, checked at run time.
 //!
-//! The cell's word (`words`) says who borrows: the number of readers, or bit 63 and the number of the transaction that
-//! borrows it to write. That one expires with its transaction, so a guard that was forgotten does no harm. Readers may
-//! stay when a transaction ends: reading needs none.
+//! The cell's word (`borrow_word`) says who borrows: the number of readers, or bit 63 and the number of the transaction
+//! that borrows it to write. That one expires with its transaction, so a guard that was forgotten does no harm. Readers
+//! may stay when a transaction ends: reading needs none.
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -61,6 +61,8 @@ pub enum BorrowError {
     #[error("the cell is borrowed to read")]
     Read,
 }
+
+cell! { PRefCell<T> { "A cell", check: T::POOL.assert_fits(P::ID), Threads: PRefCell_serves_one_thread__use_PMutex, WORDS: true, word } }
 
 impl<T: PSafe, P: PoolType> PRefCell<T, P> {
     #[inline(always)]
@@ -245,8 +247,6 @@ impl<T: PSafe> Drop for PRefMut<'_, T> {
         self.word.store(0);
     }
 }
-
-cell! { PRefCell<T> { "A cell", check: T::POOL.assert_fits(P::ID), Threads: PRefCell_serves_one_thread__use_PMutex, WORDS: true, word } }
 
 impl<T: PSafe + PClone<P>, P: PoolType> PClone<P> for PRefCell<T, P> {
     /// A cell with a copy of the value.

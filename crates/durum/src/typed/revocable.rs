@@ -102,7 +102,7 @@ impl<T> Revocable<T> {
 }
 
 impl<T> RevocableLock<'_, T> {
-    /// Whether something is open, or somebody still has what was closed: who was inside then.
+    /// Whether something is open, or a thread that was inside when it was closed still has it.
     pub(super) fn is_in_use(&self) -> bool {
         let has_cached = |member: &Arc<Member<Cached<T>>>| {
             // SAFETY: under the lock; one that is inside leaves its reference as it is.
@@ -118,8 +118,9 @@ impl<T> RevocableLock<'_, T> {
         word.fetch_add(STEP, Ordering::SeqCst);
     }
 
-    /// From here on nobody may use it. The references to it, but for those of threads that are inside, which give
-    /// them back when they leave. To be dropped before this is, so that who opens again finds it closed.
+    /// From here on nobody may use it. Returns the references of all threads that are not inside; those that are give
+    /// theirs back when they leave. The caller drops the references before the lock, so that whoever opens again finds
+    /// it closed.
     pub(super) fn revoke(&mut self) -> Vec<Arc<T>> {
         let members = &self.revocable.members;
         let mut given_back = Vec::from_iter(self.locked.state.take());
@@ -153,7 +154,8 @@ impl<T> Reader<'_, T> {
 
     #[cold]
     fn renew(&self) {
-        // ORDER (of threads): the flag before the lock, where no fence of who closes sees to that.
+        // ORDER (of threads): the flag is set before the lock is taken, also where whoever closes makes no fence for
+        // all.
         fence(Ordering::SeqCst);
         let locked = self.revocable.members.lock();
         self.generation.set(self.revocable.generation());
@@ -174,7 +176,8 @@ impl<T> Reader<'_, T> {
 
     #[cold]
     fn give_back(&self) {
-        // ORDER (of threads): the flag before the generation, where no fence of who closes sees to that.
+        // ORDER (of threads): the flag is cleared before the generation is read, also where whoever closes makes no
+        // fence for all.
         fence(Ordering::SeqCst);
         if self.revocable.generation() == self.generation.get() {
             return;

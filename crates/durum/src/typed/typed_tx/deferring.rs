@@ -10,7 +10,7 @@ use crate::typed::deferred_drops::{DeferredDrop, first_link, next_link, read_lin
 use crate::typed::drop_glue::DropGlue;
 use crate::typed::waiting::Pause;
 
-/// So many deferred drops are looked at in one transaction.
+/// One transaction makes up to so many deferred drops.
 const SOME: usize = 64;
 
 impl TypedTx {
@@ -79,7 +79,7 @@ impl TypedTx {
                 }
                 _ => link = next_link(at),
             }
-            // Those that wait for a type which the program may never use must not keep it from the others.
+            // Drops may wait for a type that the program never uses. They do not count, or no others would be made.
             left -= usize::from(glue.is_some());
         }
     }

@@ -28,23 +28,23 @@ impl TypedTx {
         }
     }
 
-    /// Prepares a value for being changed through `&mut` until the transaction ends: its old contents come back if that
-    /// does not commit, and handles that are moved in and out are counted. A value that is not in the pool is nobody's
-    /// concern. Whether it is there.
+    /// Prepares a value for being changed through `&mut` until the transaction ends. Its old contents come back if the
+    /// transaction does not commit, and handles that move in and out are counted. Returns whether the value lies in the
+    /// pool; for any other there is nothing to do.
     ///
-    /// No reference to the value is to be made before this: counting reads it, and would end the right of a `&mut` to
-    /// be used.
+    /// The caller makes no reference to the value before this: counting reads the value, after which an older `&mut`
+    /// may not be used.
     #[inline]
     pub(in crate::typed) fn open_to_changes<T: PSafe>(&self, value: *mut T) -> bool {
-        // Exposed, because counting reads by address: of the pointers that it may then stand for this one is the last,
-        // and stays good.
+        // Counting reads by address, so the pointer is exposed. It is the last one that the address stands for, and
+        // stays good.
         let (address, len) = (value.expose_provenance(), size_of::<T>());
         if !self.holds(address) {
             return false;
         }
         self.reset_words::<T>(address, len);
-        // Without an open range it is not prepared for a type of the same size that has handles. A longer length would
-        // be another's tag.
+        // The tag says whether the type has handles: for one without, the range was announced but not opened. A length
+        // of more bits would make the tag of another range.
         let fits = len < 1 << 15;
         let tag = address as u64 | (len as u64) << 48 | u64::from(T::OWNERS) << 63;
         let slot = &self.recent[(address >> 4) % RECENT];
@@ -133,9 +133,9 @@ impl TypedTx {
         value
     }
 
-    /// A place of `len` bytes with `T`s, or about to have them, is this transaction's alone: no guard lives of the
-    /// cells in it. What is left of guards that were forgotten, and of other cells that lay there, says nothing about
-    /// the cells that lie there now.
+    /// Resets the words of the cells in `len` bytes that hold `T`s, or will. The bytes are this transaction's alone, so
+    /// no guard of these cells lives: what the words say is left of guards that were forgotten, or of earlier cells
+    /// there.
     #[inline]
     pub(in crate::typed) fn reset_words<T: PSafe>(&self, address: usize, len: usize) {
         if !T::WORDS {
