@@ -46,7 +46,7 @@ pub(crate) struct Foreign {
 
 // SAFETY: durum_kv.h asks for a comparator that several threads may call.
 unsafe impl Send for Foreign {}
-// SAFETY: as above.
+// SAFETY: that it may be called by several threads at once is the same promise.
 unsafe impl Sync for Foreign {}
 
 impl Foreign {

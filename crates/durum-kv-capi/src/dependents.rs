@@ -22,7 +22,7 @@ pub(crate) struct Dependents(Mutex<HashMap<usize, *mut dyn Dependent>>);
 
 // SAFETY: the pointers are followed by `end` only, whose caller owes that nobody else uses them.
 unsafe impl Send for Dependents {}
-// SAFETY: as above.
+// SAFETY: a shared reference changes the table behind its lock only.
 unsafe impl Sync for Dependents {}
 
 impl fmt::Debug for Dependents {

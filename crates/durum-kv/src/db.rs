@@ -110,7 +110,7 @@ impl Db {
             LAYOUT => {}
             found => return Err(Error::Newer { path, found }),
         }
-        // SAFETY: as above.
+        // SAFETY: the root is live as long as the pool is open; nobody else has the database open.
         let (comparator, sequence) = unsafe { ((*database).comparator, (*database).sequence_max) };
         let stored = String::from_utf8_lossy(media.text(comparator)?).into_owned();
         let keys = options.keys();

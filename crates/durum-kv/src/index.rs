@@ -84,7 +84,7 @@ impl Entries {
                 continue;
             }
             let record = media.record(record)?;
-            // SAFETY: as above.
+            // SAFETY: nobody changes the leaf before it is known in memory.
             let is_stale = unsafe { (*leaf).stale } >> slot & 1 == 1;
             // SAFETY: just checked.
             let key = unsafe {
@@ -181,9 +181,9 @@ impl Entries {
 
     pub(crate) fn insert(&mut self, keys: &Keys, index: usize, record: *mut Record, slot: usize) {
         let Self { order, records, .. } = self;
-        // SAFETY: as in `key`; the new record was made by the caller.
+        // SAFETY: as in `key`.
         let key_at = |index: usize| unsafe { Record::key(records[index]) };
-        // SAFETY: as above.
+        // SAFETY: the caller has made the record.
         order.insert(keys, index, unsafe { Record::key(record) }, key_at);
         records.insert(index, record);
         self.slots.insert(index, slot as u8);

@@ -21,7 +21,7 @@ pub(crate) struct Root(pub(crate) *mut Database);
 
 // SAFETY: a place in the pool, changed by the thread that has the turn to write.
 unsafe impl Send for Root {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives the place, which only the thread with the turn changes.
 unsafe impl Sync for Root {}
 
 /// What all handles of a database share.

@@ -63,7 +63,7 @@ const GROWTH: usize = 4;
 
 // SAFETY: the records are read by whoever has the iterator, and changed by nobody.
 unsafe impl Send for Iter {}
-// SAFETY: as above; shared references only read.
+// SAFETY: shared references only read the records, which nobody changes.
 unsafe impl Sync for Iter {}
 
 impl fmt::Debug for Iter {

@@ -444,7 +444,7 @@ impl<T> Deref for Writing<'_, T> {
 
 impl<T> DerefMut for Writing<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: as in `deref`; borrowed as a whole, so nobody else of this thread refers to the value.
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -30,7 +30,7 @@ impl Inner {
             // SAFETY: the record was found in the tree, and the writer is kept out.
             unsafe { Record::verify(record)? };
         }
-        // SAFETY: as above.
+        // SAFETY: the record was found in the tree, and the writer is kept out.
         Ok(Some(see(unsafe { Record::value(record) })))
     }
 

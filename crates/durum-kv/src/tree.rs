@@ -54,7 +54,7 @@ pub(crate) struct Tree {
 
 // SAFETY: the pointers lead into the pool, which any thread may use, and to places that only the tree's owner changes.
 unsafe impl Send for Tree {}
-// SAFETY: as above; what a shared reference changes is in `OnceLock`s.
+// SAFETY: what a shared reference changes is in `OnceLock`s.
 unsafe impl Sync for Tree {}
 
 impl Tree {
@@ -100,7 +100,7 @@ impl Tree {
                 return Ok(());
             }
             at = self.media.leaf(next)?;
-            // SAFETY: as above.
+            // SAFETY: `at` was checked, and nobody changes it meanwhile.
             let low = self.media.text(unsafe { (*at).low })?;
             let is_first = last == self.index.first();
             // Leaves that ascend form no circle.
@@ -285,7 +285,7 @@ impl Tree {
             .records()
             .iter()
             .flat_map(|&record| unsafe { versions(record) });
-        // SAFETY: as above.
+        // SAFETY: they are live as long as the writer is kept out.
         versions.try_for_each(|version| unsafe { Record::verify(version) })
     }
 }

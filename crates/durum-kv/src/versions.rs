@@ -39,7 +39,7 @@ impl Readers {
 pub(crate) unsafe fn versions<'a>(record: *const Record) -> impl Iterator<Item = &'a Record> {
     // SAFETY: as the caller promises.
     let first = unsafe { record.as_ref() };
-    // SAFETY: as above.
+    // SAFETY: a live record leads to live ones, as the caller promises.
     std::iter::successors(first, |version| unsafe { version.previous.as_ref() })
 }
 

@@ -131,7 +131,7 @@ impl Wanted<'_> {
             unsafe { (&raw mut kept).write_volatile(object.data()) };
             Ok(())
         })?;
-        // SAFETY: the same.
+        // SAFETY: a local.
         Ok(unsafe { (&raw const kept).read_volatile() })
     }
 

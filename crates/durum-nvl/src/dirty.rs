@@ -52,7 +52,7 @@ impl DirtyRanges {
                 }
                 _ => {
                     let ranges: Vec<_> = of_heap.iter().map(|(_, range)| range.clone()).collect();
-                    // SAFETY: the same.
+                    // SAFETY: the program's own memory.
                     unsafe { pool.persist_all(&ranges) }.or_fatal(at, doing);
                 }
             }

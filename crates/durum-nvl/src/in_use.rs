@@ -126,7 +126,7 @@ impl Presences {
         // SAFETY: null, or words that are never freed.
         let first = unsafe { self.first.load(Ordering::Acquire).as_ref() };
         std::iter::successors(first, |one| {
-            // SAFETY: the same.
+            // SAFETY: null, or words that are never freed.
             unsafe { one.next.load(Ordering::Acquire).as_ref() }
         })
     }

@@ -235,7 +235,7 @@ fn make_root(pool: &Pool) -> Result<usize, OpenError> {
         }
         Ok::<_, durum::Error>(())
     })?;
-    // SAFETY: as above.
+    // SAFETY: the root object, which is there as long as the pool is open.
     match unsafe { word(field!(root, HeapRoot, version)) } {
         VERSION => Ok(root),
         other => Err(OpenError::Refused(

@@ -248,7 +248,7 @@ fn make_whole(tx: &Tx, heap: &Heap, object: Object, at: Location) -> Result<()> 
     }
     for from in (0..len).step_by(PIECE) {
         let piece = ptr::with_exposed_provenance::<u8>(data + from);
-        // SAFETY: as above.
+        // SAFETY: a piece of the allocation's data; what other threads store to it now may be durable or not.
         let persisted = unsafe { heap.pool.persist(piece, PIECE.min(len - from)) };
         persisted.or_fatal(at, "making a fresh allocation durable");
     }

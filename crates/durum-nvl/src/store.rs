@@ -180,7 +180,7 @@ pub(crate) fn copy(guard: &Guard, destination: usize, source: Source, len: usize
         return;
     }
     if !has_pointers {
-        // SAFETY: as above; a plain store, which compiled code makes durable if it wants to.
+        // SAFETY: the program says that it may be copied. A plain store: compiled code makes it durable if it wants to.
         unsafe { fill(destination, source, len) };
         return;
     }

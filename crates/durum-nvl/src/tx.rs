@@ -358,7 +358,7 @@ impl Running {
             true => Announce::Backup,
             false => Announce::Clobber,
         };
-        // SAFETY: as above.
+        // SAFETY: the program stores there next, and no other thread does.
         Tx::with_running(|tx| unsafe { tx.add_bytes(target, len, announce) }).or_fatal(at, doing);
     }
 

@@ -18,7 +18,7 @@ impl Tree {
                 let reason = "a leaf marks slots that it does not have";
                 return Err(Error::damaged(leaf.addr(), reason));
             }
-            // SAFETY: as above.
+            // SAFETY: the caller has checked the leaf, and the slot is one of its own.
             let record = self.media.record(unsafe { (*leaf).slots[slot] })?;
             // SAFETY: just checked.
             let (sequence, key) = unsafe { ((*record).sequence(), Record::key(record)) };
@@ -140,7 +140,7 @@ impl Tree {
         if wanted == marks {
             return Ok(());
         }
-        // SAFETY: as above.
+        // SAFETY: a field of the live leaf.
         store(tx, unsafe { &raw mut (*leaf).stale }, wanted)?;
         if is_stale {
             // SAFETY: the caller's record is live.

@@ -77,7 +77,7 @@ extern "C" fn handler(_: i32) {
     while GENERATION.load(Ordering::Acquire) == generation {
         futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, generation);
     }
-    // SAFETY: as above.
+    // SAFETY: the place of this thread's errno.
     unsafe { *libc::__errno_location() = errno };
 }
 
