@@ -4,16 +4,15 @@
 //! An abort puts memory back as it was. The media follow when the range is announced again.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use durum_persist::{Site, line};
+use durum_persist::Site;
 
 use super::in_place::{apply, check_media, write_back_announced, write_file};
-use super::{check_failed, keep_old};
+use super::{check_failed, put_back};
 use crate::alloc::Puddle;
 use crate::error::{Result, Step};
 use crate::fault::guarded;
-use crate::opened::{Announce, Engine, Facts, PoolInner, TxState};
+use crate::opened::{Engine, Facts, PoolInner, TxState};
 
 const COMMIT_WRITE: Site = Site("direct.commit: write back");
 const COMMIT_FENCE: Site = Site("direct.commit: fence");
@@ -33,21 +32,6 @@ impl Engine for Direct {
         }
     }
 
-    fn enter(&self, _tx: &mut TxState, _pool: &Arc<PoolInner>) -> Result<()> {
-        Ok(())
-    }
-
-    fn announce(
-        &self,
-        tx: &mut TxState,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
-        _announce: Announce,
-    ) -> Step {
-        keep_old(tx, puddle, address, len)
-    }
-
     fn commit(&self, tx: &mut TxState) -> Step {
         let is_private = tx.pools[0].store.private;
         match is_private {
@@ -62,12 +46,7 @@ impl Engine for Direct {
     }
 
     fn abort(&self, tx: &mut TxState) {
-        guarded(|| {
-            tx.backups.restore(|target, saved| {
-                // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
-                unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
-            });
-        });
+        guarded(|| put_back(&tx.backups, |_| {}));
     }
 
     fn persist(

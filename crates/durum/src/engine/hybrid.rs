@@ -383,12 +383,7 @@ fn append_changes(tx: &mut TxState) -> Result<()> {
         log.append_bits(bits.set, bits.word, bits.mask, more, barrier)?;
     }
     for set in sets.iter() {
-        log.append_redo(
-            set.target,
-            &set_bytes[set.from..set.from + set.len],
-            more,
-            barrier,
-        )?;
+        log.append_redo(set.target, set.bytes(set_bytes), more, barrier)?;
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
         }
     }
     for (at, set) in sets.iter().enumerate() {
-        let source = &set_bytes[set.from..set.from + set.len];
+        let source = set.bytes(set_bytes);
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
         let puddle = unsafe {
             match source.first_chunk::<8>() {

@@ -11,12 +11,13 @@ mod twin;
 
 use std::ops::Range;
 
+use durum_persist::line;
 use durum_service::EngineKind;
 
 use crate::alloc::Puddle;
-use crate::error::{Result, Step};
-use crate::fault::guarded;
-use crate::opened::{Engine, TxState};
+use crate::error::Result;
+use crate::opened::Engine;
+use crate::saved::Saved;
 
 pub use twin::{LrRef, View};
 
@@ -35,18 +36,13 @@ fn check_failed(ranges: &[(&Puddle, Range<usize>)]) -> Result<()> {
         .try_for_each(|(puddle, _)| puddle.check_failed())
 }
 
-/// Announces a range and keeps in memory what it holds, so that an abort can put it back.
-///
-/// `Clobber` ranges too: what an abort left in memory and not on the media would be lost by a later transaction that
-/// announces it and leaves it as it is.
-fn keep_old(tx: &mut TxState, puddle: &Puddle, address: usize, len: usize) -> Step {
-    if !tx.announced.covers(address, len) {
-        // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
-        guarded(|| unsafe { tx.backups.save(address, len) });
-        tx.announced.insert(address, len);
-    }
-    puddle.check_failed()?;
-    Ok(())
+/// Puts back what was kept in memory of announced ranges, what was saved last first. `note` is told of each before.
+fn put_back(backups: &Saved, note: impl Fn(Range<usize>)) {
+    backups.restore(|target, saved| {
+        note(target..target + saved.len());
+        // SAFETY: the range was saved when it was announced; it is still mapped, and nobody else changes it.
+        unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
+    });
 }
 
 /// The engines that are in no product, by their names: `direct` for benchmarks, `sample` for tests.

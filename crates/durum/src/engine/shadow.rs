@@ -31,17 +31,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use durum_persist::{Site, line, record as recorder};
+use durum_persist::{Site, record as recorder};
 
-use super::check_failed;
+use super::{check_failed, put_back};
 use crate::alloc::Puddle;
 use crate::error::{Error, Result, Step};
 use crate::fault::guarded;
 use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::opened::{
-    Announce, Engine, Facts, OfPool, OfStore, PoolInner, SecondMapping, SharedBias, StoreInner,
-    TxState,
+    Engine, Facts, OfPool, OfStore, PoolInner, SecondMapping, SharedBias, StoreInner, TxState,
 };
 use crate::options::PoolOptions;
 
@@ -88,21 +87,9 @@ impl Engine for Shadow {
         Ok(())
     }
 
-    #[inline]
-    fn announce(
-        &self,
-        tx: &mut TxState,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
-        _announce: Announce,
-    ) -> Step {
-        super::keep_old(tx, puddle, address, len)
-    }
-
     #[inline(always)]
     fn commit(&self, tx: &mut TxState) -> Step {
-        commit::commit(tx)
+        commit::write_transaction(tx)
     }
 
     fn abort(&self, tx: &mut TxState) {
@@ -111,13 +98,8 @@ impl Engine for Shadow {
         for (address, _) in tx.announced.object_lines() {
             note(address);
         }
-        // What was saved last goes back first.
         guarded(|| {
-            tx.backups.restore(|target, saved| {
-                note_range(target..target + saved.len());
-                // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
-                unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
-            });
+            put_back(&tx.backups, note_range);
             for line in tx.announced.lines() {
                 note(line.address);
                 line.restore();

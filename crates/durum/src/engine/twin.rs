@@ -33,16 +33,14 @@ use std::sync::{Arc, PoisonError};
 
 use durum_persist::{Site, line};
 
-use super::check_failed;
 use super::in_place::write_file;
+use super::{check_failed, put_back};
 use crate::alloc::{Puddle, PuddleHeap, puddle_at};
 use crate::announced::Announced;
 use crate::error::{Error, Result, Step};
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
-use crate::opened::{
-    self, Announce, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState,
-};
+use crate::opened::{self, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState};
 use crate::options::{PoolOptions, TwinMode};
 
 use copies::Copies;
@@ -134,17 +132,6 @@ impl Engine for Twin {
         Ok(())
     }
 
-    fn announce(
-        &self,
-        tx: &mut TxState,
-        puddle: &Puddle,
-        address: usize,
-        len: usize,
-        _announce: Announce,
-    ) -> Step {
-        super::keep_old(tx, puddle, address, len)
-    }
-
     fn commit(&self, tx: &mut TxState) -> Step {
         let is_deferred = !(tx.bits.is_empty() && tx.bitmaps.is_empty() && tx.sets.is_empty());
         if tx.announced.is_empty() && !is_deferred {
@@ -218,11 +205,7 @@ impl Engine for Twin {
 
     fn abort(&self, tx: &mut TxState) {
         guarded(|| {
-            // What was saved last goes back first.
-            tx.backups.restore(|target, saved| {
-                // SAFETY: the range was saved by `announce`; it is still mapped, and nobody else changes it.
-                unsafe { line::copy(target as *mut u8, saved.as_ptr(), saved.len()) };
-            });
+            put_back(&tx.backups, |_| {});
             tx.announced.lines().for_each(|line| line.restore());
         });
         let TxState {
@@ -388,7 +371,7 @@ fn make_deferred(tx: &mut TxState) {
         }
         for set in sets.iter() {
             announce(set.target, set.len);
-            let source = &set_bytes[set.from..set.from + set.len];
+            let source = set.bytes(set_bytes);
             // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
             unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) };
         }

@@ -19,6 +19,7 @@ use crate::checker::Checker;
 use crate::combine::Combine;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
+use crate::fault::guarded;
 use crate::gate::Closed;
 use crate::mapping::Kept;
 use crate::media::Barrier;
@@ -38,7 +39,9 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// `MixedEngines` where it may not.
-    fn enter(&self, tx: &mut TxState, pool: &Arc<PoolInner>) -> Result<()>;
+    fn enter(&self, _tx: &mut TxState, _pool: &Arc<PoolInner>) -> Result<()> {
+        Ok(())
+    }
 
     /// What holds of all its pools.
     fn facts(&self) -> Facts;
@@ -50,14 +53,26 @@ pub(crate) trait Engine: Sync + std::fmt::Debug {
 
     /// Called before stores to a range, which may have been announced before. Enters it in `tx.announced`. Not for
     /// ranges that are [kept by line](Facts::keeps_lines).
+    ///
+    /// Most keep in memory what it holds, so that an abort can put it back. Of `Clobber` ranges, too: what an abort
+    /// left in memory and not on the media would be lost by a later transaction that announces it and leaves it as it
+    /// is.
     fn announce(
         &self,
         tx: &mut TxState,
         puddle: &Puddle,
         address: usize,
         len: usize,
-        announce: Announce,
-    ) -> Step;
+        _announce: Announce,
+    ) -> Step {
+        if !tx.announced.covers(address, len) {
+            // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
+            guarded(|| unsafe { tx.backups.save(address, len) });
+            tx.announced.insert(address, len);
+        }
+        puddle.check_failed()?;
+        Ok(())
+    }
 
     /// Makes the transaction durable. After an error the caller calls `abort`.
     fn commit(&self, tx: &mut TxState) -> Step;

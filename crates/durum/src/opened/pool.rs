@@ -152,12 +152,6 @@ impl PoolInner {
             })
     }
 
-    /// Whether somebody wants to look at what is committed.
-    #[inline]
-    pub(crate) fn has_checker(&self) -> bool {
-        self.checker.is_some()
-    }
-
     /// Whether stores were announced is asked where somebody announces: not in a section.
     pub(crate) fn before_commit(&self, pending: &Pending<'_>, is_announced: bool) -> Result<()> {
         let Some(checker) = &self.checker else {

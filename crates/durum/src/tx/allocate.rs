@@ -199,7 +199,7 @@ impl TxState {
             && self.savepoint.is_none()
             && self.sets.is_empty()
             && let (Some(puddle), Some(pool)) = (puddle_at(object), self.pools.first().copied())
-            && !pool.has_checker()
+            && pool.checker.is_none()
         {
             let inside = pages.start - object..pages.end - object;
             let mut parts = clipped(parts, inside.clone());

@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
-use durum_persist::{count, line, record as recorder};
+use durum_persist::{count, record as recorder};
 
 use super::Tx;
 use crate::checker::Pending;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
-use crate::fault::{forked, guarded};
+use crate::fault::forked;
 use crate::opened::{BeforeReuse, Pool, PoolInner, PoolRef, TxState};
 
 /// A transaction that is open until it is committed, aborted or dropped (which aborts).
@@ -176,7 +176,8 @@ impl TxState {
             self.allocation
                 .changes(&self.pools, &mut self.bits, &mut self.bitmaps);
         }
-        let is_checked = origin.has_checker() || self.pools.iter().any(|pool| pool.has_checker());
+        let is_checked =
+            origin.checker.is_some() || self.pools.iter().any(|pool| pool.checker.is_some());
         let mut result = Ok(());
         if is_checked || !self.sets.is_empty() {
             result = self.check_and_settle(origin);
@@ -250,10 +251,9 @@ impl TxState {
         sets.retain(|set| {
             let stays = !covered(set);
             if !stays {
-                let source = &set_bytes[set.from..set.from + set.len];
                 // SAFETY: an announced range lies in a mapped puddle, and the caller of `set` promised that only this
                 // thread changes it.
-                guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
+                unsafe { set.make(set_bytes) };
             }
             stays
         });

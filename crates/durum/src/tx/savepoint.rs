@@ -28,10 +28,9 @@ impl TxState {
                 self.sets = std::iter::once(set).chain(sets).collect();
                 return Err(error);
             }
-            let source = &self.set_bytes[set.from..set.from + set.len];
             // SAFETY: the range was checked by `set` and is announced; the caller of `set` promised that only this
             // thread changes it.
-            guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
+            unsafe { set.make(&self.set_bytes) };
         }
         self.set_bytes.clear();
         self.set_index.clear();

@@ -1,10 +1,10 @@
 //! A commit, from top to bottom: what has changed becomes one record, which one fence makes durable.
 //!
 //! ```text
-//! commit_by        compare: what the transaction has changed, as entries of a record
-//! write            the plain way is alone: no other transaction waits, nor is there a file
-//! write_alone      stamp | record to the log, written back | fence: durable | note that, and bring something home
-//! make_visible     what was deferred to the commit happens in memory
+//! compare_and_write   what the transaction has changed, as entries of a record
+//! write_record        alone, which is the plain way, unless others wait or home is a file
+//! write_alone         stamp | record to the log, written back | fence: durable | known; some of the log goes home
+//! make_visible        what was deferred to the commit happens in memory
 //! ```
 
 use std::sync::Arc;
@@ -14,8 +14,10 @@ use durum_format::record::{HEADER_WORDS, Operation, push_copy, push_fresh_sum, p
 use durum_persist::{Site, line, record as recorder};
 use zerocopy::IntoBytes;
 
+use super::biased_lock::Held;
 use super::compare;
 use super::fresh::{self, FreshRange};
+use super::home::checkpoint::Checkpoint;
 use super::log::entries::push_bytes;
 use super::log::writer::Writer;
 use super::shared::state::{Shared, UNPUBLISHED_MAX};
@@ -25,7 +27,7 @@ use crate::alloc::{BitChange, Ground};
 use crate::announced::Announced;
 use crate::deferred::Set;
 use crate::error::{Error, Result, Step};
-use crate::fault::{Guard, guarded, media_failed};
+use crate::fault::{Guard, media_failed};
 use crate::media::Barrier;
 use crate::opened::{Durability, PoolInner, StoreInner, TxState};
 
@@ -33,17 +35,16 @@ pub(super) const COMMIT_FENCE: Site = Site("shadow.commit: fence after the recor
 
 /// Makes a transaction durable, or leaves it to the queue.
 #[inline(always)]
-pub(super) fn commit(tx: &mut TxState) -> Step {
+pub(super) fn write_transaction(tx: &mut TxState) -> Step {
     match Wide::find() {
-        Some(wide) => {
-            wide.run(|| commit_by(tx, |record, announced| wide.push_lines(record, announced)))
-        }
-        None => commit_by(tx, compare::push_lines),
+        Some(wide) => wide
+            .run(|| compare_and_write(tx, |record, announced| wide.push_lines(record, announced))),
+        None => compare_and_write(tx, compare::push_lines),
     }
 }
 
 #[inline(always)]
-fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced)) -> Step {
+fn compare_and_write(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced)) -> Step {
     let _guard = Guard::new();
     let Some(OfThread {
         shared,
@@ -89,7 +90,7 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
     if media_failed() {
         check_media(tx)?;
     }
-    write(tx)?;
+    write_record(tx)?;
     if media_failed() {
         check_media(tx)?;
     }
@@ -105,7 +106,7 @@ fn commit_by(tx: &mut TxState, push_lines: impl FnOnce(&mut Vec<u64>, &Announced
 /// Writes the record of a transaction: alone, which is the plain way, or with others; or leaves it to the queue, if it
 /// is to be buffered.
 #[inline(always)]
-fn write(tx: &mut TxState) -> Step {
+fn write_record(tx: &mut TxState) -> Step {
     let Some(OfThread { shared, writer, .. }) = tx.kept.current() else {
         return Ok(());
     };
@@ -140,8 +141,8 @@ fn write_alone(
     // Stamp and lock come before any write-back: an atomic read-modify-write waits for those under way as a fence
     // does.
     let (stamp, mut checkpoint) = match fits {
-        true => shared.draw_and_take()?,
-        false => (0, shared.take_checkpoint()),
+        true => draw_and_take(shared)?,
+        false => (0, shared.checkpoint.try_among_others()),
     };
     let step = checkpoint
         .as_mut()
@@ -175,6 +176,22 @@ fn write_alone(
         let _ = shared.keep_recovery_short();
     }
     Ok(())
+}
+
+/// Draws a stamp, and takes the checkpoint if nobody works on it.
+#[inline(always)]
+fn draw_and_take(shared: &Shared) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+    if let Some(checkpoint) = shared.checkpoint.try_alone()
+        && let Some(stamp) = shared.stamps.draw_alone()
+    {
+        return Ok((stamp, Some(checkpoint)));
+    }
+    draw_and_take_among_others(shared)
+}
+
+#[inline(never)]
+fn draw_and_take_among_others(shared: &Shared) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
+    Ok((shared.draw(1)?, shared.checkpoint.try_among_others()))
 }
 
 /// The transaction is durable: its bits change in memory.
@@ -211,9 +228,8 @@ fn make_visible(tx: &mut TxState) {
         }
     }
     for set in &tx.sets {
-        let source = &tx.set_bytes[set.from..set.from + set.len];
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
-        guarded(|| unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) });
+        unsafe { set.make(&tx.set_bytes) };
     }
 }
 
@@ -274,7 +290,7 @@ fn push_deferred(tx: &mut TxState) {
         push_copy(record, bitmap.address as u64, words);
     }
     for set in &tx.sets {
-        let bytes = &tx.set_bytes[set.from..set.from + set.len];
+        let bytes = set.bytes(&tx.set_bytes);
         push_bytes(record, set.target, bytes);
     }
 }

@@ -106,13 +106,6 @@ impl Writer {
         self.record.extend(behind);
     }
 
-    /// The size of the record, about.
-    #[inline]
-    pub(crate) fn bytes(&self) -> usize {
-        let large = self.large.iter().map(Range::len);
-        self.record.len() * 8 + large.sum::<usize>()
-    }
-
     /// For a record that does not fit where the cursor is, or is not all in one piece.
     #[cold]
     pub(crate) fn put_in_parts(

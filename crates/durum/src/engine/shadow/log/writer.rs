@@ -89,6 +89,13 @@ impl Writer {
         self.record.len() == HEADER_WORDS && self.large.is_empty()
     }
 
+    /// The size of the record, about.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        let large = self.large.iter().map(Range::len);
+        self.record.len() * 8 + large.sum::<usize>()
+    }
+
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         let is_plain = self.large.is_empty()

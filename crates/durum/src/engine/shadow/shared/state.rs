@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     /// Up to this stamp records may be about any place: about space that was freed before their stamp was drawn, or
     /// that was free all the time.
     any_place: AtomicU64,
-    checkpoint: CachePadded<BiasedLock<Checkpoint>>,
+    pub(crate) checkpoint: CachePadded<BiasedLock<Checkpoint>>,
     segments: Mutex<Segments>,
     next_log: AtomicU32,
     /// The slot that the next watermark goes to.
@@ -151,30 +151,9 @@ impl Shared {
         Ok(first)
     }
 
-    /// Draws a stamp, and takes the checkpoint if nobody works on it.
-    #[inline(always)]
-    pub(crate) fn draw_and_take(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
-        if let Some(checkpoint) = self.checkpoint.try_alone()
-            && let Some(stamp) = self.stamps.draw_alone()
-        {
-            return Ok((stamp, Some(checkpoint)));
-        }
-        self.draw_and_take_among_others()
-    }
-
-    #[inline(never)]
-    fn draw_and_take_among_others(&self) -> Step<(u64, Option<Held<'_, Checkpoint>>)> {
-        Ok((self.draw(1)?, self.take_checkpoint()))
-    }
-
     /// What lets a thread alone commit, and keeps others from the checkpoint meanwhile.
     pub(crate) fn bias(&self) -> &Bias {
         self.checkpoint.bias()
-    }
-
-    /// The checkpoint, for the thread of a [`Writer`], if nobody works on it.
-    pub(crate) fn take_checkpoint(&self) -> Option<Held<'_, Checkpoint>> {
-        self.checkpoint.try_among_others()
     }
 
     /// Others have committed so much that the records could not be told apart: helps until there is room.
@@ -182,7 +161,7 @@ impl Shared {
     fn wait_for_slots(&self, end: u64) -> Result<()> {
         while !self.stamps.have_slots(end) {
             self.poison.check()?;
-            match self.take_checkpoint() {
+            match self.checkpoint.try_among_others() {
                 Some(mut checkpoint) => checkpoint.advance_fully(&self.stamps)?,
                 None => std::thread::yield_now(),
             }
