@@ -7,7 +7,7 @@
 //! | `order` | a fence, write-back or sync in product code has an `ORDER:` comment above it |
 //! | `unwrap` | product code outside tests does not `unwrap()` |
 //! | `comment` | a line that is a comment has 120 characters at most |
-//! | `floors` | the modules of a crate import downward only |
+//! | `floors` | the modules of a crate import downward only, and no files import each other in a circle |
 //! | `link` | a relative link or picture in Markdown leads to a file. lychee does that, too, but brings 400 crates |
 //!
 //! Files of more than 600 lines are listed, as a hint. Exceptions stand with their reasons in
@@ -15,6 +15,7 @@
 
 mod allow;
 mod floors;
+mod imports;
 mod rules;
 mod source;
 

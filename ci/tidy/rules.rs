@@ -56,8 +56,8 @@ pub fn check(
         let lines = source::lines(text);
         if is_product(path) {
             check_product(path, &lines, &mut report);
-            floors.add(path, text, &lines);
         }
+        floors.add(path, text, lines);
     }
 }
 

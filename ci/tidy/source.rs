@@ -129,7 +129,8 @@ pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Marks the items under `#[cfg(test)]`: up to the closing brace, or the semicolon if none opens.
+/// Marks the items under `#[cfg(test)]`: up to the closing brace, or the semicolon if none opens. A field takes those
+/// behind it along.
 fn mark_tests(lines: &mut [Line]) {
     let mut index = 0;
     while index < lines.len() {
@@ -152,7 +153,12 @@ fn mark_tests(lines: &mut [Line]) {
             for c in code.chars() {
                 match c {
                     '{' => (depth, opened) = (depth + 1, true),
-                    '}' => depth = depth.saturating_sub(1),
+                    // Of what the item is a part of.
+                    '}' if depth == 0 => {
+                        end = index.max(k - 1);
+                        break 'item;
+                    }
+                    '}' => depth -= 1,
                     _ => {}
                 }
                 if depth == 0 && (c == ';' || (c == '}' && opened)) {
@@ -212,5 +218,8 @@ mod tests {
             marked,
             [false, true, true, true, true, false, true, true, false]
         );
+        let text = "struct A {\n    #[cfg(test)]\n    a: u8,\n}\nb";
+        let marked: Vec<bool> = lines(text).iter().map(|line| line.in_test).collect();
+        assert_eq!(marked, [false, true, true, false, false]);
     }
 }
