@@ -255,7 +255,7 @@ pub struct Demo {
     #[arg(long, default_value_t = 1200, value_name = "MS")]
     pub pace: u64,
     /// The engine of a pool that is made: shadow, hybrid or twin [default: shadow]
-    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    #[arg(long, value_name = "ENGINE", value_parser = kv::engine)]
     pub engine: Option<durum::Engine>,
     /// The store: made where nothing is, gone on with where one is, and kept [default: a fresh one in /dev/shm]
     #[arg(long, value_name = "DIR")]
@@ -304,10 +304,6 @@ fn depth(text: &str) -> Result<usize, String> {
         Ok(depth) if depth <= 500 => Ok(depth),
         _ => Err("give a number up to 500".into()),
     }
-}
-
-fn engine(name: &str) -> Result<durum::Engine, String> {
-    durum::Engine::from_name(name).ok_or_else(|| "give shadow, hybrid or twin".into())
 }
 
 /// A number, decimal or with `0x` in front.

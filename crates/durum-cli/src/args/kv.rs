@@ -93,7 +93,7 @@ pub struct Making {
     #[arg(long)]
     pub create: bool,
     /// The engine of a database that is made: shadow, hybrid or twin [default: shadow]
-    #[arg(long, value_name = "ENGINE", value_parser = super::engine)]
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub engine: Option<durum::Engine>,
 }
 
@@ -196,4 +196,8 @@ pub struct Stats {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+pub(super) fn engine(name: &str) -> Result<durum::Engine, String> {
+    durum::Engine::from_name(name).ok_or_else(|| "give shadow, hybrid or twin".into())
 }

@@ -160,7 +160,7 @@ impl Killer<'_> {
             return Ok(());
         };
         match state.checksum() {
-            Some(stored) if stored != text::checksum(&self.text.bytes) => Err(super::other_text()),
+            Some(stored) if stored != text::checksum(&self.text.bytes) => Err(text::other()),
             _ => Ok(()),
         }
     }

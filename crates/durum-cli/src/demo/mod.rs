@@ -49,10 +49,3 @@ pub(crate) fn run(options: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
         _ => killer::run(options, out),
     }
 }
-
-fn other_text() -> Failure {
-    Failure::Refused(
-        "the store counts another text; choose another store, or remove that one with `durum rm`"
-            .into(),
-    )
-}

@@ -114,7 +114,7 @@ impl State {
             })?;
         }
         if text::checksum(&self.text()) != text::checksum(whole) {
-            return Err(super::other_text());
+            return Err(text::other());
         }
         Ok(self.pool.transaction(|tx| {
             // SAFETY: as above.

@@ -147,6 +147,14 @@ pub(crate) fn checksum(text: &[u8]) -> u64 {
     hash.max(1)
 }
 
+/// Why a text is not counted in a store.
+pub(crate) fn other() -> Failure {
+    Failure::Refused(
+        "the store counts another text; choose another store, or remove that one with `durum rm`"
+            .into(),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -111,7 +111,7 @@ fn prepare_text(options: &Demo, state: &mut State) -> Result<(), Failure> {
         given = Some(text::named(&options.files)?.bytes);
     }
     match (state.checksum(), given) {
-        (Some(stored), Some(given)) if stored != text::checksum(&given) => Err(super::other_text()),
+        (Some(stored), Some(given)) if stored != text::checksum(&given) => Err(text::other()),
         (Some(_), _) => Ok(()),
         (None, Some(given)) => state.store_text(&given),
         (None, None) => state.store_text(&text::default()?.bytes),
