@@ -164,7 +164,7 @@ impl Tx {
     /// After a crash before that it holds what it held durably, or what it holds now. An abort leaves it as it is, or
     /// brings back what it holds now: whoever needs that names it to [`Tx::volatile_bytes`], too. Bytes that this
     /// transaction has announced before stay as they were announced. Costs no fence on a Shadow pool, and that of a
-    /// [`Pool::persist`] on others.
+    /// [`Pool::persist`](crate::Pool::persist) on others.
     ///
     /// # Safety
     /// As for [`Tx::add_bytes`].

@@ -32,7 +32,7 @@ impl Deref for Transaction<'_> {
 
 impl Transaction<'_> {
     /// Commits. On the outermost level everything announced, allocated and freed is durable when it returns; soon
-    /// after, if every level began as [`Durability::Buffered`].
+    /// after, if every level began as [`Durability::Buffered`](crate::Durability::Buffered).
     ///
     /// # Errors
     /// `Aborted` where an inner transaction was aborted; the engine's errors. Nothing was kept then, unless the error
