@@ -367,14 +367,17 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     const PAGE: usize = 4096;
 
-    /// A range that nobody has, and how it looks when the process may not have it whole.
+    /// A range that nobody has, and how it looks when the process may not have it whole. It is far from where the
+    /// system puts what other tests map meanwhile.
     fn in_parts(is_memory: bool) -> Addresses {
-        let start = reserve(0, 64 * PAGE, MapFlags::empty()).unwrap();
-        unmap(start..start + 64 * PAGE);
+        static NEXT: AtomicUsize = AtomicUsize::new(0x1000_0000_0000);
+        let start = NEXT.fetch_add(64 * PAGE, Ordering::Relaxed);
         Addresses::over(start, 64 * PAGE, false, is_memory)
     }
 
