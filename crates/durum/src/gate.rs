@@ -1,4 +1,5 @@
-//! The gate of a store: closed, it keeps new transactions out, and whoever closed it knows that none is open.
+//! The gate of a store, by which it comes to quiescence: closed, it keeps new transactions out, and whoever closed it
+//! knows that none is open.
 //!
 //! Entering has to cost nothing, because every transaction does, and closing is rare. So the two sides are not alike
 //! ([`asymmetric`]):
@@ -35,12 +36,12 @@ const CLOSED: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// Threads that have used the store; whether the gate is closed. The word is 0 where nothing hinders anybody.
-    members: Members<State, ()>,
+    members: Members<GateState, ()>,
     opened: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     is_closed: bool,
 }
 
@@ -65,12 +66,12 @@ impl Gate {
     pub(crate) fn with(has_membarrier: bool) -> Arc<Self> {
         let word = if has_membarrier { 0 } else { FENCED };
         Arc::new(Self {
-            members: Members::new(State::default(), word),
+            members: Members::new(GateState::default(), word),
             opened: Condvar::new(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Locked<State, ()>> {
+    fn lock(&self) -> MutexGuard<'_, Locked<GateState, ()>> {
         self.members.lock()
     }
 

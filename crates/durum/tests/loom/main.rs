@@ -28,7 +28,7 @@ mod futex_lock;
 mod futex_locks;
 #[path = "../../src/gate.rs"]
 mod gate;
-mod gates;
+mod gate_tests;
 #[path = "../../src/engine/twin/left_right.rs"]
 mod left_right;
 #[path = "../../src/combine/lock.rs"]
