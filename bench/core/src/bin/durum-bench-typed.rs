@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use durum::Engine;
-use durum_persist::domain::{Delays, emulate};
 use durum::typed::*;
 use durum_bench_core::command::{self, WorkDir, print};
 use durum_bench_core::error::Error;
 use durum_bench_core::measure::{Spread, pin};
 use durum_bench_core::report::machine;
+use durum_persist::domain::{Delays, emulate};
 use durum_persist::line;
 
 const NAME: &str = "durum-bench-typed";
