@@ -86,10 +86,13 @@ impl Space {
         }
     }
 
-    /// Takes a placement back: the next search begins where this one did.
-    pub(crate) fn take_back(&mut self, address: u64, cursor: u64) {
+    /// Takes a placement back: the next search begins where this one did, unless there was another one since.
+    pub(crate) fn take_back(&mut self, address: u64, length: u64, cursor: u64) {
         self.remove(address);
-        self.cursor = cursor - self.base;
+        let behind = address - self.base + length;
+        if self.cursor == behind || (self.cursor == 0 && behind == self.size) {
+            self.cursor = cursor - self.base;
+        }
     }
 
     /// This process opens the store: no store that it makes later starts among its puddles, or where the next one goes.

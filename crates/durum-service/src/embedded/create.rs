@@ -7,7 +7,6 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use durum_format::UNIT;
 use durum_format::store::StoreHeader;
@@ -15,7 +14,7 @@ use durum_persist::Site;
 use durum_persist::domain::Domain;
 use durum_persist::file::{self, MediaFile};
 
-use super::{CreateOptions, Embedded, Open, State};
+use super::{CreateOptions, Embedded, Open};
 use crate::directory::{UNFINISHED_FILE, is_free, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
@@ -23,7 +22,6 @@ use crate::identity;
 use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::RecoveryReport;
 use crate::names;
-use crate::recovery::RefusedPools;
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Registry};
@@ -83,29 +81,12 @@ impl Embedded {
             make().inspect_err(|_| abandon(&path, is_new))?;
         unmark(&path)?;
         let space = Space::new(identity.base, identity.size, contents.cursor);
-        Ok(Embedded {
-            path,
-            identity,
-            client: names::random_uuid()?,
-            domain,
-            recovery: RecoveryReport {
-                was_clean: true,
-                ..RecoveryReport::default()
-            },
-            state: Mutex::new(State {
-                open: Some(Open {
-                    registry,
-                    contents,
-                    _here: space.open_here(),
-                    space,
-                    refused: RefusedPools::default(),
-                    unlinked: Vec::new(),
-                    gone: Vec::new(),
-                    lock,
-                }),
-                poisoned: None,
-            }),
-        })
+        let report = RecoveryReport {
+            was_clean: true,
+            ..RecoveryReport::default()
+        };
+        let open = Open::new(registry, contents, space, lock);
+        Embedded::over(path, identity, domain, report, open)
     }
 }
 

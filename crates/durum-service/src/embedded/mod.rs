@@ -1,18 +1,19 @@
 //! The service in the program itself: the one writer of a store directory.
 //!
 //! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`settle`] does what a person
-//! decides about the rest, [`service`] answers the client, [`commit`] is the way of every change: the registry, and
-//! only then files that go.
+//! decides about the rest, [`service`] answers the client, [`puddles`] makes and removes puddles, [`commit`] is the way
+//! of every change: requests that come at the same time share a registry commit.
 
 mod commit;
 pub(crate) mod create;
 pub(crate) mod open;
+mod puddles;
 mod recover;
 mod service;
 mod settle;
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use durum_format::Uuid;
 use durum_format::store::StoreHeader;
@@ -22,10 +23,13 @@ use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport};
+use crate::names;
 use crate::recovery::{RefusedPools, ensure_nothing_kept};
 use crate::registry::Registry;
 use crate::registry::contents::Contents;
 use crate::space::{OpenHere, Space};
+
+use commit::{Durable, Group};
 
 /// How a store is made.
 #[derive(Clone, Debug)]
@@ -83,6 +87,8 @@ pub struct Embedded {
     domain: Domain,
     recovery: RecoveryReport,
     state: Mutex<State>,
+    /// A commit is decided, or a request under way has ended.
+    changed: Condvar,
 }
 
 #[derive(Debug)]
@@ -95,8 +101,17 @@ struct State {
 
 #[derive(Debug)]
 struct Open {
-    registry: Registry,
+    /// Absent while a thread makes a commit.
+    durable: Option<Durable>,
+    /// What the registry says once all commits that wait are made.
     contents: Contents,
+    group: Group,
+    /// Requests that wait for a commit, and those that work on files, without the lock.
+    waiting: usize,
+    away: usize,
+    /// How many want that there are none of these.
+    wants_quiet: usize,
+    is_closing: bool,
     space: Space,
     _here: OpenHere,
     /// Pools that could not be recovered.
@@ -113,8 +128,35 @@ impl Embedded {
         &self.recovery
     }
 
+    fn over(
+        path: PathBuf,
+        identity: StoreHeader,
+        domain: Domain,
+        recovery: RecoveryReport,
+        open: Open,
+    ) -> Result<Embedded> {
+        Ok(Embedded {
+            path,
+            identity,
+            client: names::random_uuid()?,
+            domain,
+            recovery,
+            state: Mutex::new(State {
+                open: Some(open),
+                poisoned: None,
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn closed(&self) -> Error {
+        Error::Closed {
+            store: self.path.clone(),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change goes to the copy in memory in one step after its commit: a panic elsewhere does not spoil it.
+        // Every change goes to the copy in memory in one step: a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,7 +166,7 @@ impl Embedded {
         operation: &'static str,
         work: impl FnOnce(ReadOnlyStore) -> Result<T>,
     ) -> Result<T> {
-        self.with_open(|open| {
+        self.undisturbed(|open| {
             ensure_nothing_kept(&self.path, &open.contents, operation)?;
             let mut grants = open.contents.grants.iter();
             if let Some((_, pool)) = grants.next() {
@@ -144,31 +186,67 @@ impl Embedded {
             )?)
         })
     }
+}
 
-    /// Runs `work` on the open store, unless it must not be touched any more.
-    fn with_open<T>(&self, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        let mut state = self.state();
-        let State { open, poisoned } = &mut *state;
-        let Some(open) = open else {
-            return Err(Error::Closed {
-                store: self.path.clone(),
-            });
+impl Open {
+    fn new(registry: Registry, contents: Contents, space: Space, lock: StoreLock) -> Open {
+        Open {
+            durable: Some(Durable {
+                registry,
+                contents: contents.clone(),
+            }),
+            unlinked: contents.removing.iter().copied().collect(),
+            contents,
+            group: Group::default(),
+            waiting: 0,
+            away: 0,
+            wants_quiet: 0,
+            is_closing: false,
+            _here: space.open_here(),
+            space,
+            refused: RefusedPools::default(),
+            gone: Vec::new(),
+            lock,
+        }
+    }
+}
+
+impl State {
+    /// Whether nobody makes a commit or waits for one, and nobody works on files.
+    fn is_quiet(&self) -> bool {
+        let Some(open) = &self.open else {
+            return true;
+        };
+        let is_led = open.durable.is_none() && self.poisoned.is_none();
+        !is_led && open.waiting == 0 && open.away == 0
+    }
+
+    /// After a commit: nothing more is written where its outcome is unknown.
+    fn note_poison(&mut self) {
+        let durable = self.open.as_ref().and_then(|open| open.durable.as_ref());
+        if let Some(Durable { registry, .. }) = durable
+            && registry.is_poisoned()
+        {
+            self.poisoned = Some(registry.path().to_owned());
+        }
+    }
+
+    /// The open store, unless it must not be touched any more.
+    fn open(&mut self, store: &Path) -> Result<&mut Open> {
+        let store = || store.to_owned();
+        let open = match &mut self.open {
+            Some(open) if !open.is_closing => open,
+            _ => return Err(Error::Closed { store: store() }),
         };
         if !open.lock.is_ours() {
-            return Err(Error::Forked {
-                store: self.path.clone(),
-            });
+            return Err(Error::Forked { store: store() });
         }
-        if let Some(file) = poisoned {
-            return Err(Error::Poisoned {
-                store: self.path.clone(),
+        match &self.poisoned {
+            Some(file) => Err(Error::Poisoned {
+                store: store(),
                 file: file.clone(),
-            });
+            }),
+            None => Ok(open),
         }
-        let result = work(open);
-        if open.registry.is_poisoned() {
-            *poisoned = Some(open.registry.path().to_owned());
-        }
-        result
     }
 }

@@ -6,7 +6,6 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 
 use durum_format::Uuid;
 use durum_format::store::StoreHeader;
@@ -14,14 +13,13 @@ use durum_persist::Site;
 use durum_persist::domain::{self, Domain};
 use durum_persist::file;
 
-use super::{Embedded, Open, OpenOptions, State, recover};
+use super::{Embedded, Open, OpenOptions, recover};
 use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::lock::StoreLock;
 use crate::model::{Progress, RecoveryReport, Stage};
-use crate::names;
 use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Found, Registry};
@@ -73,33 +71,15 @@ impl Embedded {
             progress(Stage::Registry, 1, 1);
         }
         clear_up(&path, &contents, &mut recovery)?;
-        let unlinked = contents.removing.iter().copied().collect();
         let mut space = Space::new(identity.base, identity.size, contents.cursor);
         for record in contents.puddles.values() {
             // Validated: they do not overlap.
             let _ = space.insert(record.address, record.size);
         }
         let domain = domain(&path, options.domain)?;
-        Ok(Embedded {
-            path,
-            identity,
-            client: names::random_uuid()?,
-            domain,
-            recovery,
-            state: Mutex::new(State {
-                open: Some(Open {
-                    registry,
-                    contents,
-                    _here: space.open_here(),
-                    space,
-                    refused,
-                    unlinked,
-                    gone: Vec::new(),
-                    lock,
-                }),
-                poisoned: None,
-            }),
-        })
+        let mut open = Open::new(registry, contents, space, lock);
+        open.refused = refused;
+        Embedded::over(path, identity, domain, recovery, open)
     }
 }
 

@@ -1,8 +1,10 @@
 //! The service's answers to its client.
 
-use durum_format::puddle::{PuddleHeader, PuddleKind};
-use durum_format::{UNIT, Uuid};
+use durum_format::Uuid;
+use durum_format::puddle::PuddleKind;
 
+use super::commit::{Commit, Durable};
+use super::puddles::{NewPuddle, Registered, Removal, grant};
 use super::settle::is_twin;
 use super::{Embedded, Open};
 use crate::descriptors;
@@ -21,114 +23,100 @@ impl Service for Embedded {
             client: self.client,
             base: self.identity.base,
             space_size: self.identity.size,
-            next_address: self
-                .with_open(|open| Ok(open.space.cursor()))
-                .unwrap_or(self.identity.start),
+            next_address: match &self.state().open {
+                Some(open) => open.space.cursor(),
+                None => self.identity.start,
+            },
             domain: self.domain,
             format_version: durum_format::store::VERSION,
         }
     }
 
     fn pools(&self) -> Result<Vec<PoolSummary>> {
-        self.with_open(|open| Ok(open.contents.pool_summaries()))
+        self.request(|open| Ok((open.contents.pool_summaries(), Commit::nothing())))
     }
 
     fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant> {
         names::check_pool_name(name)?;
-        self.with_open(|open| {
-            if open.contents.pool_named(name).is_some() {
-                return Err(Error::PoolExists {
-                    store: self.path.clone(),
-                    name: name.to_owned(),
-                });
-            }
-            let pool = names::random_uuid()?;
-            let record = |puddle: &PuddleHeader| PoolRecord {
+        let pool = names::random_uuid()?;
+        let kind = spec.engine.puddle_kind();
+        let is_new = |open: &Open| match open.contents.pool_named(name) {
+            None => Ok(()),
+            Some(_) => Err(Error::PoolExists {
+                store: self.path.clone(),
+                name: name.to_owned(),
+            }),
+        };
+        let new = NewPuddle {
+            owner: pool,
+            kind,
+            size: spec.root_puddle_size,
+            is_root: true,
+        };
+        let root = self.make_puddle(&new, is_new, |uuid| {
+            let record = PoolRecord {
                 name: name.to_owned(),
                 engine: spec.engine,
-                root_puddle: puddle.uuid,
+                root_puddle: uuid,
             };
-            let kind = spec.engine.puddle_kind();
-            let root =
-                self.add_puddle(open, pool, kind, spec.root_puddle_size, true, |puddle| {
-                    vec![
-                        Change::PutPool(pool, record(puddle)),
-                        Change::PutGrant(self.client, pool),
-                    ]
-                })?;
-            Ok(PoolGrant {
-                uuid: pool,
-                name: name.to_owned(),
-                engine: spec.engine,
-                root_puddle: root.uuid,
-                puddles: vec![root],
-            })
+            vec![
+                Change::PutPool(pool, record),
+                Change::PutGrant(self.client, pool),
+            ]
+        })?;
+        Ok(PoolGrant {
+            uuid: pool,
+            name: name.to_owned(),
+            engine: spec.engine,
+            root_puddle: root.uuid,
+            puddles: vec![root],
         })
     }
 
     fn open_pool(&self, name: &str) -> Result<PoolGrant> {
-        self.with_open(|open| {
-            let Some((pool, record)) = open.contents.pool_named(name) else {
-                return Err(Error::PoolMissing {
-                    store: self.path.clone(),
-                    name: name.to_owned(),
-                });
-            };
-            if let Some(note) = open.contents.quarantine_of(pool) {
-                return Err(Error::PoolQuarantined {
-                    store: self.path.clone(),
-                    pool: name.to_owned(),
-                    log: self.path.join(&note.log),
-                    reason: note.reason,
-                });
-            }
-            open.refused.ensure_not(&self.path, &open.contents, pool)?;
-            if self.has_open(open, pool) {
-                return Err(Error::PoolOpen {
-                    name: name.to_owned(),
-                    operation: "opened again",
-                });
-            }
-            let record = record.clone();
-            let registered = open.contents.puddles_of(pool);
+        loop {
+            let (away, seen) = self.leave(|open| self.openable(open, name))?;
+            let (pool, record, registered) = &seen;
             names::ensure_descriptors(&self.path, registered.len())?;
             let mut puddles = Vec::with_capacity(registered.len());
-            for (uuid, puddle) in &registered {
+            for (uuid, puddle) in registered {
                 let file = files::open(&self.path, *uuid, puddle, true)
                     .map_err(|error| files::of_pool(error, &self.path, name))?;
                 puddles.push(grant(*uuid, puddle, file));
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
-            let mut changes = self.enter(open);
-            changes.push(Change::PutGrant(self.client, pool));
-            self.commit_addition(open, &changes)?;
-            Ok(PoolGrant {
-                uuid: pool,
-                name: record.name,
-                engine: record.engine,
-                root_puddle: record.root_puddle,
-                puddles,
-            })
-        })
+            let is_as_seen = away.request(|open| {
+                let is_as_seen = self.openable(open, name)? == seen;
+                let mut changes = Vec::new();
+                if is_as_seen {
+                    changes = self.enter(open);
+                    changes.push(Change::PutGrant(self.client, *pool));
+                }
+                Ok((is_as_seen, Commit::addition(changes)))
+            })?;
+            if is_as_seen {
+                return Ok(PoolGrant {
+                    uuid: *pool,
+                    name: record.name.clone(),
+                    engine: record.engine,
+                    root_puddle: record.root_puddle,
+                    puddles,
+                });
+            }
+        }
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
-        self.with_open(|open| {
-            if !self.has_open(open, pool) {
-                return Err(not_open(pool));
-            }
-            self.commit_removal(open, &[Change::RemoveGrant(self.client, pool)], &[])
+        self.request(|open| {
+            self.ensure_open(open, pool)?;
+            let changes = vec![Change::RemoveGrant(self.client, pool)];
+            Ok(((), Commit::removal(changes)))
         })
     }
 
     fn remove_pool(&self, name: &str) -> Result<()> {
-        self.with_open(|open| {
-            let Some((pool, _)) = open.contents.pool_named(name) else {
-                return Err(Error::PoolMissing {
-                    store: self.path.clone(),
-                    name: name.to_owned(),
-                });
-            };
+        let was_refused = self.remove_puddles(|open| {
+            let pool = self.pool_named(&open.contents, name)?;
             if self.has_open(open, pool) {
                 return Err(Error::PoolOpen {
                     name: name.to_owned(),
@@ -140,27 +128,23 @@ impl Service for Embedded {
             if !is_twin(&open.contents, pool) {
                 open.refused.ensure_not(&self.path, &open.contents, pool)?;
             }
-            let was_refused = open.refused.contains(pool);
             let puddles = open.contents.puddles_of(pool);
             let mut changes = self.giving_up_of(&open.contents, pool);
             changes.extend(puddles.iter().map(|(uuid, _)| Change::RemovePuddle(*uuid)));
             changes.push(Change::RemovePool(pool));
             let (unmark, freed) = open.contents.unmarking_of(pool);
             changes.extend(unmark);
-            let uuids: Vec<Uuid> = puddles.iter().map(|(uuid, _)| *uuid).collect();
-            let removed = self.commit_removal(open, &changes, &uuids);
-            // Also after an error: where the commit was made, the addresses are free.
-            let puddles = puddles.iter().chain(&freed);
-            for (uuid, record) in puddles {
-                if !open.contents.puddles.contains_key(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
-            if removed.is_ok() && was_refused {
-                self.settle(open)?;
-            }
-            removed
-        })
+            let removal = Removal {
+                changes,
+                puddles,
+                freed,
+            };
+            Ok((open.refused.contains(pool), removal))
+        })?;
+        match was_refused {
+            true => self.undisturbed(|open| self.settle(open).map(drop)),
+            false => Ok(()),
+        }
     }
 
     fn create_puddle(
@@ -169,37 +153,43 @@ impl Service for Embedded {
         kind: PuddleKind,
         size: u64,
     ) -> Result<PuddleGrant> {
-        self.with_open(|open| {
-            let refused = |reason| {
-                Err(Error::PuddleRefused {
-                    uuid: "to be made".to_owned(),
-                    reason,
-                })
-            };
-            let owner = match owner {
-                PuddleOwner::Pool(pool) => {
-                    let record = open.contents.pools.get(&pool);
-                    let Some(record) = record.filter(|_| self.has_open(open, pool)) else {
-                        return Err(not_open(pool));
-                    };
-                    if record.engine.puddle_kind() != kind {
-                        return refused(
+        let refused = |reason| {
+            Err(Error::PuddleRefused {
+                uuid: "to be made".to_owned(),
+                reason,
+            })
+        };
+        let may_own = |open: &Open| match owner {
+            PuddleOwner::Pool(pool) => match open.contents.pools.get(&pool) {
+                Some(record) if self.has_open(open, pool) => {
+                    match record.engine.puddle_kind() == kind {
+                        true => Ok(()),
+                        false => refused(
                             "a pool owns puddles of its engine's kind; logs belong to the client",
-                        );
+                        ),
                     }
-                    pool
                 }
-                PuddleOwner::Client if kind.holds_objects() => {
-                    return refused("a client owns logs and log spaces; data belongs to a pool");
-                }
+                _ => Err(not_open(pool)),
+            },
+            PuddleOwner::Client if kind.holds_objects() => {
+                refused("a client owns logs and log spaces; data belongs to a pool")
+            }
+            PuddleOwner::Client => Ok(()),
+        };
+        let new = NewPuddle {
+            owner: match owner {
+                PuddleOwner::Pool(pool) => pool,
                 PuddleOwner::Client => self.client,
-            };
-            self.add_puddle(open, owner, kind, size, false, |_| Vec::new())
-        })
+            },
+            kind,
+            size,
+            is_root: false,
+        };
+        self.make_puddle(&new, may_own, |_| Vec::new())
     }
 
     fn remove_puddle(&self, uuid: Uuid) -> Result<()> {
-        self.with_open(|open| {
+        self.remove_puddles(|open| {
             let record = self.own_puddle(open, uuid)?;
             if record.is_root {
                 return Err(Error::PuddleRefused {
@@ -211,92 +201,101 @@ impl Service for Embedded {
             if open.contents.log_spaces.contains_key(&uuid) {
                 changes.insert(0, Change::RemoveLogSpace(uuid));
             }
-            let removed = self.commit_removal(open, &changes, &[uuid]);
-            if !open.contents.puddles.contains_key(&uuid) {
-                open.space.remove(record.address);
-            }
-            removed
+            let removal = Removal {
+                changes,
+                puddles: vec![(uuid, record)],
+                freed: Vec::new(),
+            };
+            Ok(((), removal))
         })
     }
 
     fn register_log_space(&self, puddle: Uuid) -> Result<()> {
-        self.with_open(|open| {
+        let refused = |reason| {
+            Err(Error::PuddleRefused {
+                uuid: puddle.to_string(),
+                reason,
+            })
+        };
+        self.request(|open| {
             let record = self.own_puddle(open, puddle)?;
             if record.kind != PuddleKind::LogSpace {
-                return Err(Error::PuddleRefused {
-                    uuid: puddle.to_string(),
-                    reason: "it is not a log space puddle",
-                });
+                return refused("it is not a log space puddle");
             }
-            match open.contents.log_space_of(self.client) {
-                Some(space) if space == puddle => return Ok(()),
-                Some(_) => {
-                    return Err(Error::PuddleRefused {
-                        uuid: puddle.to_string(),
-                        reason: "this client has another log space already",
-                    });
-                }
-                None => {}
-            }
-            self.commit_addition(open, &[Change::PutLogSpace(puddle, self.client)])
+            let changes = match open.contents.log_space_of(self.client) {
+                Some(space) if space == puddle => Vec::new(),
+                Some(_) => return refused("this client has another log space already"),
+                None => vec![Change::PutLogSpace(puddle, self.client)],
+            };
+            Ok(((), Commit::addition(changes)))
         })
     }
 
     fn register_type(&self, id: u64, text: &str) -> Result<()> {
-        self.with_open(|open| {
-            if open.contents.types.get(&id).is_some_and(|known| known == text) {
-                return Ok(());
-            }
-            let reached = descriptors::check_type(id, text)?;
+        let mut reached = None;
+        self.request(|open| {
+            let known = &open.contents.types;
             let mut changes = Vec::new();
-            for (id, text) in reached {
-                match open.contents.types.get(&id) {
-                    Some(known) if *known == text => {}
-                    Some(known) => {
-                        return Err(Error::TypeRefused {
-                            id,
-                            reason: format!("the id belongs to {known:?}, and to {text:?} as well; rename one of the types"),
-                        });
+            if known.get(&id).is_none_or(|known| known != text) {
+                if reached.is_none() {
+                    reached = Some(descriptors::check_type(id, text)?);
+                }
+                for (id, text) in reached.iter().flatten() {
+                    match known.get(id) {
+                        Some(known) if known == text => {}
+                        Some(known) => {
+                            return Err(Error::TypeRefused {
+                                id: *id,
+                                reason: format!("the id belongs to {known:?}, and to {text:?} as well; rename one of the types"),
+                            });
+                        }
+                        None => changes.push(Change::PutType(*id, text.clone())),
                     }
-                    None => changes.push(Change::PutType(id, text)),
                 }
             }
-            self.commit_addition(open, &changes)
+            Ok(((), Commit::addition(changes)))
         })
     }
 
     fn type_text(&self, id: u64) -> Result<Option<String>> {
-        self.with_open(|open| Ok(open.contents.types.get(&id).cloned()))
+        self.request(|open| Ok((open.contents.types.get(&id).cloned(), Commit::nothing())))
     }
 
     fn types(&self) -> Result<Vec<(u64, String)>> {
-        self.with_open(|open| {
+        self.request(|open| {
             let types = open.contents.types.iter();
-            Ok(types.map(|(id, text)| (*id, text.clone())).collect())
+            let types = types.map(|(id, text)| (*id, text.clone())).collect();
+            Ok((types, Commit::nothing()))
         })
     }
 
     fn close(&self) -> Result<()> {
         let mut state = self.state();
-        let is_poisoned = state.poisoned.is_some();
-        let Some(open) = &mut state.open else {
-            return Ok(());
-        };
-        if !open.lock.is_ours() {
-            return Err(Error::Forked {
-                store: self.path.clone(),
-            });
+        match &mut state.open {
+            None => return Ok(()),
+            Some(open) if !open.lock.is_ours() => {
+                return Err(Error::Forked {
+                    store: self.path.clone(),
+                });
+            }
+            Some(open) => open.is_closing = true,
         }
-        let ended = if is_poisoned {
-            // Nothing more is written; the next opener recovers.
-            Ok(())
-        } else {
-            let ended = self.end_client(open);
-            open.registry.close(&open.contents);
-            ended
-        };
+        while !state.is_quiet() {
+            state = self.wait(state);
+        }
+        let mut ended = Ok(());
+        // Where it is poisoned, nothing more is written; the next opener recovers.
+        if state.poisoned.is_none()
+            && let Some(open) = &mut state.open
+        {
+            ended = self.end_client(open);
+            if let Some(Durable { registry, contents }) = &mut open.durable {
+                registry.close(contents);
+            }
+        }
         // Gives the lock up.
         state.open = None;
+        self.changed.notify_all();
         ended
     }
 }
@@ -324,81 +323,39 @@ impl Embedded {
     }
 
     /// The change that records this client, if it is not yet recorded.
-    fn enter(&self, open: &Open) -> Vec<Change> {
-        if open.contents.clients.contains(&self.client) {
-            Vec::new()
-        } else {
-            vec![Change::PutClient(self.client)]
+    pub(super) fn enter(&self, open: &Open) -> Vec<Change> {
+        match open.contents.clients.contains(&self.client) {
+            true => Vec::new(),
+            false => vec![Change::PutClient(self.client)],
         }
     }
 
-    /// Makes a puddle: address, file, registration. `more` adds changes of the same commit.
-    fn add_puddle(
-        &self,
-        open: &mut Open,
-        owner: Uuid,
-        kind: PuddleKind,
-        size: u64,
-        is_root: bool,
-        more: impl FnOnce(&PuddleHeader) -> Vec<Change>,
-    ) -> Result<PuddleGrant> {
-        if size == 0 || !size.is_multiple_of(UNIT) || size > self.identity.size {
-            return Err(Error::PuddleSize {
-                size,
-                unit: UNIT,
-                max: self.identity.size,
+    /// A pool that this client may open, and its puddles.
+    fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Vec<Registered>)> {
+        let pool = self.pool_named(&open.contents, name)?;
+        if let Some(note) = open.contents.quarantine_of(pool) {
+            return Err(Error::PoolQuarantined {
+                store: self.path.clone(),
+                pool: name.to_owned(),
+                log: self.path.join(&note.log),
+                reason: note.reason,
             });
         }
-        names::ensure_descriptors(&self.path, 1)?;
-        let uuid = names::random_uuid()?;
-        let cursor = open.space.cursor();
-        let Some(address) = open.space.place(size) else {
-            return Err(Error::AddressesExhausted {
-                store: self.path.clone(),
-                size,
-                space: self.identity.size,
+        open.refused.ensure_not(&self.path, &open.contents, pool)?;
+        if self.has_open(open, pool) {
+            return Err(Error::PoolOpen {
+                name: name.to_owned(),
+                operation: "opened again",
             });
-        };
-        let header = PuddleHeader {
-            kind,
-            uuid,
-            owner,
-            address,
-            size,
-            is_root,
-        };
-        let record = PuddleRecord {
-            owner,
-            address,
-            size,
-            kind,
-            is_root,
-        };
-        let made = files::create(&self.path, &header).and_then(|file| {
-            // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone
-            // durably, too.
-            open.gone.append(&mut open.unlinked);
-            let mut changes = self.enter(open);
-            changes.extend(more(&header));
-            changes.push(Change::PutPuddle(uuid, record));
-            changes.push(Change::Cursor(open.space.cursor()));
-            match self.commit_addition(open, &changes) {
-                Ok(()) => Ok(file),
-                Err(error) => {
-                    // Where the outcome is unknown, the registry may name the file.
-                    if !open.registry.is_poisoned() {
-                        files::remove(&self.path, uuid)?;
-                    }
-                    Err(error)
-                }
-            }
-        });
-        match made {
-            Ok(file) => Ok(grant(uuid, &record, file)),
-            Err(error) => {
-                open.space.take_back(address, cursor);
-                Err(error)
-            }
+        }
+        let record = open.contents.pools[&pool].clone();
+        Ok((pool, record, open.contents.puddles_of(pool)))
+    }
+
+    fn ensure_open(&self, open: &Open, pool: Uuid) -> Result<()> {
+        match self.has_open(open, pool) {
+            true => Ok(()),
+            false => Err(not_open(pool)),
         }
     }
 
@@ -408,18 +365,11 @@ impl Embedded {
             return Ok(());
         }
         let (changes, puddles) = open.contents.ending_of(self.client);
-        self.commit_removal(open, &changes, &puddles)
-    }
-}
-
-fn grant(uuid: Uuid, record: &PuddleRecord, file: durum_persist::file::MediaFile) -> PuddleGrant {
-    PuddleGrant {
-        uuid,
-        address: record.address,
-        size: record.size,
-        kind: record.kind,
-        is_root: record.is_root,
-        file,
+        open.commit(Commit::removal(changes))?;
+        for uuid in puddles {
+            files::remove(&self.path, uuid)?;
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use durum_format::puddle::PuddleKind;
 use durum_persist::Site;
 use durum_persist::file;
 
+use super::commit::{Commit, Durable};
 use super::{Embedded, Open, open, recover};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
@@ -22,7 +23,7 @@ impl Embedded {
     /// # Errors
     /// `Closed`, `Forked`, `Poisoned`.
     pub fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
-        self.with_open(|open| Ok(open.refused.to_pools(&open.contents)))
+        self.request(|open| Ok((open.refused.to_pools(&open.contents), Commit::nothing())))
     }
 
     /// Drops what recovery keeps for a pool: transactions that committed are lost in it, others stay half done. It can
@@ -35,7 +36,7 @@ impl Embedded {
     /// `PoolMissing`; `NothingKept` for a pool that recovery keeps nothing for, and for a Twin pool; `PoolWaits` for
     /// one whose own files are whole.
     pub fn give_up(&self, name: &str) -> Result<RecoveryReport> {
-        self.with_open(|open| {
+        self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let nothing = |reason| self.nothing_kept(name, reason);
             let Some(refused) = open.refused.pool(&open.contents, pool) else {
@@ -54,7 +55,7 @@ impl Embedded {
                 ));
             }
             let changes = self.giving_up_of(&open.contents, pool);
-            self.commit_removal(open, &changes, &[])?;
+            open.commit(Commit::removal(changes))?;
             self.settle(open)
         })
     }
@@ -65,13 +66,13 @@ impl Embedded {
     /// # Errors
     /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
     pub fn accept_quarantined(&self, name: &str) -> Result<()> {
-        self.with_open(|open| {
+        self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let (changes, freed) = open.contents.unmarking_of(pool);
             if changes.is_empty() {
                 return Err(self.not_quarantined(open, pool, name));
             }
-            let accepted = self.commit_removal(open, &changes, &[]);
+            let accepted = open.commit(Commit::removal(changes));
             for (uuid, record) in &freed {
                 if !open.contents.puddles.contains_key(uuid) {
                     open.space.remove(record.address);
@@ -87,7 +88,7 @@ impl Embedded {
     /// # Errors
     /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
     pub fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
-        self.with_open(|open| {
+        self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
             if clients.is_empty() {
@@ -114,7 +115,7 @@ impl Embedded {
             // without a file.
             file::sync_dir(&directory, RETRY)
                 .map_err(|error| Error::io("syncing the directory", &directory, error))?;
-            self.commit_removal(open, &changes, &[])?;
+            open.commit(Commit::removal(changes))?;
             self.settle(open)
         })
     }
@@ -152,7 +153,12 @@ impl Embedded {
     /// Recovers what can be recovered now.
     pub(super) fn settle(&self, open: &mut Open) -> Result<RecoveryReport> {
         let plans = recover::plan(&self.path, &open.contents, Some(self.client), &|_, _, _| {})?;
-        let mut recovered = plans.carry_out(&self.path, &mut open.registry, &mut open.contents)?;
+        let Some(Durable { registry, contents }) = &mut open.durable else {
+            return Err(self.closed());
+        };
+        let carried_out = plans.carry_out(&self.path, registry, contents);
+        open.contents = contents.clone();
+        let mut recovered = carried_out?;
         for address in &recovered.freed {
             open.space.remove(*address);
         }

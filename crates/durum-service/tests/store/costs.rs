@@ -6,20 +6,15 @@ use std::time::Duration;
 use durum_format::registry::{
     Change, PoolRecord, PuddleRecord, Room, State, encode_snapshot, parse,
 };
-use durum_format::types::{Descriptor, type_id};
+use durum_format::types::type_id;
 use durum_format::{UNIT, Uuid};
 use durum_persist::count::{Counters, thread_counters};
 use durum_service::{Embedded, EngineKind, PuddleKind, Service};
 
-use crate::support::{cpu_time, create, open, scratch, spec};
+use crate::support::{cpu_time, create, open, scratch, small_type, spec};
 
 const TYPES: u64 = 5_000;
 const PUDDLES: u64 = 10_000;
-
-fn small_type(name: &str) -> Descriptor {
-    let text = format!("struct \"{name}\"(8,8){{0:\"value\":i64;}}\n");
-    Descriptor::parse(&text).unwrap()
-}
 
 /// A store with a pool `a`; and, where asked, a registry that knows of many types, and of many puddles of another pool,
 /// whose files nobody looks at.

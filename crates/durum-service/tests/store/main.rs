@@ -14,5 +14,6 @@ mod scale;
 mod service;
 mod support;
 mod takeover;
+mod together;
 mod unregistered;
 mod waiting;

@@ -86,6 +86,12 @@ pub fn open(path: &Path) -> Embedded {
     Embedded::open(path, open_options()).unwrap()
 }
 
+/// A type of one word.
+pub fn small_type(name: &str) -> Descriptor {
+    let text = format!("struct \"{name}\"(8,8){{0:\"value\":i64;}}\n");
+    Descriptor::parse(&text).unwrap()
+}
+
 pub fn spec() -> PoolSpec {
     PoolSpec::new(EngineKind::Hybrid)
 }
