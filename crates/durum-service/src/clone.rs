@@ -21,11 +21,11 @@ use durum_persist::Site;
 use durum_persist::file;
 
 use crate::directory::{absolute, not_made, parent};
-use crate::embedded::CreateOptions;
-use crate::embedded::create::{check_options, draw, fill};
-use crate::embedded::open::validate;
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, grown};
+use crate::host::CreateOptions;
+use crate::host::create::{check_options, draw, fill};
+use crate::host::open::validate;
 use crate::identity;
 use crate::lock::StoreLock;
 use crate::model::{Progress, ProgressFn, Stage};

@@ -156,6 +156,14 @@ pub enum Error {
         /// The store directory.
         path: PathBuf,
     },
+    /// Another client of the store has the pool open.
+    #[error(
+        "pool \"{name}\" is used by another program; try again when that has closed it, or is gone"
+    )]
+    PoolBusy {
+        /// The pool's name.
+        name: String,
+    },
     /// No pool of that name.
     #[error("{store}: no pool \"{name}\"; `durum ls {store}` lists the pools", store = .store.display())]
     PoolMissing {
@@ -446,6 +454,7 @@ impl Error {
             | Error::StoreExists { .. }
             | Error::StoreBusy { .. }
             | Error::StoreDirty { .. }
+            | Error::PoolBusy { .. }
             | Error::PoolMissing { .. }
             | Error::PoolExists { .. }
             | Error::PoolName { .. }

@@ -4,7 +4,7 @@
 //! will offer too), its readers and its tools. It hands out puddles and is never on the path of a
 //! transaction. `docs/reference/store.md` tells what lies in the directory and what is promised.
 //!
-//! Reading order: `service` (what a client may ask for), `embedded` (how it is answered; `embedded/commit.rs` is the
+//! Reading order: `service` (what a client may ask for), `host` (how it is answered; `host/commit.rs` is the
 //! way of every change), `registry` and `catalog` (where it is recorded), `files` (puddles), `recovery`.
 //!
 //! ```
@@ -27,9 +27,9 @@ mod check;
 mod clone;
 mod descriptors;
 mod directory;
-mod embedded;
 mod error;
 mod files;
+mod host;
 mod identity;
 mod inspect;
 mod lock;
@@ -51,8 +51,8 @@ pub use check::{
 pub use clone::{CloneOptions, CloneReport, clone_store};
 pub use durum_format::Uuid;
 pub use durum_format::puddle::PuddleKind;
-pub use embedded::{CreateOptions, Embedded, OpenOptions};
 pub use error::{Error, ErrorKind, Result};
+pub use host::{CreateOptions, Embedded, Host, OpenOptions};
 pub use inspect::{PuddleView, ReadOnlyStore};
 pub use model::{
     EngineKind, PoolGrant, PoolSpec, PoolSummary, Progress, ProgressFn, PuddleGrant, PuddleOwner,

@@ -3,8 +3,12 @@
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 
+use crate::check::{Garbage, GarbageOptions};
 use crate::error::Result;
-use crate::model::{PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, StoreInfo};
+use crate::model::{
+    PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport, RefusedPool,
+    StoreInfo,
+};
 
 /// A store, as a client sees it.
 ///
@@ -14,6 +18,9 @@ use crate::model::{PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, S
 pub trait Service: Send + Sync {
     /// What this store is, and which client this handle is.
     fn info(&self) -> StoreInfo;
+
+    /// What recovery did when the store was opened.
+    fn recovery(&self) -> Result<RecoveryReport>;
 
     /// The pools, in order of name.
     fn pools(&self) -> Result<Vec<PoolSummary>>;
@@ -93,6 +100,43 @@ pub trait Service: Send + Sync {
 
     /// All types known here: id and canonical text, in order of id.
     fn types(&self) -> Result<Vec<(u64, String)>>;
+
+    /// The pools that could not be recovered, and what is kept for them, in order of name.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`.
+    fn refused_pools(&self) -> Result<Vec<RefusedPool>>;
+
+    /// Drops what recovery keeps for a pool: transactions that committed are lost in it, others stay half done. It can
+    /// be opened then, if its files can be. Pools that waited for it are recovered. Durable on return.
+    ///
+    /// On Hybrid a transaction of which only the pool's file could tell whether it committed is undone in the other
+    /// pools; on Shadow it counts there if all its bytes are there.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `NothingKept` for a pool that recovery keeps nothing for, and for a Twin pool; `PoolWaits` for
+    /// one whose own files are whole.
+    fn give_up(&self, name: &str) -> Result<RecoveryReport>;
+
+    /// Allows a pool that was quarantined to be opened again, after a person has looked at it and accepts
+    /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
+    fn accept_quarantined(&self, name: &str) -> Result<()>;
+
+    /// Tries again to replay the quarantined logs of a pool, after the cause was cured. Pools that were accepted since
+    /// are not written. Durable on return; the report tells of logs that are still invalid and in quarantine again.
+    ///
+    /// # Errors
+    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
+    fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport>;
+
+    /// Looks for garbage in the open store, in which no pool is open: what is found stays true until one is opened.
+    ///
+    /// # Errors
+    /// As [`find_garbage`]; `PoolOpen`.
+    fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage>;
 
     /// Ends this client: its logs and log spaces are removed, the store is marked clean, the lock is given up.
     ///

@@ -136,11 +136,18 @@ impl Base {
         places.find(|at| bytes[*at] != 0).unwrap_or(0) as u64
     }
 
-    /// Whether a pool holds what was acknowledged; `Ok` with the reason if it is refused.
-    pub fn is_acknowledged(&self, pool: &str, held: Held) -> Result<Option<String>, String> {
+    /// Whether a pool holds what was acknowledged, but for the last of it where that may be missing; `Ok` with the
+    /// reason if it is refused.
+    pub fn is_acknowledged(
+        &self,
+        pool: &str,
+        held: Held,
+        may_miss_last: bool,
+    ) -> Result<Option<String>, String> {
         let (done, begun) = self.acknowledged[pool];
+        let fewest = done - u64::from(may_miss_last);
         match held {
-            Held::Steps(steps) if (done..=begun).contains(&steps) => Ok(None),
+            Held::Steps(steps) if (fewest..=begun).contains(&steps) => Ok(None),
             Held::Steps(steps) => Err(format!(
                 "pool {pool} has {steps} transactions; {done} were acknowledged, {begun} begun"
             )),

@@ -20,7 +20,6 @@ use super::cycles::components;
 use super::graph::Graph;
 use super::structure::{self, Objects};
 use super::{CheckOptions, CheckReport, Seen, Severity, counted, reach};
-use crate::embedded::Embedded;
 use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::model::{ProgressFn, RecoveryReport};
@@ -129,18 +128,11 @@ pub fn find_garbage(path: &Path, options: &GarbageOptions) -> Result<Garbage> {
     find(&seen.reader, &seen.objects, options, report)
 }
 
-impl Embedded {
-    /// Looks for garbage in the open store, in which no pool is open: what is found stays true until one is opened.
-    ///
-    /// # Errors
-    /// As [`find_garbage`]; `PoolOpen`.
-    pub fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
-        self.with_closed_pools("searched for garbage", |reader| {
-            let mut report = CheckReport::default();
-            let objects = structure::check(&reader, &check_options(options), &mut report)?;
-            find(&reader, &objects, options, report)
-        })
-    }
+/// Looks for garbage in what a reader sees.
+pub(crate) fn find_in(reader: &ReadOnlyStore, options: &GarbageOptions) -> Result<Garbage> {
+    let mut report = CheckReport::default();
+    let objects = structure::check(reader, &check_options(options), &mut report)?;
+    find(reader, &objects, options, report)
 }
 
 fn check_options(options: &GarbageOptions) -> CheckOptions {

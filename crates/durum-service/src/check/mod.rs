@@ -37,6 +37,7 @@ use crate::unregistered::{self, StrayState};
 use self::records::Records;
 use self::structure::Objects;
 
+pub(crate) use self::garbage::find_in;
 pub use self::garbage::{
     Garbage, GarbageGroup, GarbageLimbo, GarbageObject, GarbageOptions, GarbageReference,
     PoolGarbage, find_garbage,

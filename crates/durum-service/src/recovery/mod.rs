@@ -27,4 +27,5 @@ pub(crate) use self::decide::plan_client;
 pub(crate) use self::home::Access;
 pub(crate) use self::plan::ClientPlan;
 pub(crate) use self::refused::{Part, Refusal, RefusedPools, ensure_nothing_kept};
+pub(crate) use self::twin::plan_twin;
 pub(crate) use self::write::HomeWrite;

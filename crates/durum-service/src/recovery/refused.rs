@@ -129,6 +129,11 @@ impl RefusedPools {
         }
     }
 
+    /// Adds those of another recovery.
+    pub(crate) fn add_all(&mut self, others: &RefusedPools) {
+        self.add(&others.0);
+    }
+
     pub(crate) fn contains(&self, pool: Uuid) -> bool {
         self.0.contains_key(&pool)
     }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::model::EngineKind;
 use crate::reading;
-use crate::registry::contents::Contents;
+use crate::registry::contents::{Contents, PuddleRecord};
 
 /// Bytes compared at a time.
 const CHUNK: usize = 64 << 10;
@@ -46,7 +46,8 @@ pub(super) fn plan_twins(
             continue;
         }
         let mut own = ClientPlan::default();
-        match plan_pool(store, contents, pool, record.root_puddle, access, &mut own) {
+        let puddles = contents.puddles_of(pool);
+        match plan_pool(store, &puddles, record.root_puddle, access, &mut own) {
             Ok(()) => {
                 plan.writes.append(&mut own.writes);
                 plan.endings.append(&mut own.endings);
@@ -63,19 +64,33 @@ pub(super) fn plan_twins(
     Ok(())
 }
 
+/// What has to be done for a Twin pool that nobody has open, by its puddles. Nothing, unless a file of it was put back
+/// after all others were recovered.
+///
+/// # Errors
+/// What is wrong with its files; of the system.
+pub(crate) fn plan_twin(
+    store: &Path,
+    puddles: &[(Uuid, PuddleRecord)],
+    root: Uuid,
+) -> Result<ClientPlan> {
+    let mut plan = ClientPlan::default();
+    plan_pool(store, puddles, root, Access::Write, &mut plan)?;
+    Ok(plan)
+}
+
 fn plan_pool(
     store: &Path,
-    contents: &Contents,
-    pool: Uuid,
+    registered: &[(Uuid, PuddleRecord)],
     root: Uuid,
     access: Access,
     plan: &mut ClientPlan,
 ) -> Result<()> {
     let mut puddles = Vec::new();
-    for (uuid, record) in contents.puddles_of(pool) {
+    for (uuid, record) in registered {
         puddles.push(OpenPuddle {
-            header: files::header_of(uuid, &record),
-            file: files::open(store, uuid, &record, access == Access::Write)?,
+            header: files::header_of(*uuid, record),
+            file: files::open(store, *uuid, record, access == Access::Write)?,
         });
     }
     let pool = OpenPool { puddles };

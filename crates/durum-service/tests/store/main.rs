@@ -1,6 +1,7 @@
 //! Behaviour of a store, one file for each subject. One binary, because linking many takes longer than the tests.
 
 mod check;
+mod clients;
 mod clone;
 mod costs;
 mod crash;

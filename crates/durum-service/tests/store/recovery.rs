@@ -34,7 +34,11 @@ pub const WORDS: [(u64, u64, &str); 9] = [
 
 /// Leaves a store with a transaction of every kind under way, as a killed process does.
 pub fn interrupted(path: &Path) {
-    let store = create(path);
+    drop(interrupt(create(path)));
+}
+
+/// Leaves a transaction of every kind under way in a new pool.
+pub fn interrupt(store: Embedded) -> Embedded {
     let pool = store.create_pool("words", &spec()).unwrap();
     let puddle = root(&pool);
     let at = |offset: u64| puddle.address + offset;
@@ -76,7 +80,7 @@ pub fn interrupted(path: &Path) {
     log.undo(at(0x10040), &number(98));
     put(puddle, 0x10040, &number(99));
     log.arm();
-    drop(store);
+    store
 }
 
 pub fn assert_recovered(read: impl Fn(u64) -> u64) -> Result<(), String> {

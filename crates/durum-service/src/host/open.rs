@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::store::StoreHeader;
@@ -13,7 +14,7 @@ use durum_persist::Site;
 use durum_persist::domain::{self, Domain};
 use durum_persist::file;
 
-use super::{Embedded, Open, OpenOptions, recover};
+use super::{Host, Open, OpenOptions, recover};
 use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
@@ -29,16 +30,16 @@ use crate::unregistered;
 const ORPHAN: Site = Site("orphan removal");
 const QUARANTINE: Site = Site("quarantined log");
 
-impl Embedded {
+impl Host {
     /// Opens a store as its one writer. After an unclean end its logs are replayed first.
     ///
-    /// What recovery did is durable on return; see [`Embedded::recovery_report`].
+    /// What recovery did is durable on return; see [`Host::recovery_report`].
     ///
     /// # Errors
     /// `StoreMissing`, `StoreBusy`; `Format`, `Damaged`, `FileMissing` for a foreign, newer, damaged or truncated
     /// store. The store is then byte for byte as it was. `Io` during recovery leaves the logs whole: the
     /// next attempt replays them again.
-    pub fn open(path: &Path, options: OpenOptions) -> Result<Embedded> {
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Arc<Host>> {
         let path = absolute(path)?;
         let identity = identity::read(&path)?;
         let lock = StoreLock::acquire(&path)?;
@@ -49,7 +50,12 @@ impl Embedded {
                 progress(Progress { stage, done, total });
             }
         };
-        let plans = recover::plan(&path, &contents, None, &progress)?;
+        let plans = recover::plan(
+            &path,
+            &contents,
+            contents.clients.iter().copied(),
+            &progress,
+        )?;
         let strays = unregistered::find(&path, &contents)?;
         // Of a store of the form before nobody can tell: there a puddle that was being removed is listed nowhere.
         if !found.is_before() {
@@ -79,7 +85,7 @@ impl Embedded {
         let domain = domain(&path, options.domain)?;
         let mut open = Open::new(registry, contents, space, lock);
         open.refused = refused;
-        Embedded::over(path, identity, domain, recovery, open)
+        Ok(Host::over(path, identity, domain, recovery, open))
     }
 }
 
@@ -114,7 +120,7 @@ pub(super) fn clear_up(
     }
     let directory = path.join(PUDDLE_DIRECTORY);
     let failed = |error| Error::io("listing the puddles", &directory, error);
-    let mut moved = false;
+    let mut quarantined = Vec::new();
     for entry in fs::read_dir(&directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         // Only names that we give: anything else is somebody's, and `check` reports it.
@@ -125,21 +131,11 @@ pub(super) fn clear_up(
         else {
             continue;
         };
-        let from = entry.path();
         if contents.is_quarantined_file(uuid) {
-            let to = files::quarantine_path(path, uuid);
-            file::rename(&from, &to, QUARANTINE)
-                .map_err(|error| Error::io("moving a log into quarantine", &from, error))?;
-            moved = true;
+            quarantined.push(uuid);
         }
     }
-    if moved {
-        let directory = path.join(QUARANTINE_DIRECTORY);
-        // ORDER: the new names are durable before anybody is told of them; else a crash may lose the log that a person
-        // is to inspect. (Should an old name come back, the next opener moves or removes it.)
-        file::sync_dir(&directory, QUARANTINE)
-            .map_err(|error| Error::io("syncing the directory", &directory, error))?;
-    }
+    move_into_quarantine(path, &quarantined)?;
     for name in registry::LEFTOVERS.iter().chain([&UNFINISHED_FILE]) {
         let leftover = path.join(name);
         match file::remove(&leftover, ORPHAN) {
@@ -150,4 +146,21 @@ pub(super) fn clear_up(
         }
     }
     Ok(())
+}
+
+/// Moves the files of puddles to the directory of what failed validation.
+pub(super) fn move_into_quarantine(path: &Path, puddles: &[Uuid]) -> Result<()> {
+    if puddles.is_empty() {
+        return Ok(());
+    }
+    for uuid in puddles {
+        let from = files::puddle_path(path, *uuid);
+        file::rename(&from, &files::quarantine_path(path, *uuid), QUARANTINE)
+            .map_err(|error| Error::io("moving a log into quarantine", &from, error))?;
+    }
+    let directory = path.join(QUARANTINE_DIRECTORY);
+    // ORDER: the new names are durable before anybody is told of them; else a crash may lose the log that a person is
+    // to inspect. (Should an old name come back, the next opener moves or removes it.)
+    file::sync_dir(&directory, QUARANTINE)
+        .map_err(|error| Error::io("syncing the directory", &directory, error))
 }

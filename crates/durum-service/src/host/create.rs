@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use durum_format::UNIT;
 use durum_format::store::StoreHeader;
@@ -14,7 +15,7 @@ use durum_persist::Site;
 use durum_persist::domain::Domain;
 use durum_persist::file::{self, MediaFile};
 
-use super::{CreateOptions, Embedded, Open};
+use super::{CreateOptions, Host, Open};
 use crate::directory::{UNFINISHED_FILE, is_free, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
@@ -31,7 +32,7 @@ const MAKING: Site = Site("new store");
 const MARK: Site = Site("new store's mark");
 const NAME: Site = Site("new store's name");
 
-impl Embedded {
+impl Host {
     /// Makes a store in a directory that does not exist, is empty, or holds an unfinished store, and opens it.
     ///
     /// The store is durable on return, its directory's name included.
@@ -55,7 +56,7 @@ impl Embedded {
     /// `StoreExists`, `StoreBusy`, `PathRefused`, `Options`, `StorageFull`, `Io`. What was made before the error is
     /// removed again; where that fails too, or after a crash, an unfinished store is left, which the next attempt
     /// replaces.
-    pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Arc<Host>> {
         check_options(options)?;
         let is_new = !path.exists();
         let path = prepare_directory(path).inspect_err(|_| {
@@ -86,7 +87,7 @@ impl Embedded {
             ..RecoveryReport::default()
         };
         let open = Open::new(registry, contents, space, lock);
-        Embedded::over(path, identity, domain, report, open)
+        Ok(Host::over(path, identity, domain, report, open))
     }
 }
 

@@ -9,7 +9,7 @@ use durum_persist::Site;
 use durum_persist::file;
 
 use super::commit::{Commit, Durable};
-use super::{Embedded, Open, open, recover};
+use super::{Host, Open, open, recover};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::model::{EngineKind, RecoveryReport, RefusedPool};
@@ -17,25 +17,14 @@ use crate::registry::contents::{Change, Contents};
 
 const RETRY: Site = Site("quarantined log that is tried again");
 
-impl Embedded {
-    /// The pools that could not be recovered, and what is kept for them, in order of name.
-    ///
-    /// # Errors
-    /// `Closed`, `Forked`, `Poisoned`.
-    pub fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
+impl Host {
+    /// As [`Service::refused_pools`](crate::Service::refused_pools).
+    pub(super) fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
         self.request(|open| Ok((open.refused.to_pools(&open.contents), Commit::nothing())))
     }
 
-    /// Drops what recovery keeps for a pool: transactions that committed are lost in it, others stay half done. It can
-    /// be opened then, if its files can be. Pools that waited for it are recovered. Durable on return.
-    ///
-    /// On Hybrid a transaction of which only the pool's file could tell whether it committed is undone in the other
-    /// pools; on Shadow it counts there if all its bytes are there.
-    ///
-    /// # Errors
-    /// `PoolMissing`; `NothingKept` for a pool that recovery keeps nothing for, and for a Twin pool; `PoolWaits` for
-    /// one whose own files are whole.
-    pub fn give_up(&self, name: &str) -> Result<RecoveryReport> {
+    /// As [`Service::give_up`](crate::Service::give_up).
+    pub(super) fn give_up(&self, name: &str) -> Result<RecoveryReport> {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let nothing = |reason| self.nothing_kept(name, reason);
@@ -54,18 +43,14 @@ impl Embedded {
                     "what a Twin pool is recovered from lies in its own files; bring them back, or remove the pool: `durum rm`",
                 ));
             }
-            let changes = self.giving_up_of(&open.contents, pool);
+            let changes = giving_up_of(open, pool);
             open.commit(Commit::removal(changes))?;
             self.settle(open)
         })
     }
 
-    /// Allows a pool that was quarantined to be opened again, after a person has looked at it and accepts
-    /// it as it is. The files of the logs stay in `quarantine/`. Durable on return.
-    ///
-    /// # Errors
-    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
-    pub fn accept_quarantined(&self, name: &str) -> Result<()> {
+    /// As [`Service::accept_quarantined`](crate::Service::accept_quarantined).
+    pub(super) fn accept_quarantined(&self, name: &str) -> Result<()> {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let (changes, freed) = open.contents.unmarking_of(pool);
@@ -82,12 +67,8 @@ impl Embedded {
         })
     }
 
-    /// Tries again to replay the quarantined logs of a pool, after the cause was cured. Pools that were accepted since
-    /// are not written. Durable on return; the report tells of logs that are still invalid and in quarantine again.
-    ///
-    /// # Errors
-    /// `PoolMissing`; `PoolNotQuarantined` for a refused pool; `NothingKept` for any other that is not quarantined.
-    pub fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
+    /// As [`Service::retry_quarantined`](crate::Service::retry_quarantined).
+    pub(super) fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
         self.undisturbed(|open| {
             let pool = self.pool_named(&open.contents, name)?;
             let clients: Vec<Uuid> = open.contents.marks_of(pool).collect();
@@ -141,18 +122,17 @@ impl Embedded {
     }
 
     /// The changes that drop what is kept for a pool.
-    pub(super) fn giving_up_of(&self, contents: &Contents, pool: Uuid) -> Vec<Change> {
-        let ended = contents.clients.iter();
-        ended
-            .filter(|client| **client != self.client)
-            .filter(|client| contents.grants.contains(&(**client, pool)))
-            .map(|client| Change::RemoveGrant(*client, pool))
-            .collect()
+
+    /// As [`Host::settle`], when nobody does anything.
+    pub(super) fn settle_again(&self) -> Result<()> {
+        self.undisturbed(|open| self.settle(open).map(drop))
     }
 
     /// Recovers what can be recovered now.
     pub(super) fn settle(&self, open: &mut Open) -> Result<RecoveryReport> {
-        let plans = recover::plan(&self.path, &open.contents, Some(self.client), &|_, _, _| {})?;
+        let clients = open.contents.clients.iter();
+        let gone = clients.filter(|client| !open.at_work.contains(client));
+        let plans = recover::plan(&self.path, &open.contents, gone.copied(), &|_, _, _| {})?;
         let Some(Durable { registry, contents }) = &mut open.durable else {
             return Err(self.closed());
         };
@@ -177,6 +157,15 @@ impl Embedded {
             }),
         }
     }
+}
+
+/// The changes that drop what is kept for a pool.
+pub(super) fn giving_up_of(open: &Open, pool: Uuid) -> Vec<Change> {
+    let grants = open.contents.grants.iter();
+    grants
+        .filter(|(client, of)| *of == pool && !open.at_work.contains(client))
+        .map(|(client, _)| Change::RemoveGrant(*client, pool))
+        .collect()
 }
 
 pub(super) fn is_twin(contents: &Contents, pool: Uuid) -> bool {

@@ -28,17 +28,16 @@ pub(super) struct Recovered {
     pub(super) freed: Vec<u64>,
 }
 
-/// Reads the logs of all clients but the one that is at work. Writes nothing.
+/// Reads the logs of clients that have gone. Writes nothing.
 pub(super) fn plan(
     path: &Path,
     contents: &Contents,
-    at_work: Option<Uuid>,
+    gone: impl IntoIterator<Item = Uuid>,
     progress: &dyn Fn(Stage, u64, u64),
 ) -> Result<Plans> {
     let began = Instant::now();
     let mut clients = Vec::new();
-    let ended = contents.clients.iter();
-    for &client in ended.filter(|client| Some(**client) != at_work) {
+    for client in gone {
         let mut step = |done, total| progress(Stage::Logs, done, total);
         let plan = plan_client(path, contents, client, Access::Write, &mut step)?;
         clients.push((client, plan));
@@ -61,6 +60,30 @@ impl Plans {
         registry: &mut Registry,
         contents: &mut Contents,
     ) -> Result<Recovered> {
+        let mut recovered = self.apply(path, contents)?;
+        let began = Instant::now();
+        let (changes, removed) = self.retire(contents);
+        // Where nothing could be done that was not done before, nothing is written.
+        if changes.is_empty() {
+            return Ok(recovered);
+        }
+        let records = removed.iter().filter_map(|uuid| contents.puddles.get(uuid));
+        recovered.freed = records.map(|record| record.address).collect();
+        // ORDER: one commit retires the logs, and enters what is kept and all quarantines, after the recovered data is
+        // durable (`apply`). Before it a crash finds the old logs whole; after it nobody reads again what was
+        // recovered, nor asks home again what it said.
+        registry
+            .commit(contents, &changes, Purpose::Removal)
+            .map_err(|failure| failure.into_error(registry))?;
+        for uuid in removed {
+            files::remove(path, uuid)?;
+        }
+        recovered.report.registry_time = began.elapsed();
+        Ok(recovered)
+    }
+
+    /// Brings home what can be brought there. It is durable on return, and the logs are as before.
+    pub(super) fn apply(&mut self, path: &Path, contents: &Contents) -> Result<Recovered> {
         let mut recovered = Recovered {
             report: RecoveryReport {
                 was_clean: contents.is_clean(),
@@ -84,29 +107,17 @@ impl Plans {
         report.refused = recovered.refused.to_pools(contents);
         // The registry was opened in between.
         report.log_time = self.took + began.elapsed();
-        let began = Instant::now();
+        Ok(recovered)
+    }
+
+    /// The changes that retire the logs of which nothing is kept, and the puddles that go with them.
+    pub(super) fn retire(&self, contents: &Contents) -> (Vec<Change>, Vec<Uuid>) {
         let mut changes = Vec::new();
         let mut removed = Vec::new();
         for (client, plan) in &self.clients {
             changes.extend(retire(contents, *client, plan, &mut removed));
         }
-        // Where nothing could be done that was not done before, nothing is written.
-        if changes.is_empty() {
-            return Ok(recovered);
-        }
-        let records = removed.iter().filter_map(|uuid| contents.puddles.get(uuid));
-        recovered.freed = records.map(|record| record.address).collect();
-        // ORDER: one commit retires the logs, and enters what is kept and all quarantines, after the recovered data is
-        // durable (`apply`). Before it a crash finds the old logs whole; after it nobody reads again what was
-        // recovered, nor asks home again what it said.
-        registry
-            .commit(contents, &changes, Purpose::Removal)
-            .map_err(|failure| failure.into_error(registry))?;
-        for uuid in removed {
-            files::remove(path, uuid)?;
-        }
-        recovered.report.registry_time = began.elapsed();
-        Ok(recovered)
+        (changes, removed)
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use durum_format::Uuid;
 
-use super::{Embedded, Open, State};
+use super::{Host, Open, State};
 use crate::error::{Error, Result};
 use crate::registry::contents::{Change, Contents};
 use crate::registry::{CommitFailure, Purpose, Registry};
@@ -117,7 +117,7 @@ impl Open {
         (waiting, gone)
     }
 
-    /// Commits changes in an [undisturbed](Embedded::undisturbed) store. Durable on return.
+    /// Commits changes in an [undisturbed](Host::undisturbed) store. Durable on return.
     pub(super) fn commit(&mut self, commit: Commit) -> Result<()> {
         self.enqueue(commit);
         let (waiting, gone) = self.take_waiting();
@@ -211,7 +211,7 @@ impl Durable {
     }
 }
 
-impl Embedded {
+impl Host {
     /// Answers a request. `look` says what the answer is, and what has to be durable before it is given. It may be
     /// asked again.
     pub(super) fn request<T>(&self, look: impl FnMut(&Open) -> Result<(T, Commit)>) -> Result<T> {
@@ -289,7 +289,7 @@ impl Embedded {
         let last = open.group.came;
         drop(state);
         let leading = Leading {
-            embedded: self,
+            host: self,
             registry: durable.registry.path().to_owned(),
         };
         let failed = durable.make_all(waiting, &gone, last);
@@ -358,12 +358,17 @@ impl Embedded {
 
 /// A request that works on files, without the lock. It may ask for commits.
 #[derive(Debug)]
-pub(super) struct Away<'e>(&'e Embedded);
+pub(super) struct Away<'e>(&'e Host);
 
 impl Away<'_> {
-    /// As [`Embedded::request`].
+    /// As [`Host::request`].
     pub(super) fn request<T>(&self, look: impl FnMut(&Open) -> Result<(T, Commit)>) -> Result<T> {
         self.0.answer(self.0.state(), look)
+    }
+
+    /// Looks at the open store again.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Open) -> T) -> Result<T> {
+        Ok(look(self.0.state().open(&self.0.path)?))
     }
 
     /// Notes what came of the work.
@@ -385,13 +390,13 @@ impl Drop for Away<'_> {
 
 /// Tells those who wait, if a panic comes in between: what is on the media is unknown then.
 struct Leading<'e> {
-    embedded: &'e Embedded,
+    host: &'e Host,
     registry: PathBuf,
 }
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        let mut state = self.embedded.state();
+        let mut state = self.host.state();
         state.poisoned = Some(mem::take(&mut self.registry));
         if let Some(open) = &mut state.open {
             let undecided = open.group.decided + 1..=open.group.came;
@@ -400,6 +405,6 @@ impl Drop for Leading<'_> {
             open.group.waiting.clear();
             open.group.decided = open.group.came;
         }
-        self.embedded.changed.notify_all();
+        self.host.changed.notify_all();
     }
 }

@@ -5,7 +5,7 @@ use durum_format::{UNIT, Uuid};
 use durum_persist::file::MediaFile;
 
 use super::commit::Commit;
-use super::{Embedded, Open};
+use super::{Host, Open};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::model::PuddleGrant;
@@ -24,6 +24,7 @@ pub(super) struct NewPuddle {
 }
 
 /// Puddles that are to be removed.
+#[derive(Default)]
 pub(super) struct Removal {
     /// What the registry is to say.
     pub(super) changes: Vec<Change>,
@@ -33,14 +34,14 @@ pub(super) struct Removal {
     pub(super) freed: Vec<Registered>,
 }
 
-impl Embedded {
+impl Host {
     /// Makes a puddle: address, file, registration. `may_be` says, before and behind the making of the file, whether
     /// there may be one; `more` adds changes of the same commit.
     pub(super) fn make_puddle(
         &self,
         new: &NewPuddle,
         may_be: impl Fn(&Open) -> Result<()>,
-        more: impl Fn(Uuid) -> Vec<Change>,
+        more: impl Fn(&Open, Uuid) -> Vec<Change>,
     ) -> Result<PuddleGrant> {
         let &NewPuddle {
             owner,
@@ -90,8 +91,7 @@ impl Embedded {
             away.note(|open| open.are_gone(&unlinked));
             let registered = away.request(|open| {
                 may_be(open)?;
-                let mut changes = self.enter(open);
-                changes.extend(more(uuid));
+                let mut changes = more(open, uuid);
                 changes.push(Change::PutPuddle(uuid, record));
                 changes.push(Change::Cursor(open.space.cursor()));
                 Ok(((), Commit::addition(changes)))

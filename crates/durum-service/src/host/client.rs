@@ -1,39 +1,106 @@
-//! The service's answers to its client.
+//! A client of a store that this process hosts, and the host's answers to it.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
 
-use super::commit::{Commit, Durable};
+use super::commit::{Away, Commit};
 use super::puddles::{NewPuddle, Registered, Removal, grant};
-use super::settle::is_twin;
-use super::{Embedded, Open};
+use super::settle::{giving_up_of, is_twin};
+use super::{CreateOptions, Host, Open, OpenOptions};
+use crate::check::{Garbage, GarbageOptions};
 use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::files;
-use crate::model::{PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, StoreInfo};
+use crate::model::{
+    EngineKind, PoolGrant, PoolSpec, PoolSummary, PuddleGrant, PuddleOwner, RecoveryReport,
+    RefusedPool, StoreInfo,
+};
 use crate::names;
+use crate::recovery::{apply, plan_twin};
 use crate::registry::contents::{Change, PoolRecord, PuddleRecord};
 use crate::service::Service;
+
+/// A client of a store that this process hosts.
+///
+/// Dropping it without [`Service::close`] is like the end of a client's process: its logs stay, and are replayed by
+/// [`Host::recover_client`], or by the next opener of the store.
+#[derive(Debug)]
+pub struct Embedded {
+    host: Arc<Host>,
+    id: Uuid,
+    /// The store is this client's alone: it closes with it.
+    is_alone: bool,
+}
+
+impl Embedded {
+    /// Opens a store for this process alone. After an unclean end its logs are replayed first.
+    ///
+    /// # Errors
+    /// As for [`Host::open`].
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Embedded> {
+        Self::alone(Host::open(path, options)?)
+    }
+
+    /// Makes a store, and opens it for this process alone.
+    ///
+    /// # Errors
+    /// As for [`Host::create`].
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Embedded> {
+        Self::alone(Host::create(path, options)?)
+    }
+
+    fn alone(host: Arc<Host>) -> Result<Embedded> {
+        let mut client = host.client()?;
+        client.is_alone = true;
+        Ok(client)
+    }
+
+    pub(super) fn of(host: Arc<Host>, id: Uuid) -> Embedded {
+        Embedded {
+            host,
+            id,
+            is_alone: false,
+        }
+    }
+
+    /// The store, for what concerns no client more than another.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// As [`Host::recovery_report`].
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        self.host.recovery_report()
+    }
+}
 
 impl Service for Embedded {
     fn info(&self) -> StoreInfo {
         StoreInfo {
-            path: self.path.clone(),
-            uuid: self.identity.uuid,
-            client: self.client,
-            base: self.identity.base,
-            space_size: self.identity.size,
-            next_address: match &self.state().open {
+            path: self.host.path.clone(),
+            uuid: self.host.identity.uuid,
+            client: self.id,
+            base: self.host.identity.base,
+            space_size: self.host.identity.size,
+            next_address: match &self.host.state().open {
                 Some(open) => open.space.cursor(),
-                None => self.identity.start,
+                None => self.host.identity.start,
             },
-            domain: self.domain,
+            domain: self.host.domain,
             format_version: durum_format::store::VERSION,
         }
     }
 
+    fn recovery(&self) -> Result<RecoveryReport> {
+        Ok(self.recovery_report().clone())
+    }
+
     fn pools(&self) -> Result<Vec<PoolSummary>> {
-        self.request(|open| Ok((open.contents.pool_summaries(), Commit::nothing())))
+        self.host
+            .request(|open| Ok((open.contents.pool_summaries(), Commit::nothing())))
     }
 
     fn create_pool(&self, name: &str, spec: &PoolSpec) -> Result<PoolGrant> {
@@ -43,7 +110,7 @@ impl Service for Embedded {
         let is_new = |open: &Open| match open.contents.pool_named(name) {
             None => Ok(()),
             Some(_) => Err(Error::PoolExists {
-                store: self.path.clone(),
+                store: self.host.path.clone(),
                 name: name.to_owned(),
             }),
         };
@@ -53,16 +120,16 @@ impl Service for Embedded {
             size: spec.root_puddle_size,
             is_root: true,
         };
-        let root = self.make_puddle(&new, is_new, |uuid| {
+        let root = self.host.make_puddle(&new, is_new, |open, uuid| {
             let record = PoolRecord {
                 name: name.to_owned(),
                 engine: spec.engine,
                 root_puddle: uuid,
             };
-            vec![
-                Change::PutPool(pool, record),
-                Change::PutGrant(self.client, pool),
-            ]
+            let mut changes = self.enter(open);
+            changes.push(Change::PutPool(pool, record));
+            changes.push(Change::PutGrant(self.id, pool));
+            changes
         })?;
         Ok(PoolGrant {
             uuid: pool,
@@ -75,14 +142,17 @@ impl Service for Embedded {
 
     fn open_pool(&self, name: &str) -> Result<PoolGrant> {
         loop {
-            let (away, seen) = self.leave(|open| self.openable(open, name))?;
+            let (away, seen) = self.host.leave(|open| self.openable(open, name))?;
             let (pool, record, registered) = &seen;
-            names::ensure_descriptors(&self.path, registered.len())?;
+            names::ensure_descriptors(&self.host.path, registered.len())?;
             let mut puddles = Vec::with_capacity(registered.len());
             for (uuid, puddle) in registered {
-                let file = files::open(&self.path, *uuid, puddle, true)
-                    .map_err(|error| files::of_pool(error, &self.path, name))?;
+                let file = files::open(&self.host.path, *uuid, puddle, true)
+                    .map_err(|error| files::of_pool(error, &self.host.path, name))?;
                 puddles.push(grant(*uuid, puddle, file));
+            }
+            if record.engine == EngineKind::Twin {
+                self.make_whole(&away, record.root_puddle, registered, name)?;
             }
             // The grant is durable before it is handed out: recovery writes only where a grant says so.
             let is_as_seen = away.request(|open| {
@@ -90,7 +160,7 @@ impl Service for Embedded {
                 let mut changes = Vec::new();
                 if is_as_seen {
                     changes = self.enter(open);
-                    changes.push(Change::PutGrant(self.client, *pool));
+                    changes.push(Change::PutGrant(self.id, *pool));
                 }
                 Ok((is_as_seen, Commit::addition(changes)))
             })?;
@@ -107,29 +177,25 @@ impl Service for Embedded {
     }
 
     fn close_pool(&self, pool: Uuid) -> Result<()> {
-        self.request(|open| {
+        self.host.request(|open| {
             self.ensure_open(open, pool)?;
-            let changes = vec![Change::RemoveGrant(self.client, pool)];
+            let changes = vec![Change::RemoveGrant(self.id, pool)];
             Ok(((), Commit::removal(changes)))
         })
     }
 
     fn remove_pool(&self, name: &str) -> Result<()> {
-        let was_refused = self.remove_puddles(|open| {
-            let pool = self.pool_named(&open.contents, name)?;
-            if self.has_open(open, pool) {
-                return Err(Error::PoolOpen {
-                    name: name.to_owned(),
-                    operation: "removed",
-                });
-            }
+        let was_refused = self.host.remove_puddles(|open| {
+            let pool = self.host.pool_named(&open.contents, name)?;
+            self.ensure_not_open(open, pool, "removed")?;
             // What is kept for a pool goes with `give_up` only; of a Twin pool nothing is kept that its own files do
             // not hold.
             if !is_twin(&open.contents, pool) {
-                open.refused.ensure_not(&self.path, &open.contents, pool)?;
+                open.refused
+                    .ensure_not(&self.host.path, &open.contents, pool)?;
             }
             let puddles = open.contents.puddles_of(pool);
-            let mut changes = self.giving_up_of(&open.contents, pool);
+            let mut changes = giving_up_of(open, pool);
             changes.extend(puddles.iter().map(|(uuid, _)| Change::RemovePuddle(*uuid)));
             changes.push(Change::RemovePool(pool));
             let (unmark, freed) = open.contents.unmarking_of(pool);
@@ -142,7 +208,7 @@ impl Service for Embedded {
             Ok((open.refused.contains(pool), removal))
         })?;
         match was_refused {
-            true => self.undisturbed(|open| self.settle(open).map(drop)),
+            true => self.host.settle_again(),
             false => Ok(()),
         }
     }
@@ -179,17 +245,18 @@ impl Service for Embedded {
         let new = NewPuddle {
             owner: match owner {
                 PuddleOwner::Pool(pool) => pool,
-                PuddleOwner::Client => self.client,
+                PuddleOwner::Client => self.id,
             },
             kind,
             size,
             is_root: false,
         };
-        self.make_puddle(&new, may_own, |_| Vec::new())
+        self.host
+            .make_puddle(&new, may_own, |open, _| self.enter(open))
     }
 
     fn remove_puddle(&self, uuid: Uuid) -> Result<()> {
-        self.remove_puddles(|open| {
+        self.host.remove_puddles(|open| {
             let record = self.own_puddle(open, uuid)?;
             if record.is_root {
                 return Err(Error::PuddleRefused {
@@ -217,15 +284,15 @@ impl Service for Embedded {
                 reason,
             })
         };
-        self.request(|open| {
+        self.host.request(|open| {
             let record = self.own_puddle(open, puddle)?;
             if record.kind != PuddleKind::LogSpace {
                 return refused("it is not a log space puddle");
             }
-            let changes = match open.contents.log_space_of(self.client) {
+            let changes = match open.contents.log_space_of(self.id) {
                 Some(space) if space == puddle => Vec::new(),
                 Some(_) => return refused("this client has another log space already"),
-                None => vec![Change::PutLogSpace(puddle, self.client)],
+                None => vec![Change::PutLogSpace(puddle, self.id)],
             };
             Ok(((), Commit::addition(changes)))
         })
@@ -233,7 +300,7 @@ impl Service for Embedded {
 
     fn register_type(&self, id: u64, text: &str) -> Result<()> {
         let mut reached = None;
-        self.request(|open| {
+        self.host.request(|open| {
             let known = &open.contents.types;
             let mut changes = Vec::new();
             if known.get(&id).is_none_or(|known| known != text) {
@@ -258,62 +325,66 @@ impl Service for Embedded {
     }
 
     fn type_text(&self, id: u64) -> Result<Option<String>> {
-        self.request(|open| Ok((open.contents.types.get(&id).cloned(), Commit::nothing())))
+        self.host
+            .request(|open| Ok((open.contents.types.get(&id).cloned(), Commit::nothing())))
     }
 
     fn types(&self) -> Result<Vec<(u64, String)>> {
-        self.request(|open| {
+        self.host.request(|open| {
             let types = open.contents.types.iter();
             let types = types.map(|(id, text)| (*id, text.clone())).collect();
             Ok((types, Commit::nothing()))
         })
     }
 
+    fn refused_pools(&self) -> Result<Vec<RefusedPool>> {
+        self.host.refused_pools()
+    }
+
+    fn give_up(&self, name: &str) -> Result<RecoveryReport> {
+        self.host.give_up(name)
+    }
+
+    fn accept_quarantined(&self, name: &str) -> Result<()> {
+        self.host.accept_quarantined(name)
+    }
+
+    fn retry_quarantined(&self, name: &str) -> Result<RecoveryReport> {
+        self.host.retry_quarantined(name)
+    }
+
+    fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
+        self.host.find_garbage(options)
+    }
+
     fn close(&self) -> Result<()> {
-        let mut state = self.state();
-        match &mut state.open {
-            None => return Ok(()),
-            Some(open) if !open.lock.is_ours() => {
-                return Err(Error::Forked {
-                    store: self.path.clone(),
-                });
-            }
-            Some(open) => open.is_closing = true,
+        let ended = match self.host.has_at_work(self.id) {
+            Ok(true) => self.end(),
+            // It has been closed, or nothing more is written and the next opener recovers.
+            Ok(false) | Err(Error::Closed { .. } | Error::Poisoned { .. }) => Ok(()),
+            Err(error) => Err(error),
+        };
+        match self.is_alone {
+            true => self.host.close().and(ended),
+            false => ended,
         }
-        while !state.is_quiet() {
-            state = self.wait(state);
-        }
-        let mut ended = Ok(());
-        // Where it is poisoned, nothing more is written; the next opener recovers.
-        if state.poisoned.is_none()
-            && let Some(open) = &mut state.open
-        {
-            ended = self.end_client(open);
-            if let Some(Durable { registry, contents }) = &mut open.durable {
-                registry.close(contents);
-            }
-        }
-        // Gives the lock up.
-        state.open = None;
-        self.changed.notify_all();
-        ended
     }
 }
 
 impl Embedded {
     fn has_open(&self, open: &Open, pool: Uuid) -> bool {
-        open.contents.grants.contains(&(self.client, pool))
+        open.contents.grants.contains(&(self.id, pool))
     }
 
     /// The record of a puddle that this client may remove: its own, or one of a pool that it has open.
     fn own_puddle(&self, open: &Open, uuid: Uuid) -> Result<PuddleRecord> {
         let Some(record) = open.contents.puddles.get(&uuid) else {
             return Err(Error::PuddleUnknown {
-                store: self.path.clone(),
+                store: self.host.path.clone(),
                 uuid: uuid.to_string(),
             });
         };
-        if record.owner != self.client && !self.has_open(open, record.owner) {
+        if record.owner != self.id && !self.has_open(open, record.owner) {
             return Err(Error::PuddleRefused {
                 uuid: uuid.to_string(),
                 reason: "it belongs neither to this client nor to a pool that it has open",
@@ -324,32 +395,65 @@ impl Embedded {
 
     /// The change that records this client, if it is not yet recorded.
     pub(super) fn enter(&self, open: &Open) -> Vec<Change> {
-        match open.contents.clients.contains(&self.client) {
+        match open.contents.clients.contains(&self.id) {
             true => Vec::new(),
-            false => vec![Change::PutClient(self.client)],
+            false => vec![Change::PutClient(self.id)],
         }
     }
 
     /// A pool that this client may open, and its puddles.
     fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Vec<Registered>)> {
-        let pool = self.pool_named(&open.contents, name)?;
+        let pool = self.host.pool_named(&open.contents, name)?;
         if let Some(note) = open.contents.quarantine_of(pool) {
             return Err(Error::PoolQuarantined {
-                store: self.path.clone(),
+                store: self.host.path.clone(),
                 pool: name.to_owned(),
-                log: self.path.join(&note.log),
+                log: self.host.path.join(&note.log),
                 reason: note.reason,
             });
         }
-        open.refused.ensure_not(&self.path, &open.contents, pool)?;
-        if self.has_open(open, pool) {
-            return Err(Error::PoolOpen {
-                name: name.to_owned(),
-                operation: "opened again",
-            });
-        }
+        open.refused
+            .ensure_not(&self.host.path, &open.contents, pool)?;
+        self.ensure_not_open(open, pool, "opened again")?;
         let record = open.contents.pools[&pool].clone();
         Ok((pool, record, open.contents.puddles_of(pool)))
+    }
+
+    /// Recovers a Twin pool one of whose files was put back after all others were recovered.
+    fn make_whole(
+        &self,
+        away: &Away<'_>,
+        root: Uuid,
+        registered: &[Registered],
+        name: &str,
+    ) -> Result<()> {
+        let path = &self.host.path;
+        let refused = |error| files::of_pool(error, path, name);
+        let plan = plan_twin(path, registered, root).map_err(refused)?;
+        if plan.twins.is_empty() {
+            return Ok(());
+        }
+        let contents = away.look(|open| open.contents.clone())?;
+        let failed = apply(path, &contents, &plan)?;
+        failed
+            .into_values()
+            .next()
+            .map_or(Ok(()), |error| Err(refused(error)))
+    }
+
+    /// Refuses what needs the pool closed, by whom it may be open.
+    fn ensure_not_open(&self, open: &Open, pool: Uuid, operation: &'static str) -> Result<()> {
+        let at_work = open.at_work.iter();
+        let mut holders = at_work.filter(|client| open.contents.grants.contains(&(**client, pool)));
+        let Some(holder) = holders.next() else {
+            return Ok(());
+        };
+        let name = open.contents.pools.get(&pool).map(|pool| pool.name.clone());
+        let name = name.unwrap_or_default();
+        Err(match *holder == self.id {
+            true => Error::PoolOpen { name, operation },
+            false => Error::PoolBusy { name },
+        })
     }
 
     fn ensure_open(&self, open: &Open, pool: Uuid) -> Result<()> {
@@ -359,16 +463,22 @@ impl Embedded {
         }
     }
 
-    /// Ends this client: its logs go, its grants end, the store is clean.
-    fn end_client(&self, open: &mut Open) -> Result<()> {
-        if !open.contents.clients.contains(&self.client) {
-            return Ok(());
-        }
-        let (changes, puddles) = open.contents.ending_of(self.client);
-        open.commit(Commit::removal(changes))?;
-        for uuid in puddles {
-            files::remove(&self.path, uuid)?;
-        }
+    /// Ends this client: its logs go, its grants end, and with the last one the store is clean.
+    fn end(&self) -> Result<()> {
+        self.host.remove_puddles(|open| {
+            let mut removal = Removal::default();
+            if open.contents.clients.contains(&self.id) {
+                let (changes, puddles) = open.contents.ending_of(self.id);
+                removal.changes = changes;
+                let record = |uuid: &Uuid| open.contents.puddles.get(uuid).copied();
+                let known = puddles
+                    .iter()
+                    .filter_map(|uuid| Some((*uuid, record(uuid)?)));
+                removal.puddles = known.collect();
+            }
+            Ok(((), removal))
+        })?;
+        self.host.is_not_at_work(self.id);
         Ok(())
     }
 }

@@ -1,17 +1,20 @@
-//! The service in the program itself: the one writer of a store directory.
+//! The one writer of a store directory, in the program itself or in a daemon.
 //!
-//! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`settle`] does what a person
-//! decides about the rest, [`service`] answers the client, [`puddles`] makes and removes puddles, [`commit`] is the way
-//! of every change: requests that come at the same time share a registry commit.
+//! [`open`] and [`create`] make it, [`recover`] brings home what others left under way, [`gone`] does so for one client
+//! while others work, [`settle`] does what a person decides about the rest, [`client`] answers a client, [`puddles`]
+//! makes and removes puddles, [`commit`] is the way of every change: requests that come at the same time share a
+//! registry commit.
 
+mod client;
 mod commit;
 pub(crate) mod create;
+mod gone;
 pub(crate) mod open;
 mod puddles;
 mod recover;
-mod service;
 mod settle;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +22,7 @@ use durum_format::Uuid;
 use durum_format::store::StoreHeader;
 use durum_persist::domain::Domain;
 
+use crate::check::{Garbage, GarbageOptions, find_in};
 use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::lock::StoreLock;
@@ -29,6 +33,7 @@ use crate::registry::Registry;
 use crate::registry::contents::Contents;
 use crate::space::{OpenHere, Space};
 
+pub use client::Embedded;
 use commit::{Durable, Group};
 
 /// How a store is made.
@@ -74,16 +79,14 @@ impl std::fmt::Debug for OpenOptions {
     }
 }
 
-/// An open store: the service in this process.
+/// An open store: the one writer of its directory, for any number of clients ([`Embedded`]).
 ///
-/// Dropping it without [`Service::close`](crate::Service::close) is like a crash for its clients' logs: the next
-/// opener recovers. The lock is given up either way. In a forked child every call is refused, and
-/// dropping it does nothing to the store.
+/// Dropping it without [`Host::close`] is like a crash for its clients' logs: the next opener recovers. The lock is
+/// given up either way. In a forked child every call is refused, and dropping it does nothing to the store.
 #[derive(Debug)]
-pub struct Embedded {
+pub struct Host {
     path: PathBuf,
     identity: StoreHeader,
-    client: Uuid,
     domain: Domain,
     recovery: RecoveryReport,
     state: Mutex<State>,
@@ -106,6 +109,8 @@ struct Open {
     /// What the registry says once all commits that wait are made.
     contents: Contents,
     group: Group,
+    /// The clients that use the store now: their logs are theirs.
+    at_work: BTreeSet<Uuid>,
     /// Requests that wait for a commit, and those that work on files, without the lock.
     waiting: usize,
     away: usize,
@@ -122,10 +127,60 @@ struct Open {
     lock: StoreLock,
 }
 
-impl Embedded {
+impl Host {
     /// What recovery did when this store was opened.
     pub fn recovery_report(&self) -> &RecoveryReport {
         &self.recovery
+    }
+
+    /// Lets one more client use the store. It is recorded when it opens or makes something.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`, `Poisoned`; `Io` where no random numbers are to be had.
+    pub fn client(self: &Arc<Host>) -> Result<Embedded> {
+        let id = names::random_uuid()?;
+        self.state().open(&self.path)?.at_work.insert(id);
+        Ok(Embedded::of(self.clone(), id))
+    }
+
+    /// Whether a client is at work here.
+    fn has_at_work(&self, client: Uuid) -> Result<bool> {
+        Ok(self.state().open(&self.path)?.at_work.contains(&client))
+    }
+
+    /// The client has ended, and nothing of it is left.
+    fn is_not_at_work(&self, client: Uuid) {
+        if let Some(open) = &mut self.state().open {
+            open.at_work.remove(&client);
+        }
+    }
+
+    /// Ends the store in order: who is at work may not ask for anything more, and is recovered by the next opener. The
+    /// lock is given up. Calling it again does nothing.
+    ///
+    /// # Errors
+    /// `Forked`.
+    pub fn close(&self) -> Result<()> {
+        let mut state = self.state();
+        match &mut state.open {
+            None => return Ok(()),
+            Some(open) if !open.lock.is_ours() => return Err(self.forked()),
+            Some(open) => open.is_closing = true,
+        }
+        while !state.is_quiet() {
+            state = self.wait(state);
+        }
+        // Where it is poisoned, nothing more is written; the next opener recovers.
+        if state.poisoned.is_none()
+            && let Some(open) = &mut state.open
+            && let Some(Durable { registry, contents }) = &mut open.durable
+        {
+            registry.close(contents);
+        }
+        // Gives the lock up.
+        state.open = None;
+        self.changed.notify_all();
+        Ok(())
     }
 
     fn over(
@@ -134,11 +189,10 @@ impl Embedded {
         domain: Domain,
         recovery: RecoveryReport,
         open: Open,
-    ) -> Result<Embedded> {
-        Ok(Embedded {
+    ) -> Arc<Host> {
+        Arc::new(Host {
             path,
             identity,
-            client: names::random_uuid()?,
             domain,
             recovery,
             state: Mutex::new(State {
@@ -155,17 +209,20 @@ impl Embedded {
         }
     }
 
+    fn forked(&self) -> Error {
+        Error::Forked {
+            store: self.path.clone(),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change goes to the copy in memory in one step: a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on a reader of the store, whose pools stay closed meanwhile.
-    pub(crate) fn with_closed_pools<T>(
-        &self,
-        operation: &'static str,
-        work: impl FnOnce(ReadOnlyStore) -> Result<T>,
-    ) -> Result<T> {
+    /// As [`Service::find_garbage`](crate::Service::find_garbage).
+    fn find_garbage(&self, options: &GarbageOptions) -> Result<Garbage> {
+        let operation = "searched for garbage";
         self.undisturbed(|open| {
             ensure_nothing_kept(&self.path, &open.contents, operation)?;
             let mut grants = open.contents.grants.iter();
@@ -178,12 +235,8 @@ impl Embedded {
             }
             // Recovery was done when the store was opened, and nobody has written since.
             let (path, identity) = (self.path.clone(), self.identity.clone());
-            work(ReadOnlyStore::over(
-                path,
-                identity,
-                open.contents.clone(),
-                true,
-            )?)
+            let reader = ReadOnlyStore::over(path, identity, open.contents.clone(), true)?;
+            find_in(&reader, options)
         })
     }
 }
@@ -198,6 +251,7 @@ impl Open {
             unlinked: contents.removing.iter().copied().collect(),
             contents,
             group: Group::default(),
+            at_work: BTreeSet::new(),
             waiting: 0,
             away: 0,
             wants_quiet: 0,
