@@ -137,22 +137,19 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
     mut later: impl Iterator<Item = &'a Record<'r>>,
     contents: &mut impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
 ) -> Result<Home, ReplayError<E>> {
-    let mut ranges: Vec<Range> = parts
-        .iter()
-        .flat_map(changes)
-        .filter_map(|change| match change {
-            Change::Fresh {
-                target,
-                len,
-                checksum,
-            } => Some(Range {
-                start: target,
-                end: target + len,
-                checksum,
-            }),
-            _ => None,
-        })
-        .collect();
+    let fresh = |change| match change {
+        Change::Fresh {
+            target: start,
+            len,
+            checksum,
+        } => Some(Range {
+            start,
+            end: start + len,
+            checksum,
+        }),
+        _ => None,
+    };
+    let mut ranges: Vec<Range> = parts.iter().flat_map(changes).filter_map(fresh).collect();
     if ranges.is_empty() {
         return Ok(Home::Unasked);
     }
@@ -161,9 +158,8 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
     let is_touched = |change: &Change<'_>| {
         let (target, len) = change.range();
         let at = ranges.partition_point(|range| range.end <= target);
-        ranges
-            .get(at)
-            .is_some_and(|range| range.start < target + len)
+        let range = ranges.get(at);
+        range.is_some_and(|range| range.start < target + len)
     };
     for part in parts {
         let own = changes(part)
