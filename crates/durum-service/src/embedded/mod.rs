@@ -24,7 +24,7 @@ use crate::lock::StoreLock;
 use crate::model::{ProgressFn, RecoveryReport};
 use crate::recovery::{RefusedPools, ensure_nothing_kept};
 use crate::registry::Registry;
-use crate::registry::contents::Contents;
+use crate::registry::contents::{Contents, PuddleRecord};
 use crate::space::{OpenHere, Space};
 
 /// How a store is made.
@@ -107,6 +107,17 @@ struct Open {
     lock: StoreLock,
 }
 
+impl Open {
+    /// Gives back the addresses of those of the puddles that the registry does not name any more.
+    fn free_addresses(&mut self, puddles: &[(Uuid, PuddleRecord)]) {
+        for (uuid, record) in puddles {
+            if !self.contents.puddles.contains_key(uuid) {
+                self.space.remove(record.address);
+            }
+        }
+    }
+}
+
 impl Embedded {
     /// What recovery did when this store was opened.
     pub fn recovery_report(&self) -> &RecoveryReport {
@@ -136,12 +147,8 @@ impl Embedded {
             }
             // Recovery was done when the store was opened, and nobody has written since.
             let (path, identity) = (self.path.clone(), self.identity.clone());
-            work(ReadOnlyStore::over(
-                path,
-                identity,
-                open.contents.clone(),
-                true,
-            )?)
+            let contents = open.contents.clone();
+            work(ReadOnlyStore::over(path, identity, contents, true)?)
         })
     }
 
@@ -149,21 +156,16 @@ impl Embedded {
     fn with_open<T>(&self, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         let State { open, poisoned } = &mut *state;
+        let store = || self.path.clone();
         let Some(open) = open else {
-            return Err(Error::Closed {
-                store: self.path.clone(),
-            });
+            return Err(Error::Closed { store: store() });
         };
         if !open.lock.is_ours() {
-            return Err(Error::Forked {
-                store: self.path.clone(),
-            });
+            return Err(Error::Forked { store: store() });
         }
-        if let Some(file) = poisoned {
-            return Err(Error::Poisoned {
-                store: self.path.clone(),
-                file: file.clone(),
-            });
+        if let Some(file) = poisoned.clone() {
+            let store = store();
+            return Err(Error::Poisoned { store, file });
         }
         let result = work(open);
         if open.registry.is_poisoned() {

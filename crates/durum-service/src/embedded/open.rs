@@ -4,7 +4,6 @@
 //! and the logs of clients that did not end in order.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -46,11 +45,7 @@ impl Embedded {
         let lock = StoreLock::acquire(&path)?;
         let found = validate(&path, &identity)?;
         let mut contents = found.contents.clone();
-        let progress = |stage, done, total| {
-            if let Some(progress) = &options.progress {
-                progress(Progress { stage, done, total });
-            }
-        };
+        let progress = |stage, done, total| Progress::tell(&options.progress, stage, done, total);
         let plans = recover::plan(&path, &contents, None, &progress)?;
         let strays = unregistered::find(&path, &contents)?;
         // Of a store of the form before nobody can tell: there a puddle that was being removed is listed nowhere.
@@ -138,11 +133,8 @@ pub(super) fn clear_up(
     for entry in fs::read_dir(&directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         // Only names that we give: anything else is somebody's, and `check` reports it.
-        let Some(uuid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<Uuid>().ok())
-        else {
+        let name = entry.file_name();
+        let Some(uuid) = name.to_str().and_then(|name| name.parse::<Uuid>().ok()) else {
             continue;
         };
         let from = entry.path();
@@ -157,17 +149,10 @@ pub(super) fn clear_up(
         let directory = path.join(QUARANTINE_DIRECTORY);
         // ORDER: the new names are durable before anybody is told of them; else a crash may lose the log that a person
         // is to inspect. (Should an old name come back, the next opener moves or removes it.)
-        file::sync_dir(&directory, QUARANTINE)
-            .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+        files::sync_dir(&directory, QUARANTINE)?;
     }
     for name in registry::LEFTOVERS.iter().chain([&UNFINISHED_FILE]) {
-        let leftover = path.join(name);
-        match file::remove(&leftover, ORPHAN) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("removing a leftover", &leftover, error));
-            }
-            _ => {}
-        }
+        files::remove_if_there(&path.join(name), ORPHAN, "removing a leftover")?;
     }
     Ok(())
 }

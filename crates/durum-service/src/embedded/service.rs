@@ -68,19 +68,10 @@ impl Service for Embedded {
 
     fn open_pool(&self, name: &str) -> Result<PoolGrant> {
         self.with_open(|open| {
-            let Some((pool, record)) = open.contents.pool_named(name) else {
-                return Err(Error::PoolMissing {
-                    store: self.path.clone(),
-                    name: name.to_owned(),
-                });
-            };
+            let found = open.contents.pool_named(name);
+            let (pool, record) = found.ok_or_else(|| Error::no_pool(&self.path, name))?;
             if let Some(note) = open.contents.quarantine_of(pool) {
-                return Err(Error::PoolQuarantined {
-                    store: self.path.clone(),
-                    pool: name.to_owned(),
-                    log: self.path.join(&note.log),
-                    reason: note.reason,
-                });
+                return Err(Error::quarantined(&self.path, name.to_owned(), note));
             }
             open.refused.ensure_not(&self.path, &open.contents, pool)?;
             if self.has_open(open, pool) {
@@ -123,12 +114,7 @@ impl Service for Embedded {
 
     fn remove_pool(&self, name: &str) -> Result<()> {
         self.with_open(|open| {
-            let Some((pool, _)) = open.contents.pool_named(name) else {
-                return Err(Error::PoolMissing {
-                    store: self.path.clone(),
-                    name: name.to_owned(),
-                });
-            };
+            let pool = self.pool_named(&open.contents, name)?;
             if self.has_open(open, pool) {
                 return Err(Error::PoolOpen {
                     name: name.to_owned(),
@@ -150,12 +136,8 @@ impl Service for Embedded {
             let uuids: Vec<Uuid> = puddles.iter().map(|(uuid, _)| *uuid).collect();
             let removed = self.commit_removal(open, &changes, &uuids);
             // Also after an error: where the commit was made, the addresses are free.
-            let puddles = puddles.iter().chain(&freed);
-            for (uuid, record) in puddles {
-                if !open.contents.puddles.contains_key(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
+            open.free_addresses(&puddles);
+            open.free_addresses(&freed);
             if removed.is_ok() && was_refused {
                 self.settle(open)?;
             }
@@ -202,19 +184,15 @@ impl Service for Embedded {
         self.with_open(|open| {
             let record = self.own_puddle(open, uuid)?;
             if record.is_root {
-                return Err(Error::PuddleRefused {
-                    uuid: uuid.to_string(),
-                    reason: "it is the root puddle of its pool; remove the pool instead",
-                });
+                let reason = "it is the root puddle of its pool; remove the pool instead";
+                return Err(refused(uuid, reason));
             }
             let mut changes = vec![Change::RemovePuddle(uuid)];
             if open.contents.log_spaces.contains_key(&uuid) {
                 changes.insert(0, Change::RemoveLogSpace(uuid));
             }
             let removed = self.commit_removal(open, &changes, &[uuid]);
-            if !open.contents.puddles.contains_key(&uuid) {
-                open.space.remove(record.address);
-            }
+            open.free_addresses(&[(uuid, record)]);
             removed
         })
     }
@@ -223,22 +201,13 @@ impl Service for Embedded {
         self.with_open(|open| {
             let record = self.own_puddle(open, puddle)?;
             if record.kind != PuddleKind::LogSpace {
-                return Err(Error::PuddleRefused {
-                    uuid: puddle.to_string(),
-                    reason: "it is not a log space puddle",
-                });
+                return Err(refused(puddle, "it is not a log space puddle"));
             }
             match open.contents.log_space_of(self.client) {
-                Some(space) if space == puddle => return Ok(()),
-                Some(_) => {
-                    return Err(Error::PuddleRefused {
-                        uuid: puddle.to_string(),
-                        reason: "this client has another log space already",
-                    });
-                }
-                None => {}
+                Some(space) if space == puddle => Ok(()),
+                Some(_) => Err(refused(puddle, "this client has another log space already")),
+                None => self.commit_addition(open, &[Change::PutLogSpace(puddle, self.client)]),
             }
-            self.commit_addition(open, &[Change::PutLogSpace(puddle, self.client)])
         })
     }
 
@@ -287,14 +256,12 @@ impl Service for Embedded {
                 store: self.path.clone(),
             });
         }
-        let ended = if is_poisoned {
-            // Nothing more is written; the next opener recovers.
-            Ok(())
-        } else {
-            let ended = self.end_client(open);
+        let mut ended = Ok(());
+        // Otherwise nothing more is written; the next opener recovers.
+        if !is_poisoned {
+            ended = self.end_client(open);
             open.registry.close(&open.contents);
-            ended
-        };
+        }
         // Gives the lock up.
         state.open = None;
         ended
@@ -308,27 +275,19 @@ impl Embedded {
 
     /// The record of a puddle that this client may remove: its own, or one of a pool that it has open.
     fn own_puddle(&self, open: &Open, uuid: Uuid) -> Result<PuddleRecord> {
-        let Some(record) = open.contents.puddles.get(&uuid) else {
-            return Err(Error::PuddleUnknown {
-                store: self.path.clone(),
-                uuid: uuid.to_string(),
-            });
-        };
+        let record = open.contents.puddle(&self.path, uuid)?;
         if record.owner != self.client && !self.has_open(open, record.owner) {
-            return Err(Error::PuddleRefused {
-                uuid: uuid.to_string(),
-                reason: "it belongs neither to this client nor to a pool that it has open",
-            });
+            let reason = "it belongs neither to this client nor to a pool that it has open";
+            return Err(refused(uuid, reason));
         }
         Ok(*record)
     }
 
     /// The change that records this client, if it is not yet recorded.
     fn enter(&self, open: &Open) -> Vec<Change> {
-        if open.contents.clients.contains(&self.client) {
-            Vec::new()
-        } else {
-            vec![Change::PutClient(self.client)]
+        match open.contents.clients.contains(&self.client) {
+            true => Vec::new(),
+            false => vec![Change::PutClient(self.client)],
         }
     }
 
@@ -367,13 +326,7 @@ impl Embedded {
             size,
             is_root,
         };
-        let record = PuddleRecord {
-            owner,
-            address,
-            size,
-            kind,
-            is_root,
-        };
+        let record = files::record_of(&header);
         let made = files::create(&self.path, &header).and_then(|file| {
             // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone
             // durably, too.
@@ -420,6 +373,13 @@ fn grant(uuid: Uuid, record: &PuddleRecord, file: durum_persist::file::MediaFile
         kind: record.kind,
         is_root: record.is_root,
         file,
+    }
+}
+
+fn refused(puddle: Uuid, reason: &'static str) -> Error {
+    Error::PuddleRefused {
+        uuid: puddle.to_string(),
+        reason,
     }
 }
 

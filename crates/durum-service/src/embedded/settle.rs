@@ -12,7 +12,7 @@ use super::{Embedded, Open, open, recover};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::model::{EngineKind, RecoveryReport, RefusedPool};
-use crate::registry::contents::{Change, Contents};
+use crate::registry::contents::{Change, Contents, PuddleRecord};
 
 const RETRY: Site = Site("quarantined log that is tried again");
 
@@ -72,11 +72,7 @@ impl Embedded {
                 return Err(self.not_quarantined(open, pool, name));
             }
             let accepted = self.commit_removal(open, &changes, &[]);
-            for (uuid, record) in &freed {
-                if !open.contents.puddles.contains_key(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
+            open.free_addresses(&freed);
             accepted
         })
     }
@@ -112,8 +108,7 @@ impl Embedded {
             let directory = self.path.join(PUDDLE_DIRECTORY);
             // ORDER: the names are durable before the registry counts on them; else a crash leaves a registered log
             // without a file.
-            file::sync_dir(&directory, RETRY)
-                .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+            files::sync_dir(&directory, RETRY)?;
             self.commit_removal(open, &changes, &[])?;
             self.settle(open)
         })
@@ -163,13 +158,8 @@ impl Embedded {
     }
 
     pub(super) fn pool_named(&self, contents: &Contents, name: &str) -> Result<Uuid> {
-        match contents.pool_named(name) {
-            Some((pool, _)) => Ok(pool),
-            None => Err(Error::PoolMissing {
-                store: self.path.clone(),
-                name: name.to_owned(),
-            }),
-        }
+        let pool = contents.pool_named(name).map(|(pool, _)| pool);
+        pool.ok_or_else(|| Error::no_pool(&self.path, name))
     }
 }
 
@@ -197,10 +187,9 @@ fn take_back(
         changes.push(Change::PutGrant(client, *pool));
     }
     for uuid in puddles.iter() {
-        let record = contents.puddles.get(uuid);
-        if record
-            .is_some_and(|record| record.kind == PuddleKind::LogSpace && record.owner == client)
-        {
+        let is_its =
+            |record: &PuddleRecord| record.kind == PuddleKind::LogSpace && record.owner == client;
+        if contents.puddles.get(uuid).is_some_and(is_its) {
             changes.push(Change::PutLogSpace(*uuid, client));
         }
     }

@@ -38,9 +38,10 @@ pub(crate) fn apply(
         let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
         // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction,
         // and no log that tells of it.
-        in_parallel(&logs, threads, |log| {
-            sync(&open(store, contents, *log)?, LOGS)
-        })?;
+        let sync = |log: &Uuid| sync(&open(store, contents, *log)?, LOGS);
+        workers::map(&logs, threads, sync)
+            .into_iter()
+            .collect::<Result<()>>()?;
     }
     // Each home is opened once. Writes to one puddle stay in their order; those to different ones have none.
     let mut homes: BTreeMap<Uuid, Home<'_>> = BTreeMap::new();
@@ -141,23 +142,8 @@ struct Home<'p> {
     writes: Vec<&'p HomeWrite>,
 }
 
-fn in_parallel<T: Sync>(
-    items: &[T],
-    threads: usize,
-    work: impl Fn(&T) -> Result<()> + Sync,
-) -> Result<()> {
-    workers::map(items, threads, work).into_iter().collect()
-}
-
 fn make(file: &MediaFile, write: &HomeWrite) -> Result<()> {
-    let failed = |operation| {
-        move |source| Error::Io {
-            operation,
-            path: file.path().to_owned(),
-            offset: Some(write.offset),
-            source,
-        }
-    };
+    let failed = |operation| move |error| Error::io_at(operation, file, write.offset, error);
     match &write.kind {
         WriteKind::Copy(data) => file
             .write_all_at(data, write.offset)
@@ -179,11 +165,5 @@ fn sync(file: &MediaFile, site: Site) -> Result<()> {
 }
 
 fn open(store: &Path, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
-    let Some(record) = contents.puddles.get(&puddle) else {
-        return Err(Error::PuddleUnknown {
-            store: store.to_owned(),
-            uuid: puddle.to_string(),
-        });
-    };
-    files::open(store, puddle, record, true)
+    files::open(store, puddle, contents.puddle(store, puddle)?, true)
 }
