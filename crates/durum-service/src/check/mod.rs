@@ -9,7 +9,7 @@ mod cycles;
 mod garbage;
 mod graph;
 mod reach;
-mod records;
+mod registered;
 mod repair;
 mod roles;
 mod structure;
@@ -34,7 +34,7 @@ use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::unregistered::{self, StrayState};
 
-use self::records::Records;
+use self::registered::Registered;
 use self::structure::Objects;
 
 pub use self::garbage::{
@@ -247,7 +247,7 @@ impl Seen {
     /// Reads all but the pointers of objects; `None` where there is not enough left to read.
     fn read(path: &Path, options: &CheckOptions, report: &mut CheckReport) -> Result<Option<Seen>> {
         let path = absolute(path)?;
-        let (identity, lost) = records::identity(&path)?;
+        let (identity, lost) = registered::identity(&path)?;
         if let Some(error) = lost {
             report.can_repair = true;
             let file = identity::path(&path);
@@ -259,11 +259,11 @@ impl Seen {
         if keep(directories, &path, report)?.is_none() {
             return Ok(None);
         }
-        let records = Records::read(&path, &identity, report)?;
-        let Some(contents) = &records.contents else {
+        let registered = Registered::read(&path, &identity, report)?;
+        let Some(contents) = &registered.contents else {
             return Ok(None);
         };
-        list_files(&path, contents, records.is_complete, report)?;
+        list_files(&path, contents, registered.is_complete, report)?;
         let reader = ReadOnlyStore::over(path.clone(), identity, contents.clone(), false);
         let Some(reader) = keep(reader, &path, report)? else {
             return Ok(None);

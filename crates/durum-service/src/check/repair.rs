@@ -7,7 +7,7 @@ use durum_persist::Site;
 use durum_persist::file::MediaFile;
 use rustix::io::Errno;
 
-use super::records;
+use super::registered;
 use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, grown};
@@ -42,7 +42,7 @@ pub struct RepairReport {
 /// `StoreMissing`, `StoreBusy`; `PartsKept`; the registry's own error when it cannot be rebuilt; `Io`, `StorageFull`.
 pub fn repair(path: &Path) -> Result<RepairReport> {
     let path = absolute(path)?;
-    let (identity, lost) = records::identity(&path)?;
+    let (identity, lost) = registered::identity(&path)?;
     let _lock = StoreLock::acquire(&path)?;
     let mut report = RepairReport::default();
     unregistered::has_place(&path)?;

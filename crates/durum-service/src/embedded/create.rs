@@ -15,7 +15,7 @@ use durum_persist::Site;
 use durum_persist::domain::Domain;
 use durum_persist::file;
 
-use super::{CreateOptions, Embedded, Open, State};
+use super::{CreateOptions, Embedded, Inner, Open};
 use crate::directory::{UNFINISHED_FILE, is_free, not_made, parent};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
@@ -94,7 +94,7 @@ impl Embedded {
                 was_clean: true,
                 ..RecoveryReport::default()
             },
-            state: Mutex::new(State {
+            inner: Mutex::new(Inner {
                 open: Some(Open {
                     registry,
                     contents,

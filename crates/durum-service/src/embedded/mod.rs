@@ -82,11 +82,11 @@ pub struct Embedded {
     client: Uuid,
     domain: Domain,
     recovery: RecoveryReport,
-    state: Mutex<State>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Inner {
     /// Absent after the end.
     open: Option<Open>,
     /// The file whose write failed with an unknown outcome.
@@ -124,9 +124,9 @@ impl Embedded {
         &self.recovery
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         // Every change goes to the copy in memory in one step after its commit: a panic elsewhere does not spoil it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `work` on a reader of the store, whose pools stay closed meanwhile.
@@ -154,8 +154,8 @@ impl Embedded {
 
     /// Runs `work` on the open store, unless it must not be touched any more.
     fn with_open<T>(&self, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        let mut state = self.state();
-        let State { open, poisoned } = &mut *state;
+        let mut inner = self.inner();
+        let Inner { open, poisoned } = &mut *inner;
         let store = || self.path.clone();
         let Some(open) = open else {
             return Err(Error::Closed { store: store() });

@@ -13,7 +13,7 @@ use durum_persist::Site;
 use durum_persist::domain::{self, Domain};
 use durum_persist::file;
 
-use super::{Embedded, Open, OpenOptions, State, recover};
+use super::{Embedded, Inner, Open, OpenOptions, recover};
 use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
@@ -81,7 +81,7 @@ impl Embedded {
             client: names::random_uuid()?,
             domain,
             recovery,
-            state: Mutex::new(State {
+            inner: Mutex::new(Inner {
                 open: Some(Open {
                     registry,
                     contents,

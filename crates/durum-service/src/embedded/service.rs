@@ -246,9 +246,9 @@ impl Service for Embedded {
     }
 
     fn close(&self) -> Result<()> {
-        let mut state = self.state();
-        let is_poisoned = state.poisoned.is_some();
-        let Some(open) = &mut state.open else {
+        let mut inner = self.inner();
+        let is_poisoned = inner.poisoned.is_some();
+        let Some(open) = &mut inner.open else {
             return Ok(());
         };
         if !open.lock.is_ours() {
@@ -263,7 +263,7 @@ impl Service for Embedded {
             open.registry.close(&open.contents);
         }
         // Gives the lock up.
-        state.open = None;
+        inner.open = None;
         ended
     }
 }
