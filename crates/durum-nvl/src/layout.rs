@@ -84,9 +84,8 @@ pub(crate) use field;
 
 /// The text of the root object's type.
 pub(crate) const HEAP_TYPE: &str = "struct \"nvl heap\"(32,8){0:\"version\":u64;8:\"root\":*any;16:\"checksum\":u64;24:\"zero\":*any;}\n";
-/// The text of a proxy's type.
-pub(crate) const PROXY_TYPE: &str =
-    "struct \"nvl weak\"(24,8){0:\"target\":~any;8:\"count\":u64;16:\"next\":*0;}\n";
+/// The name of a proxy's type.
+pub(crate) const PROXY: &str = "nvl weak";
 
 const _: () = assert!(
     HEADER == 48
