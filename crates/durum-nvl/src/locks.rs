@@ -5,7 +5,9 @@
 //! them at once, holding none; so no set of transactions waits for each other.
 
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use crate::primitive::{locked, waited};
 
 /// What a clause asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,11 +82,7 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
 static CHANGED: Condvar = Condvar::new();
 
 fn table() -> MutexGuard<'static, Table> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait(table: MutexGuard<'static, Table>) -> MutexGuard<'static, Table> {
-    CHANGED.wait(table).unwrap_or_else(PoisonError::into_inner)
+    locked(&TABLE)
 }
 
 /// Locks a segment for `owner`, beside those that it holds.
@@ -102,7 +100,7 @@ pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Deadlock> {
             return Err(Deadlock);
         }
         table.waiting.push((owner, wanted.clone()));
-        table = wait(table);
+        table = waited(&CHANGED, table);
         table.waiting.retain(|(who, _)| *who != owner);
     }
     table.held.push((owner, wanted));
@@ -116,7 +114,7 @@ pub(crate) fn lock_all(owner: u64, wanted: &[Segment]) {
         .iter()
         .any(|segment| table.in_the_way(owner, segment).next().is_some())
     {
-        table = wait(table);
+        table = waited(&CHANGED, table);
     }
     let grants = wanted.iter().map(|segment| (owner, segment.clone()));
     table.held.extend(grants);

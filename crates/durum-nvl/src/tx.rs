@@ -404,8 +404,8 @@ impl Running {
             heaps.iter().map(|heap| heap.counts()).collect();
         Tx::with_running(|tx| {
             for (heap, counts) in heaps.iter().zip(&mut locked) {
-                let mut words = Words::new(tx, heap.engine());
-                self.pending.apply(heap, counts, &mut words, at)?;
+                let mut words = Words::new(tx, heap, counts);
+                self.pending.apply(&mut words, at)?;
                 words.finish()?;
             }
             Ok(())
@@ -465,23 +465,31 @@ fn unnamed(level: &Level, heap: &Heap, at: Location) -> ! {
     )
 }
 
+/// A transaction around a single operation.
+pub(crate) struct ImplicitTx<'c, 't> {
+    pub(crate) words: Words<'t>,
+    pub(crate) pending: &'c mut PendingCounts,
+}
+
 /// Runs `body` as a transaction of its own, outside of explicit ones, with the heap's counts locked.
 pub(crate) fn implicit<R>(
     heap: &Heap,
     durability: Durability,
     at: Location,
-    body: impl FnOnce(&mut Words<'_>, &mut PendingCounts, &mut Counts) -> Result<R>,
+    body: impl FnOnce(&mut ImplicitTx<'_, '_>) -> Result<R>,
 ) -> Result<R> {
     with_running(|running| {
         // The transaction before the lock: on Twin it waits for a turn that a thread may have which waits for the lock.
         // SAFETY: ends below, in this function.
         let transaction = unsafe { heap.pool.begin_with(durability)? };
         let mut counts = heap.counts();
-        let mut words = Words::new(&transaction, heap.engine());
-        let result = body(&mut words, &mut running.pending, &mut counts).and_then(|value| {
-            let pending = &running.pending;
-            pending.apply(heap, &mut counts, &mut words, at)?;
-            words.finish()?;
+        let mut own = ImplicitTx {
+            words: Words::new(&transaction, heap, &mut counts),
+            pending: &mut running.pending,
+        };
+        let result = body(&mut own).and_then(|value| {
+            own.pending.apply(&mut own.words, at)?;
+            own.words.finish()?;
             Ok(value)
         });
         let result = match result {
