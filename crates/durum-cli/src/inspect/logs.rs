@@ -112,17 +112,7 @@ pub(super) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
     if logs.is_empty() {
         return Ok(());
     }
-    let heading = [
-        "LOG",
-        "GENERATION",
-        "RANGE",
-        "UNDO",
-        "REDO",
-        "BITS",
-        "DATA",
-        "STATE",
-    ];
-    let mut rows = vec![heading.map(String::from).to_vec()];
+    let mut rows = output::heading("LOG|GENERATION|RANGE|UNDO|REDO|BITS|DATA|STATE");
     for log in logs {
         rows.push(match &log.contents {
             Ok(contents) => vec![
