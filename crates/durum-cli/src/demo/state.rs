@@ -53,7 +53,7 @@ pub(crate) struct PieceRef(*mut Piece);
 
 // SAFETY: the pool stays open while threads have pieces, and `PieceRef::set_counted` tells who may change one.
 unsafe impl Send for PieceRef {}
-// SAFETY: as above.
+// SAFETY: a shared reference changes nothing but by `PieceRef::set_counted`, which tells who may.
 unsafe impl Sync for PieceRef {}
 
 impl State {
@@ -88,7 +88,8 @@ impl State {
 
     /// The checksum of the text; `None` if it is not stored completely.
     pub(crate) fn checksum(&self) -> Option<u64> {
-        // SAFETY: as above; it changes in `store_text` only, which needs `&mut self`.
+        // SAFETY: the root is mapped as long as the pool is open; the field changes in `store_text` only, which needs
+        // `&mut self`.
         let checksum = unsafe { (*self.root).checksum };
         (checksum != 0).then_some(checksum)
     }
@@ -117,7 +118,7 @@ impl State {
             return Err(text::other());
         }
         Ok(self.pool.transaction(|tx| {
-            // SAFETY: as above.
+            // SAFETY: the root is mapped, and this is the only thread.
             unsafe { tx.set(&raw mut (*root).checksum, text::checksum(whole)) }
         })?)
     }
