@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use durum::{Durability, Pool, Store};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lock::{ReadersWriter, Reading};
 use crate::media::Database;
 use crate::pins::Pins;
@@ -76,11 +76,7 @@ impl Inner {
     #[inline]
     pub(crate) fn readable(&self) -> Result<Reading<'_, Tree>> {
         let tree = self.tree.read();
-        match &tree.broken {
-            None => Ok(tree),
-            Some(reason) => Err(Error::Broken {
-                reason: reason.clone(),
-            }),
-        }
+        tree.check()?;
+        Ok(tree)
     }
 }

@@ -109,24 +109,24 @@ impl Db {
     }
 
     fn stats(&self, leaves: usize, usage: &Usage) -> String {
-        format!(
-            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n",
+        let mut text = format!(
+            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n",
             "durum",
             self.inner.pool.engine().name(),
             "",
             "durability",
             self.durability_name(),
-            "puddles",
-            usage.puddles,
-            "bytes",
-            usage.bytes,
-            "free bytes",
-            usage.free_bytes,
-            "leaves",
-            leaves,
-            "snapshots",
-            self.inner.pins.len(),
-        )
+        );
+        for (name, number) in [
+            ("puddles", usage.puddles),
+            ("bytes", usage.bytes),
+            ("free bytes", usage.free_bytes),
+            ("leaves", leaves),
+            ("snapshots", self.inner.pins.len()),
+        ] {
+            text += &format!("{name:<12} {number:>12}\n");
+        }
+        text
     }
 }
 

@@ -115,6 +115,15 @@ impl Tree {
         }
     }
 
+    /// Refuses if what memory says is not to be believed.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.broken.clone() {
+            None => Ok(()),
+            Some(reason) => Err(Error::Broken { reason }),
+        }
+    }
+
     /// As long as this is the same, so are all positions and indices.
     #[inline]
     pub(crate) fn shape(&self) -> u64 {
