@@ -16,12 +16,8 @@ pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure>
     let seen = look(options)?;
     let damage = seen.as_ref().and_then(damaged_puddle);
     let is_clean = seen.as_ref().is_some_and(ReadOnlyStore::is_clean);
-    let decisions = [
-        &options.accept_quarantined,
-        &options.give_up,
-        &options.retry,
-    ];
-    let is_decided = decisions.into_iter().any(Option::is_some);
+    let accepts = &options.accept_quarantined;
+    let is_decided = accepts.is_some() || options.give_up.is_some() || options.retry.is_some();
     if is_clean
         && !is_decided
         && let Some(damage) = damage

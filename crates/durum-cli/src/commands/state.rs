@@ -66,12 +66,10 @@ impl<'a> States<'a> {
         let note =
             note.map(|note| format!("quarantined: {} ({})", note.reason, note.log.display()));
         let lost = self.lost_line(&pool.name);
-        match (note, lost) {
-            (None, None) => "ok".into(),
-            (note, lost) => {
-                let both: Vec<String> = note.into_iter().chain(lost).collect();
-                both.join("; ")
-            }
+        let both: Vec<String> = note.into_iter().chain(lost).collect();
+        match both.as_slice() {
+            [] => "ok".into(),
+            both => both.join("; "),
         }
     }
 

@@ -147,7 +147,8 @@ impl<'a> PoolView<'a> {
         let Some(Place::Object { object, .. }) = location.map(|location| location.place) else {
             return Err(missing());
         };
-        let bytes = bytes_of(view, &object)?;
+        let mut bytes = vec![0; object.size.min(OBJECT_BYTES_MAX) as usize];
+        view.read(object.offset, &mut bytes)?;
         let descriptor = self.types.by_id(object.type_id);
         let value = match descriptor {
             Some(descriptor) if bytes.len() as u64 == object.size => {
@@ -185,12 +186,6 @@ impl<'a> PoolView<'a> {
 /// What is wrong with the heap of a puddle, with the name of its file.
 pub(super) fn damaged(view: &PuddleView, error: impl Display) -> String {
     format!("{}: {error}", view.path().display())
-}
-
-fn bytes_of(view: &PuddleView, object: &Object) -> Result<Vec<u8>, Failure> {
-    let mut bytes = vec![0; object.size.min(OBJECT_BYTES_MAX) as usize];
-    view.read(object.offset, &mut bytes)?;
-    Ok(bytes)
 }
 
 /// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row
