@@ -10,10 +10,10 @@ use durum::{Store, StoreOptions};
 use durum_service::{Embedded, OpenOptions, Service};
 use indicatif::ProgressBar;
 
+use super::pool::DemoPool;
 use super::process::Worker;
 use super::random::Random;
 use super::report::{Report, print};
-use super::state::State;
 use super::text::{self, Text};
 use super::{interrupt, verify};
 use crate::args::Demo;
@@ -150,10 +150,10 @@ impl Killer<'_> {
 
     /// Refuses a store that counts another text.
     fn check_text(&self) -> Result<(), Failure> {
-        let Some((_store, state)) = State::open_existing(&self.store)? else {
+        let Some((_store, pool)) = DemoPool::open_existing(&self.store)? else {
             return Ok(());
         };
-        match state.checksum() {
+        match pool.checksum() {
             Some(stored) if stored != text::checksum(&self.text.bytes) => Err(text::other()),
             _ => Ok(()),
         }

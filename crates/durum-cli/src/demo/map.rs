@@ -163,13 +163,10 @@ pub(crate) struct Done {
 
 /// Which thread may change which lane, and what was done under each lock. Each in cache lines of its own: threads on
 /// different lanes share nothing.
+#[derive(Default)]
 pub(crate) struct Locks([CachePadded<Mutex<Done>>; LANES]);
 
 impl Locks {
-    pub(crate) fn new() -> Self {
-        Self(Default::default())
-    }
-
     /// The lane of a thread, by the thread's number.
     pub(crate) fn lane(thread: usize) -> usize {
         thread % LANES
