@@ -122,7 +122,7 @@ impl Db {
                 given,
             });
         }
-        media.set_sequence_max(sequence);
+        media.sequence_max = sequence;
         let tree = Tree::open(media, keys, database)?;
         let has_slow_commits = store.info().domain == Domain::File;
         let inner = Inner {
@@ -156,7 +156,7 @@ impl Db {
         let name = options.keys().name().to_owned();
         media.pool().transaction(|tx| {
             let comparator = media.alloc_text(tx, name.as_bytes())?;
-            let first = Tree::make_first(tx)?;
+            let first = tx.alloc_zeroed()?;
             // SAFETY: the root is live, and nobody else knows of the pool.
             unsafe {
                 tx.add(database)?;

@@ -44,13 +44,9 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Fetches the records' addresses: where the search finds which of them is wanted, it need not wait once more.
     #[inline(always)]
-    fn fetch_records(&self) {
+    pub(crate) fn fetch_records(&self) {
         let start = (&raw const self.records).addr();
         for line in (start..start + size_of_val(&self.records)).step_by(LINE) {
             prefetch(line);
@@ -233,8 +229,10 @@ impl Entries {
     pub(crate) fn of(keys: &Keys, rows: &[Row]) -> Self {
         // SAFETY: as in `key`.
         let key_at = |index: usize| unsafe { Record::key(rows[index].0) };
-        let mut entries = Self::new();
-        entries.order = Sorted::of(keys, rows.len(), key_at);
+        let mut entries = Self {
+            order: Sorted::of(keys, rows.len(), key_at),
+            ..Self::default()
+        };
         for &(record, slot) in rows {
             entries.records.push(record);
             entries.slots.push(slot as u8);
@@ -350,19 +348,6 @@ impl Index {
         let high = self.next(at).map(|next| &*self.node(next).low);
         let entries = Entries::load(media, keys, node.leaf, low, high)?;
         Ok(node.entries.get_or_init(|| entries))
-    }
-
-    /// The records of a node in which a key is looked for.
-    #[inline]
-    pub(crate) fn entries_to_search(
-        &self,
-        media: &Media,
-        keys: &Keys,
-        at: Position,
-    ) -> Result<&Entries> {
-        let entries = self.entries(media, keys, at)?;
-        entries.fetch_records();
-        Ok(entries)
     }
 
     /// Fetches what somebody will look at soon who goes forward or backward: `count` records from `place` on or before
@@ -528,7 +513,7 @@ mod tests {
             0 => Box::default(),
             number => Box::from(number.to_string().as_bytes()),
         };
-        Node::with_entries(std::ptr::null_mut(), low, Entries::new())
+        Node::with_entries(std::ptr::null_mut(), low, Entries::default())
     }
 
     proptest! {

@@ -60,10 +60,6 @@ impl Inner {
         self.visible.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_visible(&self, sequence: u64) {
-        self.visible.store(sequence, Ordering::Release);
-    }
-
     /// When a write is durable that says nothing.
     pub(crate) fn durability(&self) -> Durability {
         match self.is_buffered.load(Ordering::Relaxed) {

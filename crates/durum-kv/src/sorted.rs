@@ -9,7 +9,7 @@ use std::ops::Deref;
 
 use arrayvec::ArrayVec;
 
-use crate::comparator::Keys;
+use crate::comparator::{Keys, common};
 use crate::heads::count;
 
 /// Common beginnings are used up to this length.
@@ -90,10 +90,6 @@ fn head(key: &[u8], skip: usize) -> u64 {
             u64::from_be_bytes(bytes)
         }
     }
-}
-
-fn common(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 impl<H: Heads> Sorted<H> {

@@ -239,7 +239,7 @@ impl Inner {
                     let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
                     emptied = tree.remove_leaving()?;
                 }
-                self.set_visible(sequence);
+                self.visible.store(sequence, Ordering::Release);
                 Ok(())
             },
         )?;
@@ -355,7 +355,7 @@ impl Inner {
         if tree.broken.is_some() {
             return;
         }
-        tree.media.set_sequence_max(self.visible());
+        tree.media.sequence_max = self.visible();
         let read = match is_unknown {
             true => Err(error.to_string()),
             false => tree.load().map_err(|error| error.to_string()),
