@@ -221,9 +221,8 @@ fn word(name: &str, offset: u64) -> Field<String> {
 }
 
 thread_local! {
-    /// The descriptor that the thread used last.
-    static RECENT: Cell<Option<&'static Declared>> = const { Cell::new(None) };
-    static RECENT_AT: Cell<usize> = const { Cell::new(0) };
+    /// The descriptor that the thread used last, and its address.
+    static RECENT: Cell<Option<(usize, &'static Declared)>> = const { Cell::new(None) };
 }
 
 /// The type of a descriptor in compiled code.
@@ -236,8 +235,8 @@ pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'stat
     }
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(descriptor) };
-    if RECENT_AT.get() == descriptor.addr()
-        && let Some(recent) = RECENT.get()
+    if let Some((address, recent)) = RECENT.get()
+        && address == descriptor.addr()
         && recent.text.as_bytes() == text.to_bytes()
     {
         return recent;
@@ -253,8 +252,7 @@ pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'stat
             "the descriptor of a type cannot be used: {reason}\n{text}"
         ),
     });
-    RECENT.set(Some(found));
-    RECENT_AT.set(descriptor.addr());
+    RECENT.set(Some((descriptor.addr(), found)));
     found
 }
 

@@ -21,7 +21,12 @@ use super::maps::{hex, open};
 /// Odd while threads are to stop. Never reset, so that a signal that comes late finds another number.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Threads that were told in this generation.
-static THREADS: [Thread; THREADS_MAX] = [const { Thread::none() }; THREADS_MAX];
+static THREADS: [Thread; THREADS_MAX] = [const {
+    Thread {
+        id: AtomicI32::new(0),
+        stopped: AtomicU32::new(0),
+    }
+}; THREADS_MAX];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 const THREADS_MAX: usize = 8192;
 
@@ -32,15 +37,6 @@ struct Thread {
     id: AtomicI32,
     /// The generation in which it has stopped.
     stopped: AtomicU32,
-}
-
-impl Thread {
-    const fn none() -> Self {
-        Self {
-            id: AtomicI32::new(0),
-            stopped: AtomicU32::new(0),
-        }
-    }
 }
 
 /// The signal: one that the C library does not use, and few programs.
