@@ -68,8 +68,10 @@ pub(crate) fn allocate(
         })
     } else {
         collect::under_pressure(heap);
-        match wanted.alone(at) {
-            Err(error) if is_full(&error) && collect::collect(heap) > 0 => wanted.alone(at),
+        match wanted.in_own_transaction(at) {
+            Err(error) if is_full(&error) && collect::collect(heap) > 0 => {
+                wanted.in_own_transaction(at)
+            }
             made => made,
         }
     };
@@ -98,7 +100,7 @@ impl Wanted<'_> {
     /// In a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence.
     /// A pinned one does: the plain store of a pointer that leads there next may be durable before any other
     /// transaction is.
-    fn alone(&self, at: Location) -> Result<usize> {
+    fn in_own_transaction(&self, at: Location) -> Result<usize> {
         let heap = self.heap;
         let is_large = (LARGE..=LARGE_MAX).contains(&self.bytes);
         let is_filled = is_large && heap.engine() == Engine::Shadow && self.ty.info.data == HEADER;
