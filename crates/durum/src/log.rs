@@ -16,18 +16,18 @@ use durum_persist::{Site, count, line};
 use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::media::Barrier;
+use crate::sites::sites;
 
-/// A new log's header and first range word.
-const CREATE_WRITE: Site = Site("log.create: write back header and range word");
-/// A new log is whole before the log space names it.
-const CREATE_FENCE: Site = Site("log.create: fence");
-/// The data of large entries, past the cache.
-const LARGE_WRITE: Site = Site("log.append: write back large data");
-/// What a full puddle of the log holds, and the entry that leads on.
-const CHAIN_WRITE: Site = Site("log.chain: write back a full puddle");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[CREATE_WRITE, CREATE_FENCE, LARGE_WRITE, CHAIN_WRITE];
+sites! {
+    /// A new log's header and first range word.
+    CREATE_WRITE = "log.create: write back header and range word";
+    /// A new log is whole before the log space names it.
+    CREATE_FENCE = "log.create: fence";
+    /// The data of large entries, past the cache.
+    LARGE_WRITE = "log.append: write back large data";
+    /// What a full puddle of the log holds, and the entry that leads on.
+    CHAIN_WRITE = "log.chain: write back a full puddle";
+}
 
 const LINE_SIZE: usize = LINE as usize;
 /// From this many bytes on, data goes to the log by non-temporal stores: it is not read again, and a cached copy costs

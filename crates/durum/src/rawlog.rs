@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use durum_format::log::{EntryFlags, EntryHeader, Order};
-use durum_persist::{Site, line};
+use durum_persist::line;
 
 use crate::alloc::puddle_at;
 use crate::error::{Error, Result};
@@ -14,26 +14,17 @@ use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::opened::{PoolInner, Store, StoreInner};
 
-const FLUSH_WRITE: Site = Site("raw log: write back entries");
-const FLUSH_FENCE: Site = Site("raw log: fence after entries");
-const RANGE_WRITE: Site = Site("raw log: write back the range word");
-const RANGE_FENCE: Site = Site("raw log: fence after the range word");
-const APPLY_WRITE: Site = Site("raw log: write back applied entries");
-const APPLY_FENCE: Site = Site("raw log: fence after applied entries");
-const RESET_WRITE: Site = Site("raw log: write back the next generation's range word");
-const RESET_FENCE: Site = Site("raw log: fence after the next generation's range word");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[
-    FLUSH_WRITE,
-    FLUSH_FENCE,
-    RANGE_WRITE,
-    RANGE_FENCE,
-    APPLY_WRITE,
-    APPLY_FENCE,
-    RESET_WRITE,
-    RESET_FENCE,
-];
+use crate::sites::sites;
+sites! {
+    FLUSH_WRITE = "raw log: write back entries";
+    FLUSH_FENCE = "raw log: fence after entries";
+    RANGE_WRITE = "raw log: write back the range word";
+    RANGE_FENCE = "raw log: fence after the range word";
+    APPLY_WRITE = "raw log: write back applied entries";
+    APPLY_FENCE = "raw log: fence after applied entries";
+    RESET_WRITE = "raw log: write back the next generation's range word";
+    RESET_FENCE = "raw log: fence after the next generation's range word";
+}
 
 /// In which order entries are replayed, and whether recovery sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,55 +33,33 @@ use crate::fault::guarded;
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::opened::{self, Announce, ByThread, Engine, Facts, PoolInner, StoreInner, TxState};
+use crate::sites::sites;
 
 pub(super) use private::SITES as PRIVATE_SITES;
 
-const ADD_WRITE: Site = Site("hybrid.add: write back the undo entry");
-const ADD_FENCE: Site = Site("hybrid.add: fence after the undo entry");
-const DATA_WRITE: Site = Site("hybrid.commit: write back announced ranges");
-const DATA_FENCE: Site = Site("hybrid.commit: fence after announced ranges");
-const REDO_WRITE: Site = Site("hybrid.commit: write back redo entries");
-const SEAL_WRITE: Site = Site("hybrid.commit: write back the seal");
-const SEAL_FENCE: Site = Site("hybrid.commit: fence after the seal");
-const HOME_WRITE: Site = Site("hybrid.commit: write back home places of redo entries");
-const HOME_FENCE: Site = Site("hybrid.commit: fence after home places");
-const WORD_DATA_WRITE: Site = Site("hybrid.word: write back fresh ranges");
-const WORD_DATA_FENCE: Site = Site("hybrid.word: fence after fresh ranges");
-const WORD_WRITE: Site = Site("hybrid.word: write back the word");
-const WORD_FENCE: Site = Site("hybrid.word: fence after the word");
-const RETIRE_WRITE: Site = Site("hybrid.commit: write back the range word");
-const RETIRE_FENCE: Site = Site("hybrid.commit: fence after the range word");
-const ABORT_WRITE: Site = Site("hybrid.abort: write back restored ranges");
-const ABORT_FENCE: Site = Site("hybrid.abort: fence after restored ranges");
-const ABORT_RETIRE_WRITE: Site = Site("hybrid.abort: write back the range word");
-const ABORT_RETIRE_FENCE: Site = Site("hybrid.abort: fence after the range word");
-const PERSIST_WRITE: Site = Site("persist: write back");
-const PERSIST_FENCE: Site = Site("persist: fence");
-
-/// The sites of this engine.
-pub(crate) const SITES: &[Site] = &[
-    ADD_WRITE,
-    ADD_FENCE,
-    DATA_WRITE,
-    DATA_FENCE,
-    REDO_WRITE,
-    SEAL_WRITE,
-    SEAL_FENCE,
-    HOME_WRITE,
-    HOME_FENCE,
-    WORD_DATA_WRITE,
-    WORD_DATA_FENCE,
-    WORD_WRITE,
-    WORD_FENCE,
-    RETIRE_WRITE,
-    RETIRE_FENCE,
-    ABORT_WRITE,
-    ABORT_FENCE,
-    ABORT_RETIRE_WRITE,
-    ABORT_RETIRE_FENCE,
-    PERSIST_WRITE,
-    PERSIST_FENCE,
-];
+sites! {
+    ADD_WRITE = "hybrid.add: write back the undo entry";
+    ADD_FENCE = "hybrid.add: fence after the undo entry";
+    DATA_WRITE = "hybrid.commit: write back announced ranges";
+    DATA_FENCE = "hybrid.commit: fence after announced ranges";
+    REDO_WRITE = "hybrid.commit: write back redo entries";
+    SEAL_WRITE = "hybrid.commit: write back the seal";
+    SEAL_FENCE = "hybrid.commit: fence after the seal";
+    HOME_WRITE = "hybrid.commit: write back home places of redo entries";
+    HOME_FENCE = "hybrid.commit: fence after home places";
+    WORD_DATA_WRITE = "hybrid.word: write back fresh ranges";
+    WORD_DATA_FENCE = "hybrid.word: fence after fresh ranges";
+    WORD_WRITE = "hybrid.word: write back the word";
+    WORD_FENCE = "hybrid.word: fence after the word";
+    RETIRE_WRITE = "hybrid.commit: write back the range word";
+    RETIRE_FENCE = "hybrid.commit: fence after the range word";
+    ABORT_WRITE = "hybrid.abort: write back restored ranges";
+    ABORT_FENCE = "hybrid.abort: fence after restored ranges";
+    ABORT_RETIRE_WRITE = "hybrid.abort: write back the range word";
+    ABORT_RETIRE_FENCE = "hybrid.abort: fence after the range word";
+    PERSIST_WRITE = "persist: write back";
+    PERSIST_FENCE = "persist: fence";
+}
 
 /// What the engine keeps of a thread.
 #[derive(Debug, Default)]

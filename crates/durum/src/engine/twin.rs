@@ -42,42 +42,27 @@ use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{self, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState};
 use crate::options::{PoolOptions, TwinMode};
+use crate::sites::sites;
 
 use copies::Copies;
+pub(super) use copies::SITES as COPIES_SITES;
 use staged::Staged;
 use turn::Turn;
 pub use view::{LrRef, View};
 
-const MAIN_WRITE: Site = Site("twin.commit: write back main");
-const SEAL_WRITE: Site = Site("twin.commit: write back the seal");
-const SEAL_FENCE: Site = Site("twin.commit: fence after main and seal");
-const MAIN_FENCE: Site = Site("twin.commit: fence after main");
-const BACK_WRITE: Site = Site("twin.commit: write back the back copy");
-const BACK_FENCE: Site = Site("twin.commit: fence after the back copy");
-const ABORT_WRITE: Site = Site("twin.abort: write back what is restored");
-const ABORT_FENCE: Site = Site("twin.abort: fence after what is restored");
-const PERSIST_WRITE: Site = Site("twin.persist: write back main");
-const PERSIST_BACK_WRITE: Site = Site("twin.persist: write back the back copy");
-const PERSIST_FENCE: Site = Site("twin.persist: fence after both copies");
-
-/// The sites of this engine.
-pub(crate) const SITES: &[Site] = &[
-    MAIN_WRITE,
-    SEAL_WRITE,
-    SEAL_FENCE,
-    MAIN_FENCE,
-    BACK_WRITE,
-    BACK_FENCE,
-    ABORT_WRITE,
-    ABORT_FENCE,
-    PERSIST_WRITE,
-    PERSIST_BACK_WRITE,
-    PERSIST_FENCE,
-    copies::STATE_WRITE,
-    copies::CHANGING_FENCE,
-    copies::COPYING_FENCE,
-    copies::SETTLED_FENCE,
-];
+sites! {
+    MAIN_WRITE = "twin.commit: write back main";
+    SEAL_WRITE = "twin.commit: write back the seal";
+    SEAL_FENCE = "twin.commit: fence after main and seal";
+    MAIN_FENCE = "twin.commit: fence after main";
+    BACK_WRITE = "twin.commit: write back the back copy";
+    BACK_FENCE = "twin.commit: fence after the back copy";
+    ABORT_WRITE = "twin.abort: write back what is restored";
+    ABORT_FENCE = "twin.abort: fence after what is restored";
+    PERSIST_WRITE = "twin.persist: write back main";
+    PERSIST_BACK_WRITE = "twin.persist: write back the back copy";
+    PERSIST_FENCE = "twin.persist: fence after both copies";
+}
 
 /// What the engine keeps of a thread.
 #[derive(Debug, Default)]

@@ -16,15 +16,16 @@ use crate::log::{LogWriter, MoreLog};
 use crate::logs::{LogSpace, SPARES, State};
 use crate::mapping::Owner;
 use crate::media::Barrier;
+use crate::sites::sites;
 
-const SPACE_WRITE: Site = Site("log space: write back the header");
-const SPACE_FENCE: Site = Site("log space: fence after the header");
-const NAME_WRITE: Site = Site("log space: write back the entry that names a log");
-const NAME_FENCE: Site = Site("log space: fence after the entry that names a log");
+sites! {
+    SPACE_WRITE = "log space: write back the header";
+    SPACE_FENCE = "log space: fence after the header";
+    NAME_WRITE = "log space: write back the entry that names a log";
+    NAME_FENCE = "log space: fence after the entry that names a log";
+}
+/// Of no use to a crash test: nothing depends on it.
 const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file domain)");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
 
 impl StoreInner {
     /// A fresh puddle of this client, mapped.

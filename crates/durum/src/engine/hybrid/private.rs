@@ -11,8 +11,6 @@
 //! A transaction whose commit changes one aligned word takes no log: one sync, and one before it for fresh objects.
 //! Otherwise large fresh objects do not go through the log: they are written home and synced before the seal.
 
-use durum_persist::Site;
-
 use super::{OfThread, append_changes, changes_one_word, log_of, retire, take_log};
 use crate::alloc::Puddle;
 use crate::engine::in_place::{apply, check_media, write_file};
@@ -20,35 +18,22 @@ use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;
 use crate::opened::TxState;
+use crate::sites::sites;
 
-const FRESH_WRITE: Site = Site("hybrid.file: write large fresh ranges home");
-const FRESH_SYNC: Site = Site("hybrid.file: sync large fresh ranges");
-const LOG_WRITE: Site = Site("hybrid.file: write entries and seal");
-const LOG_SYNC: Site = Site("hybrid.file: sync entries and seal");
-const HOME_WRITE: Site = Site("hybrid.file: write home places");
-const HOME_SYNC: Site = Site("hybrid.file: sync home places");
-const RETIRE_WRITE: Site = Site("hybrid.file: write the range word");
-const RETIRE_SYNC: Site = Site("hybrid.file: sync the range word");
-const WORD_WRITE: Site = Site("hybrid.file, one word: write it home");
-const WORD_SYNC: Site = Site("hybrid.file, one word: sync it");
-const ABORT_WRITE: Site = Site("hybrid.file, abort: write the range word");
-const ABORT_SYNC: Site = Site("hybrid.file, abort: sync the range word");
-
-/// The sites of this module.
-pub(in crate::engine) const SITES: &[Site] = &[
-    FRESH_WRITE,
-    FRESH_SYNC,
-    LOG_WRITE,
-    LOG_SYNC,
-    HOME_WRITE,
-    HOME_SYNC,
-    RETIRE_WRITE,
-    RETIRE_SYNC,
-    WORD_WRITE,
-    WORD_SYNC,
-    ABORT_WRITE,
-    ABORT_SYNC,
-];
+sites! {
+    FRESH_WRITE = "hybrid.file: write large fresh ranges home";
+    FRESH_SYNC = "hybrid.file: sync large fresh ranges";
+    LOG_WRITE = "hybrid.file: write entries and seal";
+    LOG_SYNC = "hybrid.file: sync entries and seal";
+    HOME_WRITE = "hybrid.file: write home places";
+    HOME_SYNC = "hybrid.file: sync home places";
+    RETIRE_WRITE = "hybrid.file: write the range word";
+    RETIRE_SYNC = "hybrid.file: sync the range word";
+    WORD_WRITE = "hybrid.file, one word: write it home";
+    WORD_SYNC = "hybrid.file, one word: sync it";
+    ABORT_WRITE = "hybrid.file, abort: write the range word";
+    ABORT_SYNC = "hybrid.file, abort: sync the range word";
+}
 
 /// Up to this many announced bytes all go through the log, which saves a sync; above, fresh ones do not.
 const LOGGED_MAX: usize = 64 << 10;
