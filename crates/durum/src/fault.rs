@@ -10,9 +10,10 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::mapping::mapping_at;
+use crate::primitive::locked;
 
 thread_local! {
     /// How many guarded sections this thread is in. Const and without destructor: safe to touch in a signal handler.
@@ -120,7 +121,7 @@ impl<T: Send + Sync + 'static> OnceInProcess<T> {
 
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &'static T {
         self.known().unwrap_or_else(|| {
-            let _one_at_a_time = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = locked(&self.making);
             self.known().unwrap_or_else(|| {
                 let made = Box::leak(Box::new((PROCESS.load(Ordering::Relaxed), make())));
                 self.known.store(made, Ordering::Release);

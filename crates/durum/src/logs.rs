@@ -1,10 +1,11 @@
 //! The logs that a store has: its log space, the puddles of all logs, and the logs that no thread uses just now.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::alloc::Puddle;
 use crate::log::LogWriter;
+use crate::primitive::locked;
 
 /// Puddles for logs of entries that are kept for a full disk. With the puddle that each log has they hold what 100,000
 /// deletes in one transaction take: 64 bytes to change what leads to an object, 32 for its bit.
@@ -39,11 +40,11 @@ pub(crate) struct Logs {
 
 impl Logs {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     pub(crate) fn puddles(&self) -> MutexGuard<'_, Vec<Weak<Puddle>>> {
-        self.puddles.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.puddles)
     }
 
     /// Unmaps every log puddle: the store closes.

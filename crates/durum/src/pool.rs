@@ -1,7 +1,7 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
 use crate::options::PoolOptions;
+use crate::primitive::locked;
 use crate::tx::{Transaction, Tx};
 
 impl PoolInner {
@@ -69,17 +70,9 @@ impl PoolInner {
         for puddle in grant.puddles {
             puddles.push(pool.map(puddle)?);
         }
-        *pool
-            .heap
-            .puddles
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = puddles;
+        *pool.heap.puddles_mut() = puddles;
         pool.after_commit();
         Ok(pool)
-    }
-
-    fn lock_root(&self) -> MutexGuard<'_, ()> {
-        self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and
@@ -183,14 +176,14 @@ impl Pool {
         }
         let existing = || self.existing_root_as(type_id, size);
         {
-            let _once = self.inner.lock_root();
+            let _once = locked(&self.inner.root);
             if let Some(root) = existing()? {
                 return Ok(root);
             }
         }
         // The transaction before the lock: a section, which keeps transactions out, may ask for the root, too.
         let transaction = begin()?;
-        let _once = self.inner.lock_root();
+        let _once = locked(&self.inner.root);
         let made = match existing() {
             Ok(None) => {
                 let root = transaction.alloc_root(self, type_id, size, align)?;

@@ -29,7 +29,7 @@ mod turn;
 mod view;
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use durum_persist::{Site, line};
 
@@ -423,12 +423,7 @@ impl Copier<'_> {
 
     /// All that is in use.
     fn copy_used(&mut self, pool: &PoolInner) -> Result<()> {
-        let puddles = pool
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let puddles = pool.heap.puddles().clone();
         for puddle in puddles {
             for range in PuddleHeap::used(&puddle)? {
                 self.copy(range.start, range.len())?;

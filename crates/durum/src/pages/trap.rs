@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use rustix::mm::MprotectFlags;
 
@@ -12,6 +12,7 @@ use super::protect::{is_repeated, protect};
 use crate::error::{Error, Result};
 use crate::fault::forward;
 use crate::mapping::{Mapping, PAGE, mapping_at};
+use crate::primitive::locked;
 use crate::tracking::{Tracking, Trap};
 
 pub(super) fn start(puddle: &Mapping, heap: Range<usize>) -> Result<()> {
@@ -114,7 +115,7 @@ fn set_action(new: Option<&libc::sigaction>) -> Result<libc::sigaction> {
 /// Installs the handler, if no other puddle's tracking has. Only while it is needed, until [`stay_installed`]: so one
 /// that the program installs meanwhile, or has installed, keeps its place.
 fn install() -> Result<()> {
-    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut installed = locked(&INSTALLED);
     if installed.0 == 0 {
         let present = set_action(None)?;
         // SAFETY: null, or a leaked box.
@@ -138,7 +139,7 @@ fn install() -> Result<()> {
 
 /// The counterpart of `install`.
 fn uninstall() {
-    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut installed = locked(&INSTALLED);
     installed.0 -= 1;
     if installed.0 == 0
         && let Some(previous) = installed.1.take()
