@@ -12,6 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Mutex, OnceLock};
 
+use crate::error::{Error, Result};
 use crate::mapping::mapping_at;
 use crate::primitive::locked;
 
@@ -76,6 +77,15 @@ pub(crate) fn media_failed() -> bool {
 #[inline(always)]
 pub(crate) fn forked() -> bool {
     RARE.load(Ordering::Relaxed) & FORKED != 0
+}
+
+/// Refuses what needs puddles, where they are not mapped.
+#[inline]
+pub(crate) fn check_forked() -> Result<()> {
+    match forked() {
+        true => Err(Error::Forked),
+        false => Ok(()),
+    }
 }
 
 /// The stores that this process has open.

@@ -130,9 +130,7 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
         pool: options.pool.clone(),
         progress: options.progress.clone(),
     };
-    if fault::forked() {
-        return Err(Error::Forked);
-    }
+    fault::check_forked()?;
     if options.dry_run {
         let garbage = find_garbage(path, &search)?;
         return Ok(GcReport {

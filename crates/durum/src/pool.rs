@@ -15,7 +15,7 @@ use crate::combine::Combine;
 use crate::described::Described;
 use crate::engine;
 use crate::error::{Error, Result};
-use crate::fault::guarded;
+use crate::fault::{check_forked, guarded};
 use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
 use crate::options::PoolOptions;
 use crate::primitive::locked;
@@ -171,9 +171,7 @@ impl Pool {
         align: usize,
         begin: impl FnOnce() -> Result<Transaction<'p>>,
     ) -> Result<*mut u8> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         let existing = || self.existing_root_as(type_id, size);
         {
             let _once = locked(&self.inner.root);
@@ -273,9 +271,7 @@ impl Pool {
     }
 
     fn check_persists(&self) -> Result<()> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()
     }
 
@@ -304,9 +300,7 @@ impl Pool {
     /// not durable, and will be tried again.
     pub fn sync(&self) -> Result<()> {
         durum_persist::record::api("sync");
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()?;
         self.inner.engine.flush_buffered(&self.inner)
     }
@@ -325,9 +319,7 @@ impl Pool {
     /// that the pool is not closed meanwhile.
     #[doc(hidden)]
     pub fn holding(address: usize) -> Result<Pool> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         let refused = Error::NotInPool { address, len: 1 };
         let Some(puddle) = puddle_at(address) else {
             return Err(refused);
@@ -442,9 +434,7 @@ impl Pool {
     /// `StorageFull` and others where puddles cannot be made; `DamagedHeap`, `Poisoned`. The pool is as large as before
     /// then.
     pub fn reserve(&self, bytes: u64) -> Result<()> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()?;
         self.inner.make_room(bytes)
     }
@@ -454,9 +444,7 @@ impl Pool {
     /// # Errors
     /// `DamagedHeap`, `Poisoned` when a puddle is read for the first time.
     pub fn usage(&self) -> Result<Usage> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         let puddles = self.inner.heap.puddles().clone();
         let mut usage = Usage {
             puddles: puddles.len(),

@@ -10,6 +10,7 @@ use durum_persist::line;
 
 use crate::alloc::puddle_at;
 use crate::error::{Error, Result};
+use crate::fault::check_forked;
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::opened::{PoolInner, Store, StoreInner};
@@ -164,11 +165,8 @@ impl RawLog {
 
     /// Refuses to go on after a fork, or after a write or a sync failed.
     fn check(&self) -> Result<()> {
-        if crate::fault::forked() {
-            Err(Error::Forked)
-        } else {
-            self.store.poison.check()
-        }
+        check_forked()?;
+        self.store.poison.check()
     }
 
     /// Makes the entries appended so far durable: one fence.

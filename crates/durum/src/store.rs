@@ -34,9 +34,7 @@ impl Store {
             space_size: options.space.unwrap_or(defaults.space_size),
             ..defaults
         };
-        if fault::forked() {
-            return Err(Error::Forked);
-        }
+        fault::check_forked()?;
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
             inner: StoreInner::new(Box::new(service), None, &options)?,
@@ -52,9 +50,7 @@ impl Store {
             domain: options.domain,
             ..OpenOptions::default()
         };
-        if fault::forked() {
-            return Err(Error::Forked);
-        }
+        fault::check_forked()?;
         Self::over(Embedded::open(path.as_ref(), open)?, &options)
     }
 
@@ -183,7 +179,7 @@ impl Store {
     /// For a thread that opens a store and leaves the work to others: a thread that commits alone is faster. Nothing
     /// changes for one with a transaction open, or that has had none.
     pub fn leave(&self) {
-        if !crate::fault::forked() {
+        if !fault::forked() {
             Tx::leave_store(&self.inner);
         }
     }
@@ -212,9 +208,7 @@ impl Store {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        if fault::forked() {
-            return Err(Error::Forked);
-        }
+        fault::check_forked()?;
         self.inner.poison.check()
     }
 }

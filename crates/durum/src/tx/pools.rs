@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Tx;
 use crate::alloc::{Puddle, puddle_at};
 use crate::error::{Error, Result, Step};
-use crate::fault::forked;
+use crate::fault::{check_forked, forked};
 use crate::opened::{PoolInner, PoolRef, TxState};
 
 impl Tx {
@@ -38,9 +38,7 @@ impl Tx {
 
     #[cold]
     fn enter_other_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
-        if forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         if self.depth.get() == 0 {
             return Err(Error::NoTransaction);
         }
