@@ -278,14 +278,17 @@ impl Pool {
     /// The puddle of this pool that a range lies in. It lives while the store is open.
     fn puddle_holding(&self, range: &Range<usize>) -> Result<&Puddle> {
         let (address, len) = (range.start, range.len());
-        let refused = || Error::NotInPool { address, len };
-        let puddle = puddle_at(address).ok_or_else(refused)?;
-        // SAFETY: puddles live while their store is open.
-        let puddle = unsafe { puddle.as_ref() };
-        match puddle.pool_key == self.inner.key && puddle.holds(address, len) {
-            true => Ok(puddle),
-            false => Err(refused()),
+        match self.puddle_at(address, len) {
+            Some(puddle) => Ok(puddle),
+            None => Err(Error::NotInPool { address, len }),
         }
+    }
+
+    #[inline]
+    fn puddle_at(&self, address: usize, len: usize) -> Option<&Puddle> {
+        // SAFETY: puddles live while their store is open, which the pool keeps open.
+        let puddle = unsafe { puddle_at(address)?.as_ref() };
+        (puddle.pool_key == self.inner.key && puddle.holds(address, len)).then_some(puddle)
     }
 
     /// Makes every transaction of the pool durable that has committed as
@@ -357,13 +360,7 @@ impl Pool {
     /// programs that read pointers and lengths from a pool whose contents may be damaged, before they follow them.
     #[inline]
     pub fn holds(&self, address: *const u8, len: usize) -> bool {
-        let address = address.addr();
-        let Some(puddle) = puddle_at(address) else {
-            return false;
-        };
-        // SAFETY: puddles live while their store is open, which the pool keeps open.
-        let puddle = unsafe { puddle.as_ref() };
-        puddle.pool_key == self.inner.key && puddle.holds(address, len)
+        self.puddle_at(address.addr(), len).is_some()
     }
 
     /// The object of this pool whose bytes hold the address, which may point into its middle: allocated, or allocated
@@ -378,14 +375,9 @@ impl Pool {
     /// The caller knows that the object, if there is one, is not freed meanwhile.
     pub unsafe fn object_at(&self, address: *const u8) -> Result<Option<Extent>> {
         let address = address.addr();
-        let Some(puddle) = puddle_at(address) else {
+        let Some(puddle) = self.puddle_at(address, 1) else {
             return Ok(None);
         };
-        // SAFETY: puddles live while their store is open, which the pool keeps open.
-        let puddle = unsafe { puddle.as_ref() };
-        if puddle.pool_key != self.inner.key || !puddle.holds(address, 1) {
-            return Ok(None);
-        }
         let heap = self.inner.heap_of(puddle)?;
         Ok(heap.object_at(puddle, address).map(|found| Extent {
             start: std::ptr::with_exposed_provenance_mut(found.address),
