@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use lines::{LINE, Lines, lines_of, mask_of};
 
+use crate::error::Result;
 use crate::steps;
 
 pub(crate) use lines::{AnnouncedLine, runs};
@@ -344,6 +345,21 @@ impl Announced {
                 visit(start + first, ones);
             }
         }
+    }
+
+    /// The same, until a visit fails.
+    pub(crate) fn try_for_each(
+        &self,
+        whole_lines: bool,
+        mut visit: impl FnMut(usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut result = Ok(());
+        self.for_each(whole_lines, |start, len| {
+            if result.is_ok() {
+                result = visit(start, len);
+            }
+        });
+        result
     }
 
     /// Whether the line that starts at `start` is written back with a large range.

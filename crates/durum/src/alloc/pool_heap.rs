@@ -40,6 +40,7 @@ impl PoolHeap {
             ..Self::default()
         }
     }
+
     pub(crate) fn puddles(&self) -> RwLockReadGuard<'_, Vec<Arc<Puddle>>> {
         self.puddles.read().unwrap_or_else(PoisonError::into_inner)
     }
