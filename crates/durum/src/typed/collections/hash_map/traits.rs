@@ -11,6 +11,7 @@ use crate::described::{Described, Walk as TypeWalk};
 use crate::typed::collections::collection::collection;
 use crate::typed::collections::map::entry::entries;
 use crate::typed::collections::map::iter::iterators;
+use crate::typed::collections::map::methods::methods;
 use crate::typed::collections::map::slot::{Place, map_name};
 use crate::typed::collections::map::traits::traits;
 use crate::typed::journal::{Journal, current_tx};
@@ -44,6 +45,8 @@ collection! {
         drop: drop_table::<K, V>,
     }
 }
+
+methods! { PHashMap, Eq Hash }
 
 traits! { PHashMap, Eq Hash, PHashMap::with_capacity }
 
