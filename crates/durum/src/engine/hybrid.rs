@@ -210,11 +210,8 @@ impl Engine for Hybrid {
             // pools are closed to everybody.
             tracing::error!(%error, "a transaction could not be rolled back");
             for pool in &tx.pools {
-                pool.poison.set(
-                    &pool.store.info.path,
-                    0,
-                    "a transaction could not be rolled back",
-                );
+                pool.store
+                    .set_poison("a transaction could not be rolled back");
             }
         }
     }

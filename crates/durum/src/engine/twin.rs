@@ -163,8 +163,7 @@ impl Engine for Twin {
         }
         if copied.is_err() {
             // What the caller is told of the outcome is that nobody knows it. The next opener finds main whole.
-            let (file, reason) = (&pool.store.info.path, "a copy could not be completed");
-            pool.poison.set(file, 0, reason);
+            pool.store.set_poison("a copy could not be completed");
         }
         copied?;
         copies.go_on(pool, barrier, is_sealed)?;
@@ -198,8 +197,8 @@ impl Engine for Twin {
         let restored = write_back_main(announced, barrier, private, ABORT_WRITE)
             .and_then(|()| barrier.fence(private, ABORT_FENCE));
         if restored.is_err() {
-            let reason = "a transaction could not be rolled back";
-            pool.poison.set(&pool.store.info.path, 0, reason);
+            pool.store
+                .set_poison("a transaction could not be rolled back");
         }
     }
 

@@ -135,8 +135,8 @@ impl PoolInner {
         self.drain().inspect_err(|error| {
             // The next opener replays the records, which are all there.
             tracing::warn!(pool = %self.name, %error, "records could not be brought home");
-            let reason = "committed records could not be brought home";
-            self.poison.set(&self.store.info.path, 0, reason);
+            self.store
+                .set_poison("committed records could not be brought home");
             self.store.kept.stop();
         })
     }

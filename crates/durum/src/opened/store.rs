@@ -192,6 +192,12 @@ impl StoreInner {
         Ok(())
     }
 
+    /// From here on nothing may be written: what the media hold is not known, or not what it should be.
+    #[cold]
+    pub(crate) fn set_poison(&self, reason: &'static str) {
+        self.poison.set(&self.info.path, 0, reason);
+    }
+
     pub(crate) fn type_name(&self, id: u64) -> String {
         if id == 0 {
             return "untyped bytes".into();

@@ -350,8 +350,8 @@ struct PoisonOnPanic<'q> {
 
 impl Drop for PoisonOnPanic<'_> {
     fn drop(&mut self) {
-        let reason = "a panic kept buffered transactions from being written";
-        self.store.poison.set(&self.store.info.path, 0, reason);
+        self.store
+            .set_poison("a panic kept buffered transactions from being written");
         self.queue.is_decided(true);
     }
 }
