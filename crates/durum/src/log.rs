@@ -489,10 +489,8 @@ impl LogWriter {
                 EntryHeader::from_bytes(unsafe { &*(at as *const [u8; log::ENTRY_HEADER_SIZE]) });
             // SAFETY: its data follows it.
             let data = unsafe {
-                std::slice::from_raw_parts(
-                    (at + log::ENTRY_HEADER_SIZE) as *const u8,
-                    header.size as usize,
-                )
+                let start = (at + log::ENTRY_HEADER_SIZE) as *const u8;
+                std::slice::from_raw_parts(start, header.size as usize)
             };
             visit(header.target as usize, data);
         }

@@ -73,13 +73,8 @@ impl Space {
             )
         }
         .map_err(|errno| {
-            mapping_failed(
-                "reserving the address table",
-                errno,
-                bytes,
-                MappingKind::Data,
-                store,
-            )
+            let what = "reserving the address table";
+            mapping_failed(what, errno, bytes, MappingKind::Data, store)
         })?;
         let Some(table) = NonNull::new(table.cast()) else {
             return Err(Refused::taken(base, size).error(store));

@@ -470,12 +470,9 @@ impl PuddleHeap {
         // The header is in the granule of the object, or in an earlier one where the alignment is large.
         let granule = offset / GRANULE_SIZE;
         let (position, object) = (0..=12)
-            .map(|order| {
-                if order == 0 {
-                    granule
-                } else {
-                    granule.saturating_sub(1 << (order - 1))
-                }
+            .map(|order| match order {
+                0 => granule,
+                _ => granule.saturating_sub(1 << (order - 1)),
             })
             .find_map(|position| {
                 let object = inner.objects.get(position)?;

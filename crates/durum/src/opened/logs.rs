@@ -97,7 +97,7 @@ impl StoreInner {
                 }
             });
         drop(logs);
-        made.inspect_err(|_| self.abandon(puddle))
+        made.inspect_err(|_| self.abandon(&puddle))
     }
 
     /// A fresh puddle for a log of entries; on a full disk a spare one.
@@ -138,13 +138,9 @@ impl StoreInner {
 
     fn create_log_space(&self, barrier: &mut Barrier) -> Result<LogSpace> {
         let puddle = self.log_puddle(PuddleKind::LogSpace)?;
-        match self.register_log_space(&puddle, barrier) {
-            Ok(()) => Ok(LogSpace { puddle, next: 0 }),
-            Err(error) => {
-                self.abandon(puddle);
-                Err(error)
-            }
-        }
+        self.register_log_space(&puddle, barrier)
+            .inspect_err(|_| self.abandon(&puddle))?;
+        Ok(LogSpace { puddle, next: 0 })
     }
 
     fn register_log_space(&self, puddle: &Puddle, barrier: &mut Barrier) -> Result<()> {
@@ -172,7 +168,7 @@ impl StoreInner {
     }
 
     /// Removes a log puddle that nothing names any more.
-    pub(crate) fn remove_log_puddle(&self, puddle: Arc<Puddle>) {
+    pub(crate) fn remove_log_puddle(&self, puddle: &Puddle) {
         puddle.unmap();
         if let Err(error) = self.service.remove_puddle(puddle.uuid) {
             // It goes with the client, when the store is closed.
@@ -181,7 +177,7 @@ impl StoreInner {
     }
 
     /// Takes a log puddle back that nothing names, because what was to name it failed.
-    fn abandon(&self, puddle: Arc<Puddle>) {
+    fn abandon(&self, puddle: &Puddle) {
         // After a failed write or sync nobody knows what names it: the next opener looks.
         if self.poison.check().is_ok() {
             self.remove_log_puddle(puddle);
@@ -225,18 +221,10 @@ impl MoreLog for StoreInner {
             full @ Error::Store(durum_service::Error::StorageFull { .. }) => self.log_full(full),
             other => other,
         })?;
-        match LogWriter::create_continuation(
-            &puddle,
-            log_id,
-            self.info.client,
-            &mut Barrier::default(),
-        ) {
-            Ok(()) => Ok(puddle),
-            Err(error) => {
-                self.abandon(puddle);
-                Err(error)
-            }
-        }
+        let (client, mut barrier) = (self.info.client, Barrier::default());
+        LogWriter::create_continuation(&puddle, log_id, client, &mut barrier)
+            .inspect_err(|_| self.abandon(&puddle))?;
+        Ok(puddle)
     }
 
     fn give_back(&self, puddle: Arc<Puddle>) {
@@ -249,7 +237,7 @@ impl MoreLog for StoreInner {
                 return;
             }
         }
-        self.remove_log_puddle(puddle);
+        self.remove_log_puddle(&puddle);
     }
 
     fn lacks_spares(&self) -> bool {

@@ -201,12 +201,10 @@ impl Counts {
     /// Locks the objects whose counts change, in the order of their addresses: who waits for one has none that is
     /// before it, so nobody waits in a circle.
     pub(super) fn lock_pending(&mut self, words: &VolatileWords) {
-        let Self {
-            entries, pending, ..
-        } = self;
-        pending.sort_unstable_by_key(|at| entries[*at as usize].address);
-        for at in pending {
-            let entry = &mut entries[*at as usize];
+        let address = |at: &u32| self.entries[*at as usize].address;
+        self.pending.sort_unstable_by_key(address);
+        for at in &self.pending {
+            let entry = &mut self.entries[*at as usize];
             let changes = entry.strong != 0 || entry.weak != 0 || entry.is_fresh;
             if !entry.is_shared || !changes {
                 continue;
@@ -248,10 +246,9 @@ impl Counts {
         if !committed {
             self.before_rollback(words);
         }
-        let held = if self.has_shared {
-            &self.entries[..]
-        } else {
-            &[]
+        let held = match self.has_shared {
+            true => &self.entries[..],
+            false => &[],
         };
         for entry in held {
             let is_freed = matches!(entry.state, State::Freed { .. });
@@ -291,15 +288,16 @@ mod tests {
     use crate::described::Described;
     use crate::typed::binding::Binding;
 
+    static BINDING: Binding = Binding::new("P");
+    static GLUE: DropGlue = DropGlue {
+        binding: || &BINDING,
+        describe: u64::description,
+        drop_value: |_| (),
+        value: (16, 8),
+    };
+
     #[test]
     fn a_walk_along_counted_pointers_needs_two_entries() {
-        static BINDING: Binding = Binding::new("P");
-        static GLUE: DropGlue = DropGlue {
-            binding: || &BINDING,
-            describe: u64::description,
-            drop_value: |_| (),
-            value: (16, 8),
-        };
         // As few objects as are looked through one by one, and more.
         for changed in [1, FEW + 3] {
             let mut counts = Counts::default();
@@ -329,17 +327,10 @@ mod tests {
 
     #[test]
     fn objects_are_locked_in_order_and_none_is_given_back_to_wait_for_another() {
-        static BINDING: Binding = Binding::new("P");
         const BASE: usize = 0x2000_0000_0000;
         let mapping = BINDING.words.reserve(BASE, 1 << 20, Path::new("store"));
         let beside = mapping.as_ref().unwrap().beside();
         beside.need(BASE, 1 << 20).unwrap();
-        static GLUE: DropGlue = DropGlue {
-            binding: || &BINDING,
-            describe: u64::description,
-            drop_value: |_| (),
-            value: (16, 8),
-        };
         // SAFETY: words of the space that was reserved.
         let word = |at: usize| unsafe { BINDING.words.at::<CountWord>(BASE + 64 * at) };
         let is_locked = |at: usize| word(at).is_held_by_others(Held::default());
