@@ -231,7 +231,7 @@ impl Announced {
     #[inline(always)]
     pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
         debug_assert!(len > 0 && len < LARGE);
-        // SAFETY: the same contract.
+        // SAFETY: readable and unchanged, as the caller promises.
         unsafe {
             if self.large.is_empty() {
                 self.lines.insert_saving(start, len);
@@ -523,7 +523,7 @@ mod tests {
             0,
             "nothing is kept of a large range"
         );
-        // SAFETY: as above.
+        // SAFETY: words of `memory`.
         unsafe { announced.insert_saving(start + 1020, 8) };
         assert!(
             !announced.insert_word(start + 16, 7),

@@ -145,7 +145,7 @@ impl<J> Chain<J> {
         match self.is_empty() {
             true => *self = other,
             false => {
-                // SAFETY: as in `pop`.
+                // SAFETY: it is not done, so its thread waits and keeps it.
                 unsafe { &*self.last }.next.set(other.first);
                 self.last = other.last;
             }

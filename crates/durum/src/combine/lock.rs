@@ -108,7 +108,7 @@ impl Readers {
             let counters = self.blocks[block].load(Ordering::SeqCst);
             counters.is_null()
                 || (0..Self::len(block)).all(|at| {
-                    // SAFETY: as in `of`.
+                    // SAFETY: a block has `len` counters, `at` is less, and blocks stay until `drop`.
                     unsafe { &*counters.add(at) }.load(Ordering::SeqCst) == 0
                 })
         })

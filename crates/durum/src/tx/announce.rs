@@ -133,7 +133,7 @@ impl Tx {
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         let Some(pool) = state.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
@@ -184,7 +184,7 @@ impl Tx {
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
             return Err(Error::NoTransaction);
@@ -290,7 +290,7 @@ impl TxState {
         let (Some(puddle), Some(pool)) = (puddle_near_at(address), self.pools.first()) else {
             return false;
         };
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         if puddle.pool_key != pool.key || !puddle.holds(address, 1) {
             return false;

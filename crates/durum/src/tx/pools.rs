@@ -69,7 +69,7 @@ impl TxState {
         }
         match self.pools.first() {
             Some(pool) if pool.key == puddle.pool_key => {}
-            // SAFETY: as in `origin`.
+            // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
             None if let Some(origin) = unsafe { tx.origin.get().as_ref() }
                 && origin.key == puddle.pool_key =>
             {
@@ -88,7 +88,7 @@ impl TxState {
         if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
             return Ok(());
         }
-        // SAFETY: as in `origin`.
+        // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
         if let Some(origin) = unsafe { tx.origin.get().as_ref() }
             && origin.key == puddle.pool_key
         {
@@ -117,7 +117,7 @@ impl TxState {
             Some(first) if first.commits_with(pool) => {}
             Some(first) => return Err(first.mixed_with(pool)),
         }
-        // SAFETY: as in `origin`.
+        // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
         if unsafe { tx.origin.get().as_ref() }.is_none_or(|origin| origin.key != pool.key) {
             self.held.push(pool.clone());
         }

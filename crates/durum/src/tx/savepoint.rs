@@ -51,7 +51,7 @@ impl TxState {
                 .engine
                 .announce(self, puddle, set.target, set.len, Announce::Backup);
         }
-        // SAFETY: as in `settle_sets`.
+        // SAFETY: the range was checked by `set`, whose caller promised that only this thread changes it.
         unsafe { self.save_in_lines(set.target, set.len) };
         puddle.check_failed()?;
         Ok(())

@@ -34,7 +34,7 @@ impl<'p> Transaction<'p> {
         pool.inner.check_usable()?;
         pool.inner.check_turn_may_come()?;
         let tx = Tx::beside(&pool.inner)?;
-        // SAFETY: as in `deref`.
+        // SAFETY: kept alive by `THREAD` of this thread.
         if unsafe { tx.as_ref() }.depth.get() > 0 {
             return Err(Error::TypedInside {
                 pool: pool.inner.name.clone(),
@@ -45,7 +45,7 @@ impl<'p> Transaction<'p> {
 
     #[inline(always)]
     fn begin_as(pointer: NonNull<Tx>, pool: &'p Pool, durability: Durability) -> Self {
-        // SAFETY: as in `deref`.
+        // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { pointer.as_ref() };
         match tx.depth.get() {
             0 => {

@@ -185,7 +185,7 @@ impl<T: PSafe> DerefMut for PMutexGuard<'_, T> {
             let address = self.value.get().addr();
             self.tx.reset_words::<T>(address, size_of::<T>());
         }
-        // SAFETY: as in `deref`, and announced.
+        // SAFETY: locked by this transaction, this is its only guard, and the value is announced.
         unsafe { &mut *self.value.get() }
     }
 }

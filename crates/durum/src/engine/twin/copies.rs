@@ -216,8 +216,8 @@ impl Copies {
         } else {
             // Whole lines past the cache: what was there need not be read.
             let used = used.next_multiple_of(line::LINE);
-            // SAFETY: as above.
-            // ORDER: as above.
+            // SAFETY: the place lies in the puddle's header, behind all that others write there, and has whole lines.
+            // ORDER: durable with the caller's fence, before the back copy changes.
             guarded(|| unsafe { line::copy_streaming(target, place.as_ptr(), used, SEAL_WRITE) });
         }
         Ok(true)
