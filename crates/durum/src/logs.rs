@@ -20,7 +20,7 @@ pub(crate) struct LogSpace {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct LogsState {
     pub(crate) space: Option<LogSpace>,
     /// Logs whose thread ended; armed and empty.
     pub(crate) idle: Vec<LogWriter>,
@@ -31,7 +31,7 @@ pub(crate) struct State {
 /// The part of a store that knows its logs.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<LogsState>,
     /// Spares are in use: logs give back first what they could do without.
     pub(crate) lacks_spares: AtomicBool,
     /// Every log puddle, to unmap at the end: threads that live on still know theirs.
@@ -39,7 +39,7 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LogsState> {
         locked(&self.state)
     }
 

@@ -13,7 +13,7 @@ use super::store::{StoreInner, random_bytes};
 use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, MoreLog};
-use crate::logs::{LogSpace, SPARES, State};
+use crate::logs::{LogSpace, LogsState, SPARES};
 use crate::mapping::Owner;
 use crate::media::Barrier;
 use crate::sites::sites;
@@ -101,7 +101,7 @@ impl StoreInner {
     }
 
     /// A fresh puddle for a log of entries; on a full disk a spare one.
-    fn entry_puddle(&self, logs: &mut State) -> Result<Arc<Puddle>> {
+    fn entry_puddle(&self, logs: &mut LogsState) -> Result<Arc<Puddle>> {
         match self.log_puddle(PuddleKind::Log) {
             Err(full @ Error::Store(durum_service::Error::StorageFull { .. })) => {
                 let spare = logs.spares.pop().ok_or(full)?;

@@ -278,12 +278,12 @@ impl TxState {
     /// Whether the address lies in a puddle where the short way of `add` is possible; it is remembered then.
     #[inline(always)]
     fn is_known(&mut self, address: usize) -> bool {
-        self.recent.contains(&address) || self.turn_to(address)
+        self.recent.contains(&address) || self.remember_puddle_at(address)
     }
 
     /// Remembers the puddle at `address` instead, if it is another one of the pool that the transaction began on.
     #[inline(always)]
-    fn turn_to(&mut self, address: usize) -> bool {
+    fn remember_puddle_at(&mut self, address: usize) -> bool {
         if self.recent.is_empty() {
             return false;
         }

@@ -99,7 +99,7 @@ impl TxState {
     }
 
     /// Bytes that its commit visits, roughly.
-    fn weight(&self) -> usize {
+    fn commit_bytes(&self) -> usize {
         let large = self.announced.large().bytes();
         self.announced.lines().len() * line::LINE + large + self.set_bytes.len()
     }
@@ -131,8 +131,8 @@ impl Tx {
     }
 
     /// Bytes that the commit of the running transaction visits, roughly.
-    pub(crate) fn weight(&self) -> usize {
-        self.state.borrow().weight()
+    pub(crate) fn commit_bytes(&self) -> usize {
+        self.state.borrow().commit_bytes()
     }
 
     /// Ends the levels that a part left open, and forgets that it was aborted. Whether it can be kept: neither

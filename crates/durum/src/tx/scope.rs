@@ -194,14 +194,14 @@ impl Tx {
         // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { tx.as_ref() };
         let pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
-        let is_alone = pass.is_some();
+        let is_outside = pass.is_some();
         let result = {
             let mut state = tx.state.borrow_mut();
             pool.engine.persist(&mut state, pool, ranges)
         };
         pool.after_persist(ranges);
         drop(pass);
-        if is_alone && tx.upkeep.is_due() {
+        if is_outside && tx.upkeep.is_due() {
             pool.store.kept.upkeep(&pool.store);
         }
         result

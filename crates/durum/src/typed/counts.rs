@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) is_shared: bool,
     /// Allocated in this transaction.
     pub(super) is_fresh: bool,
-    pub(super) state: State,
+    pub(super) state: ObjectState,
     /// What of its word is this transaction's.
     pub(super) held: Held,
     /// In `Counts::pending`.
@@ -53,7 +53,7 @@ pub(super) struct Entry {
 
 /// What the transaction has made of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ObjectState {
     /// As it was.
     Kept,
     /// The value was dropped.
@@ -135,7 +135,7 @@ impl Counts {
             weak: 0,
             is_shared,
             is_fresh: false,
-            state: State::Kept,
+            state: ObjectState::Kept,
             held: Held::default(),
             is_pending: false,
         });
@@ -157,7 +157,8 @@ impl Counts {
         is_shared: bool,
     ) -> bool {
         let entry = &mut self.entries[at];
-        let is_touched = entry.is_fresh || !entry.held.is_nothing() || entry.state != State::Kept;
+        let is_touched =
+            entry.is_fresh || !entry.held.is_nothing() || entry.state != ObjectState::Kept;
         if entry.strong != 0 || entry.weak != 0 || is_touched {
             return false;
         }
@@ -222,8 +223,8 @@ impl Counts {
     /// The transaction is about to be rolled back: nobody may find what it has allocated.
     fn before_rollback(&mut self, words: &VolatileWords) {
         for entry in &mut self.entries {
-            if let State::Freed { word } = entry.state {
-                entry.state = State::Dropped;
+            if let ObjectState::Freed { word } = entry.state {
+                entry.state = ObjectState::Dropped;
                 // SAFETY: an object of the open pool.
                 unsafe { words.at::<CountWord>(entry.address) }.put_back(word);
             }
@@ -251,7 +252,7 @@ impl Counts {
             false => &[],
         };
         for entry in held {
-            let is_freed = matches!(entry.state, State::Freed { .. });
+            let is_freed = matches!(entry.state, ObjectState::Freed { .. });
             if !entry.held.is_nothing() && !is_freed {
                 // SAFETY: an object of the open pool.
                 unsafe { words.at::<CountWord>(entry.address) }.release(entry.held);

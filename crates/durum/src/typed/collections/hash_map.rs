@@ -28,7 +28,7 @@ use std::marker::PhantomData;
 
 use self::hasher::{fresh_seed, hash_of};
 use self::table::{Found, Table};
-use self::traits::Walk;
+use self::traits::EntryPlaces;
 pub use self::traits::{
     Entry, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, OccupiedEntry, VacantEntry, Values,
     ValuesMut,
@@ -89,8 +89,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         std::mem::take(self).into_iter()
     }
 
-    fn places(&self) -> Places<Walk<K, V>> {
-        Places::new(Walk(self.table().entries()), self.len)
+    fn places(&self) -> Places<EntryPlaces<K, V>> {
+        Places::new(EntryPlaces(self.table().entries()), self.len)
     }
 
     fn table(&self) -> Table<K, V> {
