@@ -40,17 +40,11 @@ pub struct Block {
     /// DURUM_BLOCK_*.
     state: c_int,
     /// Its level in the transaction, from 1.
-    level: u32,
+    pub(crate) level: u32,
     /// Whether it was begun with DURUM_ALLOC_MAY_FAIL.
     alloc_may_fail: c_int,
     /// The code of the first allocation that failed in it otherwise; DURUM_OK: none.
     failed: c_int,
-}
-
-impl Block {
-    pub(crate) fn level(&self) -> u32 {
-        self.level
-    }
 }
 
 impl fmt::Display for Block {
@@ -174,7 +168,7 @@ pub unsafe extern "C" fn durum_block_commit(block: *mut Block) {
     }
     if this.failed != code::DURUM_OK {
         guard::record(without_allocation(this));
-        // SAFETY: as above.
+        // SAFETY: its body has just run.
         return unsafe { take_out(block) };
     }
     INNERMOST.with(|innermost| innermost.set(this.outer));

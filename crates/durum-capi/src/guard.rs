@@ -64,6 +64,11 @@ pub(crate) fn latest() -> c_int {
     CODE.with(Cell::get)
 }
 
+fn latest_message() -> String {
+    let told = MESSAGE.try_with(|message| message.borrow().to_string_lossy().into_owned());
+    told.unwrap_or_default()
+}
+
 /// Runs the body of a C function. A failure or a panic becomes the thread's latest failure and `Err` with its code.
 #[inline]
 pub(crate) fn run<T>(body: impl FnOnce() -> Result<T>) -> Result<T, c_int> {
@@ -94,9 +99,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
 #[cold]
 pub(crate) fn failure_of(code: c_int) -> Failure {
     let message = match latest() == code {
-        true => MESSAGE
-            .try_with(|message| message.borrow().to_string_lossy().into_owned())
-            .unwrap_or_default(),
+        true => latest_message(),
         false => format!("the function returned {code}"),
     };
     Failure::new(code, message)
@@ -132,12 +135,7 @@ pub(crate) unsafe fn handle<'a, T>(pointer: *const T, what: &str) -> Result<&'a 
 pub(crate) fn missing(what: &str) -> Failure {
     match latest() {
         code::DURUM_OK => Failure::argument(format!("{what} is NULL")),
-        code => Failure::new(
-            code,
-            MESSAGE
-                .try_with(|message| message.borrow().to_string_lossy().into_owned())
-                .unwrap_or_default(),
-        ),
+        code => Failure::new(code, latest_message()),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use client::Order;
-use client::{RawEntry, RawLog};
+use client::{Order, RawEntry, RawLog};
 
 use crate::guard::{self, Failure, Result, handle, pointer, status};
 use crate::store::StoreHandle;

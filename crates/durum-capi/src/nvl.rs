@@ -91,7 +91,7 @@ unsafe fn open_by(
 /// cbindgen:ignore
 #[unsafe(no_mangle)]
 pub extern "C" fn nvl_error() -> *const c_char {
-    open_error::with_reason(CStr::as_ptr)
+    open_error::reason()
 }
 
 /// Tells what the process has done so far: all its threads, the library's own among them. `struct nvl_counters` has the

@@ -128,8 +128,18 @@ unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path> {
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-fn handed_out(store: Store) -> *mut StoreHandle {
-    Box::into_raw(Box::new(StoreHandle(store)))
+/// # Safety
+/// Arguments as the conventions say.
+unsafe fn open<'a>(
+    path: *const c_char,
+    options: *const StoreOptions,
+    how: impl FnOnce(&'a Path, client::StoreOptions) -> client::Result<Store>,
+) -> *mut StoreHandle {
+    pointer(|| {
+        // SAFETY: strings and options as the conventions say.
+        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
+        Ok(Box::into_raw(Box::new(StoreHandle(how(path, options)?))))
+    })
 }
 
 /// Opens the store in the directory `path`. If its last user died, its logs are replayed first, without that program's
@@ -148,11 +158,8 @@ pub unsafe extern "C" fn durum_store_open(
     path: *const c_char,
     options: *const StoreOptions,
 ) -> *mut StoreHandle {
-    pointer(|| {
-        // SAFETY: strings and options as the conventions say.
-        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
-        Ok(handed_out(Store::open(path, options)?))
-    })
+    // SAFETY: as the caller promises.
+    unsafe { open(path, options, Store::open) }
 }
 
 /// Makes a store in the directory `path`, which must not exist yet, and opens it. It exists durably on return.
@@ -167,11 +174,8 @@ pub unsafe extern "C" fn durum_store_create(
     path: *const c_char,
     options: *const StoreOptions,
 ) -> *mut StoreHandle {
-    pointer(|| {
-        // SAFETY: strings and options as the conventions say.
-        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
-        Ok(handed_out(Store::create(path, options)?))
-    })
+    // SAFETY: as the caller promises.
+    unsafe { open(path, options, Store::create) }
 }
 
 /// Opens the store in the directory `path`, or makes it if nothing is there. Returns NULL on failure, with the codes of
@@ -182,11 +186,8 @@ pub unsafe extern "C" fn durum_store_open_or_create(
     path: *const c_char,
     options: *const StoreOptions,
 ) -> *mut StoreHandle {
-    pointer(|| {
-        // SAFETY: strings and options as the conventions say.
-        let (path, options) = unsafe { (self::path(path)?, StoreOptions::read(options)?) };
-        Ok(handed_out(Store::open_or_create(path, options)?))
-    })
+    // SAFETY: as the caller promises.
+    unsafe { open(path, options, Store::open_or_create) }
 }
 
 /// The persistence domain of the store, one of DURUM_DOMAIN_*: what its commits survive. DURUM_DOMAIN_DETECT if `store`
@@ -213,7 +214,7 @@ pub unsafe extern "C" fn durum_store_domain(store: *const StoreHandle) -> u32 {
 pub unsafe extern "C" fn durum_store_close(store: *mut StoreHandle) -> c_int {
     status(|| {
         if !store.is_null() {
-            // SAFETY: made by `handed_out`, and not used after this call, as the conventions say.
+            // SAFETY: made by `open`, and not used after this call, as the conventions say.
             drop(unsafe { Box::from_raw(store) });
         }
         Ok(())

@@ -93,7 +93,7 @@ pub extern "C" fn durum_tx_rollback() -> c_int {
 /// Refuses to end the level of a block, which its DURUM_TX_END would miss.
 fn plain_level() -> Result<()> {
     block::with_innermost(|block| match block {
-        Some(block) if block.level() == Tx::levels() => Err(Failure::new(
+        Some(block) if block.level == Tx::levels() => Err(Failure::new(
             code::DURUM_E_UNBALANCED,
             format!("this transaction ends at the DURUM_TX_END of {block}, not by a call"),
         )),

@@ -2,7 +2,7 @@
 //! the same names.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -10,7 +10,7 @@ use client::{Description, Pool};
 use durum_format::types::{Count, Declarations, Descriptor, Field, Primitive, Type};
 
 use crate::code;
-use crate::guard::{Failure, Result, run};
+use crate::guard::{self, Failure, Result, run};
 
 /// Bytes without pointers, about which no more is known.
 pub const DURUM_KIND_BYTES: u32 = 0;
@@ -299,11 +299,6 @@ fn target(field: &FieldDeclaration) -> Option<&'static TypeDeclaration> {
 }
 
 fn text<'a>(string: *const c_char, what: &str) -> Result<&'a str> {
-    if string.is_null() {
-        return Err(refused(format!("{what} is NULL")));
-    }
     // SAFETY: a string constant that the macro made.
-    unsafe { CStr::from_ptr(string) }
-        .to_str()
-        .map_err(|_| refused(format!("{what} is not UTF-8")))
+    unsafe { guard::string(string, what) }.map_err(|failure| refused(failure.message))
 }

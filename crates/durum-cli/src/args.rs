@@ -4,7 +4,7 @@ pub mod kv;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 /// Durable data structures: tools for stores, and a demonstration.
 #[derive(Debug, Parser)]
@@ -14,12 +14,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
     after_help = "Exit codes: 0 success, 2 refused input, 3 damaged data, 1 the system failed, 130 interrupted."
 )]
 pub struct Arguments {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make an empty store
@@ -89,7 +87,6 @@ pub enum Command {
     Manual(Manual),
 }
 
-/// Arguments of `durum init`.
 #[derive(Debug, Args)]
 pub struct Init {
     /// Where to make it; nothing may be there yet
@@ -109,7 +106,6 @@ pub struct Init {
     pub json: bool,
 }
 
-/// Arguments of `durum ls`.
 #[derive(Debug, Args)]
 pub struct Ls {
     /// The store
@@ -119,7 +115,6 @@ pub struct Ls {
     pub json: bool,
 }
 
-/// Arguments of `durum stat`.
 #[derive(Debug, Args)]
 pub struct Stat {
     /// The store; with --domain any directory
@@ -132,7 +127,6 @@ pub struct Stat {
     pub json: bool,
 }
 
-/// Arguments of `durum inspect`.
 #[derive(Debug, Args)]
 pub struct Inspect {
     /// The store
@@ -162,7 +156,6 @@ pub struct Inspect {
     pub log: bool,
 }
 
-/// Arguments of `durum check`.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The store
@@ -175,7 +168,6 @@ pub struct Check {
     pub json: bool,
 }
 
-/// Arguments of `durum gc`.
 #[derive(Debug, Args)]
 pub struct Gc {
     /// The store, which no program has open
@@ -191,7 +183,6 @@ pub struct Gc {
     pub json: bool,
 }
 
-/// Arguments of `durum recover`.
 #[derive(Debug, Args)]
 pub struct Recover {
     /// The store
@@ -213,7 +204,6 @@ pub struct Recover {
     pub json: bool,
 }
 
-/// Arguments of `durum clone`.
 #[derive(Debug, Args)]
 pub struct Clone {
     /// The store to copy; it is not changed
@@ -228,7 +218,6 @@ pub struct Clone {
     pub json: bool,
 }
 
-/// Arguments of `durum rm`.
 #[derive(Debug, Args)]
 pub struct Rm {
     /// The store
@@ -240,7 +229,6 @@ pub struct Rm {
     pub yes: bool,
 }
 
-/// Arguments of `durum demo`.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Texts to count, files or directories [default: /usr/share/common-licenses, ./README.md and ./docs]
@@ -286,16 +274,10 @@ pub struct Demo {
     pub finish: bool,
 }
 
-/// Arguments of `durum manual`.
 #[derive(Debug, Args)]
 pub struct Manual {
     /// The directory
     pub directory: PathBuf,
-}
-
-/// The definition of the command, for the manual.
-pub fn definition() -> clap::Command {
-    Arguments::command()
 }
 
 /// A depth that the stack has room for.

@@ -31,39 +31,33 @@ pub(crate) fn run(options: &Kv, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// Opens a database that has to be there.
-fn open(path: &Path) -> Result<Db, Failure> {
-    Db::open(path, Options::new()).map_err(|error| match error {
-        durum_kv::Error::Missing { .. } => missing(
-            path,
-            &format!(
-                "name the directory of one, or make one: `durum kv put {} KEY VALUE --create`",
-                path.display()
-            ),
-        ),
+/// Opens a database. Where there is none, the library's message names an option of programs, which the command does not
+/// have; `cure` is said instead.
+fn open(path: &Path, options: Options, cure: &str) -> Result<Db, Failure> {
+    Db::open(path, options).map_err(|error| match error {
+        durum_kv::Error::Missing { .. } => {
+            Failure::Refused(format!("{}: there is no database; {cure}", path.display()))
+        }
         other => other.into(),
     })
 }
 
-/// The library's message names an option of programs, which the command does not have.
-fn missing(path: &Path, cure: &str) -> Failure {
-    Failure::Refused(format!("{}: there is no database; {cure}", path.display()))
+/// Opens a database that has to be there.
+fn open_known(path: &Path) -> Result<Db, Failure> {
+    let cure = format!(
+        "name the directory of one, or make one: `durum kv put {} KEY VALUE --create`",
+        path.display()
+    );
+    open(path, Options::new(), &cure)
 }
 
 impl Database {
-    fn open(&self) -> Result<Db, Failure> {
-        open(&self.path)
-    }
-
     fn open_or_make(&self, making: &Making) -> Result<Db, Failure> {
         let mut options = Options::new().create_if_missing(making.create);
         if let Some(engine) = making.engine {
             options = options.engine(engine);
         }
-        Db::open(&self.path, options).map_err(|error| match error {
-            durum_kv::Error::Missing { .. } => missing(&self.path, "add --create to make one"),
-            other => other.into(),
-        })
+        open(&self.path, options, "add --create to make one")
     }
 
     /// How bytes are printed.
@@ -88,7 +82,7 @@ impl Database {
 fn get(options: &Get, out: &mut dyn Write) -> Result<(), Failure> {
     let form = options.database.form();
     let key = options.database.bytes(&options.key)?;
-    let Some(value) = options.database.open()?.get(&key)? else {
+    let Some(value) = open_known(&options.database.path)?.get(&key)? else {
         return Err(Failure::Refused(format!(
             "{}: there is no key {}",
             options.database.path.display(),
@@ -126,7 +120,7 @@ fn del(options: &Del) -> Result<(), Failure> {
     for key in &options.keys {
         batch.delete(&options.database.bytes(key)?);
     }
-    Ok(options.database.open()?.write(&batch)?)
+    Ok(open_known(&options.database.path)?.write(&batch)?)
 }
 
 /// The first key that does not begin so; `None` if every larger key does.
@@ -149,7 +143,7 @@ fn scan(options: &Scan, out: &mut dyn Write) -> Result<(), Failure> {
         }
         None => (bytes(&options.from)?, bytes(&options.to)?),
     };
-    let db = options.database.open()?;
+    let db = open_known(&options.database.path)?;
     let mut entries = db.iter();
     let mut is_there = match (&from, &to, options.reverse) {
         (Some(from), _, false) => entries.seek(from)?,
@@ -182,17 +176,12 @@ fn scan(options: &Scan, out: &mut dyn Write) -> Result<(), Failure> {
 fn print_entry(options: &Scan, entries: &Iter, out: &mut dyn Write) -> Result<(), Failure> {
     let form = options.database.form();
     let key = form.write(entries.key().unwrap_or_default());
-    if options.keys {
-        match options.json {
-            true => writeln!(out, "{}", json!({ "key": key }))?,
-            false => writeln!(out, "{key}")?,
-        }
-        return Ok(());
-    }
-    let value = form.write(entries.value().unwrap_or_default());
-    match options.json {
-        true => writeln!(out, "{}", json!({ "key": key, "value": value }))?,
-        false => writeln!(out, "{key}\t{value}")?,
+    let value = (!options.keys).then(|| form.write(entries.value().unwrap_or_default()));
+    match (options.json, value) {
+        (true, None) => writeln!(out, "{}", json!({ "key": key }))?,
+        (true, Some(value)) => writeln!(out, "{}", json!({ "key": key, "value": value }))?,
+        (false, None) => writeln!(out, "{key}")?,
+        (false, Some(value)) => writeln!(out, "{key}\t{value}")?,
     }
     Ok(())
 }
@@ -219,7 +208,7 @@ fn load(options: &Load, out: &mut dyn Write) -> Result<(), Failure> {
                 "{}, line {}: {reason}; {} before it were put",
                 name.display(),
                 number + 1,
-                count(loaded, "entry").replace("entrys", "entries")
+                count(loaded, "entry")
             ))
         };
         let at = line.iter().position(|&byte| byte == b'\t');
@@ -247,7 +236,7 @@ fn load(options: &Load, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
-    let db = open(&options.path)?;
+    let db = open_known(&options.path)?;
     let mut entries = db.iter();
     let (mut number, mut key_bytes, mut value_bytes) = (0u64, 0u64, 0u64);
     let mut is_there = entries.seek_to_first()?;
@@ -308,7 +297,7 @@ fn stats(options: &Stats, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn set(options: &Set) -> Result<(), Failure> {
-    let db = open(&options.path)?;
+    let db = open_known(&options.path)?;
     let engine = db.pool().engine();
     if options.setting == Durability::Buffered && engine != Engine::Shadow {
         return Err(Failure::Refused(format!(

@@ -1,19 +1,18 @@
 //! The `durum` command: makes, lists, inspects, checks, cleans, recovers and clones stores, and shows that they
 //! survive.
 //!
-//! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: [`args`] (what may be asked for), [`failure`]
+//! `docs/how-to/cli.md` tells what each subcommand prints. Reading order: `args` (what may be asked for), `failure`
 //! (how it can go wrong, and the exit codes), `commands` (one file for each small subcommand), `inspect` (objects
 //! through their type descriptors), `kv` (databases of durum-kv), `demo` (the word count that is killed again and
-//! again;
-//! `demo/map.rs` is an example of the untyped API).
+//! again; `demo/map.rs` is an example of the untyped API).
 
 #![warn(clippy::unwrap_used)]
 
-pub mod args;
+mod args;
 mod commands;
 mod confirm;
 mod demo;
-pub mod failure;
+mod failure;
 mod inspect;
 mod kv;
 pub mod manual;

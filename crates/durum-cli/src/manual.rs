@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::Write;
 
+use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::args::{self, Manual};
+use crate::args::{Arguments, Manual};
 use crate::failure::Failure;
 
 /// The pages: file names and contents. One for the command and one for each subcommand that is not hidden, and for each
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 /// None that is known: pages are made in memory.
 pub fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
-    let command = args::definition().disable_help_subcommand(true);
+    let command = Arguments::command().disable_help_subcommand(true);
     add_pages("durum", command, &mut pages)?;
     Ok(pages)
 }

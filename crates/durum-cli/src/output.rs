@@ -46,10 +46,22 @@ pub(crate) fn time(duration: Duration) -> String {
     }
 }
 
-/// `1 puddle`, `2 puddles`.
+/// `1 puddle`, `2 puddles`, `3 entries`, `4 passes`.
 pub(crate) fn count(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", grouped(number))
+    let number_text = grouped(number);
+    match (number, thing.strip_suffix('y')) {
+        (1, _) => format!("{number_text} {thing}"),
+        (_, Some(stem)) => format!("{number_text} {stem}ies"),
+        _ if thing.ends_with('s') => format!("{number_text} {thing}es"),
+        _ => format!("{number_text} {thing}s"),
+    }
+}
+
+/// Names with commas between them.
+pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
+    let names: Vec<N> = names.into_iter().collect();
+    let names: Vec<&str> = names.iter().map(N::as_ref).collect();
+    names.join(", ")
 }
 
 /// Milliseconds, for JSON.
@@ -81,6 +93,11 @@ pub(crate) fn survives(domain: Domain) -> &'static str {
 /// Prints a JSON value, on several lines.
 pub(crate) fn json(out: &mut dyn Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{value:#}")
+}
+
+/// The first row of a table, from names with bars between them.
+pub(crate) fn heading(names: &str) -> Vec<Vec<String>> {
+    vec![names.split('|').map(String::from).collect()]
 }
 
 /// Prints rows in columns; the first row is the heading. Columns of `right` (by index) are aligned to the right.

@@ -24,13 +24,13 @@ pub(crate) fn bar(length: u64, template: &str) -> ProgressBar {
 
 /// Shows the progress of a store's long operations; the bar goes away with the last clone of the function.
 pub(crate) fn stages() -> Arc<ProgressFn> {
-    let shown: Mutex<Option<(Stage, Shown)>> = Mutex::new(None);
+    let shown: Mutex<Option<(Stage, ProgressBar)>> = Mutex::new(None);
     Arc::new(move |progress: Progress| {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
         match &*shown {
             Some((stage, bar)) if *stage == progress.stage => {
-                bar.0.set_length(progress.total);
-                bar.0.set_position(progress.done);
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
             }
             _ => {
                 let bar = bar(progress.total, "{msg:<10} [{bar:40}] {pos}/{len}");
@@ -42,16 +42,8 @@ pub(crate) fn stages() -> Arc<ProgressFn> {
                     _ => "working",
                 });
                 bar.set_position(progress.done);
-                *shown = Some((progress.stage, Shown(bar)));
+                *shown = Some((progress.stage, bar));
             }
         }
     })
-}
-
-struct Shown(ProgressBar);
-
-impl Drop for Shown {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }

@@ -58,56 +58,48 @@ const PRIMITIVES: [&str; 12] = [
     "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "f64", "bool", "char",
 ];
 
-/// Types of durum. What is stored under such a name has more to it than its fields: a `PString` holds UTF-8.
-const RESERVED: [&str; 13] = [
-    "Pbox",
-    "Prc",
-    "Parc",
-    "PWeak",
-    "PCell",
-    "PRefCell",
-    "PMutex",
-    "PVec",
-    "PString",
-    "PHashMap",
-    "PBTreeMap",
-    "LogFree",
-    "Option",
+/// Types of durum that name a pool, and at which place among their arguments.
+pub const TYPES: [(&str, usize); 12] = [
+    ("Pbox", 1),
+    ("Prc", 1),
+    ("Parc", 1),
+    ("PWeak", 1),
+    ("PCell", 1),
+    ("PRefCell", 1),
+    ("PMutex", 1),
+    ("LogFree", 1),
+    ("PVec", 1),
+    ("PString", 0),
+    ("PHashMap", 2),
+    ("PBTreeMap", 2),
 ];
 
-/// Whether a name, or one with generic arguments behind it, would be taken for that of a type of durum.
+/// Whether a name, or one with generic arguments behind it, would be taken for that of a type of durum. What is stored
+/// under such a name has more to it than its fields: a `PString` holds UTF-8.
 pub fn is_reserved(name: &str) -> bool {
     let parts = |char: char| !(char.is_alphanumeric() || char == '_');
     let first = name.split(parts).next().unwrap_or(name);
     let is_spelled = ["counted ", "root ", "weak ", "durum "]
         .iter()
         .any(|begin| name.starts_with(begin));
-    is_spelled || name.starts_with(['(', '[']) || RESERVED.contains(&first)
+    let is_type = first == "Option" || TYPES.iter().any(|(name, _)| *name == first);
+    is_spelled || name.starts_with(['(', '[']) || is_type
 }
 
 /// The rules of docs/format/types.md, which would otherwise be found broken at the first use of the type only.
 fn check_name(literal: &LitStr) -> syn::Result<()> {
     let name = literal.value();
     let fine = |char: char| !char.is_control() && char != '"' && char != '\\';
-    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fine) {
-        return Err(Error::new_spanned(
-            literal,
-            "the name must have 1 to 255 bytes, none of them a control character, '\"' or '\\'",
-        ));
-    }
-    if PRIMITIVES.contains(&name.as_str()) {
-        return Err(Error::new_spanned(
-            literal,
-            "this is the name of a primitive; choose another one",
-        ));
-    }
-    if is_reserved(&name) {
-        return Err(Error::new_spanned(
-            literal,
-            "durum describes types of its own by this name; choose another one",
-        ));
-    }
-    Ok(())
+    let problem = if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fine) {
+        "the name must have 1 to 255 bytes, none of them a control character, '\"' or '\\'"
+    } else if PRIMITIVES.contains(&name.as_str()) {
+        "this is the name of a primitive; choose another one"
+    } else if is_reserved(&name) {
+        "durum describes types of its own by this name; choose another one"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new_spanned(literal, problem))
 }
 
 #[cfg(test)]

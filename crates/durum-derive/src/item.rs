@@ -13,43 +13,33 @@ use crate::attributes::{self, Attributes};
 /// A struct or enum. `Self` in its field types, bounds and discriminants is replaced by the type, so that they mean the
 /// same in items of their own.
 pub struct Item {
-    /// Its identifier.
     pub ident: Ident,
-    /// Who sees it.
     pub visibility: Visibility,
-    /// Its parameters and where clause.
     pub generics: Generics,
     /// What `#[durum(...)]` says.
     pub attributes: Attributes,
     /// These and all others.
     pub all_attributes: Vec<Attribute>,
-    /// What is in it.
     pub body: Body,
 }
 
 /// What is in a type.
 pub enum Body {
-    /// The fields of a struct.
     Struct(Vec<Field>),
-    /// The variants of an enum.
     Enum(Vec<Variant>),
 }
 
 /// A field of a struct or variant.
 pub struct Field {
-    /// Who sees it.
     pub visibility: Visibility,
     /// Its name or number.
     pub member: Member,
-    /// Its type.
     pub ty: Type,
 }
 
 /// A variant of an enum.
 pub struct Variant {
-    /// Its identifier.
     pub ident: Ident,
-    /// Its fields.
     pub fields: Vec<Field>,
     /// The discriminant, where it is said.
     pub discriminant: Option<Expr>,

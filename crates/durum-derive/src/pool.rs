@@ -4,6 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Error, GenericArgument, Generics, PathArguments, PathSegment, Type, parse_quote};
 
+use crate::attributes::TYPES;
 use crate::item::Item;
 
 /// The pool of a type.
@@ -65,28 +66,12 @@ impl Pool {
     }
 }
 
-/// Types of durum that name a pool, and at which place among their arguments.
-const POOL_AT: [(&str, usize); 12] = [
-    ("Pbox", 1),
-    ("Prc", 1),
-    ("Parc", 1),
-    ("PWeak", 1),
-    ("PCell", 1),
-    ("PRefCell", 1),
-    ("PMutex", 1),
-    ("LogFree", 1),
-    ("PVec", 1),
-    ("PString", 0),
-    ("PHashMap", 2),
-    ("PBTreeMap", 2),
-];
-
 /// The pool that a type names, looked for from the outside in. Aliases on the way are noted in `unsaid`.
 fn named_in<'a>(ty: &'a Type, unsaid: &mut Option<Span>) -> Option<&'a Type> {
     match ty {
         Type::Path(path) => {
             let last = path.path.segments.last()?;
-            if let Some((_, place)) = POOL_AT.iter().find(|(name, _)| last.ident == name) {
+            if let Some((_, place)) = TYPES.iter().find(|(name, _)| last.ident == name) {
                 match arguments(last).nth(*place) {
                     Some(pool) if !is_kind(pool) => return Some(pool),
                     _ => drop(unsaid.get_or_insert(last.ident.span())),

@@ -146,9 +146,8 @@ impl LogSpace {
     /// # Errors
     /// A foreign, newer, damaged or truncated header; an entry with a state or an address that no writer gives it.
     pub fn parse(heap: &[u8]) -> Result<Self, FormatError> {
-        let client = parse_header(heap)?;
         let mut space = Self {
-            client,
+            client: parse_header(heap)?,
             entries: Vec::new(),
             unfinished: Vec::new(),
         };
@@ -209,12 +208,8 @@ pub fn parse_entry(line: &[u8; ENTRY_SIZE], index: u64) -> Result<Slot, FormatEr
             check_zero(SIGNATURE.structure, offset + 40, &media.reserved)?;
             let address = media.address.get();
             if address == 0 || !address.is_multiple_of(UNIT) || address >= ADDRESS_END {
-                return Err(field(
-                    "puddle address",
-                    32,
-                    address,
-                    "a multiple of 2 MiB below 2^47",
-                ));
+                let expected = "a multiple of 2 MiB below 2^47";
+                return Err(field("puddle address", 32, address, expected));
             }
             if media.puddle == [0; 16] {
                 return Err(field("puddle uuid", 16, 0, "a name that is not all zero"));

@@ -217,31 +217,19 @@ impl PuddleHeader {
             return field("owner", 32, 0, "a name that is not all zero");
         }
         if !self.address.is_multiple_of(UNIT) || self.address == 0 || self.address >= ADDRESS_END {
-            return field(
-                "address",
-                48,
-                self.address,
-                "a multiple of 2 MiB between 2 MiB and 2^47",
-            );
+            let expected = "a multiple of 2 MiB between 2 MiB and 2^47";
+            return field("address", 48, self.address, expected);
         }
         if !self.size.is_multiple_of(UNIT)
             || self.size == 0
             || self.size > ADDRESS_END - self.address
         {
-            return field(
-                "size",
-                56,
-                self.size,
-                "a multiple of 2 MiB that ends below 2^47",
-            );
+            let expected = "a multiple of 2 MiB that ends below 2^47";
+            return field("size", 56, self.size, expected);
         }
         if self.is_root && !self.kind.holds_objects() {
-            return field(
-                "flags",
-                64,
-                u64::from(FLAG_ROOT),
-                "no root flag on a puddle that holds no objects",
-            );
+            let expected = "no root flag on a puddle that holds no objects";
+            return field("flags", 64, u64::from(FLAG_ROOT), expected);
         }
         Ok(())
     }

@@ -52,16 +52,13 @@ impl StoreHeader {
             || self.start < self.base
             || self.start - self.base >= self.size
         {
-            return Err(FormatError::damaged_text(
-                STRUCTURE,
-                format!(
-                    "start {:#x} is not a multiple of 2 MiB in the address range",
-                    self.start
-                ),
-            ));
+            return Err(damaged(format!(
+                "start {:#x} is not a multiple of 2 MiB in the address range",
+                self.start
+            )));
         }
         if self.uuid.is_nil() {
-            return Err(FormatError::damaged_text(STRUCTURE, "the uuid is all zero"));
+            return Err(damaged("the uuid is all zero"));
         }
         check_domain(STRUCTURE, &self.domain)
     }
@@ -92,32 +89,27 @@ impl StoreHeader {
     /// # Errors
     /// A foreign, newer, damaged or truncated file, told apart by [`FormatError::fault`].
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        let damaged = |problem: &str| FormatError::damaged_text(STRUCTURE, problem);
         let Some(rest) = bytes.strip_prefix(FIRST_LINE.as_bytes()) else {
             return Err(FormatError::foreign_text(
                 STRUCTURE, "store", FIRST_LINE, bytes,
             ));
         };
-        let rest = rest
-            .strip_prefix(VERSION_KEY.as_bytes())
-            .ok_or_else(|| damaged("line 2 has no version"))?;
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (digits, _) = rest.split_at(digits);
-        let version: Option<u32> = std::str::from_utf8(digits)
-            .ok()
-            .and_then(|digits| digits.parse().ok());
-        let version = version.ok_or_else(|| damaged("line 2 has no version"))?;
+        let version = || {
+            let rest = rest.strip_prefix(VERSION_KEY.as_bytes())?;
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let (digits, _) = rest.split_at(digits);
+            std::str::from_utf8(digits).ok()?.parse().ok()
+        };
+        let version: u32 = version().ok_or_else(|| damaged("line 2 has no version"))?;
         let offset = (FIRST_LINE.len() + VERSION_KEY.len()) as u64;
         FormatError::check_version(STRUCTURE, offset, version, VERSION)?;
         if bytes.len() > LEN_MAX {
             return Err(damaged("it is longer than 4096 bytes"));
         }
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("it is no UTF-8"))?;
-        let Some((body, checksum)) = text.rfind(CHECKSUM_KEY).map(|at| text.split_at(at)) else {
-            return Err(damaged(
-                "the checksum line is missing: the file is cut short",
-            ));
-        };
+        let parts = text.rfind(CHECKSUM_KEY).map(|at| text.split_at(at));
+        let missing = || damaged("the checksum line is missing: the file is cut short");
+        let (body, checksum) = parts.ok_or_else(missing)?;
         let found = checksum
             .strip_prefix(CHECKSUM_KEY)
             .and_then(|line| parse_hex(line.strip_suffix('\n')?));
@@ -127,12 +119,9 @@ impl StoreHeader {
         FormatError::check_checksum(STRUCTURE, offset, found, crc32c(body.as_bytes()))?;
         let mut lines = body.lines().skip(2);
         let mut value = |key: &'static str| {
-            let line = lines
-                .next()
-                .and_then(|line| line.strip_prefix(key)?.strip_prefix(" = "));
-            line.ok_or_else(|| {
-                FormatError::damaged_text(STRUCTURE, format!("the line with {key} is missing"))
-            })
+            let line = lines.next();
+            let value = line.and_then(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+            value.ok_or_else(|| damaged(format!("the line with {key} is missing")))
         };
         let number = |text| parse_hex(text).ok_or_else(|| damaged("an address is no hex number"));
         let header = Self {
@@ -143,12 +132,15 @@ impl StoreHeader {
             domain: value("domain")?.into(),
         };
         if header.encode()? != text {
-            return Err(damaged(
-                "it says more, or says it otherwise, than this version writes it",
-            ));
+            let problem = "it says more, or says it otherwise, than this version writes it";
+            return Err(damaged(problem));
         }
         Ok(header)
     }
+}
+
+fn damaged(problem: impl Into<String>) -> FormatError {
+    FormatError::damaged_text(STRUCTURE, problem)
 }
 
 /// A store's range and the one behind it must be mappable.

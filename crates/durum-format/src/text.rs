@@ -39,24 +39,17 @@ impl FirstLine {
             ));
         };
         let damaged = || {
-            let problem = format!(
-                "the first line does not read \"{} VERSION LENGTH CHECKSUM\"",
-                words.trim_end()
-            );
+            let words = words.trim_end();
+            let problem =
+                format!("the first line does not read \"{words} VERSION LENGTH CHECKSUM\"");
             FormatError::damaged_text(structure, problem)
         };
-        let line_len = rest
-            .iter()
-            .take(LINE_MAX)
-            .position(|&byte| byte == b'\n')
-            .ok_or_else(damaged)?;
+        let mut line = rest.iter().take(LINE_MAX);
+        let line_len = line.position(|&byte| byte == b'\n').ok_or_else(damaged)?;
         let (line, _) = rest.split_at(line_len);
         let mut numbers = std::str::from_utf8(line).map_err(|_| damaged())?.split(' ');
-        let found: u32 = numbers
-            .next()
-            .and_then(decimal)
-            .and_then(|found| found.try_into().ok())
-            .ok_or_else(damaged)?;
+        let found = numbers.next().and_then(decimal).ok_or_else(damaged)?;
+        let found = found.try_into().map_err(|_| damaged())?;
         // Before anything else: a newer version may say the rest otherwise.
         FormatError::check_version(structure, words.len() as u64, found, version)?;
         let length = numbers.next().and_then(decimal).ok_or_else(damaged)?;
@@ -78,13 +71,8 @@ impl FirstLine {
     /// # Errors
     /// `Checksum`.
     pub(crate) fn check(&self, body: &[u8]) -> Result<(), FormatError> {
-        let Self {
-            structure,
-            checksum,
-            checksum_offset,
-            ..
-        } = *self;
-        FormatError::check_checksum(structure, checksum_offset, checksum, crc32c(body))
+        let (found, offset) = (self.checksum, self.checksum_offset);
+        FormatError::check_checksum(self.structure, offset, found, crc32c(body))
     }
 }
 
@@ -93,9 +81,7 @@ const CHECKSUM_LEN: usize = 10;
 
 /// A checksum as lines have it.
 pub(crate) fn checksum(word: &str) -> Option<u32> {
-    if word.len() != CHECKSUM_LEN {
-        return None;
-    }
+    let word = (word.len() == CHECKSUM_LEN).then_some(word)?;
     parse_hex(word)?.try_into().ok()
 }
 
@@ -103,11 +89,7 @@ pub(crate) fn checksum(word: &str) -> Option<u32> {
 pub(crate) fn decimal(word: &str) -> Option<u64> {
     let canonical = word == "0" || !word.starts_with('0');
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
-    if canonical && digits {
-        word.parse().ok()
-    } else {
-        None
-    }
+    (canonical && digits).then_some(word)?.parse().ok()
 }
 
 /// Numbers as `"0x…"`: people compare them with addresses, and no JSON reader rounds them.
@@ -130,12 +112,7 @@ pub(crate) mod hex {
 /// A number as `{:#x}` prints it.
 pub(crate) fn parse_hex(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;
-    let lower = digits
-        .bytes()
-        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if lower {
-        u64::from_str_radix(digits, 16).ok()
-    } else {
-        None
-    }
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = digits.bytes().all(is_digit).then_some(digits)?;
+    u64::from_str_radix(digits, 16).ok()
 }

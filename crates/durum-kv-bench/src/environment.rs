@@ -35,35 +35,15 @@ fn processors(info: &str) -> String {
 
 /// A moment as C's `ctime` writes it, in UTC.
 fn date(seconds: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let is_leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    let mut text = [0u8; 64];
+    // SAFETY: zeros are a `tm`; text, its length and the form are as the functions want them.
+    let len = unsafe {
+        let mut time: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&(seconds as libc::time_t), &mut time);
+        let form = c"%a %b %e %T %Y UTC".as_ptr();
+        libc::strftime(text.as_mut_ptr().cast(), text.len(), form, &time)
     };
-    let weekday = DAYS[(seconds / 86_400 % 7) as usize];
-    let (mut day, mut year) = (seconds / 86_400, 1970);
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while day >= lengths[month] {
-        day -= lengths[month];
-        month += 1;
-    }
-    let of_day = seconds % 86_400;
-    format!(
-        "{weekday} {} {:>2} {:02}:{:02}:{:02} {year} UTC",
-        MONTHS[month],
-        day + 1,
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
-    )
+    String::from_utf8_lossy(&text[..len]).into_owned()
 }
 
 #[cfg(test)]

@@ -9,11 +9,9 @@ const MODULUS: u64 = (1 << 31) - 1;
 impl Random {
     /// The row that begins with a seed.
     pub fn new(seed: u64) -> Self {
-        let seed = seed & MODULUS;
-        Self(if seed == 0 || seed == MODULUS {
-            1
-        } else {
-            seed
+        Self(match seed & MODULUS {
+            0 | MODULUS => 1,
+            seed => seed,
         })
     }
 

@@ -7,21 +7,15 @@ use crate::guard::{copy_string, destroys, give};
 
 /// A cache of blocks: there are no blocks, the pool is memory.
 #[derive(Debug)]
-pub struct leveldb_cache_t {
-    _capacity: usize,
-}
+pub struct leveldb_cache_t(());
 
 /// An environment: files are durum's.
 #[derive(Debug)]
-pub struct leveldb_env_t {
-    _default: (),
-}
+pub struct leveldb_env_t(());
 
 /// A logger, which no function makes.
 #[derive(Debug)]
-pub struct leveldb_logger_t {
-    _none: (),
-}
+pub struct leveldb_logger_t(());
 
 /// A filter policy, whose functions are never called but for the destructor.
 #[derive(Debug)]
@@ -51,16 +45,14 @@ type KeyMayMatch =
 
 #[unsafe(no_mangle)]
 #[doc(hidden)]
-pub extern "C" fn leveldb_cache_create_lru(capacity: usize) -> *mut leveldb_cache_t {
-    give(leveldb_cache_t {
-        _capacity: capacity,
-    })
+pub extern "C" fn leveldb_cache_create_lru(_: usize) -> *mut leveldb_cache_t {
+    give(leveldb_cache_t(()))
 }
 
 #[unsafe(no_mangle)]
 #[doc(hidden)]
 pub extern "C" fn leveldb_create_default_env() -> *mut leveldb_env_t {
-    give(leveldb_env_t { _default: () })
+    give(leveldb_env_t(()))
 }
 
 /// A directory for tests, which is there afterwards; NULL if it cannot be made.

@@ -54,13 +54,17 @@ impl Keys {
     pub(crate) fn separator<'a>(&self, below: &[u8], above: &'a [u8]) -> &'a [u8] {
         match self {
             Keys::Bytewise => {
-                let common = below.iter().zip(above).take_while(|(a, b)| a == b).count();
                 // `above` is larger, so it goes on where they part.
-                &above[..(common + 1).min(above.len())]
+                &above[..(common(below, above) + 1).min(above.len())]
             }
             Keys::Custom(_) => above,
         }
     }
+}
+
+/// How many bytes two keys begin with in common.
+pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::inner::{Inner, Root};
 use crate::iter::Iter;
 use crate::lock::ReadersWriter;
-use crate::media::{BUFFERED, Database, LAYOUT, Media};
+use crate::media::{BUFFERED, Database, LAYOUT, Media, store};
 use crate::options::{Options, ReadOptions, WriteOptions};
 use crate::pins::Pins;
 use crate::snapshot::{Pin, Snapshot};
@@ -122,7 +122,7 @@ impl Db {
                 given,
             });
         }
-        media.set_sequence_max(sequence);
+        media.sequence_max = sequence;
         let tree = Tree::open(media, keys, database)?;
         let has_slow_commits = store.info().domain == Domain::File;
         let inner = Inner {
@@ -156,7 +156,7 @@ impl Db {
         let name = options.keys().name().to_owned();
         media.pool().transaction(|tx| {
             let comparator = media.alloc_text(tx, name.as_bytes())?;
-            let first = Tree::make_first(tx)?;
+            let first = tx.alloc_zeroed()?;
             // SAFETY: the root is live, and nobody else knows of the pool.
             unsafe {
                 tx.add(database)?;
@@ -276,16 +276,11 @@ impl Db {
     pub fn set_durability(&self, durability: Durability) -> Result<()> {
         let inner = &self.inner;
         let _turn = inner.wait_for_turn()?;
-        let database: *mut Database = inner.database.0;
         let is_buffered = durability == Durability::Buffered;
-        inner.pool.transaction(|tx| {
-            // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
-            unsafe {
-                tx.add(&raw const (*database).layout)?;
-                (*database).layout = LAYOUT | if is_buffered { BUFFERED } else { 0 };
-            }
-            Ok::<_, Error>(())
-        })?;
+        let layout = LAYOUT | if is_buffered { BUFFERED } else { 0 };
+        // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
+        let place = unsafe { &raw mut (*inner.database.0).layout };
+        inner.pool.transaction(|tx| store(tx, place, layout))?;
         inner.is_buffered.store(is_buffered, Ordering::Relaxed);
         Ok(())
     }

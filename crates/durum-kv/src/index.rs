@@ -25,6 +25,9 @@ pub(crate) struct Node {
     entries: OnceLock<Box<Entries>>,
 }
 
+/// A record, and its slot in the leaf.
+type Row = (*mut Record, usize);
+
 /// The records of a leaf in the order of their keys. In one piece, because it is rarely in the cache: its lines can be
 /// fetched together.
 #[derive(Debug, Default)]
@@ -41,13 +44,9 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Fetches the records' addresses: where the search finds which of them is wanted, it need not wait once more.
     #[inline(always)]
-    fn fetch_records(&self) {
+    pub(crate) fn fetch_records(&self) {
         let start = (&raw const self.records).addr();
         for line in (start..start + size_of_val(&self.records)).step_by(LINE) {
             prefetch(line);
@@ -76,7 +75,12 @@ impl Entries {
         low: Option<&[u8]>,
         high: Option<&[u8]>,
     ) -> Result<Box<Self>> {
-        let mut found: Vec<(&[u8], *mut Record, u8)> = Vec::with_capacity(SLOTS);
+        let mut found: Vec<Row> = Vec::with_capacity(SLOTS);
+        let compare = |a: &Row, b: &Row| {
+            // SAFETY: those that are found were checked.
+            let (a, b) = unsafe { (Record::key(a.0), Record::key(b.0)) };
+            keys.compare(a, b)
+        };
         for slot in 0..SLOTS {
             // SAFETY: the leaf lies in the pool, and nobody changes it before it is known in memory.
             let record = unsafe { (*leaf).slots[slot] };
@@ -97,24 +101,15 @@ impl Entries {
                 let reason = "a key lies outside of the bounds of its leaf";
                 return Err(Error::damaged(record.addr(), reason));
             }
-            found.push((key, record, slot as u8));
+            found.push((record, slot));
         }
-        found.sort_unstable_by(|(a, ..), (b, ..)| keys.compare(a, b));
-        if let Some(pair) = found
-            .windows(2)
-            .find(|pair| keys.compare(pair[0].0, pair[1].0).is_eq())
-        {
+        found.sort_unstable_by(compare);
+        let mut pairs = found.windows(2);
+        if let Some(pair) = pairs.find(|pair| compare(&pair[0], &pair[1]).is_eq()) {
             let reason = "a leaf has two records of one key";
-            return Err(Error::damaged(pair[0].1.addr(), reason));
+            return Err(Error::damaged(pair[0].0.addr(), reason));
         }
-        let mut entries = Self::new();
-        entries.used = found.iter().fold(0, |used, (.., slot)| used | 1 << slot);
-        entries.order = Sorted::of(keys, found.len(), |index| found[index].0);
-        for &(_, record, slot) in &found {
-            entries.records.push(record);
-            entries.slots.push(slot);
-        }
-        Ok(Box::new(entries))
+        Ok(Box::new(Self::of(keys, &found)))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -216,8 +211,8 @@ impl Entries {
         self.used &= !(1 << self.slots.remove(index));
     }
 
-    /// Takes off the entries from `index` on: records and slots.
-    pub(crate) fn split_off(&mut self, index: usize) -> Vec<(*mut Record, usize)> {
+    /// Takes off the entries from `index` on.
+    pub(crate) fn split_off(&mut self, index: usize) -> Vec<Row> {
         self.order.truncate(index);
         let slots = self.slots[index..].iter().map(|&slot| usize::from(slot));
         let records = self.records[index..].iter().copied();
@@ -230,16 +225,18 @@ impl Entries {
         taken
     }
 
-    /// Entries of these records, which ascend, in the slots from 0 on.
-    pub(crate) fn of(keys: &Keys, records: &[*mut Record]) -> Self {
+    /// Entries of these records, which ascend.
+    pub(crate) fn of(keys: &Keys, rows: &[Row]) -> Self {
         // SAFETY: as in `key`.
-        let key_at = |index: usize| unsafe { Record::key(records[index]) };
-        let mut entries = Self::new();
-        entries.order = Sorted::of(keys, records.len(), key_at);
-        entries.used = (1 << records.len()) - 1;
-        for (slot, &record) in records.iter().enumerate() {
+        let key_at = |index: usize| unsafe { Record::key(rows[index].0) };
+        let mut entries = Self {
+            order: Sorted::of(keys, rows.len(), key_at),
+            ..Self::default()
+        };
+        for &(record, slot) in rows {
             entries.records.push(record);
             entries.slots.push(slot as u8);
+            entries.used |= 1 << slot;
         }
         entries
     }
@@ -351,19 +348,6 @@ impl Index {
         let high = self.next(at).map(|next| &*self.node(next).low);
         let entries = Entries::load(media, keys, node.leaf, low, high)?;
         Ok(node.entries.get_or_init(|| entries))
-    }
-
-    /// The records of a node in which a key is looked for.
-    #[inline]
-    pub(crate) fn entries_to_search(
-        &self,
-        media: &Media,
-        keys: &Keys,
-        at: Position,
-    ) -> Result<&Entries> {
-        let entries = self.entries(media, keys, at)?;
-        entries.fetch_records();
-        Ok(entries)
     }
 
     /// Fetches what somebody will look at soon who goes forward or backward: `count` records from `place` on or before
@@ -529,7 +513,7 @@ mod tests {
             0 => Box::default(),
             number => Box::from(number.to_string().as_bytes()),
         };
-        Node::with_entries(std::ptr::null_mut(), low, Entries::new())
+        Node::with_entries(std::ptr::null_mut(), low, Entries::default())
     }
 
     proptest! {

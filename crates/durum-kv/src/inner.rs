@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use durum::{Durability, Pool, Store};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lock::{ReadersWriter, Reading};
 use crate::media::Database;
 use crate::pins::Pins;
@@ -60,10 +60,6 @@ impl Inner {
         self.visible.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_visible(&self, sequence: u64) {
-        self.visible.store(sequence, Ordering::Release);
-    }
-
     /// When a write is durable that says nothing.
     pub(crate) fn durability(&self) -> Durability {
         match self.is_buffered.load(Ordering::Relaxed) {
@@ -76,11 +72,7 @@ impl Inner {
     #[inline]
     pub(crate) fn readable(&self) -> Result<Reading<'_, Tree>> {
         let tree = self.tree.read();
-        match &tree.broken {
-            None => Ok(tree),
-            Some(reason) => Err(Error::Broken {
-                reason: reason.clone(),
-            }),
-        }
+        tree.check()?;
+        Ok(tree)
     }
 }

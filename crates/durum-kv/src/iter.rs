@@ -99,7 +99,7 @@ fn take(records: &mut Vec<*const Record>, entries: &[*mut Record], sequence: u64
 /// Checks a leaf as a whole, unless it is the one that was checked last: a key that is damaged stands at another place
 /// of it.
 fn verify_once(tree: &Tree, leaf: Position, verified: &mut Option<(Position, u64)>) -> Result<()> {
-    let here = Some((leaf, tree.shape()));
+    let here = Some((leaf, tree.shape));
     if *verified != here {
         tree.verify(leaf)?;
         *verified = here;
@@ -238,7 +238,7 @@ impl Iter {
 
     /// Where the row is that it stands in; or this record of it, if entries have moved since.
     fn row_of(&self, tree: &Tree, record: *const Record) -> Result<(Position, Range<usize>)> {
-        match tree.shape() == self.shape {
+        match tree.shape == self.shape {
             true => Ok((self.leaf, self.row.clone())),
             // SAFETY: the invariant of `records`.
             false => place(tree, unsafe { Record::key(record) }),
@@ -273,7 +273,7 @@ impl Iter {
                     tree.index.fetch_beyond::<FORWARD>(leaf, at, self.reach);
                 }
                 self.at = if FORWARD { 0 } else { last };
-                (self.leaf, self.row, self.shape) = (leaf, row, tree.shape());
+                (self.leaf, self.row, self.shape) = (leaf, row, tree.shape);
                 return Ok(true);
             }
             if at == if FORWARD { entries.len() } else { 0 } {

@@ -15,10 +15,10 @@
 //! The flag stays up for as long as a writer changes memory: about a microsecond. Who waits longer than that sleeps. A
 //! writer lets those go first who have slept, for a moment, so that a row of writers does not keep them out for good.
 //!
-//! *Alone.* An atomic read-modify-write waits until everything that was written back before it is on the media. Hence
-//! the lock is [biased](durum::asymmetric::Bias) to a thread that has written several times without meeting anybody: it
-//! *owns* the lock, and says that it is inside by plain stores. Who comes then asks it to leave, and pays for the other
-//! half of that handshake.
+//! *The owner.* An atomic read-modify-write waits until everything that was written back before it is on the media.
+//! Hence the lock is [biased](durum::asymmetric::Bias) to a thread that has written several times without meeting
+//! anybody: it *owns* the lock, and says that it is inside by plain stores. Who comes then asks it to leave, and pays
+//! for the other half of that handshake.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -74,7 +74,7 @@ pub(crate) struct ReadersWriter<T> {
     /// Held by whoever has the owner leave.
     coming: Mutex<()>,
     /// Turns in a row after which a thread owns it; none is enough where that cannot be.
-    turns: AtomicUsize,
+    turns_to_own: AtomicUsize,
     turn: Mutex<Run>,
     /// Readers that sleep, or are about to.
     sleepers: AtomicUsize,
@@ -87,7 +87,7 @@ pub(crate) struct ReadersWriter<T> {
 #[derive(Debug, Default)]
 struct Run {
     word: usize,
-    turns: usize,
+    length: usize,
     /// How many readers had come by other counters.
     came: u64,
 }
@@ -128,7 +128,7 @@ impl<T> fmt::Debug for Turn<'_, T> {
 /// Nobody else sees the value while this lives.
 pub(crate) struct Writing<'l, T> {
     lock: &'l ReadersWriter<T>,
-    is_alone: bool,
+    is_owner: bool,
 }
 
 impl<T> ReadersWriter<T> {
@@ -145,7 +145,7 @@ impl<T> ReadersWriter<T> {
             flag: CachePadded::new(AtomicBool::new(false)),
             bias: CachePadded::new(Bias::new(0)),
             coming: Mutex::new(()),
-            turns: AtomicUsize::new(turns),
+            turns_to_own: AtomicUsize::new(turns),
             turn: Mutex::new(Run::default()),
             sleepers: AtomicUsize::new(0),
             sleep: Mutex::new(()),
@@ -188,9 +188,9 @@ impl<T> ReadersWriter<T> {
         }
         self.bias.word.store(owner | LEAVING, Ordering::SeqCst);
         self.bias.wait_for_holder();
-        let turns = self.turns.load(Ordering::Relaxed);
+        let turns = self.turns_to_own.load(Ordering::Relaxed);
         let doubled = turns.saturating_mul(2).min(TURNS_MAX);
-        self.turns.store(doubled, Ordering::Relaxed);
+        self.turns_to_own.store(doubled, Ordering::Relaxed);
         self.bias.word.store(0, Ordering::SeqCst);
     }
 
@@ -302,8 +302,8 @@ impl<T> ReadersWriter<T> {
     /// A turn among others ends: whether there were any.
     fn look_back(&self, run: &mut Run) {
         let own = own_word();
-        run.turns += 1;
-        if run.word == own && run.turns < self.turns.load(Ordering::Relaxed) {
+        run.length += 1;
+        if run.word == own && run.length < self.turns_to_own.load(Ordering::Relaxed) {
             return;
         }
         let came = self.others_came();
@@ -312,7 +312,7 @@ impl<T> ReadersWriter<T> {
         }
         *run = Run {
             word: own,
-            turns: 0,
+            length: 0,
             came,
         };
     }
@@ -383,8 +383,8 @@ impl<'l, T> Turn<'l, T> {
     /// The last one that this turn has given is gone.
     #[inline]
     pub(crate) unsafe fn write(&self) -> Writing<'l, T> {
-        let is_alone = self.among_others.is_none();
-        match is_alone {
+        let is_owner = self.among_others.is_none();
+        match is_owner {
             true => {
                 let busy = &self.lock.bias.busy;
                 let depth = busy.depth();
@@ -395,7 +395,7 @@ impl<'l, T> Turn<'l, T> {
         }
         Writing {
             lock: self.lock,
-            is_alone,
+            is_owner,
         }
     }
 }
@@ -452,7 +452,7 @@ impl<T> DerefMut for Writing<'_, T> {
 impl<T> Drop for Writing<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        match self.is_alone {
+        match self.is_owner {
             true => {
                 let busy = &self.lock.bias.busy;
                 // It has the turn still, so this is not its way out.

@@ -226,7 +226,7 @@ pub(crate) struct Media {
     record_type: u64,
     text_type: u64,
     /// Leaves that were not looked at since the pool was read have records with no larger sequence number.
-    sequence_max: u64,
+    pub(crate) sequence_max: u64,
 }
 
 impl fmt::Debug for Media {
@@ -338,11 +338,6 @@ impl Media {
             true => Ok(pointer),
             false => Err(Error::damaged(pointer.addr(), lengths)),
         }
-    }
-
-    /// The pool is about to be read: no commit had a larger sequence number.
-    pub(crate) fn set_sequence_max(&mut self, sequence_max: u64) {
-        self.sequence_max = sequence_max;
     }
 
     /// Checks the newest record of a key in a leaf that nobody has changed since the pool was read.

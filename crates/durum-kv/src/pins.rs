@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::primitive::{
-    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, limit, locked,
-    thread_number, waited,
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, limit, locked, thread_number,
+    waited,
 };
 
 /// Pins that have a place of their own.
@@ -74,10 +74,6 @@ impl Default for Pins {
 }
 
 impl Pins {
-    fn lock_others(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        locked(&self.others)
-    }
-
     /// From here on nobody enters a number that is not pinned. For the writer, before it keeps readers out: those whom
     /// it finds inside then have entered theirs.
     pub(crate) fn shut<'p>(&'p self, visible: &'p AtomicU64) -> Shut<'p> {
@@ -128,7 +124,7 @@ impl Pins {
                 return Some(place);
             }
         }
-        *self.lock_others().entry(sequence).or_default() += 1;
+        *locked(&self.others).entry(sequence).or_default() += 1;
         None
     }
 
@@ -136,7 +132,7 @@ impl Pins {
         match place {
             Some(place) => self.places[place].store(0, Ordering::Release),
             None => {
-                let mut others = self.lock_others();
+                let mut others = locked(&self.others);
                 if let Some(count) = others.get_mut(&sequence) {
                     *count -= 1;
                     if *count == 0 {
@@ -164,7 +160,7 @@ impl Pins {
             .iter()
             .map(|place| place.load(Ordering::Acquire));
         let mut sequences: Vec<u64> = places.filter_map(|word| word.checked_sub(1)).collect();
-        sequences.extend(self.lock_others().keys());
+        sequences.extend(locked(&self.others).keys());
         sequences.sort_unstable();
         sequences.dedup();
         sequences

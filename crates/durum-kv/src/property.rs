@@ -63,12 +63,12 @@ impl Db {
         let tree = self.inner.readable()?;
         let text = match name {
             "leveldb.stats" => {
-                let usage = self.usage()?;
+                let usage = self.inner.pool.usage()?;
                 let leaves = tree.index.len();
                 drop(tree);
                 self.stats(leaves, &usage)
             }
-            "leveldb.sstables" => sstables(&self.usage()?),
+            "leveldb.sstables" => sstables(&self.inner.pool.usage()?),
             "leveldb.approximate-memory-usage" => tree.index.memory().to_string(),
             "durum.keys" => {
                 drop(tree);
@@ -78,8 +78,8 @@ impl Db {
             "durum.stale-keys" => tree.stale_keys().to_string(),
             "durum.snapshots" => self.inner.pins.len().to_string(),
             "durum.sequence" => self.inner.visible().to_string(),
-            "durum.pool-bytes" => self.usage()?.bytes.to_string(),
-            "durum.free-bytes" => self.usage()?.free_bytes.to_string(),
+            "durum.pool-bytes" => self.inner.pool.usage()?.bytes.to_string(),
+            "durum.free-bytes" => self.inner.pool.usage()?.free_bytes.to_string(),
             "durum.engine" => self.inner.pool.engine().name().to_owned(),
             "durum.durability" => self.durability_name().to_owned(),
             "durum.comparator" => tree.keys.name().to_owned(),
@@ -95,38 +95,34 @@ impl Db {
         }
     }
 
-    fn usage(&self) -> Result<Usage> {
-        Ok(self.inner.pool.usage()?)
-    }
-
     /// All files are at level 0: a pool has no levels.
     fn files_at_level(&self, level: &str) -> Result<Option<String>> {
         match level.parse::<u8>() {
-            Ok(0) => Ok(Some(self.usage()?.puddles.to_string())),
+            Ok(0) => Ok(Some(self.inner.pool.usage()?.puddles.to_string())),
             Ok(1..7) => Ok(Some("0".into())),
             _ => Ok(None),
         }
     }
 
     fn stats(&self, leaves: usize, usage: &Usage) -> String {
-        format!(
-            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n{:<12} {:>12}\n",
+        let mut text = format!(
+            "{:<12} {:>12}\n{:-<25}\n{:<12} {:>12}\n",
             "durum",
             self.inner.pool.engine().name(),
             "",
             "durability",
             self.durability_name(),
-            "puddles",
-            usage.puddles,
-            "bytes",
-            usage.bytes,
-            "free bytes",
-            usage.free_bytes,
-            "leaves",
-            leaves,
-            "snapshots",
-            self.inner.pins.len(),
-        )
+        );
+        for (name, number) in [
+            ("puddles", usage.puddles),
+            ("bytes", usage.bytes),
+            ("free bytes", usage.free_bytes),
+            ("leaves", leaves),
+            ("snapshots", self.inner.pins.len()),
+        ] {
+            text += &format!("{name:<12} {number:>12}\n");
+        }
+        text
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changes that wait for whoever writes next.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use durum::Durability;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 pub(crate) struct Request {
     pub(crate) batch: WriteBatch,
     pub(crate) durability: Durability,
-    outcome: Mutex<Option<Result<()>>>,
+    pub(crate) outcome: Mutex<Option<Result<()>>>,
 }
 
 impl Request {
@@ -22,9 +22,5 @@ impl Request {
             durability,
             outcome: Mutex::new(None),
         }
-    }
-
-    pub(crate) fn outcome(&self) -> MutexGuard<'_, Option<Result<()>>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

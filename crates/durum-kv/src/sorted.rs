@@ -9,16 +9,15 @@ use std::ops::Deref;
 
 use arrayvec::ArrayVec;
 
-use crate::comparator::Keys;
+use crate::comparator::{Keys, common};
 use crate::heads::count;
 
 /// Common beginnings are used up to this length.
 const PREFIX_MAX: usize = 47;
 
 /// The heads of a row, where the row wants them.
-pub(crate) trait Heads: Default + Deref<Target = [u64]> {
+pub(crate) trait Heads: Default + Deref<Target = [u64]> + Extend<u64> {
     fn insert(&mut self, index: usize, head: u64);
-    fn push(&mut self, head: u64);
     fn remove(&mut self, index: usize);
     fn truncate(&mut self, len: usize);
 }
@@ -28,10 +27,6 @@ macro_rules! heads {
         impl<$($parameters)*> Heads for $row {
             fn insert(&mut self, index: usize, head: u64) {
                 self.insert(index, head);
-            }
-
-            fn push(&mut self, head: u64) {
-                self.push(head);
             }
 
             fn remove(&mut self, index: usize) {
@@ -97,10 +92,6 @@ fn head(key: &[u8], skip: usize) -> u64 {
     }
 }
 
-fn common(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
 impl<H: Heads> Sorted<H> {
     /// The order of `len` keys, which ascend.
     pub(crate) fn of<'k>(keys: &Keys, len: usize, key_at: impl Fn(usize) -> &'k [u8]) -> Self {
@@ -126,12 +117,10 @@ impl<H: Heads> Sorted<H> {
     fn fill<'k>(&mut self, keys: &Keys, len: usize, key_at: impl Fn(usize) -> &'k [u8]) {
         let skip = usize::from(self.prefix.skip);
         self.heads.truncate(0);
-        for index in 0..len {
-            self.heads.push(match keys {
-                Keys::Bytewise => head(key_at(index), skip),
-                Keys::Custom(_) => 0,
-            });
-        }
+        self.heads.extend((0..len).map(|index| match keys {
+            Keys::Bytewise => head(key_at(index), skip),
+            Keys::Custom(_) => 0,
+        }));
     }
 
     /// Where the key is, or where it belongs.

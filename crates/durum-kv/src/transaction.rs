@@ -13,6 +13,7 @@ use crate::inner::Inner;
 use crate::iter::Iter;
 use crate::lock::Turn;
 use crate::options::{ReadOptions, WriteOptions};
+use crate::primitive::locked;
 use crate::snapshot::Pin;
 use crate::tree::Tree;
 use crate::write::Work;
@@ -74,7 +75,7 @@ pub struct Transaction<'d> {
 impl<'d> Transaction<'d> {
     pub(crate) fn begin(db: &'d Arc<Inner>) -> Result<Self> {
         let turn = db.wait_for_turn()?;
-        *db.lock_owner() = Some(thread::current().id());
+        *locked(&db.owner) = Some(thread::current().id());
         let keys = db.tree.read().keys.clone();
         Ok(Self {
             db,
@@ -190,6 +191,6 @@ impl<'d> Transaction<'d> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         // Before the lock goes, which it does after this.
-        *self.db.lock_owner() = None;
+        *locked(&self.db.owner) = None;
     }
 }

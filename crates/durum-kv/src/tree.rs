@@ -46,8 +46,9 @@ pub(crate) struct Tree {
     leaving: Vec<LeafKey>,
     /// Memory says what is not committed yet: no reader may see it before.
     pub(crate) is_ahead: bool,
-    /// Counts the times that a key, or a leaf, came or went.
-    shape: u64,
+    /// Counts the times that a key, or a leaf, came or went: as long as it is the same, so are all positions and
+    /// indices.
+    pub(crate) shape: u64,
     /// Reading the pool has failed: what memory says is not to be believed.
     pub(crate) broken: Option<String>,
 }
@@ -74,11 +75,6 @@ impl Tree {
         };
         tree.load()?;
         Ok(tree)
-    }
-
-    /// Makes the first leaf of a new database.
-    pub(crate) fn make_first(tx: &Tx) -> Result<*mut Leaf> {
-        Ok(tx.alloc_zeroed::<Leaf>()?)
     }
 
     /// Reads the pool again.
@@ -115,10 +111,13 @@ impl Tree {
         }
     }
 
-    /// As long as this is the same, so are all positions and indices.
+    /// Refuses if what memory says is not to be believed.
     #[inline]
-    pub(crate) fn shape(&self) -> u64 {
-        self.shape
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.broken.clone() {
+            None => Ok(()),
+            Some(reason) => Err(Error::Broken { reason }),
+        }
     }
 
     #[inline]
@@ -129,7 +128,9 @@ impl Tree {
     /// The entries of a node in which a key is looked for.
     #[inline]
     fn entries_to_search(&self, at: Position) -> Result<&Entries> {
-        self.index.entries_to_search(&self.media, &self.keys, at)
+        let entries = self.entries(at)?;
+        entries.fetch_records();
+        Ok(entries)
     }
 
     /// The record of a key that a reader by `sequence` sees.
@@ -248,8 +249,8 @@ impl Tree {
         let entries = self.entries(at)?;
         let (old, slot) = (entries.record(index), entries.slot(index));
         // SAFETY: entered records are live.
-        let (from, is_alone) = unsafe { ((*old).sequence(), (*old).previous.is_null()) };
-        let frees_old = is_alone && !readers.need(from, sequence);
+        let (from, is_only_version) = unsafe { ((*old).sequence(), (*old).previous.is_null()) };
+        let frees_old = is_only_version && !readers.need(from, sequence);
         let previous = match frees_old {
             true => std::ptr::null_mut(),
             false => old,

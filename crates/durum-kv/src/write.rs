@@ -12,9 +12,9 @@
 //! commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::thread;
 
 use durum::{Durability, Tx};
 
@@ -22,8 +22,9 @@ use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::lock::{Turn, Writing};
-use crate::media::Database;
+use crate::media::store;
 use crate::options::WriteOptions;
+use crate::primitive::locked;
 use crate::queue::Request;
 use crate::tree::{LeafKey, Tree};
 use crate::versions::Readers;
@@ -110,24 +111,15 @@ impl Inner {
 
     /// Waits until this thread may write.
     pub(crate) fn wait_for_turn(&self) -> Result<Turn<'_, Tree>> {
-        if Tx::levels() > 0 || *self.lock_owner() == Some(thread::current().id()) {
+        if Tx::levels() > 0 || *locked(&self.owner) == Some(thread::current().id()) {
             return Err(Error::InTransaction);
         }
         Ok(self.tree.turn())
     }
 
-    /// The thread that has an explicit transaction open.
-    pub(crate) fn lock_owner(&self) -> MutexGuard<'_, Option<ThreadId>> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_queue(&self) -> MutexGuard<'_, Vec<Arc<Request>>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[inline(never)]
     fn write_in_group(&self, work: Work<'_>, durability: Durability) -> Result<()> {
-        if *self.lock_owner() == Some(thread::current().id()) {
+        if *locked(&self.owner) == Some(thread::current().id()) {
             return Err(Error::InTransaction);
         }
         let mut batch = WriteBatch::new();
@@ -140,14 +132,14 @@ impl Inner {
         })?;
         let own = Arc::new(Request::new(batch, durability));
         {
-            let mut queue = self.lock_queue();
+            let mut queue = locked(&self.queue);
             queue.push(own.clone());
             self.waiting.store(queue.len(), Ordering::Relaxed);
         }
         let turn = self.wait_for_turn()?;
         // Others are served until this thread's request is: the queue is first in, first out.
         loop {
-            if let Some(outcome) = own.outcome().take() {
+            if let Some(outcome) = locked(&own.outcome).take() {
                 return outcome;
             }
             let group = self.take_group();
@@ -160,7 +152,7 @@ impl Inner {
     }
 
     fn take_group(&self) -> Vec<Arc<Request>> {
-        let mut queue = self.lock_queue();
+        let mut queue = locked(&self.queue);
         let mut bytes = 0;
         let taken = queue
             .iter()
@@ -176,10 +168,8 @@ impl Inner {
 
     fn commit_group(&self, turn: &Turn<'_, Tree>, group: &[Arc<Request>]) {
         let batches: Vec<&WriteBatch> = group.iter().map(|request| &request.batch).collect();
-        let durability = match group
-            .iter()
-            .any(|request| request.durability == Durability::Durable)
-        {
+        let mut asked = group.iter().map(|request| request.durability);
+        let durability = match asked.any(|durability| durability == Durability::Durable) {
             true => Durability::Durable,
             false => Durability::Buffered,
         };
@@ -194,7 +184,7 @@ impl Inner {
                 // Nothing of the group was kept: each gets what it deserves.
                 Err(_) => self.commit(turn, Work::Batches(&[&request.batch]), request.durability),
             };
-            *request.outcome() = Some(outcome);
+            *locked(&request.outcome) = Some(outcome);
         }
     }
 
@@ -212,15 +202,17 @@ impl Inner {
         let shut = deletes_beside.then(|| self.pins.shut(&self.visible));
         let mut emptied = Vec::new();
         let sequence = self.visible() + 1;
-        // SAFETY: the root is live as long as the pool is open, and only who has the turn changes it.
-        let is_new = sequence > unsafe { (*self.database.0).sequence_max };
+        // SAFETY: the root is live as long as the pool is open.
+        let sequence_max = unsafe { &raw mut (*self.database.0).sequence_max };
+        // SAFETY: only who has the turn changes it.
+        let is_new = sequence > unsafe { *sequence_max };
         self.transact(
             turn,
             durability,
             goes_on_beside,
             |tx, tree, readers| {
                 if is_new {
-                    self.raise_sequence_max(tx, sequence + SEQUENCES)?;
+                    store(tx, sequence_max, sequence + SEQUENCES)?;
                 }
                 let mut made = 0;
                 work.each(|change| {
@@ -247,7 +239,7 @@ impl Inner {
                     let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
                     emptied = tree.remove_leaving()?;
                 }
-                self.set_visible(sequence);
+                self.visible.store(sequence, Ordering::Release);
                 Ok(())
             },
         )?;
@@ -270,16 +262,6 @@ impl Inner {
                 |tx, tree, _| keep_readers_out(turn, tree)?.merge_few(tx, some),
                 |_| Ok(()),
             )?;
-        }
-        Ok(())
-    }
-
-    fn raise_sequence_max(&self, tx: &Tx, sequence_max: u64) -> Result<()> {
-        let database: *mut Database = self.database.0;
-        // SAFETY: the root is live as long as the pool is open, and one thread writes.
-        unsafe {
-            tx.add(&raw const (*database).sequence_max)?;
-            (*database).sequence_max = sequence_max;
         }
         Ok(())
     }
@@ -373,7 +355,7 @@ impl Inner {
         if tree.broken.is_some() {
             return;
         }
-        tree.media.set_sequence_max(self.visible());
+        tree.media.sequence_max = self.visible();
         let read = match is_unknown {
             true => Err(error.to_string()),
             false => tree.load().map_err(|error| error.to_string()),
@@ -389,10 +371,6 @@ fn keep_readers_out<'t, 'l>(
 ) -> Result<&'t mut Tree> {
     // SAFETY: `tree` is where callers keep what the turn gives.
     let tree = tree.get_or_insert_with(|| unsafe { turn.write() });
-    match &tree.broken {
-        None => Ok(tree),
-        Some(reason) => Err(Error::Broken {
-            reason: reason.clone(),
-        }),
-    }
+    tree.check()?;
+    Ok(tree)
 }

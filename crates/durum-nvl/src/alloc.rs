@@ -7,13 +7,12 @@ use durum::{Durability, Engine, Result, StoreError, Tx};
 use crate::collect;
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::Heap;
-use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field};
+use crate::layout::{FRESH, HEADER, Header, LISTED, PINNED, field, word};
 use crate::object::Object;
-use crate::store::{count_strong, foreign};
-use crate::store_tx::{ImplicitTx, StoreTx};
+use crate::store::{count_strong, target};
+use crate::store_tx::StoreTx;
 use crate::tx::{self, with_running};
 use crate::types::Declared;
-use crate::words::word;
 use crate::zero_list;
 
 /// A larger allocation is durable at once where that saves its way through the log: on Shadow.
@@ -69,8 +68,10 @@ pub(crate) fn allocate(
         })
     } else {
         collect::under_pressure(heap);
-        match wanted.alone(at) {
-            Err(error) if is_full(&error) && collect::collect(heap) > 0 => wanted.alone(at),
+        match wanted.in_own_transaction(at) {
+            Err(error) if is_full(&error) && collect::collect(heap) > 0 => {
+                wanted.in_own_transaction(at)
+            }
             made => made,
         }
     };
@@ -99,7 +100,7 @@ impl Wanted<'_> {
     /// In a transaction of its own. It may be lost in a crash, as nothing leads to it yet, so small ones need no fence.
     /// A pinned one does: the plain store of a pointer that leads there next may be durable before any other
     /// transaction is.
-    fn alone(&self, at: Location) -> Result<usize> {
+    fn in_own_transaction(&self, at: Location) -> Result<usize> {
         let heap = self.heap;
         let is_large = (LARGE..=LARGE_MAX).contains(&self.bytes);
         let is_filled = is_large && heap.engine() == Engine::Shadow && self.ty.info.data == HEADER;
@@ -111,21 +112,21 @@ impl Wanted<'_> {
         // Until the caller has it, it is on a list whose members a collection frees. So the pointer is where that looks
         // for pointers, before the heap is unlocked.
         let mut kept = 0;
-        tx::implicit(heap, durability, at, |words, pending, counts| {
+        tx::implicit(heap, durability, at, |own| {
             let object = match is_filled {
                 true => {
                     let next = heap.first_listed();
-                    let object = self.place_filled(words.tx(), next)?;
+                    let object = self.place_filled(own.words.tx(), next)?;
                     if is_counted {
-                        zero_list::begin_with(words, heap, counts, object.start, next)?;
+                        zero_list::begin_with(&mut own.words, object.start, next)?;
                         heap.fresh.fetch_add(1, Ordering::AcqRel);
                     }
                     object
                 }
-                false => self.place(words.tx())?,
+                false => self.place(own.words.tx())?,
             };
             if !is_filled && is_counted {
-                pending.made(heap, object);
+                own.pending.made(heap, object);
             }
             // SAFETY: a local.
             unsafe { (&raw mut kept).write_volatile(object.data()) };
@@ -225,14 +226,10 @@ pub(crate) fn root(heap: &Heap, ty: &Declared, at: Location) -> usize {
 
 /// Makes an allocation the root, or none.
 pub(crate) fn set_root(heap: &Heap, root: usize, ty: &Declared, at: Location) {
-    let object = (root != 0).then(|| {
-        heap.object(root, at)
-            .unwrap_or_else(|| foreign(heap, root, "the root of", at))
-    });
+    let object = target(heap, root, "the root of", at);
     let done = match tx::is_running() {
         true => with_running(|running| store_root(running, heap, root, object, ty, at)),
-        false => tx::implicit(heap, Durability::Durable, at, |words, pending, _| {
-            let own = &mut ImplicitTx { words, pending };
+        false => tx::implicit(heap, Durability::Durable, at, |own| {
             store_root(own, heap, root, object, ty, at)
         }),
     };

@@ -6,19 +6,19 @@
 //! from the heap, because nothing there leads to them, and not by a weak pointer, because these read null from here on.
 //! What is decided stays true while other threads go on, and it is freed in as many transactions as it takes.
 
+use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
-use std::sync::{PoisonError, TryLockError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::fatal::Location;
 use crate::free;
 use crate::heap::{Heap, LISTED_MIN};
-use crate::layout::{Hidden, LISTED, field};
+use crate::layout::{Hidden, LISTED, field, word};
 use crate::object::Object;
+use crate::primitive::locked;
 use crate::roots::{self, RootSet};
 use crate::tx;
-use crate::words::word;
 
 /// Collects if the zero list has become long.
 #[inline]
@@ -44,13 +44,11 @@ pub(crate) fn collect(heap: &Heap) -> usize {
         Err(TryLockError::WouldBlock) => return 0,
     };
     let candidates = decide(heap);
-    let freed = free::all(heap, candidates, |start| {
-        let garbage = heap.garbage.lock().unwrap_or_else(PoisonError::into_inner);
-        garbage.contains(&Hidden::new(start))
-    });
+    let is_garbage = |start| locked(&heap.garbage).contains(&Hidden::new(start));
+    let freed = free::all(heap, candidates, is_garbage);
     // ORDER: proxies say that their targets are gone before the set is empty; who reads weak pointers asks the set
     // first and the proxy then.
-    *heap.garbage.lock().unwrap_or_else(PoisonError::into_inner) = FxHashSet::default();
+    *locked(&heap.garbage) = FxHashSet::default();
     heap.collecting.fetch_add(1, Ordering::AcqRel);
     let mut counts = heap.counts();
     counts.listed_max = LISTED_MIN.max(2 * counts.listed);
@@ -63,7 +61,7 @@ fn decide(heap: &Heap) -> Vec<Hidden> {
     // No count changes from here on, so the list and what it leads to stay.
     let mut counts = heap.counts();
     // Nobody who reads a weak pointer is told anything before the decision.
-    let mut garbage = heap.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut garbage = locked(&heap.garbage);
     heap.collecting.fetch_add(1, Ordering::AcqRel);
     let listed = free::listed(heap);
     counts.listed = listed.len();

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use durum::{Durability, Result};
 
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::heap::{Counts, Heap};
-use crate::layout::{FRESH, HEADER, Hidden, LINK, LISTED, Proxy, field};
+use crate::heap::Heap;
+use crate::layout::{FRESH, HEADER, Hidden, LINK, LISTED, field, word};
 use crate::object::Object;
+use crate::pending::free_proxy;
 use crate::tx;
-use crate::words::{Words, word};
+use crate::words::Words;
 use crate::zero_list;
 
 /// So many pointers are taken away in one transaction, and no more allocations freed than that.
@@ -84,7 +85,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
     /// One transaction that frees what is next.
     fn free_some(&mut self) {
         let heap = self.heap;
-        self.transact(|sweep, words, counts| {
+        self.transact(|sweep, words| {
             let mut left = BATCH;
             let mut freed = 0;
             while left > 0 {
@@ -95,10 +96,10 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
                 let object = heap.object_from(start);
                 let pointers = pointers(object);
                 if pointers > left && freed > 0 {
-                    sweep.postpone(words, counts, start)?;
+                    sweep.postpone(words, start)?;
                     break;
                 }
-                sweep.free(words, counts, object)?;
+                sweep.free(words, object)?;
                 freed += 1;
                 left = left.saturating_sub(pointers + 1);
             }
@@ -108,27 +109,23 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
     }
 
     /// A transaction, by whose end all that was left without a pointer is on the list.
-    fn transact(
-        &mut self,
-        body: impl FnOnce(&mut Self, &mut Words<'_>, &mut Counts) -> Result<()>,
-    ) {
+    fn transact(&mut self, body: impl FnOnce(&mut Self, &mut Words<'_>) -> Result<()>) {
         let heap = self.heap;
-        let change = |words: &mut Words<'_>, _: &mut _, counts: &mut _| {
-            body(self, words, counts)?;
+        let done = tx::implicit(heap, Durability::Buffered, Location::UNKNOWN, |own| {
+            body(self, &mut own.words)?;
             while let Some(next) = self.unlisted.pop() {
-                self.postpone(words, counts, next.start())?;
+                self.postpone(&mut own.words, next.start())?;
             }
             Ok(())
-        };
-        let done = tx::implicit(heap, Durability::Buffered, Location::UNKNOWN, change);
+        });
         done.or_fatal(Location::UNKNOWN, "freeing allocations");
     }
 
     /// Leaves it to the next transaction.
-    fn postpone(&mut self, words: &mut Words<'_>, counts: &mut Counts, start: usize) -> Result<()> {
+    fn postpone(&mut self, words: &mut Words<'_>, start: usize) -> Result<()> {
         // Never in the air between two transactions: after a crash only the list knows it.
         if words.read(field!(start, Header, state)) & LISTED == 0 {
-            zero_list::push(words, self.heap, counts, start)?;
+            zero_list::push(words, start)?;
         }
         self.listed.push(Hidden::new(start));
         Ok(())
@@ -139,9 +136,9 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         let mut slots = Vec::new();
         object.pointers(|slot, is_weak| slots.push((slot, is_weak)));
         for some in slots.chunks(BATCH) {
-            self.transact(|sweep, words, counts| {
+            self.transact(|sweep, words| {
                 for &(slot, is_weak) in some {
-                    sweep.drop_slot(words, counts, slot, is_weak)?;
+                    sweep.drop_slot(words, slot, is_weak)?;
                     words.write(slot, 0)?;
                 }
                 Ok(())
@@ -153,16 +150,16 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         self.listed.push(hidden);
     }
 
-    fn free(&mut self, words: &mut Words<'_>, counts: &mut Counts, object: Object) -> Result<()> {
+    fn free(&mut self, words: &mut Words<'_>, object: Object) -> Result<()> {
         let start = object.start;
         let state = words.read(field!(start, Header, state));
         if state & LISTED != 0 {
-            zero_list::remove(words, self.heap, counts, start)?;
+            zero_list::remove(words, start)?;
         }
         let mut result = Ok(());
         object.pointers(|slot, is_weak| {
             if result.is_ok() {
-                result = self.drop_slot(words, counts, slot, is_weak);
+                result = self.drop_slot(words, slot, is_weak);
             }
         });
         result?;
@@ -177,13 +174,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
     }
 
     /// A pointer goes.
-    fn drop_slot(
-        &mut self,
-        words: &mut Words<'_>,
-        counts: &mut Counts,
-        slot: usize,
-        is_weak: bool,
-    ) -> Result<()> {
+    fn drop_slot(&mut self, words: &mut Words<'_>, slot: usize, is_weak: bool) -> Result<()> {
         let value = words.read(slot) as usize;
         if value == 0 {
             return Ok(());
@@ -204,7 +195,7 @@ impl<G: Fn(usize) -> bool> Sweep<'_, G> {
         if left == 0 {
             match (self.goes)(target.start) {
                 true => self.unlisted.push(Hidden::new(target.start)),
-                false => zero_list::push(words, self.heap, counts, target.start)?,
+                false => zero_list::push(words, target.start)?,
             }
         }
         Ok(())
@@ -236,11 +227,4 @@ fn tell_proxies(words: &mut Words<'_>, start: usize) -> Result<()> {
         proxy = next;
     }
     Ok(())
-}
-
-fn free_proxy(words: &mut Words<'_>, proxy: usize) -> Result<()> {
-    words.forget(proxy, size_of::<Proxy>());
-    let proxy = std::ptr::with_exposed_provenance_mut::<Proxy>(proxy);
-    // SAFETY: no weak pointer leads to it, and its allocation does not either.
-    unsafe { words.tx().free(proxy) }
 }

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum::Pool;
 
@@ -22,6 +22,7 @@ use crate::heap::{HEAPS_MAX, Heap};
 use crate::in_use::{Place, Presence};
 use crate::open_error;
 use crate::presence;
+use crate::primitive::locked;
 
 /// What programs have of an open heap, `nvl_heap_t` of nvl.h. Nothing lies at its address.
 #[derive(Debug)]
@@ -67,10 +68,6 @@ struct Closed {
 static CLOSED: Mutex<VecDeque<Closed>> = Mutex::new(VecDeque::new());
 const CLOSED_MAX: usize = 64;
 
-fn closed() -> MutexGuard<'static, VecDeque<Closed>> {
-    CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A free place, and the handle of the heap that will be there. While heaps are locked against opening and closing.
 pub(crate) fn reserve() -> Option<(usize, usize)> {
     let index = SLOTS.iter().position(|slot| slot.place.is_free())?;
@@ -104,7 +101,7 @@ pub(crate) fn forget(handle: *mut Handle, at: Location) -> *mut Heap {
     // SAFETY: open, and only this function ends that, whose caller holds the lock.
     let open = unsafe { &*heap };
     // Before: whoever does not find the heap any more is told where it was closed.
-    let mut closed = closed();
+    let mut closed = locked(&CLOSED);
     if closed.len() == CLOSED_MAX {
         closed.pop_front();
     }
@@ -144,7 +141,7 @@ pub(crate) fn refuse(handle: usize, at: Location) -> ! {
     if handle == 0 {
         fatal!(at, "the heap is NULL{}", open_error::latest());
     }
-    if let Some(known) = closed().iter().find(|known| known.handle == handle) {
+    if let Some(known) = locked(&CLOSED).iter().find(|known| known.handle == handle) {
         fatal!(at, "the heap {known} before; open it again");
     }
     let number = (handle & !MARK) >> INDEX_BITS;
@@ -171,7 +168,10 @@ impl std::fmt::Display for Closed {
 #[cold]
 pub(crate) fn was_in(address: usize) -> String {
     let mut heaps = String::new();
-    for known in closed().iter().filter(|it| it.addresses.contains(&address)) {
+    for known in locked(&CLOSED)
+        .iter()
+        .filter(|it| it.addresses.contains(&address))
+    {
         let more = format!("; the heap {known}");
         if !heaps.contains(&more) {
             heaps.push_str(&more);

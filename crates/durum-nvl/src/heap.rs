@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use durum::{Engine, Pool, Store};
 use rustc_hash::FxHashSet;
 
-use crate::layout::{Hidden, field};
-use crate::words::word;
+use crate::layout::{Hidden, field, word};
+use crate::primitive::locked;
 
 /// Heaps that may be open at a time: a thread's word has a bit for each.
 pub(crate) const HEAPS_MAX: usize = 64;
@@ -106,7 +106,7 @@ impl Heap {
 
     /// Keeps others from changing counts.
     pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.counts)
     }
 
     /// The engine of the heap.

@@ -92,6 +92,7 @@ impl<H> Place<H> {
 
 /// A thread's words, a bit for each heap. On lines of their own, never freed, and given on to another thread when this
 /// one has ended.
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Presence {
     /// Heaps that the function uses in which the thread is, and those that are kept.
@@ -108,12 +109,12 @@ pub(crate) struct Presence {
 }
 
 /// The words of all threads.
-pub(crate) struct Presences {
+pub(crate) struct PresenceList {
     /// The latest; they lead to the others.
     first: AtomicPtr<Presence>,
 }
 
-impl Presences {
+impl PresenceList {
     constructor! {
         pub(crate) fn new() -> Self {
             Self {
@@ -136,13 +137,8 @@ impl Presences {
         let free = |one: &&Presence| !one.is_taken.swap(true, Ordering::AcqRel);
         self.all().find(free).unwrap_or_else(|| {
             let new = Box::leak(Box::new(Presence {
-                uses: AtomicU64::new(0),
-                kept: AtomicU64::new(0),
-                transaction: AtomicU64::new(0),
-                file: AtomicPtr::new(ptr::null_mut()),
-                line: AtomicU32::new(0),
                 is_taken: AtomicBool::new(true),
-                next: AtomicPtr::new(ptr::null_mut()),
+                ..Presence::default()
             }));
             let mut first = self.first.load(Ordering::Relaxed);
             loop {

@@ -82,11 +82,30 @@ macro_rules! field {
 }
 pub(crate) use field;
 
+/// Reads a word of a heap.
+///
+/// # Safety
+/// It lies in an open heap, and nobody stores there at this moment.
+#[inline]
+pub(crate) unsafe fn word(address: usize) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::with_exposed_provenance::<u64>(address).read() }
+}
+
+/// Stores a word that no transaction has to know of.
+///
+/// # Safety
+/// It lies in an open heap, in an object that only this thread knows.
+#[inline]
+pub(crate) unsafe fn put(address: usize, value: u64) {
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) }
+}
+
 /// The text of the root object's type.
 pub(crate) const HEAP_TYPE: &str = "struct \"nvl heap\"(32,8){0:\"version\":u64;8:\"root\":*any;16:\"checksum\":u64;24:\"zero\":*any;}\n";
-/// The text of a proxy's type.
-pub(crate) const PROXY_TYPE: &str =
-    "struct \"nvl weak\"(24,8){0:\"target\":~any;8:\"count\":u64;16:\"next\":*0;}\n";
+/// The name of a proxy's type.
+pub(crate) const PROXY: &str = "nvl weak";
 
 const _: () = assert!(
     HEADER == 48

@@ -11,10 +11,11 @@
 //! | modules | what they are |
 //! | --- | --- |
 //! | `fatal`, `open_error` | how a program ends that breaks a rule, and why a heap was not opened |
-//! | `layout`, `words`, `types` | what lies in a heap, its words and the types of its allocations |
+//! | `layout`, `types` | what lies in a heap, and the types of its allocations |
 //! | `heap`, `object` | an open heap, and the allocation that an address leads to |
 //! | `in_use`, `presence`, `handles` | who uses a heap at the moment, and what programs call it |
-//! | `zero_list`, `pending` | allocations that nothing in the heap leads to, and counts that change at the commit |
+//! | `words`, `zero_list` | words that a transaction changes, and the list of what nothing in the heap leads to |
+//! | `pending` | counts that change at the commit |
 //! | `dirty`, `locks`, `tx` | stores that are not durable yet, isolation, and transactions |
 //! | `store_tx`, `weak`, `store`, `plain` | what programs store, in whichever transaction |
 //! | `roots`, `free`, `collect` | what is freed, and when |

@@ -5,7 +5,9 @@
 //! them at once, holding none; so no set of transactions waits for each other.
 
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
+
+use crate::primitive::{locked, waited};
 
 /// What a clause asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,17 +81,9 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
 });
 static CHANGED: Condvar = Condvar::new();
 
-fn table() -> MutexGuard<'static, Table> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait(table: MutexGuard<'static, Table>) -> MutexGuard<'static, Table> {
-    CHANGED.wait(table).unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Locks a segment for `owner`, beside those that it holds.
 pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Deadlock> {
-    let mut table = table();
+    let mut table = locked(&TABLE);
     if table
         .held
         .iter()
@@ -102,7 +96,7 @@ pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Deadlock> {
             return Err(Deadlock);
         }
         table.waiting.push((owner, wanted.clone()));
-        table = wait(table);
+        table = waited(&CHANGED, table);
         table.waiting.retain(|(who, _)| *who != owner);
     }
     table.held.push((owner, wanted));
@@ -111,12 +105,12 @@ pub(crate) fn lock(owner: u64, wanted: Segment) -> Result<(), Deadlock> {
 
 /// Locks all these segments at once for `owner`, who holds none.
 pub(crate) fn lock_all(owner: u64, wanted: &[Segment]) {
-    let mut table = table();
+    let mut table = locked(&TABLE);
     while wanted
         .iter()
         .any(|segment| table.in_the_way(owner, segment).next().is_some())
     {
-        table = wait(table);
+        table = waited(&CHANGED, table);
     }
     let grants = wanted.iter().map(|segment| (owner, segment.clone()));
     table.held.extend(grants);
@@ -124,7 +118,7 @@ pub(crate) fn lock_all(owner: u64, wanted: &[Segment]) {
 
 /// Gives back what `owner` holds.
 pub(crate) fn unlock(owner: u64) {
-    table().held.retain(|(who, _)| *who != owner);
+    locked(&TABLE).held.retain(|(who, _)| *who != owner);
     CHANGED.notify_all();
 }
 
@@ -152,7 +146,7 @@ mod tests {
         std::thread::scope(|scope| {
             let first = scope.spawn(|| lock(1, segment(b.clone(), true)));
             // Others may wait, too: the tests share the table.
-            while !table().waiting.iter().any(|(who, _)| *who == 1) {
+            while !locked(&TABLE).waiting.iter().any(|(who, _)| *who == 1) {
                 std::thread::yield_now();
             }
             assert_eq!(lock(2, segment(a.clone(), false)), Err(Deadlock));

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::heap::{HEAPS_MAX, Heap};
-use crate::layout::{FRESH, Hidden, field};
+use crate::layout::{FRESH, Hidden, field, word};
 use crate::types::{self, TypeInfo};
-use crate::words::word;
 
 /// An allocation of an open heap.
 #[derive(Clone, Copy, Debug)]

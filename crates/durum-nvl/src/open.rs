@@ -1,17 +1,19 @@
 //! Heaps are opened, made and closed. A heap is a pool; one with a path of its own is a store with the pool `heap`.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use durum::{Engine, Pool, PoolOptions, Store, StoreError, StoreOptions};
 
 use crate::fatal::{Location, fatal};
 use crate::handles::{self, Handle};
 use crate::heap::{HEAPS_MAX, Heap};
-use crate::layout::{HeapRoot, VERSION, field};
+use crate::layout::{HeapRoot, VERSION, field, put, word};
 use crate::open_error::OpenError;
-use crate::words::{put, word};
+use crate::primitive::locked;
 use crate::{free, roots, tx, types};
 
 /// The pool of a store that is one heap.
@@ -51,12 +53,11 @@ impl HeapOptions {
     }
 }
 
-/// Stores of open heaps, and how many heaps of each are open. Held while heaps are opened and closed.
-static STORES: Mutex<Vec<(PathBuf, Store, usize)>> = Mutex::new(Vec::new());
+/// Stores of open heaps by their paths, and how many heaps of each are open.
+type Stores = BTreeMap<PathBuf, (Store, usize)>;
 
-fn stores() -> MutexGuard<'static, Vec<(PathBuf, Store, usize)>> {
-    STORES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Held while heaps are opened and closed.
+static STORES: Mutex<Stores> = Mutex::new(Stores::new());
 
 /// Which store and which pool a path names: a store directory itself, or a name in one.
 fn resolve(path: &Path) -> (PathBuf, String) {
@@ -78,7 +79,7 @@ impl Heap {
     /// # Errors
     /// Why that cannot be done. The heap is as before.
     pub fn open(path: &Path, options: &HeapOptions) -> Result<*mut Handle, OpenError> {
-        let mut stores = stores();
+        let mut stores = locked(&STORES);
         let (store_path, pool_name) = resolve(path);
         roots::prepare();
         let store = find_store(&stores, &store_path)
@@ -100,7 +101,7 @@ impl Heap {
         mode: u32,
         options: &HeapOptions,
     ) -> Result<*mut Handle, OpenError> {
-        let mut stores = stores();
+        let mut stores = locked(&STORES);
         let (store_path, pool_name) = resolve(path);
         let engine = options.engine.unwrap_or(Engine::Shadow);
         let pool_options = PoolOptions::new().engine(engine);
@@ -126,7 +127,7 @@ impl Heap {
     }
 
     fn enter(
-        stores: &mut Vec<(PathBuf, Store, usize)>,
+        stores: &mut Stores,
         path: &Path,
         store: Store,
         pool: Pool,
@@ -147,11 +148,8 @@ impl Heap {
             ));
         };
         let root = make_root(&pool)?;
-        let canonical = canonical(&store.info().path);
-        match stores.iter_mut().find(|(known, ..)| *known == canonical) {
-            Some((_, _, heaps)) => *heaps += 1,
-            None => stores.push((canonical, store.clone(), 1)),
-        }
+        let known = stores.entry(canonical(&store.info().path));
+        known.or_insert_with(|| (store.clone(), 0)).1 += 1;
         let heap = Box::new(Heap::new(handle, path, store, pool, root));
         // Nothing volatile leads into it yet, so whatever is on the zero list goes.
         free::everything_listed(&heap);
@@ -170,7 +168,7 @@ impl Heap {
             );
         }
         tx::make_dirty_durable(at);
-        let mut stores = stores();
+        let mut stores = locked(&STORES);
         // SAFETY: made by `enter`, and nobody finds it or uses it any more.
         let heap = unsafe { Box::from_raw(handles::forget(handle, at)) };
         if !heap.is_of_parent() {
@@ -180,12 +178,12 @@ impl Heap {
         let store = heap.store.clone();
         // The pool closes here, and the store with its last heap.
         drop(heap);
-        let Some(at) = stores.iter().position(|(known, ..)| *known == canonical) else {
+        let Entry::Occupied(mut known) = stores.entry(canonical) else {
             return;
         };
-        stores[at].2 -= 1;
-        if stores[at].2 == 0 {
-            drop(stores.swap_remove(at));
+        known.get_mut().1 -= 1;
+        if known.get().1 == 0 {
+            drop(known.remove());
             // What was committed is durable whether or not that can be recorded; the next opener recovers.
             let _ = store.close();
         }
@@ -211,10 +209,9 @@ fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-fn find_store(stores: &[(PathBuf, Store, usize)], path: &Path) -> Option<Store> {
-    let path = canonical(path);
-    let known = stores.iter().find(|(known, ..)| *known == path);
-    known.map(|(_, store, _)| store.clone())
+fn find_store(stores: &Stores, path: &Path) -> Option<Store> {
+    let known = stores.get(&canonical(path));
+    known.map(|(store, _)| store.clone())
 }
 
 /// The root object of the pool, made now if it has none.

@@ -2,7 +2,7 @@
 //! heap that is NULL.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString};
+use std::ffi::{CString, c_char};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -155,19 +155,15 @@ pub fn succeeded() {
     });
 }
 
-/// Gives `f` why the thread's last call failed; "" if it did not.
-pub fn with_reason<R>(f: impl FnOnce(&CStr) -> R) -> R {
-    let mut f = Some(f);
+/// Why the thread's last call failed; "" if it did not. The string is valid until the next of these calls in this
+/// thread.
+pub fn reason() -> *const c_char {
     let told = LAST.try_with(|last| {
         let last = last.borrow();
         let failure = last.as_ref().filter(|failure| failure.is_latest)?;
-        f.take().map(|f| f(&failure.reason))
+        Some(failure.reason.as_ptr())
     });
-    match (told, f) {
-        (Ok(Some(result)), _) => result,
-        (_, Some(f)) => f(c""),
-        _ => unreachable!("it is called once"),
-    }
+    told.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
 /// Where a heap that is NULL comes from, as far as the thread knows: the end of a sentence.

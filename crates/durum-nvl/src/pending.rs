@@ -10,7 +10,7 @@ use durum::{Result, Tx};
 use rustc_hash::FxHashMap;
 
 use crate::fatal::{Location, OrFatal, fatal};
-use crate::heap::{Counts, Heap};
+use crate::heap::Heap;
 use crate::layout::{FRESH, Proxy, field};
 use crate::object::Object;
 use crate::types::TypeInfo;
@@ -140,15 +140,10 @@ impl PendingCounts {
     }
 
     /// Changes the counts of one heap in the transaction that is about to commit.
-    pub(crate) fn apply(
-        &self,
-        heap: &Heap,
-        counts: &mut Counts,
-        words: &mut Words<'_>,
-        at: Location,
-    ) -> Result<()> {
+    pub(crate) fn apply(&self, words: &mut Words<'_>, at: Location) -> Result<()> {
+        let heap = words.heap;
         for strong in self.strong.iter().filter(|one| ptr::eq(one.heap, heap)) {
-            apply_strong(strong, heap, counts, words, at)?;
+            apply_strong(strong, words, at)?;
         }
         for weak in self.weak.iter().filter(|one| ptr::eq(one.heap, heap)) {
             apply_weak(weak, words, at)?;
@@ -190,13 +185,8 @@ fn wipe<T: Copy>(list: &mut Vec<T>) {
 
 const _: () = assert!(size_of::<Strong>().is_multiple_of(8) && size_of::<Weak>().is_multiple_of(8));
 
-fn apply_strong(
-    strong: &Strong,
-    heap: &Heap,
-    counts: &mut Counts,
-    words: &mut Words<'_>,
-    at: Location,
-) -> Result<()> {
+fn apply_strong(strong: &Strong, words: &mut Words<'_>, at: Location) -> Result<()> {
+    let heap = words.heap;
     let object = Object {
         start: strong.data - strong.info.data,
         info: strong.info,
@@ -218,13 +208,13 @@ fn apply_strong(
     }
     let state = field!(start, Header, state);
     match (strong.is_new, old == 0, new == 0) {
-        (true, _, true) => zero_list::push(words, heap, counts, start)?,
+        (true, _, true) => zero_list::push(words, start)?,
         (true, _, false) => {
             let fresh = words.read(state);
             words.write(state, fresh & !FRESH)?;
         }
         (false, true, false) => {
-            zero_list::remove(words, heap, counts, start)?;
+            zero_list::remove(words, start)?;
             let was = words.read(state);
             if was & FRESH != 0 {
                 make_whole(words.tx(), heap, object, at)?;
@@ -232,7 +222,7 @@ fn apply_strong(
                 heap.fresh.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
             }
         }
-        (false, false, true) => zero_list::push(words, heap, counts, start)?,
+        (false, false, true) => zero_list::push(words, start)?,
         _ => {}
     }
     Ok(())
@@ -269,13 +259,18 @@ fn apply_weak(weak: &Weak, words: &mut Words<'_>, at: Location) -> Result<()> {
     };
     let is_husk = words.read(field!(weak.proxy, Proxy, target)) == 0;
     if new == 0 && is_husk && weak.made_for.is_none() {
-        words.forget(weak.proxy, size_of::<Proxy>());
-        let proxy = ptr::with_exposed_provenance_mut::<Proxy>(weak.proxy);
-        // SAFETY: no weak pointer is left, and no allocation leads to it since its own was freed.
-        return unsafe { words.tx().free(proxy) };
+        return free_proxy(words, weak.proxy);
     }
     if new != old {
         words.write(count, new)?;
     }
     Ok(())
+}
+
+/// Frees a proxy that no weak pointer leads to, nor its allocation.
+pub(crate) fn free_proxy(words: &mut Words<'_>, proxy: usize) -> Result<()> {
+    words.forget(proxy, size_of::<Proxy>());
+    let proxy = ptr::with_exposed_provenance_mut::<Proxy>(proxy);
+    // SAFETY: nothing leads to it, as the callers know.
+    unsafe { words.tx().free(proxy) }
 }

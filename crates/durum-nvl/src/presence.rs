@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use crate::fatal::Location;
-use crate::in_use::{Presence, Presences};
+use crate::in_use::{Presence, PresenceList};
 
 /// Of all threads.
-static ALL: Presences = Presences::new();
+static ALL: PresenceList = PresenceList::new();
 
 thread_local! {
     /// Const and without destructor, so cheap.

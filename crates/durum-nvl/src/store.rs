@@ -7,12 +7,12 @@ use durum::{Durability, Result};
 use crate::fatal::{Location, OrFatal, fatal};
 use crate::handles::{self, Guard};
 use crate::heap::Heap;
+use crate::layout::word;
 use crate::object::{Object, are_in_recent};
 use crate::pending::PendingCounts;
-use crate::store_tx::{ImplicitTx, StoreTx};
+use crate::store_tx::StoreTx;
 use crate::tx::{self, ClauseKind, heap_of, with_running};
 use crate::weak;
-use crate::words::{Words, word};
 
 /// What kind of pointer is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,12 @@ pub(crate) enum Strength {
     Weak,
 }
 
+/// What a pointer is that is stored as the program's own, for messages.
+const POINTER: &str = "a pointer in";
+
 /// A pointer leads to where it may not: the message says where that is.
 #[cold]
-pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> ! {
+fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> ! {
     match Guard::enter().holding(target) {
         Some(other) if !std::ptr::eq(other, heap) => fatal!(
             at,
@@ -41,12 +44,10 @@ pub(crate) fn foreign(heap: &Heap, target: usize, what: &str, at: Location) -> !
     }
 }
 
-/// The allocation that a pointer leads to which is stored in `heap`; `None` for null.
-fn target(heap: &Heap, value: usize, at: Location) -> Option<Object> {
-    (value != 0).then(|| {
-        heap.object(value, at)
-            .unwrap_or_else(|| foreign(heap, value, "a pointer in", at))
-    })
+/// The allocation that a pointer leads to which is stored in `heap` as `what`; `None` for null.
+pub(crate) fn target(heap: &Heap, value: usize, what: &str, at: Location) -> Option<Object> {
+    let found = || heap.object(value, at);
+    (value != 0).then(|| found().unwrap_or_else(|| foreign(heap, value, what, at)))
 }
 
 /// How durable an implicit transaction has to be that stores to `slot`.
@@ -66,7 +67,7 @@ pub(crate) fn pointer(guard: &Guard, slot: usize, value: usize, strength: Streng
         // SAFETY: a slot that the program stores to, so no other thread does.
         old: unsafe { word(slot) } as usize,
         value,
-        new: target(heap, value, at),
+        new: target(heap, value, POINTER, at),
         strength,
     };
     if strength == Strength::Strong && store.old == value {
@@ -82,9 +83,7 @@ pub(crate) fn pointer(guard: &Guard, slot: usize, value: usize, strength: Streng
         return;
     }
     let durability = durability(heap, slot, at);
-    let stored = tx::implicit(heap, durability, at, |words, pending, _| {
-        store.make(&mut ImplicitTx { words, pending }, heap, at)
-    });
+    let stored = tx::implicit(heap, durability, at, |own| store.make(own, heap, at));
     stored.or_fatal(at, "storing a pointer");
 }
 
@@ -185,17 +184,17 @@ pub(crate) fn copy(guard: &Guard, destination: usize, source: Source, len: usize
         return;
     }
     let durability = durability(heap, destination, at);
-    let copied = tx::implicit(heap, durability, at, |words: &mut Words<'_>, pending, _| {
+    let copied = tx::implicit(heap, durability, at, |own| {
         let target = std::ptr::with_exposed_provenance::<u8>(destination);
-        count_window(heap, object, window, source, pending, at);
+        count_window(heap, object, window, source, own.pending, at);
         // SAFETY: the program stores there, and no other thread does.
         unsafe {
             if object.is_fresh() {
                 // What was stored there before may not be durable, so a comparison would not tell what has to become
                 // so. The pointers are in it.
-                words.tx().add_contents(target, len)?;
+                own.words.tx().add_contents(target, len)?;
             } else {
-                words.tx().add_bytes(target, len, Default::default())?;
+                own.words.tx().add_bytes(target, len, Default::default())?;
             }
             fill(destination, source, len);
         }
@@ -256,7 +255,7 @@ fn count_window(
         if is_weak {
             weak::count(heap, pending, old, new);
         } else if old != new {
-            let new = target(heap, new, at);
+            let new = target(heap, new, POINTER, at);
             count_strong(heap, pending, old, new, at);
         }
     };

@@ -5,9 +5,9 @@ use durum::{Result, Tx};
 
 use crate::fatal::Location;
 use crate::heap::Heap;
+use crate::layout::put;
 use crate::pending::PendingCounts;
-use crate::tx::{ClauseKind, Running};
-use crate::words::{Words, put};
+use crate::tx::{ClauseKind, ImplicitTx, Running};
 
 /// A transaction in which pointers are stored.
 pub(crate) trait StoreTx {
@@ -53,12 +53,6 @@ impl StoreTx for Running {
         unsafe { put(address, value) };
         Ok(())
     }
-}
-
-/// A transaction around a single operation.
-pub(crate) struct ImplicitTx<'c, 't> {
-    pub(crate) words: &'c mut Words<'t>,
-    pub(crate) pending: &'c mut PendingCounts,
 }
 
 impl StoreTx for ImplicitTx<'_, '_> {

@@ -54,12 +54,6 @@ struct Level {
     began: Location,
 }
 
-/// A clause of the outermost level.
-struct Clause {
-    segment: Segment,
-    kind: ClauseKind,
-}
-
 /// The thread's transaction.
 #[derive(Default)]
 pub(crate) struct Running {
@@ -70,7 +64,7 @@ pub(crate) struct Running {
     /// An inner level was left by a jump: the outermost one cannot commit.
     is_doomed: bool,
     /// Of the outermost level, as long as it is the only one.
-    clauses: Vec<Clause>,
+    clauses: Vec<(Segment, ClauseKind)>,
     /// Holds locks under this number; 0 as long as it has never wanted one.
     owner: u64,
     /// It may hold some.
@@ -91,7 +85,7 @@ thread_local! {
     /// Levels of explicit transactions. Const and without destructor, so cheap; compiled code reads it.
     static DEPTH: Cell<i32> = const { Cell::new(0) };
     /// The heap that the outermost level began on; cheap, too.
-    static HOME: Cell<Option<&'static Heap>> = const { Cell::new(None) };
+    static FIRST_HEAP: Cell<Option<&'static Heap>> = const { Cell::new(None) };
 }
 
 /// Whether an explicit transaction runs on this thread.
@@ -102,16 +96,18 @@ pub(crate) fn is_running() -> bool {
 
 /// The heap that the thread's explicit transaction began on.
 #[inline]
-pub(crate) fn home() -> Option<&'static Heap> {
-    HOME.get()
+pub(crate) fn first_heap() -> Option<&'static Heap> {
+    FIRST_HEAP.get()
 }
 
 /// The heap that a store goes to.
 #[inline]
 pub(crate) fn heap_of(guard: &Guard, slot: usize, at: Location) -> &Heap {
     // Mostly the first heap of the transaction, which stays open as long as that.
-    let home = home().filter(|heap| heap.pool.holds(std::ptr::without_provenance(slot), 1));
-    home.or_else(|| guard.holding(slot))
+    let place = std::ptr::without_provenance(slot);
+    let known = first_heap().filter(|heap| heap.pool.holds(place, 1));
+    known
+        .or_else(|| guard.holding(slot))
         .unwrap_or_else(|| in_no_heap("a store", slot, at))
 }
 
@@ -170,25 +166,23 @@ impl Running {
         };
         let mut heaps = self.levels.last().map_or(0, |level| level.heaps);
         let first = guard.heap(*first, at);
-        let home = home().unwrap_or(first);
+        let first_heap = first_heap().unwrap_or(first);
         for handle in named {
             let heap = guard.heap(*handle, at);
-            if heap.store.info().uuid != home.store.info().uuid {
+            if heap.store.info().uuid != first_heap.store.info().uuid {
                 fatal!(
                     at,
-                    "one transaction over the heaps {home} and {heap}, which are two stores; make the second one in the store of the first: nvl_create(\"{}/NAME\")",
-                    home.store.info().path.display()
+                    "one transaction over the heaps {first_heap} and {heap}, which are two stores; make the second one in the store of the first: nvl_create(\"{}/NAME\")",
+                    first_heap.store.info().path.display()
                 );
             }
             heaps |= heap.bit();
         }
         guard.keep_for_transaction(heaps, at);
         // SAFETY: kept until the transaction has ended, and forgotten then.
-        let home: &'static Heap = unsafe { &*std::ptr::from_ref(home) };
-        // SAFETY: the levels end in reverse order, and the heap stays open until the outermost one has.
-        let level = unsafe { home.pool.begin() }.or_fatal(at, "beginning a transaction");
-        std::mem::forget(level);
-        HOME.set(Some(home));
+        let first_heap: &'static Heap = unsafe { &*std::ptr::from_ref(first_heap) };
+        begin_level(first_heap, "beginning a transaction", at);
+        FIRST_HEAP.set(Some(first_heap));
         self.levels.push(Level {
             block,
             frame,
@@ -264,7 +258,7 @@ impl Running {
         }
         self.announce_clause(heap, &segment, kind, at);
         if self.levels.len() == 1 {
-            self.clauses.push(Clause { segment, kind });
+            self.clauses.push((segment, kind));
         }
     }
 
@@ -278,7 +272,7 @@ impl Running {
         if locks::lock(self.owner, segment.clone()).is_ok() {
             return;
         }
-        let (1, Some(home)) = (self.levels.len(), home()) else {
+        let (1, Some(first_heap)) = (self.levels.len(), first_heap()) else {
             fatal!(
                 at,
                 "two transactions wait for each other's segments; name this segment in a clause of the outermost transaction, before it has locked others for good"
@@ -289,14 +283,12 @@ impl Running {
         let ended = unsafe { Tx::end_level(false) };
         ended.or_fatal(at, "beginning a transaction again");
         locks::unlock(self.owner);
-        let mut wanted: Vec<Segment> = self.clauses.iter().map(|one| one.segment.clone()).collect();
-        wanted.push(segment.clone());
+        let others = self.clauses.iter().map(|(other, _)| other);
+        let wanted: Vec<Segment> = others.chain([segment]).cloned().collect();
         locks::lock_all(self.owner, &wanted);
-        // SAFETY: as in `begin`.
-        let level = unsafe { home.pool.begin() }.or_fatal(at, "beginning a transaction again");
-        std::mem::forget(level);
+        begin_level(first_heap, "beginning a transaction again", at);
         let clauses = std::mem::take(&mut self.clauses);
-        for Clause { segment, kind } in &clauses {
+        for (segment, kind) in &clauses {
             if let Some(heap) = guard.holding(segment.range.start) {
                 self.announce_clause(heap, segment, *kind, at);
             }
@@ -404,8 +396,8 @@ impl Running {
             heaps.iter().map(|heap| heap.counts()).collect();
         Tx::with_running(|tx| {
             for (heap, counts) in heaps.iter().zip(&mut locked) {
-                let mut words = Words::new(tx, heap.engine());
-                self.pending.apply(heap, counts, &mut words, at)?;
+                let mut words = Words::new(tx, heap, counts);
+                self.pending.apply(&mut words, at)?;
                 words.finish()?;
             }
             Ok(())
@@ -426,7 +418,7 @@ impl Running {
         if std::mem::take(&mut self.has_locks) {
             locks::unlock(self.owner);
         }
-        HOME.set(None);
+        FIRST_HEAP.set(None);
         presence::end_transaction();
     }
 
@@ -454,6 +446,13 @@ impl Running {
     }
 }
 
+/// Begins a level of durum's transaction, which `Tx::end_level` ends.
+fn begin_level(heap: &Heap, doing: &str, at: Location) {
+    // SAFETY: the levels end in reverse order, and the heap stays open until the outermost one has.
+    let level = unsafe { heap.pool.begin() }.or_fatal(at, doing);
+    std::mem::forget(level);
+}
+
 /// A heap is to change that the clause of the level does not name.
 #[cold]
 fn unnamed(level: &Level, heap: &Heap, at: Location) -> ! {
@@ -465,23 +464,31 @@ fn unnamed(level: &Level, heap: &Heap, at: Location) -> ! {
     )
 }
 
+/// A transaction around a single operation.
+pub(crate) struct ImplicitTx<'c, 't> {
+    pub(crate) words: Words<'t>,
+    pub(crate) pending: &'c mut PendingCounts,
+}
+
 /// Runs `body` as a transaction of its own, outside of explicit ones, with the heap's counts locked.
 pub(crate) fn implicit<R>(
     heap: &Heap,
     durability: Durability,
     at: Location,
-    body: impl FnOnce(&mut Words<'_>, &mut PendingCounts, &mut Counts) -> Result<R>,
+    body: impl FnOnce(&mut ImplicitTx<'_, '_>) -> Result<R>,
 ) -> Result<R> {
     with_running(|running| {
         // The transaction before the lock: on Twin it waits for a turn that a thread may have which waits for the lock.
         // SAFETY: ends below, in this function.
         let transaction = unsafe { heap.pool.begin_with(durability)? };
         let mut counts = heap.counts();
-        let mut words = Words::new(&transaction, heap.engine());
-        let result = body(&mut words, &mut running.pending, &mut counts).and_then(|value| {
-            let pending = &running.pending;
-            pending.apply(heap, &mut counts, &mut words, at)?;
-            words.finish()?;
+        let mut own = ImplicitTx {
+            words: Words::new(&transaction, heap, &mut counts),
+            pending: &mut running.pending,
+        };
+        let result = body(&mut own).and_then(|value| {
+            own.pending.apply(&mut own.words, at)?;
+            own.words.finish()?;
             Ok(value)
         });
         let result = match result {

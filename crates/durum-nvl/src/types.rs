@@ -20,11 +20,13 @@ use std::ops::Range;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use durum::{Description, Store};
-use durum_format::types::{Count, Declarations, Descriptor, Field, Strength, Struct, Type};
+use durum_format::types::{
+    Count, Declarations, Descriptor, Field, Primitive, Strength, Struct, Type, TypeError,
+};
 use rustc_hash::FxHashMap;
 
 use crate::fatal::{Location, fatal};
-use crate::layout::{HEADER, HEAP_TYPE, PROXY_TYPE};
+use crate::layout::{HEADER, HEAP_TYPE, PROXY};
 
 /// The least alignment of an allocation's data.
 pub(crate) const ALIGN_MIN: u64 = 16;
@@ -176,17 +178,17 @@ fn visit_row(
 /// The type of the pool's root object.
 pub(crate) fn heap_type() -> &'static Description {
     static TYPE: OnceLock<Description> = OnceLock::new();
-    TYPE.get_or_init(|| own_type(HEAP_TYPE))
+    TYPE.get_or_init(|| own_type(Descriptor::parse(HEAP_TYPE)))
 }
 
 /// The type of a proxy.
 pub(crate) fn proxy_type() -> &'static Description {
     static TYPE: OnceLock<Description> = OnceLock::new();
-    TYPE.get_or_init(|| own_type(PROXY_TYPE))
+    TYPE.get_or_init(|| own_type(proxy().and_then(|known| known.resolve(PROXY))))
 }
 
-fn own_type(text: &str) -> Description {
-    match Descriptor::parse(text) {
+fn own_type(descriptor: Result<Descriptor, TypeError>) -> Description {
+    match descriptor {
         Ok(descriptor) => Description::from_descriptor(&descriptor),
         Err(error) => fatal!(
             Location::UNKNOWN,
@@ -195,10 +197,32 @@ fn own_type(text: &str) -> Description {
     }
 }
 
+/// Declarations with that of a proxy.
+fn proxy() -> Result<Declarations, TypeError> {
+    let fields = vec![
+        Field::new("target", 0, weak_to_any()),
+        word("count", 8),
+        Field::new("next", 16, Type::pointer(PROXY)),
+    ];
+    let mut declarations = Declarations::new();
+    declarations.declare(Type::structure(PROXY, 24, 8, fields))?;
+    Ok(declarations)
+}
+
+fn weak_to_any() -> Type<String> {
+    Type::Pointer {
+        strength: Strength::Weak,
+        target: None,
+    }
+}
+
+fn word(name: &str, offset: u64) -> Field<String> {
+    Field::new(name, offset, Type::Primitive(Primitive::U64))
+}
+
 thread_local! {
-    /// The descriptor that the thread used last.
-    static RECENT: Cell<Option<&'static Declared>> = const { Cell::new(None) };
-    static RECENT_AT: Cell<usize> = const { Cell::new(0) };
+    /// The descriptor that the thread used last, and its address.
+    static RECENT: Cell<Option<(usize, &'static Declared)>> = const { Cell::new(None) };
 }
 
 /// The type of a descriptor in compiled code.
@@ -211,8 +235,8 @@ pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'stat
     }
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(descriptor) };
-    if RECENT_AT.get() == descriptor.addr()
-        && let Some(recent) = RECENT.get()
+    if let Some((address, recent)) = RECENT.get()
+        && address == descriptor.addr()
         && recent.text.as_bytes() == text.to_bytes()
     {
         return recent;
@@ -228,8 +252,7 @@ pub(crate) unsafe fn declared(descriptor: *const c_char, at: Location) -> &'stat
             "the descriptor of a type cannot be used: {reason}\n{text}"
         ),
     });
-    RECENT.set(Some(found));
-    RECENT_AT.set(descriptor.addr());
+    RECENT.set(Some((descriptor.addr(), found)));
     found
 }
 
@@ -261,7 +284,7 @@ fn declare(text: &str) -> Result<Declared, String> {
 
 /// The descriptor of allocations whose elements have this one.
 fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor, String> {
-    let text = |error: durum_format::types::TypeError| error.to_string();
+    let text = |error: TypeError| error.to_string();
     let converted = convert(element.root())?;
     let layout = converted.layout().map_err(text)?;
     if layout.size != size || layout.has_tail {
@@ -271,36 +294,23 @@ fn allocation(element: &Descriptor, size: u64, align: u64) -> Result<Descriptor,
         ));
     }
     let name = short_name(element);
-    let word = |name: &str, offset| Field::new(name, offset, u64_type());
     let align = align.max(ALIGN_MIN);
     let data = (HEADER as u64).next_multiple_of(align);
-    let mut previous = Type::pointer_to_any();
-    if let Type::Pointer { strength, .. } = &mut previous {
-        *strength = Strength::Weak;
-    }
     let fields = vec![
         word("count", 0),
         Field::new("next", 8, Type::pointer_to_any()),
-        Field::new("previous", 16, previous),
-        Field::new("weak", 24, Type::pointer("nvl weak")),
+        Field::new("previous", 16, weak_to_any()),
+        Field::new("weak", 24, Type::pointer(PROXY)),
         word("strong", 32),
         word("state", 40),
         Field::new("data", data, converted.array(Count::Field("count".into()))),
     ];
     let whole_name = format!("nvl {name}");
-    let mut declarations = Declarations::new();
-    let proxy = Descriptor::parse(PROXY_TYPE).map_err(text)?;
-    declarations
-        .declare(proxy_tree(proxy.root()))
-        .map_err(text)?;
+    let mut declarations = proxy().map_err(text)?;
     declarations
         .declare(Type::structure(&whole_name, data, align, fields))
         .map_err(text)?;
     declarations.resolve(&whole_name).map_err(text)
-}
-
-fn u64_type() -> Type<String> {
-    Type::Primitive(durum_format::types::Primitive::U64)
 }
 
 /// What names the type in messages and in the store. Names are at most 255 bytes without quotes.
@@ -321,36 +331,6 @@ fn short_name(element: &Descriptor) -> String {
     }
 }
 
-/// A proxy's own type, by names.
-fn proxy_tree(root: &Type<usize>) -> Type<String> {
-    match root {
-        Type::Struct(Struct {
-            name,
-            size,
-            align,
-            fields,
-        }) => Type::Struct(Struct {
-            name: name.clone(),
-            size: *size,
-            align: *align,
-            fields: fields
-                .iter()
-                .map(|field| {
-                    let ty = match &field.ty {
-                        Type::Pointer { strength, target } => Type::Pointer {
-                            strength: *strength,
-                            target: target.map(|_| name.clone()),
-                        },
-                        _ => u64_type(),
-                    };
-                    Field::new(&field.name, field.offset, ty)
-                })
-                .collect(),
-        }),
-        _ => u64_type(),
-    }
-}
-
 /// An element's type as part of an allocation: without names in pointers, and without arrays whose end is open.
 fn convert(ty: &Type<usize>) -> Result<Type<String>, String> {
     Ok(match ty {
@@ -359,7 +339,7 @@ fn convert(ty: &Type<usize>) -> Result<Type<String>, String> {
             strength: Strength::Strong,
             ..
         } => Type::pointer_to_any(),
-        Type::Pointer { .. } => Type::pointer("nvl weak"),
+        Type::Pointer { .. } => Type::pointer(PROXY),
         Type::Struct(Struct {
             name,
             size,

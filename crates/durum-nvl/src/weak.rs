@@ -2,7 +2,6 @@
 //! when the allocation is freed its proxies are told, and its memory is free at once, however many weak pointers there
 //! are.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{Ordering, fence};
 
 use durum::Result;
@@ -10,12 +9,12 @@ use durum::Result;
 use crate::fatal::Location;
 use crate::handles::{Guard, in_no_heap};
 use crate::heap::Heap;
-use crate::layout::{Hidden, Proxy, field};
+use crate::layout::{Hidden, Proxy, field, word};
 use crate::object::Object;
 use crate::pending::PendingCounts;
+use crate::primitive::locked;
 use crate::store_tx::StoreTx;
 use crate::types;
-use crate::words::word;
 
 /// The proxy for an address in `object`, made in the transaction if there is none; 0 for null.
 pub(crate) fn proxy<C: StoreTx>(
@@ -105,7 +104,7 @@ pub(crate) fn load(guard: &Guard, slot: usize, at: Location) -> usize {
 
 #[cold]
 fn load_beside_collection(heap: &Heap, proxy: usize, at: Location) -> usize {
-    let garbage = heap.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+    let garbage = locked(&heap.garbage);
     // SAFETY: as in `load`.
     let target = unsafe { word(field!(proxy, Proxy, target)) } as usize;
     // Empty where the collection has ended meanwhile: then all proxies of what it has freed say so.

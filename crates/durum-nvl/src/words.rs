@@ -1,5 +1,4 @@
-//! Words of heaps: read, stored, and, those of counts and lists, changed in a transaction in the way that costs its
-//! engine least.
+//! Words of counts and lists, changed in a transaction in the way that costs its engine least.
 //!
 //! Shadow keeps old words at no cost, so they are announced and stored at once. On the other engines each announced
 //! range may take a fence, and deferred stores take three together: so the words are gathered here, read back from
@@ -8,37 +7,24 @@
 use durum::{Announce, Engine, Result, Tx};
 use rustc_hash::FxHashMap;
 
-/// Reads a word of a heap.
-///
-/// # Safety
-/// It lies in an open heap, and nobody stores there at this moment.
-#[inline]
-pub(crate) unsafe fn word(address: usize) -> u64 {
-    // SAFETY: as the caller promises.
-    unsafe { std::ptr::with_exposed_provenance::<u64>(address).read() }
-}
+use crate::heap::{Counts, Heap};
+use crate::layout::{put, word};
 
-/// Stores a word that no transaction has to know of.
-///
-/// # Safety
-/// It lies in an open heap, in an object that only this thread knows.
-#[inline]
-pub(crate) unsafe fn put(address: usize, value: u64) {
-    // SAFETY: as the caller promises.
-    unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write(value) }
-}
-
-/// The changes of one transaction.
+/// The changes of one heap in one transaction, while its counts are locked.
 pub(crate) struct Words<'t> {
     tx: &'t Tx,
+    pub(crate) heap: &'t Heap,
+    pub(crate) counts: &'t mut Counts,
     deferred: Option<FxHashMap<usize, u64>>,
 }
 
 impl<'t> Words<'t> {
-    pub(crate) fn new(tx: &'t Tx, engine: Engine) -> Self {
-        let is_deferred = engine != Engine::Shadow;
+    pub(crate) fn new(tx: &'t Tx, heap: &'t Heap, counts: &'t mut Counts) -> Self {
+        let is_deferred = heap.engine() != Engine::Shadow;
         Self {
             tx,
+            heap,
+            counts,
             deferred: is_deferred.then(FxHashMap::default),
         }
     }

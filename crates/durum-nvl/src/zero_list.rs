@@ -3,53 +3,36 @@
 
 use durum::Result;
 
-use crate::heap::{Counts, Heap};
 use crate::layout::{LINK, LISTED, field};
 use crate::words::Words;
 
 /// Puts an allocation on the list.
-pub(crate) fn push(
-    words: &mut Words<'_>,
-    heap: &Heap,
-    counts: &mut Counts,
-    start: usize,
-) -> Result<()> {
-    let next = words.read(field!(heap.root, HeapRoot, zero));
+pub(crate) fn push(words: &mut Words<'_>, start: usize) -> Result<()> {
+    let next = words.read(field!(words.heap.root, HeapRoot, zero));
     words.write(field!(start, Header, next), next)?;
     words.write(field!(start, Header, previous), 0)?;
     let state = field!(start, Header, state);
     words.write(state, words.read(state) | LISTED)?;
-    begin_with(words, heap, counts, start, next as usize)
+    begin_with(words, start, next as usize)
 }
 
 /// Has the list begin with an allocation whose header says already that it does, before `next`.
-pub(crate) fn begin_with(
-    words: &mut Words<'_>,
-    heap: &Heap,
-    counts: &mut Counts,
-    start: usize,
-    next: usize,
-) -> Result<()> {
+pub(crate) fn begin_with(words: &mut Words<'_>, start: usize, next: usize) -> Result<()> {
     let link = (start + LINK) as u64;
     if next != 0 {
         words.write(field!(next - LINK, Header, previous), link)?;
     }
-    words.write(field!(heap.root, HeapRoot, zero), link)?;
-    counts.listed += 1;
+    words.write(field!(words.heap.root, HeapRoot, zero), link)?;
+    words.counts.listed += 1;
     Ok(())
 }
 
 /// Takes it off.
-pub(crate) fn remove(
-    words: &mut Words<'_>,
-    heap: &Heap,
-    counts: &mut Counts,
-    start: usize,
-) -> Result<()> {
+pub(crate) fn remove(words: &mut Words<'_>, start: usize) -> Result<()> {
     let next = words.read(field!(start, Header, next));
     let previous = words.read(field!(start, Header, previous));
     let before = match previous {
-        0 => field!(heap.root, HeapRoot, zero),
+        0 => field!(words.heap.root, HeapRoot, zero),
         previous => field!(previous as usize - LINK, Header, next),
     };
     words.write(before, next)?;
@@ -60,6 +43,6 @@ pub(crate) fn remove(
     words.write(field!(start, Header, previous), 0)?;
     let state = field!(start, Header, state);
     words.write(state, words.read(state) & !LISTED)?;
-    counts.listed = counts.listed.saturating_sub(1);
+    words.counts.listed = words.counts.listed.saturating_sub(1);
     Ok(())
 }

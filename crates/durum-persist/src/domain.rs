@@ -7,7 +7,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, StatFs};
 use rustix::mm::{MapFlags, ProtFlags};
 
 pub use crate::delay::{Delays, emulate};
@@ -37,17 +37,12 @@ pub enum Domain {
 /// # Errors
 /// `NotFound` if the directory does not exist; otherwise as the system says.
 pub fn detect(dir: &Path) -> io::Result<Domain> {
-    let kind = rustix::fs::statfs(dir)?.f_type as u64;
-    if kind == TMPFS_MAGIC || kind == RAMFS_MAGIC {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    if is_in_memory(&rustix::fs::statfs(dir)?) {
         return Ok(Domain::Dram);
     }
     let file = match temporary_file(dir) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-            ) =>
-        {
+        Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
             return Ok(Domain::File);
         }
         result => result?,
@@ -60,13 +55,17 @@ pub fn detect(dir: &Path) -> io::Result<Domain> {
     })
 }
 
+fn is_in_memory(system: &StatFs) -> bool {
+    let kind = system.f_type as u64;
+    kind == TMPFS_MAGIC || kind == RAMFS_MAGIC
+}
+
 /// As [`detect`], for the directory that holds an open file, and without writing anything.
 ///
 /// # Errors
 /// As the system says.
 pub fn of_file(file: &MediaFile) -> io::Result<Domain> {
-    let kind = rustix::fs::fstatfs(file)?.f_type as u64;
-    Ok(if kind == TMPFS_MAGIC || kind == RAMFS_MAGIC {
+    Ok(if is_in_memory(&rustix::fs::fstatfs(file)?) {
         Domain::Dram
     } else if maps_synchronously(file, ProtFlags::READ) {
         Domain::Dax

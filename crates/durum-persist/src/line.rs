@@ -22,7 +22,7 @@ use crate::{Site, count, state};
 #[inline]
 pub unsafe fn store_u64(target: *mut u64, value: u64) {
     if state::load() & state::RECORDING != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: aligned, valid, and shared by atomic operations only: this function demands it.
         return unsafe { hook::store_u64(target, value) };
     }
     // SAFETY: aligned and valid by contract.
@@ -70,7 +70,7 @@ pub unsafe fn store_words(line: *mut u64, mask: u8, words: &[u64]) {
 #[inline]
 pub unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     if state::load() & state::RECORDING != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
         return unsafe { hook::copy(target, source, len) };
     }
     // SAFETY: valid and disjoint by contract.
@@ -88,11 +88,11 @@ const COPY_WORDS_MAX: usize = 20;
 #[inline(always)]
 pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
     if state::load() & state::RECORDING != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
         return unsafe { hook::copy(target.cast(), source.cast(), len * 8) };
     }
     if len > COPY_WORDS_MAX {
-        // SAFETY: the same contract.
+        // SAFETY: both ranges are valid, aligned and disjoint: this function demands it.
         return unsafe { target.copy_from_nonoverlapping(source, len) };
     }
     for index in 0..len {
@@ -109,7 +109,7 @@ pub unsafe fn copy_words(target: *mut u64, source: *const u64, len: usize) {
 #[inline]
 pub unsafe fn zero(target: *mut u8, len: usize) {
     if state::load() & state::RECORDING != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: valid for writes of `len` bytes, which nobody else accesses: this function demands it.
         return unsafe { hook::zero(target, len) };
     }
     // SAFETY: valid by contract.
@@ -123,7 +123,7 @@ pub unsafe fn zero(target: *mut u8, len: usize) {
 #[inline]
 pub unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
     if state::load() & state::RECORDING != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: aligned, valid, and shared by atomic operations only: this function demands it.
         return unsafe { hook::fetch_or_u64(target, mask) };
     }
     // SAFETY: aligned and valid by contract.
@@ -137,7 +137,7 @@ pub unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
 #[inline]
 pub unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
     if state::load() & state::RECORDING != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: aligned, valid, and shared by atomic operations only: this function demands it.
         return unsafe { hook::fetch_and_u64(target, mask) };
     }
     // SAFETY: aligned and valid by contract.
@@ -153,10 +153,10 @@ pub unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
 /// As for [`copy`].
 pub unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usize, site: Site) {
     if state::load() >= state::HOOKED {
-        // SAFETY: the same contract.
+        // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
         return unsafe { hook::copy_streaming(target, source, len, site) };
     }
-    // SAFETY: the same contract.
+    // SAFETY: both ranges are valid and disjoint, and nobody writes to either: this function demands it.
     unsafe { processor::copy_streaming(target, source, len) };
 }
 
@@ -172,7 +172,7 @@ pub unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
     }
     let state = state::load();
     if state >= state::HOOKED {
-        // SAFETY: the same contract.
+        // SAFETY: the range is mapped, as this function demands, and not empty.
         return unsafe { hook::write_back(addr, len, site) };
     }
     // SAFETY: mapped by contract; not empty.
@@ -190,7 +190,7 @@ pub unsafe fn write_back_lines(numbers: &[usize], offset: usize, site: Site) {
         .iter()
         .map(|number| (number * LINE).wrapping_add(offset) as *const u8);
     if state >= state::HOOKED {
-        // SAFETY: the same contract.
+        // SAFETY: the lines are mapped, as this function demands.
         return lines.for_each(|line| unsafe { hook::write_back(line, LINE, site) });
     }
     for line in lines {

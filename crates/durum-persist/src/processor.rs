@@ -125,7 +125,7 @@ pub const fn lines_touched(addr: usize, len: usize) -> usize {
 /// The lines are mapped.
 #[inline(always)]
 pub(crate) unsafe fn write_back_lines(instruction: Instruction, first: *const u8, count: usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the lines are mapped, as this function demands.
     unsafe { arch::write_back_lines(instruction, first, count) };
 }
 

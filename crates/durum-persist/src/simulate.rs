@@ -132,20 +132,15 @@ impl<'a> CrashPoint<'a> {
 
     /// The value of the last note of this name before the crash.
     pub fn last_note(&self, name: &str) -> Option<u64> {
-        self.notes()
-            .iter()
-            .rev()
-            .find(|note| note.name == name)
-            .map(|note| note.value)
+        let note = self.notes().iter().rfind(|note| note.name == name)?;
+        Some(note.value)
     }
 
     /// The number of [`record::api`](crate::record::api) marks of this name before the crash.
     pub fn api_calls_of(&self, name: &str) -> usize {
+        let is_it = |event: &&Event| matches!(event.kind, EventKind::Api(other) if other == name);
         let events = &self.trace.events()[..=self.index];
-        events
-            .iter()
-            .filter(|event| matches!(event.kind, EventKind::Api(other) if other == name))
-            .count()
+        events.iter().filter(is_it).count()
     }
 }
 
@@ -186,17 +181,16 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
         for (depth, event) in self.events.iter().enumerate() {
-            let whose = if depth == 0 {
-                "crash after"
-            } else {
-                "recovery crashed after"
+            let whose = match depth {
+                0 => "crash after",
+                _ => "recovery crashed after",
             };
             writeln!(f, "  {whose}: {event}")?;
         }
+        let Failure { seed, replay, .. } = self;
         writeln!(
             f,
-            "  replay with: seed {}, only: Some({:?}.into())",
-            self.seed, self.replay
+            "  replay with: seed {seed}, only: Some({replay:?}.into())"
         )?;
         match &self.image {
             Some(image) => write!(f, "  image: {}", image.display()),

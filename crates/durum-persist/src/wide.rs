@@ -71,7 +71,7 @@ pub unsafe fn copy_bytes(target: *mut u8, source: *const u8, mask: u64) {
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 pub unsafe fn spread_words(target: *mut u64, words: &[u64; 8], mask: u8) {
-    // SAFETY: as the caller promises; what the mask leaves out is not accessed.
+    // SAFETY: the places of the mask are aligned and writable, as this function demands; others are not accessed.
     unsafe {
         let words = _mm512_maskz_expand_epi64(mask, _mm512_loadu_si512(words.as_ptr().cast()));
         _mm512_mask_storeu_epi64(target.cast(), mask, words);

@@ -16,7 +16,7 @@ use durum_format::extent::{self, UNTYPED};
 use durum_format::puddle::{self, IMMUTABLE_SIZE, PuddleHeader, PuddleKind};
 use durum_format::store::StoreHeader;
 use durum_format::twin::SEAL_SIZE;
-use durum_format::types::{Descriptor, Registry as Types};
+use durum_format::types::{Descriptor, Registry as Types, registry::RegisterError};
 use durum_persist::Site;
 use durum_persist::file;
 
@@ -98,7 +98,7 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
     }
     for (uuid, pool) in &contents.pools {
         if let Some(note) = contents.quarantine_of(*uuid) {
-            return Err(quarantined(&source, pool, note));
+            return Err(Error::quarantined(&source, pool.name.clone(), note));
         }
     }
     if fs::symlink_metadata(target).is_ok() {
@@ -117,15 +117,6 @@ pub fn clone_store(source: &Path, target: &Path, options: &CloneOptions) -> Resu
         let _ = fs::remove_dir_all(&place);
     }
     made
-}
-
-fn quarantined(store: &Path, pool: &PoolRecord, note: crate::model::QuarantineNote) -> Error {
-    Error::PoolQuarantined {
-        store: store.to_owned(),
-        pool: pool.name.clone(),
-        log: store.join(note.log),
-        reason: note.reason,
-    }
 }
 
 /// A name beside the target that nobody uses.
@@ -147,7 +138,7 @@ fn move_into_place(place: &Path, target: &Path) -> Result<()> {
     // that is not whole.
     file::rename(place, target, PLACE)
         .map_err(|error| Error::io("moving the clone into its place", target, error))?;
-    file::sync_dir(parent, PLACE).map_err(|error| Error::io("syncing the directory", parent, error))
+    files::sync_dir(parent, PLACE)
 }
 
 fn make(
@@ -170,12 +161,11 @@ fn make(
     let moves = Moves::draw(place, identity, &new_identity, contents)?;
     let mut types = Types::new();
     for (id, text) in &contents.types {
-        types
-            .register_text(text)
-            .map_err(|error| Error::TypeRefused {
-                id: *id,
-                reason: error.to_string(),
-            })?;
+        let refused = |error: RegisterError| Error::TypeRefused {
+            id: *id,
+            reason: error.to_string(),
+        };
+        types.register_text(text).map_err(refused)?;
     }
     let directory = place.join(PUDDLE_DIRECTORY);
     file::create_dir(&directory, COPY)
@@ -188,13 +178,7 @@ fn make(
     let total = moves.by_address.len() as u64;
     for (done, step) in (1..).zip(moves.by_address.values()) {
         copier.copy(source, place, step, contents)?;
-        if let Some(progress) = &options.progress {
-            progress(Progress {
-                stage: Stage::Clone,
-                done,
-                total,
-            });
-        }
+        Progress::tell(&options.progress, Stage::Clone, done, total);
     }
     let contents = moves.translate(contents, empty);
     drop(fill(place, &new_identity, &contents)?);
@@ -243,14 +227,10 @@ impl Moves {
                     space: new_identity.size,
                 });
             };
-            let owner = pools.get(&record.owner).copied().unwrap_or_default();
             let header = PuddleHeader {
-                kind: record.kind,
-                uuid: names::random_uuid()?,
-                owner,
+                owner: pools.get(&record.owner).copied().unwrap_or_default(),
                 address,
-                size: record.size,
-                is_root: record.is_root,
+                ..files::header_of(names::random_uuid()?, record)
             };
             by_address.insert(record.address, Move { old: *uuid, header });
         }
@@ -282,27 +262,20 @@ impl Moves {
         for step in self.by_address.values() {
             let header = &step.header;
             names.insert(step.old, header.uuid);
-            new.puddles.insert(
-                header.uuid,
-                PuddleRecord {
-                    owner: header.owner,
-                    address: header.address,
-                    size: header.size,
-                    kind: header.kind,
-                    is_root: header.is_root,
-                },
-            );
+            let record = files::record_of(header);
+            new.puddles.insert(header.uuid, record);
         }
         for (uuid, pool) in &contents.pools {
             if let (Some(new_uuid), Some(root)) =
                 (self.pools.get(uuid), names.get(&pool.root_puddle))
             {
+                let root_puddle = *root;
+                let pool = pool.clone();
                 new.pools.insert(
                     *new_uuid,
                     PoolRecord {
-                        name: pool.name.clone(),
-                        engine: pool.engine,
-                        root_puddle: *root,
+                        root_puddle,
+                        ..pool
                     },
                 );
             }
@@ -391,10 +364,8 @@ impl Copier<'_> {
             .collect();
         for pointer in pointers {
             let at = usize::try_from(pointer.offset).unwrap_or(usize::MAX);
-            let Some(word) = object
-                .get_mut(at..)
-                .and_then(|rest| rest.first_chunk_mut::<8>())
-            else {
+            let rest = object.get_mut(at..);
+            let Some(word) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) else {
                 continue;
             };
             let address = u64::from_le_bytes(*word);

@@ -9,8 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use durum_format::error::{Fault, FormatError};
+use durum_persist::file::MediaFile;
 
-use crate::model::quoted;
+use crate::model::{QuarantineNote, quoted};
 
 /// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -125,7 +126,7 @@ pub enum Error {
     },
     /// No store can be at this path, or be made there: the path is empty, leads through a file or to one, or the
     /// directory for a new store is missing. Where a right is missing, this is the system's.
-    #[error("{path}: {problem}; {cure}", path = Shown(.path))]
+    #[error("{path}: {problem}; {cure}", path = shown(path))]
     PathRefused {
         /// The path asked for.
         path: PathBuf,
@@ -143,7 +144,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another opener holds the store.
-    #[error("{path}: the store is in use by {holder}; close it there first", path = .path.display(), holder = Holder(*.pid))]
+    #[error("{path}: the store is in use by {holder}; close it there first", path = .path.display(), holder = holder(*pid))]
     StoreBusy {
         /// The store directory.
         path: PathBuf,
@@ -198,7 +199,7 @@ pub enum Error {
     #[error(
         "{path}: its puddles lie at addresses that {other} already uses in this process \
          ({address:#x}, {size} bytes); {cure}",
-        path = .path.display(), other = Other(.other.as_deref()), cure = cure_of_conflict(path, other.as_deref())
+        path = .path.display(), other = user_of_range(other.as_deref()), cure = cure_of_conflict(path, other.as_deref())
     )]
     AddressConflict {
         /// The store that was to be opened.
@@ -280,7 +281,7 @@ pub enum Error {
         first: String,
     },
     /// Bytes that the format refuses: foreign, of another version, or damaged. Nothing was changed.
-    #[error("{file}: {source}{at}; {cure}", file = .file.display(), at = Base(*.base))]
+    #[error("{file}: {source}{at}; {cure}", file = .file.display(), at = begins_at(*base))]
     Format {
         /// The file.
         file: PathBuf,
@@ -335,7 +336,7 @@ pub enum Error {
         "{store}: the registry is older than the puddles: it does not name {files}; restore the whole store, or registry and \
          registry.copy as they were when these puddles were written, or move the puddles aside, into {store}/unregistered: \
          `durum check --repair {store}`",
-        store = .store.display(), files = Files(.files)
+        store = .store.display(), files = some_of(files)
     )]
     RegistryOlder {
         /// The store directory.
@@ -411,7 +412,7 @@ pub enum Error {
         reason: String,
     },
     /// An operation of the system failed.
-    #[error("{path}: {operation} failed{at}: {source}", path = .path.display(), at = At(*.offset))]
+    #[error("{path}: {operation} failed{at}: {source}", path = .path.display(), at = at(*offset))]
     Io {
         /// What was tried.
         operation: &'static str,
@@ -498,35 +499,65 @@ impl Error {
             source,
         }
     }
-}
 
-/// Prints a path, also an empty one.
-struct Shown<'a>(&'a Path);
+    pub(crate) fn io_at(
+        operation: &'static str,
+        file: &MediaFile,
+        offset: u64,
+        source: io::Error,
+    ) -> Error {
+        Error::Io {
+            operation,
+            path: file.path().to_owned(),
+            offset: Some(offset),
+            source,
+        }
+    }
 
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_os_str().is_empty() {
-            true => f.write_str("\"\""),
-            false => write!(f, "{}", self.0.display()),
+    /// The refusal of a structure that begins at `base` of a file.
+    pub(crate) fn format(file: &Path, base: u64, source: FormatError, cure: &'static str) -> Error {
+        Error::Format {
+            file: file.to_owned(),
+            base,
+            source: Box::new(source),
+            cure: cure.into(),
+        }
+    }
+
+    /// The refusal of a pool that must not be opened because of a log in quarantine.
+    pub(crate) fn quarantined(store: &Path, pool: String, note: QuarantineNote) -> Error {
+        Error::PoolQuarantined {
+            store: store.to_owned(),
+            pool,
+            log: store.join(note.log),
+            reason: note.reason,
+        }
+    }
+
+    pub(crate) fn no_pool(store: &Path, name: &str) -> Error {
+        Error::PoolMissing {
+            store: store.to_owned(),
+            name: name.to_owned(),
         }
     }
 }
 
-/// Prints the holder of a lock.
-struct Holder(Option<u32>);
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(pid) if pid == std::process::id() => write!(f, "this process (pid {pid})"),
-            Some(pid) => write!(f, "process {pid}"),
-            None => write!(f, "another process"),
-        }
+/// A path, also an empty one.
+fn shown(path: &Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => "\"\"".into(),
+        false => path.display().to_string(),
     }
 }
 
-/// Prints who uses an address range.
-struct Other<'a>(Option<&'a Path>);
+/// The holder of a lock.
+fn holder(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) if pid == std::process::id() => format!("this process (pid {pid})"),
+        Some(pid) => format!("process {pid}"),
+        None => "another process".into(),
+    }
+}
 
 /// What lies there and is no open store stays: a mapping of the program's own, or the addresses of a store of another
 /// size, which are reserved until the process ends.
@@ -543,52 +574,34 @@ fn cure_of_conflict(store: &Path, other: Option<&Path>) -> String {
     }
 }
 
-impl fmt::Display for Other<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(path) => write!(f, "the store {}", path.display()),
-            None => write!(f, "something else"),
-        }
+/// Who uses an address range.
+fn user_of_range(store: Option<&Path>) -> String {
+    match store {
+        Some(path) => format!("the store {}", path.display()),
+        None => "something else".into(),
     }
 }
 
-/// Prints some files, and how many more there are.
-struct Files<'a>(&'a [PathBuf]);
-
-impl fmt::Display for Files<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN_MAX: usize = 4;
-        for (index, file) in self.0.iter().take(SHOWN_MAX).enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{}", file.display())?;
-        }
-        match self.0.len().saturating_sub(SHOWN_MAX) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
+/// Some files, and how many more there are.
+fn some_of(files: &[PathBuf]) -> String {
+    const SHOWN_MAX: usize = 4;
+    let shown = files.iter().take(SHOWN_MAX);
+    let shown: Vec<String> = shown.map(|file| file.display().to_string()).collect();
+    match files.len().saturating_sub(SHOWN_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
-/// Prints where a structure begins, unless that is the start of the file.
-struct Base(u64);
-
-impl fmt::Display for Base {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => Ok(()),
-            base => write!(f, " (the structure begins at byte {base} of the file)"),
-        }
+/// Where a structure begins, unless that is the start of the file.
+fn begins_at(base: u64) -> String {
+    match base {
+        0 => String::new(),
+        base => format!(" (the structure begins at byte {base} of the file)"),
     }
 }
 
-/// Prints an offset where there is one.
-struct At(Option<u64>);
-
-impl fmt::Display for At {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(offset) => write!(f, " at offset {offset}"),
-            None => Ok(()),
-        }
-    }
+/// An offset, where there is one.
+fn at(offset: Option<u64>) -> String {
+    offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
 }

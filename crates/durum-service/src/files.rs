@@ -47,10 +47,9 @@ pub(crate) fn quarantine_path(store: &Path, uuid: Uuid) -> PathBuf {
 
 /// The file of a puddle, relative to the store.
 pub(crate) fn relative_path(uuid: Uuid, is_quarantined: bool) -> String {
-    let directory = if is_quarantined {
-        QUARANTINE_DIRECTORY
-    } else {
-        PUDDLE_DIRECTORY
+    let directory = match is_quarantined {
+        true => QUARANTINE_DIRECTORY,
+        false => PUDDLE_DIRECTORY,
     };
     format!("{directory}/{uuid}")
 }
@@ -91,8 +90,7 @@ pub(crate) fn repair_directories(store: &Path) -> Result<bool> {
     file::create_dir(&directory, QUARANTINE)
         .map_err(|error| grown("making a directory", &directory, 0, error))?;
     // ORDER: the directory is durable before anybody is told of it and opens the store, who moves logs into it.
-    file::sync_dir(store, QUARANTINE)
-        .map_err(|error| Error::io("syncing the directory", store, error))?;
+    sync_dir(store, QUARANTINE)?;
     Ok(true)
 }
 
@@ -105,6 +103,17 @@ pub(crate) fn header_of(uuid: Uuid, record: &PuddleRecord) -> PuddleHeader {
         address: record.address,
         size: record.size,
         is_root: record.is_root,
+    }
+}
+
+/// What the registry has to say of a puddle with this header.
+pub(crate) fn record_of(header: &PuddleHeader) -> PuddleRecord {
+    PuddleRecord {
+        owner: header.owner,
+        address: header.address,
+        size: header.size,
+        kind: header.kind,
+        is_root: header.is_root,
     }
 }
 
@@ -239,26 +248,14 @@ pub(crate) fn read_header(file: &MediaFile, cure: &'static str) -> Result<Puddle
     let mut buffer = [0; IMMUTABLE_SIZE as usize];
     let head = &mut buffer[..length.min(IMMUTABLE_SIZE) as usize];
     reading::exact(file, 0, head, "reading a puddle header")?;
-    puddle::parse(head, length).map_err(|source| Error::Format {
-        file: path.to_owned(),
-        base: 0,
-        source: Box::new(source),
-        cure: cure.into(),
-    })
+    puddle::parse(head, length).map_err(|source| Error::format(path, 0, source, cure))
 }
 
 /// Reads `length` bytes at `offset`, asking the file system where anything was written: a log is mostly room that was
 /// reserved and never used, and most of the time of a recovery would go into copying its zeros. Also tells behind which
 /// byte nothing was written.
 pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<(MmapMut, usize)> {
-    let failed = |offset| {
-        move |source: io::Error| Error::Io {
-            operation: "reading a log",
-            path: file.path().to_owned(),
-            offset: Some(offset),
-            source,
-        }
-    };
+    let failed = |offset| move |error| Error::io_at("reading a log", file, offset, error);
     let end = offset.saturating_add(length);
     // Mapped, so that only what is read or looked at takes a page: the allocator may fill such a buffer with zeros,
     // which takes longer than all the rest.
@@ -295,9 +292,7 @@ pub(crate) fn read_sparse(file: &MediaFile, offset: u64, length: u64) -> Result<
 /// Whether all bytes of a file from `offset` on are zero. Reads only what was written.
 pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
     const CHUNK_BYTES: u64 = 256 << 10;
-    let length = file
-        .len()
-        .map_err(|error| Error::io("finding its length", file.path(), error))?;
+    let length = reading::length(file)?;
     let mut at = offset;
     while at < length {
         let (bytes, used) = read_sparse(file, at, CHUNK_BYTES.min(length - at))?;
@@ -319,13 +314,42 @@ pub(crate) fn is_zero_from(file: &MediaFile, offset: u64) -> Result<bool> {
 /// Not synced: should the name come back after a crash, the registry lists it as being removed, and it goes at the next
 /// open.
 pub(crate) fn remove(store: &Path, uuid: Uuid) -> Result<()> {
-    let path = puddle_path(store, uuid);
-    match file::remove(&path, REMOVAL) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("removing a puddle", &path, error))
+    remove_if_there(&puddle_path(store, uuid), REMOVAL, "removing a puddle").map(drop)
+}
+
+/// Removes a file or an empty directory, and tells whether it was there. An error says that this happened while
+/// `operation`. Not synced.
+pub(crate) fn remove_if_there(path: &Path, site: Site, operation: &'static str) -> Result<bool> {
+    match file::remove(path, site) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(operation, path, error)),
+    }
+}
+
+/// Makes a directory, unless anything of that name is there. Not synced.
+pub(crate) fn ensure_directory(path: &Path, site: Site) -> Result<()> {
+    match file::create_dir(path, site) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(grown("making a directory", path, 0, error))
         }
         _ => Ok(()),
     }
+}
+
+/// Makes an empty file, unless anything of that name is there. Its name is not synced.
+pub(crate) fn ensure_file(path: &Path, operation: &'static str) -> Result<()> {
+    match MediaFile::create_new(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(grown(operation, path, 0, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(path: &Path, site: Site) -> Result<()> {
+    file::sync_dir(path, site).map_err(|error| Error::io("syncing the directory", path, error))
 }
 
 /// What a puddle holds, in words.
@@ -369,28 +393,21 @@ pub(crate) fn replace_file(
 ) -> Result<()> {
     let path = store.join(name);
     let temporary = store.join(temporary_name);
-    let failed =
-        |operation| move |error: io::Error| grown(operation, &path, bytes.len() as u64, error);
-    match file::remove(&temporary, site) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::io("removing a leftover", &temporary, error));
-        }
-        _ => {}
-    }
+    remove_if_there(&temporary, site, "removing a leftover")?;
     let write = || {
         let next = MediaFile::create_new(&temporary)?;
         next.write_all_at(bytes, 0)?;
         // ORDER: the bytes are durable before the name leads to them; else a crash leaves a torn file in the place of
         // a whole one.
         next.sync(site)?;
-        file::rename(&temporary, &store.join(name), name_site)
+        file::rename(&temporary, &path, name_site)
     };
     if let Err(error) = write() {
         // Gives the room back. Should this fail as well, the next opener removes it.
         let _ = file::remove(&temporary, site);
-        return Err(failed("replacing a file")(error));
+        let bytes = bytes.len() as u64;
+        return Err(grown("replacing a file", &path, bytes, error));
     }
     // ORDER: the new name is durable before the caller goes on to what the file tells about.
-    file::sync_dir(store, name_site)
-        .map_err(|error| Error::io("syncing the directory", store, error))
+    sync_dir(store, name_site)
 }

@@ -71,12 +71,7 @@ pub(crate) fn read(store: &Path) -> Result<StoreHeader> {
             problem: "it does not begin as one does".to_owned(),
             cure: cure.into(),
         },
-        _ => Error::Format {
-            file: path,
-            base: 0,
-            source: Box::new(source),
-            cure: cure.into(),
-        },
+        _ => Error::format(&path, 0, source, cure),
     })
 }
 
@@ -85,11 +80,12 @@ pub(crate) fn write(store: &Path, identity: &StoreHeader) -> Result<()> {
     let text = identity.encode().map_err(|error| Error::Options {
         reason: error.to_string(),
     })?;
+    let bytes = text.as_bytes();
     files::replace_file(
         store,
         FILE_NAME,
         TEMPORARY_FILE,
-        text.as_bytes(),
+        bytes,
         IDENTITY,
         IDENTITY_NAME,
     )

@@ -90,9 +90,8 @@ impl ReadOnlyStore {
                 refused.add(&plan.refused);
                 if contents.kept.contains_key(&client) {
                     let kept = contents.granted_pools(client);
-                    let pools: Vec<Uuid> = kept
-                        .filter(|pool| !plan.refused.contains_key(pool))
-                        .collect();
+                    let kept = kept.filter(|pool| !plan.refused.contains_key(pool));
+                    let pools: Vec<Uuid> = kept.collect();
                     let parts = plan.parts(&contents, &pools).into_iter();
                     ready.extend(parts.map(|(pool, part)| ((client, pool), part)));
                 }
@@ -181,10 +180,8 @@ impl ReadOnlyStore {
 
     /// The types known here: id and canonical text, in order of id.
     pub fn types(&self) -> impl Iterator<Item = (u64, &str)> {
-        self.contents
-            .types
-            .iter()
-            .map(|(id, text)| (*id, text.as_str()))
+        let types = self.contents.types.iter();
+        types.map(|(id, text)| (*id, text.as_str()))
     }
 
     /// What recovery would do. Nothing where a writer is alive, or the store is clean.
@@ -238,12 +235,7 @@ impl ReadOnlyStore {
 
     /// As [`ReadOnlyStore::puddle`], for one who holds the lock.
     pub(crate) fn puddle_unguarded(&self, uuid: Uuid) -> Result<PuddleView> {
-        let Some(record) = self.contents.puddles.get(&uuid) else {
-            return Err(Error::PuddleUnknown {
-                store: self.path.clone(),
-                uuid: uuid.to_string(),
-            });
-        };
+        let record = self.contents.puddle(&self.path, uuid)?;
         self.refused
             .ensure_not(&self.path, &self.contents, record.owner)?;
         let is_quarantined = self.contents.is_quarantined_file(uuid);

@@ -19,7 +19,7 @@ use rustix::fs::FlockOperation;
 use rustix::process::{Flock, FlockType};
 
 use crate::error::{Error, Result};
-use crate::files::grown;
+use crate::files::ensure_file;
 use crate::reading::{self, Role};
 
 /// The file in the store directory that carries the lock. It is empty.
@@ -65,12 +65,7 @@ impl StoreLock {
             return Err(busy(store, Some(std::process::id())));
         }
         // Made apart from opening it, through the seam for media; then this process holds no lock on it.
-        match MediaFile::create_new(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(grown("making the lock file", &path, 0, error));
-            }
-            _ => {}
-        }
+        ensure_file(&path, "making the lock file")?;
         StoreLock::take(store, &mut held, true)
     }
 

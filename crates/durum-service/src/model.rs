@@ -1,6 +1,7 @@
 //! What passes between a client and the service: grants, specifications, reports.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use durum_format::EngineKind;
@@ -232,6 +233,15 @@ pub struct Progress {
     pub done: u64,
     /// Steps of this stage, as far as known.
     pub total: u64,
+}
+
+impl Progress {
+    /// Tells whoever wants to know.
+    pub(crate) fn tell(to: &Option<Arc<ProgressFn>>, stage: Stage, done: u64, total: u64) {
+        if let Some(progress) = to {
+            progress(Progress { stage, done, total });
+        }
+    }
 }
 
 /// A stage of a long operation.

@@ -75,15 +75,19 @@ pub(crate) fn whole(
     head_max: u64,
     length_of: impl FnOnce(&[u8], u64) -> Result<u64>,
 ) -> Result<Vec<u8>> {
-    let length = file
-        .len()
-        .map_err(|error| Error::io("finding its length", file.path(), error))?;
+    let length = length(file)?;
     let head = bytes(file, 0, length.min(head_max))?;
     let wanted = length_of(&head, length)?.min(length);
     match wanted <= head.len() as u64 {
         true => Ok(head),
         false => bytes(file, 0, wanted),
     }
+}
+
+/// How long a file is.
+pub(crate) fn length(file: &MediaFile) -> Result<u64> {
+    file.len()
+        .map_err(|error| Error::io("finding its length", file.path(), error))
 }
 
 /// Reads `length` bytes from `offset` on.
@@ -101,12 +105,7 @@ pub(crate) fn exact(
     operation: &'static str,
 ) -> Result<()> {
     file.read_exact_at(buffer, offset)
-        .map_err(|source| Error::Io {
-            operation,
-            path: file.path().to_owned(),
-            offset: Some(offset),
-            source,
-        })
+        .map_err(|error| Error::io_at(operation, file, offset, error))
 }
 
 /// Zeros to read a part of a file into; an error where there is no memory for them.

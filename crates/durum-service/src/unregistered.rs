@@ -103,9 +103,8 @@ pub(crate) fn find(store: &Path, contents: &Contents) -> Result<Vec<Stray>> {
 
 /// Refuses to go on where the registry is older than the puddles.
 pub(crate) fn refuse_used(store: &Path, strays: &[Stray]) -> Result<()> {
-    let used = strays
-        .iter()
-        .filter(|stray| stray.state == StrayState::Used);
+    let used = |stray: &&Stray| stray.state == StrayState::Used;
+    let used = strays.iter().filter(used);
     let files: Vec<PathBuf> = used.map(|stray| stray.file.clone()).collect();
     match files.is_empty() {
         true => Ok(()),
@@ -126,16 +125,10 @@ pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a
         return Ok(moved);
     }
     let directory = store.join(DIRECTORY);
-    match file::create_dir(&directory, ASIDE) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(files::grown("making a directory", &directory, 0, error));
-        }
-        _ => {}
-    }
+    files::ensure_directory(&directory, ASIDE)?;
     reading::check_directory(store, DIRECTORY, PLACE)?;
     // ORDER: the directory is durable before anything is moved into it; else a crash takes it away with what it holds.
-    file::sync_dir(store, ASIDE)
-        .map_err(|error| Error::io("syncing the directory", store, error))?;
+    files::sync_dir(store, ASIDE)?;
     for stray in &moved {
         tracing::warn!(file = %stray.file.display(), "the registry does not name this puddle; it is moved to {DIRECTORY}");
         file::rename(&stray.file, &directory.join(stray.uuid.to_string()), ASIDE)
@@ -143,8 +136,7 @@ pub(crate) fn move_used<'a>(store: &Path, strays: &'a [Stray]) -> Result<Vec<&'a
     }
     // ORDER: the new names are durable before anybody is told of them; else a crash shows the files where they were,
     // and whoever was told that the store opens is refused.
-    file::sync_dir(&directory, ASIDE)
-        .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+    files::sync_dir(&directory, ASIDE)?;
     Ok(moved)
 }
 

@@ -17,6 +17,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
 use crate::error::Error;
+use crate::primitive::locked;
 
 /// A range of addresses of this process.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Addresses {
         if self.is_whole && !self.is_memory {
             return Ok(());
         }
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = locked(&self.parts);
         let mut at = part.start;
         while at < part.end {
             // Only the last part that starts at or before an address can hold it.
@@ -118,7 +119,7 @@ impl Addresses {
             let _ = map(part.start, part.len(), ProtFlags::empty(), MapFlags::FIXED);
             return;
         }
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = locked(&self.parts);
         let met: Vec<_> = parts
             .range(..part.end)
             .map(|(&start, &end)| start..end)

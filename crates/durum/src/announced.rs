@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use lines::{LINE, Lines, lines_of, mask_of};
 
+use crate::error::Result;
 use crate::steps;
 
 pub(crate) use lines::{AnnouncedLine, runs};
@@ -230,7 +231,7 @@ impl Announced {
     #[inline(always)]
     pub(crate) unsafe fn insert_saving(&mut self, start: usize, len: usize) {
         debug_assert!(len > 0 && len < LARGE);
-        // SAFETY: the same contract.
+        // SAFETY: readable and unchanged, as the caller promises.
         unsafe {
             if self.large.is_empty() {
                 self.lines.insert_saving(start, len);
@@ -344,6 +345,21 @@ impl Announced {
                 visit(start + first, ones);
             }
         }
+    }
+
+    /// The same, until a visit fails.
+    pub(crate) fn try_for_each(
+        &self,
+        whole_lines: bool,
+        mut visit: impl FnMut(usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut result = Ok(());
+        self.for_each(whole_lines, |start, len| {
+            if result.is_ok() {
+                result = visit(start, len);
+            }
+        });
+        result
     }
 
     /// Whether the line that starts at `start` is written back with a large range.
@@ -507,7 +523,7 @@ mod tests {
             0,
             "nothing is kept of a large range"
         );
-        // SAFETY: as above.
+        // SAFETY: words of `memory`.
         unsafe { announced.insert_saving(start + 1020, 8) };
         assert!(
             !announced.insert_word(start + 16, 7),

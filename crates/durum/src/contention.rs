@@ -3,7 +3,9 @@
 //! Counted where a lock is taken already, so that taking one that is free costs what it did.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use crate::primitive::locked;
 
 static FOUND_TAKEN: AtomicU64 = AtomicU64::new(0);
 
@@ -20,7 +22,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cold]
 fn wait<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     count();
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(mutex)
 }
 
 /// A lock was taken already.

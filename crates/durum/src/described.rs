@@ -242,22 +242,16 @@ impl Walk {
         Field::new(name, offset as u64, F::layout(self))
     }
 
-    fn finish(mut self, name: &str, layout: Type<String>) -> Result<Descriptor, String> {
+    fn finish(self, name: &str, layout: Type<String>) -> Result<Descriptor, String> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        if let Type::Primitive(primitive) = &layout {
-            return self
-                .declarations
-                .resolve(primitive.name())
-                .map_err(|error| error.to_string());
-        }
-        self.declarations
-            .declare_as(name, layout)
-            .map_err(|error| error.to_string())?;
-        self.declarations
-            .resolve(name)
-            .map_err(|error| error.to_string())
+        let mut all = self.declarations;
+        let found = match layout {
+            Type::Primitive(primitive) => all.resolve(primitive.name()),
+            layout => (all.declare_as(name, layout)).and_then(|()| all.resolve(name)),
+        };
+        found.map_err(|error| error.to_string())
     }
 }
 

@@ -8,11 +8,13 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
+use crate::error::{Error, Result};
 use crate::mapping::mapping_at;
+use crate::primitive::locked;
+use crate::signals::{Handler, action_of, set_action};
 
 thread_local! {
     /// How many guarded sections this thread is in. Const and without destructor: safe to touch in a signal handler.
@@ -77,6 +79,15 @@ pub(crate) fn forked() -> bool {
     RARE.load(Ordering::Relaxed) & FORKED != 0
 }
 
+/// Refuses what needs puddles, where they are not mapped.
+#[inline]
+pub(crate) fn check_forked() -> Result<()> {
+    match forked() {
+        true => Err(Error::Forked),
+        false => Ok(()),
+    }
+}
+
 /// The stores that this process has open.
 static OPEN_STORES: AtomicUsize = AtomicUsize::new(0);
 /// Different in a process and in its forks.
@@ -120,7 +131,7 @@ impl<T: Send + Sync + 'static> OnceInProcess<T> {
 
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &'static T {
         self.known().unwrap_or_else(|| {
-            let _one_at_a_time = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = locked(&self.making);
             self.known().unwrap_or_else(|| {
                 let made = Box::leak(Box::new((PROCESS.load(Ordering::Relaxed), make())));
                 self.known.store(made, Ordering::Release);
@@ -142,21 +153,11 @@ static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 pub(crate) fn install() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: a null new action only reads the old one; zeroed memory is a valid `sigaction`.
-        let previous = unsafe {
-            libc::sigaction(libc::SIGBUS, std::ptr::null(), previous.as_mut_ptr());
-            previous.assume_init()
-        };
-        // Remembered before the handler can run.
-        let _ = PREVIOUS.set(previous);
-        // SAFETY: zeroed memory is a valid `sigaction`; the handler is async-signal-safe (see there).
-        unsafe {
-            let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-            action.sa_sigaction = handler as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        // Remembered before the handler can run. Neither call fails: the signal is one that can be handled.
+        if let Ok(previous) = set_action(libc::SIGBUS, None) {
+            let _ = PREVIOUS.set(previous);
         }
+        let _ = set_action(libc::SIGBUS, Some(&action_of(handler)));
     });
 }
 
@@ -202,8 +203,7 @@ pub(crate) fn forward(
         Some((handler, flags)) if handler != libc::SIG_DFL && handler != libc::SIG_IGN => {
             if flags & libc::SA_SIGINFO != 0 {
                 // SAFETY: an action with SA_SIGINFO has a three-argument handler.
-                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
-                    unsafe { std::mem::transmute(handler) };
+                let handler: Handler = unsafe { std::mem::transmute(handler) };
                 handler(signal, info, context);
             } else {
                 // SAFETY: an action without SA_SIGINFO has a one-argument handler.

@@ -19,7 +19,7 @@ use durum_service::{
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::opened::{Announce, Pool, Store};
-use crate::options::{PoolOptions, StoreOptions};
+use crate::options::{PoolOptions, StoreOptions, setters};
 use crate::tx::Tx;
 use crate::typed::Tally;
 
@@ -75,27 +75,13 @@ impl GcOptions {
         self.pool = Some(name.into());
         self
     }
+}
 
-    /// Sets [`GcOptions::dry_run`].
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Sets [`GcOptions::store`].
-    #[must_use]
-    pub fn store(mut self, options: StoreOptions) -> Self {
-        self.store = options;
-        self
-    }
-
-    /// Sets [`GcOptions::progress`].
-    #[must_use]
-    pub fn progress(mut self, progress: Arc<ProgressFn>) -> Self {
-        self.progress = Some(progress);
-        self
-    }
+setters! {
+    GcOptions:
+    dry_run(dry_run: bool);
+    store(options: StoreOptions);
+    progress(progress: Arc<ProgressFn>);
 }
 
 /// What a collection did, or would do.
@@ -144,9 +130,7 @@ pub fn collect(path: impl AsRef<Path>, options: &GcOptions) -> Result<GcReport> 
         pool: options.pool.clone(),
         progress: options.progress.clone(),
     };
-    if fault::forked() {
-        return Err(Error::Forked);
-    }
+    fault::check_forked()?;
     if options.dry_run {
         let garbage = find_garbage(path, &search)?;
         return Ok(GcReport {

@@ -78,6 +78,8 @@ mod rawlog;
 mod reading;
 mod saved;
 mod savepoint;
+mod signals;
+mod sites;
 mod space;
 mod spare;
 mod stats;

@@ -16,18 +16,18 @@ use durum_persist::{Site, count, line};
 use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::media::Barrier;
+use crate::sites::sites;
 
-/// A new log's header and first range word.
-const CREATE_WRITE: Site = Site("log.create: write back header and range word");
-/// A new log is whole before the log space names it.
-const CREATE_FENCE: Site = Site("log.create: fence");
-/// The data of large entries, past the cache.
-const LARGE_WRITE: Site = Site("log.append: write back large data");
-/// What a full puddle of the log holds, and the entry that leads on.
-const CHAIN_WRITE: Site = Site("log.chain: write back a full puddle");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[CREATE_WRITE, CREATE_FENCE, LARGE_WRITE, CHAIN_WRITE];
+sites! {
+    /// A new log's header and first range word.
+    CREATE_WRITE = "log.create: write back header and range word";
+    /// A new log is whole before the log space names it.
+    CREATE_FENCE = "log.create: fence";
+    /// The data of large entries, past the cache.
+    LARGE_WRITE = "log.append: write back large data";
+    /// What a full puddle of the log holds, and the entry that leads on.
+    CHAIN_WRITE = "log.chain: write back a full puddle";
+}
 
 const LINE_SIZE: usize = LINE as usize;
 /// From this many bytes on, data goes to the log by non-temporal stores: it is not read again, and a cached copy costs
@@ -39,6 +39,12 @@ pub(crate) const ENTRY_DATA_MAX: usize = 1 << 20;
 const PIECE_MIN: usize = 64 << 10;
 /// Puddles that a log keeps for its next long transaction.
 const KEPT_SEGMENTS: usize = 4;
+
+/// When an entry is replayed: in which order, whether it was alone before its fence, and its sequence number.
+pub(crate) type Replay = (Order, EntryFlags, u8);
+
+const UNDO: Replay = (Order::Reverse, EntryFlags::FENCED, SEQUENCE_UNDO);
+const REDO: Replay = (Order::Forward, EntryFlags::NONE, SEQUENCE_REDO);
 
 /// Where a log that is full gets its next puddle from.
 pub(crate) trait MoreLog {
@@ -171,9 +177,8 @@ impl LogWriter {
     ) -> Result<()> {
         // SAFETY: as the caller promises.
         let data = unsafe { std::slice::from_raw_parts(target as *const u8, len) };
-        let kind = (Order::Reverse, EntryFlags::FENCED, SEQUENCE_UNDO);
         let mut undo = std::mem::take(&mut self.undo);
-        let result = self.append_copy(kind, target as u64, data, more, barrier, |at| undo.push(at));
+        let result = self.append_copy(UNDO, target as u64, data, more, barrier, |at| undo.push(at));
         self.undo = undo;
         result
     }
@@ -186,8 +191,7 @@ impl LogWriter {
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        let kind = (Order::Forward, EntryFlags::NONE, SEQUENCE_REDO);
-        self.append_copy(kind, target as u64, data, more, barrier, |_| ())
+        self.append_copy(REDO, target as u64, data, more, barrier, |_| ())
     }
 
     /// Appends entries that copy `data` to `target`, as many as it takes, and tells where each is; or none of them, if
@@ -195,7 +199,7 @@ impl LogWriter {
     #[inline]
     pub(crate) fn append_copy(
         &mut self,
-        (order, flags, sequence): (Order, EntryFlags, u8),
+        (order, flags, sequence): Replay,
         target: u64,
         data: &[u8],
         more: &dyn MoreLog,
@@ -213,14 +217,8 @@ impl LogWriter {
                 true => EntryFlags::NONE,
                 false => flags,
             };
-            visit(self.put(
-                EntryKind::Copy,
-                order,
-                flags,
-                sequence,
-                target + at as u64,
-                &data[at..at + piece],
-            ));
+            let (place, part) = (target + at as u64, &data[at..at + piece]);
+            visit(self.put(EntryKind::Copy, order, flags, sequence, place, part));
             at += piece;
             if at == data.len() {
                 return Ok(());
@@ -271,22 +269,14 @@ impl LogWriter {
         more: &dyn MoreLog,
         barrier: &mut Barrier,
     ) -> Result<()> {
-        let kind = if set {
-            EntryKind::SetBits
-        } else {
-            EntryKind::ClearBits
+        let kind = match set {
+            true => EntryKind::SetBits,
+            false => EntryKind::ClearBits,
         };
         let data = mask.to_le_bytes();
-        self.append(
-            kind,
-            Order::Forward,
-            EntryFlags::NONE,
-            SEQUENCE_REDO,
-            target as u64,
-            &data,
-            more,
-            barrier,
-        )?;
+        self.make_room(log::entry_size(data.len()), more, barrier)?;
+        let (order, flags, sequence) = REDO;
+        self.put(kind, order, flags, sequence, target as u64, &data);
         Ok(())
     }
 
@@ -320,35 +310,9 @@ impl LogWriter {
             true => EntryFlags::FENCED,
             false => EntryFlags::NONE,
         };
-        self.append(
-            EntryKind::Seal,
-            Order::Forward,
-            flags,
-            SEQUENCE_SEAL,
-            0,
-            data,
-            more,
-            barrier,
-        )?;
+        let (kind, order) = (EntryKind::Seal, Order::Forward);
+        self.put(kind, order, flags, SEQUENCE_SEAL, 0, data);
         Ok(())
-    }
-
-    /// Appends an entry of the caller's own making.
-    #[allow(clippy::too_many_arguments, reason = "the fields of an entry")]
-    #[inline]
-    pub(crate) fn append(
-        &mut self,
-        kind: EntryKind,
-        order: Order,
-        flags: EntryFlags,
-        sequence: u8,
-        target: u64,
-        data: &[u8],
-        more: &dyn MoreLog,
-        barrier: &mut Barrier,
-    ) -> Result<usize> {
-        self.make_room(log::entry_size(data.len()), more, barrier)?;
-        Ok(self.put(kind, order, flags, sequence, target, data))
     }
 
     #[inline]
@@ -416,14 +380,8 @@ impl LogWriter {
         let next = self.segments[self.current + 1].address;
         // Not fenced: the fence that makes the entries behind it durable takes it along. They do not claim that it was
         // durable before.
-        self.put(
-            EntryKind::Chain,
-            Order::Forward,
-            EntryFlags::NONE,
-            0,
-            next as u64,
-            &[],
-        );
+        let (kind, order) = (EntryKind::Chain, Order::Forward);
+        self.put(kind, order, EntryFlags::NONE, 0, next as u64, &[]);
         // ORDER: durable with the next fence, before anything relies on the entries of this puddle or of those behind
         // it.
         self.write_back(barrier, CHAIN_WRITE)?;
@@ -510,15 +468,8 @@ impl LogWriter {
         barrier: &mut Barrier,
         site: Site,
     ) -> Result<()> {
-        self.write_word(
-            RangeWord {
-                generation: self.generation,
-                lo,
-                hi,
-            },
-            barrier,
-            site,
-        )
+        let generation = self.generation;
+        self.write_word(RangeWord { generation, lo, hi }, barrier, site)
     }
 
     fn write_word(&mut self, word: RangeWord, barrier: &mut Barrier, site: Site) -> Result<()> {
@@ -538,10 +489,8 @@ impl LogWriter {
                 EntryHeader::from_bytes(unsafe { &*(at as *const [u8; log::ENTRY_HEADER_SIZE]) });
             // SAFETY: its data follows it.
             let data = unsafe {
-                std::slice::from_raw_parts(
-                    (at + log::ENTRY_HEADER_SIZE) as *const u8,
-                    header.size as usize,
-                )
+                let start = (at + log::ENTRY_HEADER_SIZE) as *const u8;
+                std::slice::from_raw_parts(start, header.size as usize)
             };
             visit(header.target as usize, data);
         }

@@ -1,10 +1,11 @@
 //! The logs that a store has: its log space, the puddles of all logs, and the logs that no thread uses just now.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use crate::alloc::Puddle;
 use crate::log::LogWriter;
+use crate::primitive::locked;
 
 /// Puddles for logs of entries that are kept for a full disk. With the puddle that each log has they hold what 100,000
 /// deletes in one transaction take: 64 bytes to change what leads to an object, 32 for its bit.
@@ -19,7 +20,7 @@ pub(crate) struct LogSpace {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct LogsState {
     pub(crate) space: Option<LogSpace>,
     /// Logs whose thread ended; armed and empty.
     pub(crate) idle: Vec<LogWriter>,
@@ -30,7 +31,7 @@ pub(crate) struct State {
 /// The part of a store that knows its logs.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<LogsState>,
     /// Spares are in use: logs give back first what they could do without.
     pub(crate) lacks_spares: AtomicBool,
     /// Every log puddle, to unmap at the end: threads that live on still know theirs.
@@ -38,12 +39,12 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LogsState> {
+        locked(&self.state)
     }
 
     pub(crate) fn puddles(&self) -> MutexGuard<'_, Vec<Weak<Puddle>>> {
-        self.puddles.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.puddles)
     }
 
     /// Unmaps every log puddle: the store closes.

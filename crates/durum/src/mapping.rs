@@ -138,6 +138,12 @@ fn map_file(
         .map_err(|error| Error::system("keeping a puddle out of forked children", error))
 }
 
+/// Has the pages of a mapping of ours made now.
+fn make_pages(start: usize, len: usize) {
+    // SAFETY: pages change nothing. Kernels before 5.14 do not know the advice, and nothing is lost.
+    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxPopulateWrite) };
+}
+
 /// What a puddle belongs to.
 pub(crate) struct Owner {
     pub(crate) store_key: u64,
@@ -310,13 +316,9 @@ impl Mapping {
     pub(crate) fn prepare_fresh(&self, has_large_pages: bool) {
         if !self.private {
             let media = self.address + self.home_offset();
-            for start in [Some(media), self.back.map(|back| self.address + back)] {
-                let Some(start) = start else { continue };
-                // SAFETY: the range is our own mapping. Kernels before 5.14 do not know the advice, and nothing is
-                // lost.
-                let _ = unsafe {
-                    rustix::mm::madvise(start as *mut _, self.size, Advice::LinuxPopulateWrite)
-                };
+            let back = self.back.map(|back| self.address + back);
+            for start in [Some(media), back].into_iter().flatten() {
+                make_pages(start, self.size);
             }
         }
         if (self.private || has_large_pages && self.home.is_some())
@@ -338,10 +340,7 @@ impl Mapping {
         }
         for start in (self.address..self.address + self.size).step_by(LARGE_PAGE) {
             self.while_mapped(|| {
-                // SAFETY: our own mapping. Kernels before 5.14 do not know the advice, and nothing is lost.
-                let _ = unsafe {
-                    rustix::mm::madvise(start as *mut _, LARGE_PAGE, Advice::LinuxPopulateWrite)
-                };
+                make_pages(start, LARGE_PAGE);
                 (start..start + LARGE_PAGE)
                     .step_by(PAGE)
                     .for_each(|page| self.note_private_page(page));

@@ -11,6 +11,24 @@ use crate::combine::Concurrency;
 use crate::memory;
 use crate::pages::PageTracking;
 
+/// `Options: field(argument: Type);`: methods that set one field each.
+macro_rules! setters {
+    ($options:ident: $($field:ident($argument:ident: $type:ty);)+) => {
+        impl $options {
+            $(
+                #[doc = concat!("Sets [`", stringify!($options), "::", stringify!($field), "`].")]
+                #[must_use]
+                pub fn $field(mut self, $argument: $type) -> Self {
+                    self.$field = $argument.into();
+                    self
+                }
+            )+
+        }
+    };
+}
+
+pub(crate) use setters;
+
 /// How a store is made and opened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -82,62 +100,18 @@ impl StoreOptions {
     pub fn new() -> Self {
         Self::default()
     }
+}
 
-    /// Sets [`StoreOptions::domain`].
-    #[must_use]
-    pub fn domain(mut self, domain: Domain) -> Self {
-        self.domain = Some(domain);
-        self
-    }
-
-    /// Sets [`StoreOptions::log_max`].
-    #[must_use]
-    pub fn log_max(mut self, bytes: u64) -> Self {
-        self.log_max = bytes;
-        self
-    }
-
-    /// Sets [`StoreOptions::buffered_window`].
-    #[must_use]
-    pub fn buffered_window(mut self, window: Duration) -> Self {
-        self.buffered_window = window;
-        self
-    }
-
-    /// Sets [`StoreOptions::private_max`].
-    #[must_use]
-    pub fn private_max(mut self, bytes: u64) -> Self {
-        self.private_max = bytes;
-        self
-    }
-
-    /// Sets [`StoreOptions::checkpoint_thread`].
-    #[must_use]
-    pub fn checkpoint_thread(mut self, wanted: bool) -> Self {
-        self.checkpoint_thread = wanted;
-        self
-    }
-
-    /// Sets [`StoreOptions::space`].
-    #[must_use]
-    pub fn space(mut self, bytes: u64) -> Self {
-        self.space = Some(bytes);
-        self
-    }
-
-    /// Sets [`StoreOptions::growth`].
-    #[must_use]
-    pub fn growth(mut self, bytes: u64) -> Self {
-        self.growth = bytes;
-        self
-    }
-
-    /// Sets [`StoreOptions::base`].
-    #[must_use]
-    pub fn base(mut self, base: u64) -> Self {
-        self.base = Some(base);
-        self
-    }
+setters! {
+    StoreOptions:
+    domain(domain: Domain);
+    log_max(bytes: u64);
+    buffered_window(window: Duration);
+    private_max(bytes: u64);
+    checkpoint_thread(wanted: bool);
+    space(bytes: u64);
+    growth(bytes: u64);
+    base(base: u64);
 }
 
 /// How a pool is made, and how it is used while it is open.
@@ -206,55 +180,6 @@ impl PoolOptions {
         self
     }
 
-    /// Sets [`PoolOptions::root_puddle_size`].
-    #[must_use]
-    pub fn root_puddle_size(mut self, bytes: u64) -> Self {
-        self.root_puddle_size = bytes;
-        self
-    }
-
-    /// Sets [`PoolOptions::growth_max`].
-    #[must_use]
-    pub fn growth_max(mut self, bytes: u64) -> Self {
-        self.growth_max = bytes;
-        self
-    }
-
-    /// Sets [`PoolOptions::spare_max`].
-    #[must_use]
-    pub fn spare_max(mut self, bytes: u64) -> Self {
-        self.spare_max = bytes;
-        self
-    }
-
-    /// Sets [`PoolOptions::survive_media_errors`].
-    #[must_use]
-    pub fn survive_media_errors(mut self, survive: bool) -> Self {
-        self.survive_media_errors = survive;
-        self
-    }
-
-    /// Sets [`PoolOptions::page_tracking`].
-    #[must_use]
-    pub fn page_tracking(mut self, tracking: PageTracking) -> Self {
-        self.page_tracking = tracking;
-        self
-    }
-
-    /// Sets [`PoolOptions::twin_mode`].
-    #[must_use]
-    pub fn twin_mode(mut self, mode: TwinMode) -> Self {
-        self.twin_mode = mode;
-        self
-    }
-
-    /// Sets [`PoolOptions::concurrency`].
-    #[must_use]
-    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
-        self.concurrency = concurrency;
-        self
-    }
-
     /// Transactions are run by an engine that no pool is made for, until the pool is closed: `direct` or `sample`. What
     /// they promise is theirs; `direct` and `sample` promise nothing for a crash. For tests and benchmarks, with pools
     /// of the Hybrid engine; without the feature `test-engines` there are none.
@@ -264,13 +189,18 @@ impl PoolOptions {
         self.run_by = Some(name);
         self
     }
+}
 
-    /// Sets [`PoolOptions::check_stores`].
-    #[must_use]
-    pub fn check_stores(mut self, check: bool) -> Self {
-        self.check_stores = check;
-        self
-    }
+setters! {
+    PoolOptions:
+    root_puddle_size(bytes: u64);
+    growth_max(bytes: u64);
+    spare_max(bytes: u64);
+    survive_media_errors(survive: bool);
+    page_tracking(tracking: PageTracking);
+    twin_mode(mode: TwinMode);
+    concurrency(concurrency: Concurrency);
+    check_stores(check: bool);
 }
 
 /// How a Twin pool is used while it is open. On the media all are the same.

@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 
 use crate::error::Result;
 use crate::mapping::Mapping;
+use crate::signals::Blocked;
 
 /// How sections find the pages that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -85,37 +86,21 @@ pub(crate) fn stop(puddle: &Mapping, method: Method, found: &mut Vec<Range<usize
 /// The right to hold stores to pages up ([`hold`]), for a thread that lets no signal come between.
 #[derive(Debug)]
 pub(crate) struct Held {
-    signals: libc::sigset_t,
-    _one_thread: std::marker::PhantomData<*mut ()>,
+    _signals: Blocked,
 }
 
 impl Held {
     /// `None` where the program has taken the signal that this needs.
     pub(crate) fn begin() -> Option<Self> {
+        use libc::{SIG_SETMASK, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
         if !trap::stay_installed() {
             return None;
         }
-        let mut before = std::mem::MaybeUninit::zeroed();
         // A handler of the program's that stores to the pool would wait for the thread that it has interrupted. Signals
-        // that an access itself brings have to come. SAFETY: zeroed memory is a valid `sigset_t`, which the calls fill.
-        let signals = unsafe {
-            let mut blocked = std::mem::MaybeUninit::zeroed().assume_init();
-            libc::sigfillset(&mut blocked);
-            for signal in [
-                libc::SIGSEGV,
-                libc::SIGBUS,
-                libc::SIGFPE,
-                libc::SIGILL,
-                libc::SIGTRAP,
-            ] {
-                libc::sigdelset(&mut blocked, signal);
-            }
-            libc::pthread_sigmask(libc::SIG_SETMASK, &blocked, before.as_mut_ptr());
-            before.assume_init()
-        };
+        // that an access itself brings have to come.
+        let passing = [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP];
         Some(Self {
-            signals,
-            _one_thread: std::marker::PhantomData,
+            _signals: Blocked::all_but(&passing, SIG_SETMASK),
         })
     }
 
@@ -130,12 +115,5 @@ impl Held {
         look: impl FnOnce() -> R,
     ) -> Option<R> {
         hold::hold(puddle, range, look)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // SAFETY: the set that was there before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, std::ptr::null_mut()) };
     }
 }

@@ -1,10 +1,11 @@
 //! Poison: after a failure of the media a store may not be used any more.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::primitive::locked;
 
 /// Whether a pool (or a store) may still be used, shared by all that must know.
 #[derive(Debug, Default)]
@@ -15,10 +16,7 @@ pub(crate) struct Poison {
 
 impl Poison {
     pub(crate) fn set(&self, file: &Path, offset: u64, reason: &'static str) {
-        self.what
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert((file.to_owned(), offset, reason));
+        locked(&self.what).get_or_insert((file.to_owned(), offset, reason));
         self.set.store(true, Ordering::Release);
     }
 
@@ -33,7 +31,7 @@ impl Poison {
 
     #[cold]
     fn error(&self) -> Error {
-        let what = self.what.lock().unwrap_or_else(PoisonError::into_inner);
+        let what = locked(&self.what);
         let (file, offset, reason) = what.clone().unwrap_or_default();
         Error::Poisoned {
             file,

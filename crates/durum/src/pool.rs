@@ -1,7 +1,7 @@
 //! Pools: named sets of puddles with a root object, and what a program does with one.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use durum_format::Uuid;
@@ -15,9 +15,10 @@ use crate::combine::Combine;
 use crate::described::Described;
 use crate::engine;
 use crate::error::{Error, Result};
-use crate::fault::guarded;
+use crate::fault::{check_forked, guarded};
 use crate::opened::{Durability, Pool, PoolInner, StoreInner, next_key};
 use crate::options::PoolOptions;
+use crate::primitive::locked;
 use crate::tx::{Transaction, Tx};
 
 impl PoolInner {
@@ -69,17 +70,9 @@ impl PoolInner {
         for puddle in grant.puddles {
             puddles.push(pool.map(puddle)?);
         }
-        *pool
-            .heap
-            .puddles
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = puddles;
+        *pool.heap.puddles_mut() = puddles;
         pool.after_commit();
         Ok(pool)
-    }
-
-    fn lock_root(&self) -> MutexGuard<'_, ()> {
-        self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The root object, if it was made, or is being made by the transaction that runs on this thread: address, type and
@@ -178,19 +171,17 @@ impl Pool {
         align: usize,
         begin: impl FnOnce() -> Result<Transaction<'p>>,
     ) -> Result<*mut u8> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         let existing = || self.existing_root_as(type_id, size);
         {
-            let _once = self.inner.lock_root();
+            let _once = locked(&self.inner.root);
             if let Some(root) = existing()? {
                 return Ok(root);
             }
         }
         // The transaction before the lock: a section, which keeps transactions out, may ask for the root, too.
         let transaction = begin()?;
-        let _once = self.inner.lock_root();
+        let _once = locked(&self.inner.root);
         let made = match existing() {
             Ok(None) => {
                 let root = transaction.alloc_root(self, type_id, size, align)?;
@@ -280,23 +271,24 @@ impl Pool {
     }
 
     fn check_persists(&self) -> Result<()> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()
     }
 
     /// The puddle of this pool that a range lies in. It lives while the store is open.
     fn puddle_holding(&self, range: &Range<usize>) -> Result<&Puddle> {
         let (address, len) = (range.start, range.len());
-        let refused = || Error::NotInPool { address, len };
-        let puddle = puddle_at(address).ok_or_else(refused)?;
-        // SAFETY: puddles live while their store is open.
-        let puddle = unsafe { puddle.as_ref() };
-        match puddle.pool_key == self.inner.key && puddle.holds(address, len) {
-            true => Ok(puddle),
-            false => Err(refused()),
+        match self.puddle_at(address, len) {
+            Some(puddle) => Ok(puddle),
+            None => Err(Error::NotInPool { address, len }),
         }
+    }
+
+    #[inline]
+    fn puddle_at(&self, address: usize, len: usize) -> Option<&Puddle> {
+        // SAFETY: puddles live while their store is open, which the pool keeps open.
+        let puddle = unsafe { puddle_at(address)?.as_ref() };
+        (puddle.pool_key == self.inner.key && puddle.holds(address, len)).then_some(puddle)
     }
 
     /// Makes every transaction of the pool durable that has committed as
@@ -311,9 +303,7 @@ impl Pool {
     /// not durable, and will be tried again.
     pub fn sync(&self) -> Result<()> {
         durum_persist::record::api("sync");
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()?;
         self.inner.engine.flush_buffered(&self.inner)
     }
@@ -332,9 +322,7 @@ impl Pool {
     /// that the pool is not closed meanwhile.
     #[doc(hidden)]
     pub fn holding(address: usize) -> Result<Pool> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         let refused = Error::NotInPool { address, len: 1 };
         let Some(puddle) = puddle_at(address) else {
             return Err(refused);
@@ -372,13 +360,7 @@ impl Pool {
     /// programs that read pointers and lengths from a pool whose contents may be damaged, before they follow them.
     #[inline]
     pub fn holds(&self, address: *const u8, len: usize) -> bool {
-        let address = address.addr();
-        let Some(puddle) = puddle_at(address) else {
-            return false;
-        };
-        // SAFETY: puddles live while their store is open, which the pool keeps open.
-        let puddle = unsafe { puddle.as_ref() };
-        puddle.pool_key == self.inner.key && puddle.holds(address, len)
+        self.puddle_at(address.addr(), len).is_some()
     }
 
     /// The object of this pool whose bytes hold the address, which may point into its middle: allocated, or allocated
@@ -393,14 +375,9 @@ impl Pool {
     /// The caller knows that the object, if there is one, is not freed meanwhile.
     pub unsafe fn object_at(&self, address: *const u8) -> Result<Option<Extent>> {
         let address = address.addr();
-        let Some(puddle) = puddle_at(address) else {
+        let Some(puddle) = self.puddle_at(address, 1) else {
             return Ok(None);
         };
-        // SAFETY: puddles live while their store is open, which the pool keeps open.
-        let puddle = unsafe { puddle.as_ref() };
-        if puddle.pool_key != self.inner.key || !puddle.holds(address, 1) {
-            return Ok(None);
-        }
         let heap = self.inner.heap_of(puddle)?;
         Ok(heap.object_at(puddle, address).map(|found| Extent {
             start: std::ptr::with_exposed_provenance_mut(found.address),
@@ -449,9 +426,7 @@ impl Pool {
     /// `StorageFull` and others where puddles cannot be made; `DamagedHeap`, `Poisoned`. The pool is as large as before
     /// then.
     pub fn reserve(&self, bytes: u64) -> Result<()> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()?;
         self.inner.make_room(bytes)
     }
@@ -461,9 +436,7 @@ impl Pool {
     /// # Errors
     /// `DamagedHeap`, `Poisoned` when a puddle is read for the first time.
     pub fn usage(&self) -> Result<Usage> {
-        if crate::fault::forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         let puddles = self.inner.heap.puddles().clone();
         let mut usage = Usage {
             puddles: puddles.len(),

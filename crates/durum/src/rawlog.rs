@@ -5,35 +5,27 @@
 
 use std::sync::Arc;
 
-use durum_format::log::{EntryFlags, EntryHeader, Order};
-use durum_persist::{Site, line};
+use durum_format::log::{ENTRY_HEADER_SIZE, EntryFlags, EntryHeader, Order};
+use durum_persist::line;
 
 use crate::alloc::puddle_at;
 use crate::error::{Error, Result};
+use crate::fault::check_forked;
 use crate::log::LogWriter;
 use crate::media::Barrier;
 use crate::opened::{PoolInner, Store, StoreInner};
+use crate::sites::sites;
 
-const FLUSH_WRITE: Site = Site("raw log: write back entries");
-const FLUSH_FENCE: Site = Site("raw log: fence after entries");
-const RANGE_WRITE: Site = Site("raw log: write back the range word");
-const RANGE_FENCE: Site = Site("raw log: fence after the range word");
-const APPLY_WRITE: Site = Site("raw log: write back applied entries");
-const APPLY_FENCE: Site = Site("raw log: fence after applied entries");
-const RESET_WRITE: Site = Site("raw log: write back the next generation's range word");
-const RESET_FENCE: Site = Site("raw log: fence after the next generation's range word");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[
-    FLUSH_WRITE,
-    FLUSH_FENCE,
-    RANGE_WRITE,
-    RANGE_FENCE,
-    APPLY_WRITE,
-    APPLY_FENCE,
-    RESET_WRITE,
-    RESET_FENCE,
-];
+sites! {
+    FLUSH_WRITE = "raw log: write back entries";
+    FLUSH_FENCE = "raw log: fence after entries";
+    RANGE_WRITE = "raw log: write back the range word";
+    RANGE_FENCE = "raw log: fence after the range word";
+    APPLY_WRITE = "raw log: write back applied entries";
+    APPLY_FENCE = "raw log: fence after applied entries";
+    RESET_WRITE = "raw log: write back the next generation's range word";
+    RESET_FENCE = "raw log: fence after the next generation's range word";
+}
 
 /// In which order entries are replayed, and whether recovery sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,36 +140,23 @@ impl RawLog {
                 self.pools.push(pool);
             }
         }
-        let flags = if entry.volatile {
-            EntryFlags::VOLATILE
-        } else {
-            EntryFlags::NONE
+        let flags = match entry.volatile {
+            true => EntryFlags::VOLATILE,
+            false => EntryFlags::NONE,
         };
-        let Self {
-            log: Some(log),
-            store,
-            barrier,
-            entries,
-            ..
-        } = self
-        else {
-            return Err(Error::NoTransaction);
-        };
+        let log = self.log.as_mut().ok_or(Error::NoTransaction)?;
         // SAFETY: readable and unchanged, as the caller promises.
         let data = unsafe { std::slice::from_raw_parts(source, len) };
         let kind = (entry.order, flags, entry.sequence);
-        log.append_copy(kind, address as u64, data, &**store, barrier, |at| {
-            entries.push(at);
-        })
+        let (more, barrier) = (&*self.store, &mut self.barrier);
+        let visit = |at| self.entries.push(at);
+        log.append_copy(kind, address as u64, data, more, barrier, visit)
     }
 
     /// Refuses to go on after a fork, or after a write or a sync failed.
     fn check(&self) -> Result<()> {
-        if crate::fault::forked() {
-            Err(Error::Forked)
-        } else {
-            self.store.poison.check()
-        }
+        check_forked()?;
+        self.store.poison.check()
     }
 
     /// Makes the entries appended so far durable: one fence.
@@ -186,16 +165,11 @@ impl RawLog {
     /// On the `file` domain a failed write or sync, which poisons the store.
     pub fn flush(&mut self) -> Result<()> {
         self.check()?;
-        let Self {
-            log: Some(log),
-            barrier,
-            ..
-        } = self
-        else {
+        let Some(log) = &mut self.log else {
             return Ok(());
         };
         // ORDER: the entries are durable on return, before the caller stores what they protect or admits them.
-        log.make_durable(barrier, FLUSH_WRITE, FLUSH_FENCE)
+        log.make_durable(&mut self.barrier, FLUSH_WRITE, FLUSH_FENCE)
     }
 
     /// Changes which entries count, by one atomic 8-byte store; durable on return: one fence.
@@ -209,17 +183,12 @@ impl RawLog {
                 reason: "a range begins at or below its end",
             });
         }
-        let Self {
-            log: Some(log),
-            barrier,
-            ..
-        } = self
-        else {
+        let Some(log) = &mut self.log else {
             return Ok(());
         };
-        log.write_range(lo, hi, barrier, RANGE_WRITE)?;
+        log.write_range(lo, hi, &mut self.barrier, RANGE_WRITE)?;
         // ORDER: from here on the caller relies on exactly these entries counting.
-        barrier.fence(log.private(), RANGE_FENCE)?;
+        self.barrier.fence(log.private(), RANGE_FENCE)?;
         self.range = (lo, hi);
         Ok(())
     }
@@ -233,37 +202,25 @@ impl RawLog {
     /// As for [`RawLog::flush`].
     pub unsafe fn apply(&mut self) -> Result<()> {
         self.check()?;
-        let Self {
-            log: Some(log),
-            barrier,
-            entries,
-            range: (lo, hi),
-            ..
-        } = self
-        else {
+        let Some(log) = &self.log else {
             return Ok(());
         };
+        let (lo, hi) = self.range;
         let header = |at: usize| {
             // SAFETY: the entry was written at this address by `append`, in a log puddle that is still mapped.
-            EntryHeader::from_bytes(unsafe {
-                &*(at as *const [u8; durum_format::log::ENTRY_HEADER_SIZE])
-            })
+            EntryHeader::from_bytes(unsafe { &*(at as *const [u8; ENTRY_HEADER_SIZE]) })
         };
         let admitted = |at: &&usize| {
             let sequence = header(**at).sequence;
-            *lo < sequence && sequence < *hi
+            lo < sequence && sequence < hi
         };
         let is = |order: Order| move |at: &&usize| header(**at).order == order as u8;
-        let reverse = entries
-            .iter()
-            .rev()
-            .filter(admitted)
-            .filter(is(Order::Reverse));
-        let forward = entries.iter().filter(admitted).filter(is(Order::Forward));
-        for &at in reverse.chain(forward) {
+        let counting = || self.entries.iter().filter(admitted);
+        let reverse = counting().rev().filter(is(Order::Reverse));
+        for &at in reverse.chain(counting().filter(is(Order::Forward))) {
             let entry = header(at);
             let (target, len) = (entry.target as usize, entry.size as usize);
-            let data = (at + durum_format::log::ENTRY_HEADER_SIZE) as *const u8;
+            let data = (at + ENTRY_HEADER_SIZE) as *const u8;
             if entry.flags & EntryFlags::VOLATILE.bits() != 0 {
                 // SAFETY: valid and unshared, as the caller promises.
                 unsafe { std::ptr::copy_nonoverlapping(data, target as *mut u8, len) };
@@ -273,11 +230,12 @@ impl RawLog {
             unsafe { line::copy(target as *mut u8, data, len) };
             if let Some(puddle) = puddle_at(target) {
                 // SAFETY: puddles live while their store is open.
-                barrier.write_back(unsafe { puddle.as_ref() }, target, len, APPLY_WRITE)?;
+                let puddle = unsafe { puddle.as_ref() };
+                (self.barrier).write_back(puddle, target, len, APPLY_WRITE)?;
             }
         }
         // ORDER: the targets are durable on return, before the caller takes the entries out of effect.
-        barrier.fence(log.private(), APPLY_FENCE)
+        self.barrier.fence(log.private(), APPLY_FENCE)
     }
 
     /// Empties the log: no entry counts any more, and its range is (0,2) again. Durable on return: one fence.
@@ -286,17 +244,12 @@ impl RawLog {
     /// As for [`RawLog::flush`].
     pub fn reset(&mut self) -> Result<()> {
         self.check()?;
-        let Self {
-            log: Some(log),
-            barrier,
-            ..
-        } = self
-        else {
+        let Some(log) = &mut self.log else {
             return Ok(());
         };
-        log.retire(barrier, RESET_WRITE)?;
+        log.retire(&mut self.barrier, RESET_WRITE)?;
         // ORDER: the old entries are out of effect before the caller, or another thread, changes their targets again.
-        barrier.fence(log.private(), RESET_FENCE)?;
+        self.barrier.fence(log.private(), RESET_FENCE)?;
         self.entries.clear();
         self.pools.clear();
         self.range = (0, 2);

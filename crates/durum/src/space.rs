@@ -5,14 +5,15 @@
 
 use std::path::Path;
 use std::ptr::{self, NonNull};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use durum_format::UNIT;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::addresses::{Addresses, MappingKind, Refused, mapping_failed};
 use crate::error::Result;
+use crate::primitive::locked;
 
 const UNIT_LOG2: u32 = UNIT.trailing_zeros();
 
@@ -50,7 +51,7 @@ impl Space {
     /// done so before.
     pub(crate) fn reserve(base: u64, space_size: u64, store: &Path) -> Result<&'static Space> {
         let (base, size) = (base as usize, 2 * space_size as usize);
-        let _guard = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = locked(&RESERVE);
         if let Some(space) = spaces().find(|space| space.base == base && space.size == size) {
             return Ok(space);
         }
@@ -72,13 +73,8 @@ impl Space {
             )
         }
         .map_err(|errno| {
-            mapping_failed(
-                "reserving the address table",
-                errno,
-                bytes,
-                MappingKind::Data,
-                store,
-            )
+            let what = "reserving the address table";
+            mapping_failed(what, errno, bytes, MappingKind::Data, store)
         })?;
         let Some(table) = NonNull::new(table.cast()) else {
             return Err(Refused::taken(base, size).error(store));
@@ -128,7 +124,7 @@ impl Space {
 
     /// Keeps others from mapping and unmapping.
     pub(crate) fn changing(&self) -> std::sync::MutexGuard<'_, ()> {
-        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.change)
     }
 
     #[inline]

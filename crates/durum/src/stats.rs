@@ -42,14 +42,9 @@ struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters {
-            commits, aborts, ..
-        } = self.own;
-        write!(
-            f,
-            "{} committed, {aborts} rolled back; ",
-            number(commits, "transaction")
-        )?;
+        let (commits, aborts) = (self.own.commits, self.own.aborts);
+        let committed = number(commits, "transaction");
+        write!(f, "{committed} committed, {aborts} rolled back; ")?;
         let transactions = commits + aborts;
         if transactions > 0 {
             let each = |total: u64| total as f64 / transactions as f64;

@@ -1,7 +1,7 @@
 //! Stores: a directory of pools, opened by one process at a time.
 
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use durum_service::{
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fault;
 use crate::opened::{OpenPool, Pool, PoolInner, Store, StoreInner};
 use crate::options::{PoolOptions, StoreOptions};
+use crate::primitive::locked;
 use crate::tx::Tx;
 
 /// How long `Store::close` waits for threads that are just ending and give their logs back.
@@ -33,9 +34,7 @@ impl Store {
             space_size: options.space.unwrap_or(defaults.space_size),
             ..defaults
         };
-        if fault::forked() {
-            return Err(Error::Forked);
-        }
+        fault::check_forked()?;
         let service = Embedded::create(path.as_ref(), &create)?;
         Ok(Self {
             inner: StoreInner::new(Box::new(service), None, &options)?,
@@ -51,9 +50,7 @@ impl Store {
             domain: options.domain,
             ..OpenOptions::default()
         };
-        if fault::forked() {
-            return Err(Error::Forked);
-        }
+        fault::check_forked()?;
         Self::over(Embedded::open(path.as_ref(), open)?, &options)
     }
 
@@ -142,7 +139,7 @@ impl Store {
         }
         let mut spec = PoolSpec::new(options.engine);
         spec.root_puddle_size = options.root_puddle_size;
-        let _one_at_a_time = self.opening();
+        let _one_at_a_time = locked(&self.inner.opening);
         self.inner.find_open_pool(name);
         let grant = self.inner.service.create_pool(name, &spec)?;
         self.enter(grant, &options).inspect_err(|_| {
@@ -157,7 +154,7 @@ impl Store {
     /// `PoolMissing`, `PoolQuarantined`, `PoolRefused`, `AddressConflict`, `EngineMissing` and others, with what to do.
     pub fn open_pool(&self, name: &str, options: PoolOptions) -> Result<Pool> {
         self.check()?;
-        let _one_at_a_time = self.opening();
+        let _one_at_a_time = locked(&self.inner.opening);
         if let Some(inner) = PoolInner::find(&self.inner, name) {
             return Ok(Pool { inner });
         }
@@ -182,7 +179,7 @@ impl Store {
     /// For a thread that opens a store and leaves the work to others: a thread that commits alone is faster. Nothing
     /// changes for one with a transaction open, or that has had none.
     pub fn leave(&self) {
-        if !crate::fault::forked() {
+        if !fault::forked() {
             Tx::leave_store(&self.inner);
         }
     }
@@ -193,7 +190,7 @@ impl Store {
     /// `PoolMissing`, `PoolOpen`.
     pub fn remove_pool(&self, name: &str) -> Result<()> {
         self.check()?;
-        let _one_at_a_time = self.opening();
+        let _one_at_a_time = locked(&self.inner.opening);
         // A pool whose last handle is just going is waited for; an open one is refused by the service.
         self.inner.find_open_pool(name);
         Ok(self.inner.service.remove_pool(name)?)
@@ -210,17 +207,8 @@ impl Store {
         Ok(Pool { inner })
     }
 
-    fn opening(&self) -> MutexGuard<'_, ()> {
-        self.inner
-            .opening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn check(&self) -> Result<()> {
-        if fault::forked() {
-            return Err(Error::Forked);
-        }
+        fault::check_forked()?;
         self.inner.poison.check()
     }
 }

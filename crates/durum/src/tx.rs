@@ -76,7 +76,7 @@ impl Tx {
     /// Runs `f` on the transaction that runs on this thread, if one does.
     #[inline(always)]
     fn if_running<R>(f: impl FnOnce(&Tx) -> R) -> Option<R> {
-        // SAFETY: as in `with_running`.
+        // SAFETY: null, or kept alive by its thread; the reference is used within a call on this thread only.
         let current = unsafe { CURRENT.with(Cell::get).as_ref() }?;
         (current.depth.get() > 0).then(|| f(current))
     }

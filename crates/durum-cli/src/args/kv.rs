@@ -4,15 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Arguments of `durum kv`.
 #[derive(Debug, Args)]
 pub struct Kv {
-    /// What to do with the database.
     #[command(subcommand)]
     pub command: KvCommand,
 }
 
-/// What to do with a database.
 #[derive(Debug, Subcommand)]
 pub enum KvCommand {
     /// Print the value of a key
@@ -56,7 +53,6 @@ pub enum KvCommand {
     Set(Set),
 }
 
-/// Arguments of `durum kv set`.
 #[derive(Debug, Args)]
 pub struct Set {
     /// The directory of the database
@@ -97,10 +93,8 @@ pub struct Making {
     pub engine: Option<durum::Engine>,
 }
 
-/// Arguments of `durum kv get`.
 #[derive(Debug, Args)]
 pub struct Get {
-    /// The database.
     #[command(flatten)]
     pub database: Database,
     /// The key
@@ -113,25 +107,20 @@ pub struct Get {
     pub json: bool,
 }
 
-/// Arguments of `durum kv put`.
 #[derive(Debug, Args)]
 pub struct Put {
-    /// The database.
     #[command(flatten)]
     pub database: Database,
     /// The key
     pub key: std::ffi::OsString,
     /// The value [default: the standard input, as it is]
     pub value: Option<std::ffi::OsString>,
-    /// How it is made.
     #[command(flatten)]
     pub making: Making,
 }
 
-/// Arguments of `durum kv del`.
 #[derive(Debug, Args)]
 pub struct Del {
-    /// The database.
     #[command(flatten)]
     pub database: Database,
     /// The keys
@@ -139,10 +128,8 @@ pub struct Del {
     pub keys: Vec<std::ffi::OsString>,
 }
 
-/// Arguments of `durum kv scan`.
 #[derive(Debug, Args)]
 pub struct Scan {
-    /// The database.
     #[command(flatten)]
     pub database: Database,
     /// Only keys from this one on
@@ -168,10 +155,8 @@ pub struct Scan {
     pub json: bool,
 }
 
-/// Arguments of `durum kv load`.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// The database.
     #[command(flatten)]
     pub database: Database,
     /// The entries [default: the standard input]
@@ -179,7 +164,6 @@ pub struct Load {
     /// Entries in one transaction
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: u32,
-    /// How it is made.
     #[command(flatten)]
     pub making: Making,
     /// Print JSON
@@ -187,7 +171,6 @@ pub struct Load {
     pub json: bool,
 }
 
-/// Arguments of `durum kv stats`.
 #[derive(Debug, Args)]
 pub struct Stats {
     /// The directory of the database

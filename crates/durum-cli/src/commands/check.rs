@@ -8,14 +8,12 @@ use serde_json::{Value, json};
 use super::{recover, state};
 use crate::args::Check;
 use crate::failure::Failure;
-use crate::output::{self, count, size};
+use crate::output::{self, count, list, size};
 use crate::progress;
 
 pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
-    let repaired = match options.repair {
-        true => repair(&options.store)?.actions,
-        false => Vec::new(),
-    };
+    let repaired = options.repair.then(|| repair(&options.store)).transpose()?;
+    let repaired = repaired.map_or(Vec::new(), |report| report.actions);
     let how = CheckOptions {
         progress: Some(progress::stages()),
     };
@@ -32,12 +30,11 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     let damages = of(&report, Severity::Damage);
     let store = options.store.display();
     if !report.kept.is_empty() {
-        let names: Vec<&str> = report.kept.iter().map(String::as_str).collect();
         return Err(Failure::Damaged(format!(
             "{store}: {} found; pools that are not recovered: {}: run `durum recover {store}`, which says what stands in the way; \
              before that nothing is repaired",
             count(damages, "damage"),
-            names.join(", ")
+            list(&report.kept)
         )));
     }
     let damaged: Vec<&str> = report.damaged.iter().map(String::as_str).collect();
@@ -45,7 +42,7 @@ pub(crate) fn run(options: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         (true, []) => format!("keep a copy of the store, then try `durum check --repair {store}`"),
         (true, damaged) => format!(
             "keep a copy of the store, then try `durum check --repair {store}`, which does not help {}: {}",
-            damaged.join(", "),
+            list(damaged),
             state::advice(&options.store, damaged)
         ),
         (false, []) => {

@@ -31,10 +31,7 @@ pub(crate) fn run(options: &Gc, out: &mut dyn Write) -> Result<(), Failure> {
 fn print(report: &GcReport, dry_run: bool, out: &mut dyn Write) -> Result<(), Failure> {
     let recovery = &report.recovery;
     if !recovery.was_clean {
-        let verb = match dry_run {
-            true => "will roll",
-            false => "rolled",
-        };
+        let verb = if dry_run { "will roll" } else { "rolled" };
         writeln!(
             out,
             "not closed in order: recovery {verb} {} back and {} forward",
@@ -51,11 +48,9 @@ fn print(report: &GcReport, dry_run: bool, out: &mut dyn Write) -> Result<(), Fa
         let husks = match pool.husks {
             0 => String::new(),
             husks => format!(
-                "; {} without a value until weak pointers to {} are gone",
-                match dry_run {
-                    true => format!("{} would stay", count(husks, "object")),
-                    false => format!("{} left", count(husks, "object")),
-                },
+                "; {} {} without a value until weak pointers to {} are gone",
+                count(husks, "object"),
+                if dry_run { "would stay" } else { "left" },
                 if husks == 1 { "it" } else { "them" }
             ),
         };

@@ -24,8 +24,7 @@ pub(crate) fn run(options: &Ls, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "no pools")?;
         return Ok(());
     }
-    let heading = ["POOL", "ENGINE", "SIZE", "PUDDLES", "STATE"];
-    let mut rows = vec![heading.map(String::from).to_vec()];
+    let mut rows = output::heading("POOL|ENGINE|SIZE|PUDDLES|STATE");
     for pool in &pools {
         rows.push(vec![
             pool.name.clone(),

@@ -9,19 +9,15 @@ use serde_json::{Value, json};
 use crate::args::Recover;
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::output::{self, count, millis, size, time};
+use crate::output::{self, count, list, millis, size, time};
 use crate::progress;
 
 pub(crate) fn run(options: &Recover, out: &mut dyn Write) -> Result<(), Failure> {
     let seen = look(options)?;
     let damage = seen.as_ref().and_then(damaged_puddle);
     let is_clean = seen.as_ref().is_some_and(ReadOnlyStore::is_clean);
-    let decisions = [
-        &options.accept_quarantined,
-        &options.give_up,
-        &options.retry,
-    ];
-    let is_decided = decisions.into_iter().any(Option::is_some);
+    let accepts = &options.accept_quarantined;
+    let is_decided = accepts.is_some() || options.give_up.is_some() || options.retry.is_some();
     if is_clean
         && !is_decided
         && let Some(damage) = damage
@@ -194,13 +190,13 @@ pub(crate) fn outcome(
             _ => format!(
                 ". What is wrong with others makes {} wait, which loses nothing: {}",
                 count(waiting.len() as u64, "pool"),
-                names(&waiting)
+                list(waiting.iter().map(|pool| &pool.name))
             ),
         };
         return Err(Failure::Damaged(format!(
             "{} could not be recovered: {}; {}; {}{waiting}",
             count(in_the_way.len() as u64, "pool"),
-            names(&in_the_way),
+            list(in_the_way.iter().map(|pool| &pool.name)),
             first.reason,
             first.cure(store)
         )));
@@ -211,15 +207,10 @@ pub(crate) fn outcome(
             "{} in quarantine: {}; look at one with `durum inspect {store} {first}`, then restore a copy, cure the cause and try again \
              (`durum recover {store} --retry {first}`), or accept it as it is: `durum recover {store} --accept-quarantined {first}`",
             count(quarantined.len() as u64, "pool"),
-            quarantined.join(", "),
+            list(quarantined),
             store = store.display(),
         ))),
     }
-}
-
-fn names(pools: &[&RefusedPool]) -> String {
-    let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    names.join(", ")
 }
 
 fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
@@ -235,7 +226,11 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
             ),
             (
                 "written",
-                format!("{} by {}", size(report.bytes), entries(report.entries)),
+                format!(
+                    "{} by {}",
+                    size(report.bytes),
+                    count(report.entries, "entry")
+                ),
             ),
             (
                 "time",
@@ -261,7 +256,7 @@ fn print(report: &RecoveryReport, out: &mut dyn Write) -> Result<(), Failure> {
         };
         let waits_for = match pool.waits_for.as_slice() {
             [] => String::new(),
-            others => format!(", waits for {}", others.join(", ")),
+            others => format!(", waits for {}", list(others)),
         };
         writeln!(
             out,
@@ -306,11 +301,4 @@ pub(crate) fn refused_to_json(pool: &RefusedPool) -> Value {
         "bytes": pool.bytes,
         "kept": pool.is_kept,
     })
-}
-
-fn entries(number: u64) -> String {
-    match number {
-        1 => "1 entry".into(),
-        _ => format!("{} entries", output::grouped(number)),
-    }
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::state::States;
 use crate::args::Stat;
 use crate::failure::Failure;
-use crate::output::{self, count, domain_name, grouped, size, survives};
+use crate::output::{self, count, domain_name, grouped, list, size, survives};
 
 pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
     if options.domain {
@@ -113,22 +113,17 @@ pub(crate) fn run(options: &Stat, out: &mut dyn Write) -> Result<(), Failure> {
         ),
         ("disk", size(disk)),
     ];
-    let refused: Vec<&str> = pending
-        .refused
-        .iter()
-        .map(|pool| pool.name.as_str())
-        .collect();
-    if !refused.is_empty() {
+    if !pending.refused.is_empty() {
         let text = format!(
             "{}; `durum recover {}` tells what stands in the way",
-            refused.join(", "),
+            list(pending.refused.iter().map(|pool| &pool.name)),
             options.path.display()
         );
         facts.push(("refused", text));
     }
     facts.extend(damaged.map(|damaged| ("damaged", damaged)));
     if !states.quarantined().is_empty() {
-        facts.push(("quarantined", states.quarantined().join(", ")));
+        facts.push(("quarantined", list(states.quarantined())));
     }
     output::facts(out, &facts)?;
     states.outcome()

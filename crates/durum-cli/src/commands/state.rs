@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::recover;
 use crate::failure::Failure;
-use crate::output::count;
+use crate::output::{count, list};
 
 /// What to do about pools whose own files are damaged, as a clause. No repair makes data out of nothing.
 pub(crate) fn advice(store: &Path, pools: &[&str]) -> String {
@@ -15,11 +15,10 @@ pub(crate) fn advice(store: &Path, pools: &[&str]) -> String {
         [_] => ("pool", "its", "the pool", "is"),
         _ => ("pools", "their", "a pool", "are"),
     };
-    let names: Vec<String> = pools.iter().map(|pool| format!("\"{pool}\"")).collect();
     format!(
         "only {what} {} {is} concerned, others can be opened: put {its} files back as they were, restore a copy of the whole store, \
          or drop {it}: `durum rm {} {}`",
-        names.join(", "),
+        list(pools.iter().map(|pool| format!("\"{pool}\""))),
         store.display(),
         match pools {
             [pool] => pool,
@@ -67,12 +66,10 @@ impl<'a> States<'a> {
         let note =
             note.map(|note| format!("quarantined: {} ({})", note.reason, note.log.display()));
         let lost = self.lost_line(&pool.name);
-        match (note, lost) {
-            (None, None) => "ok".into(),
-            (note, lost) => {
-                let both: Vec<String> = note.into_iter().chain(lost).collect();
-                both.join("; ")
-            }
+        let both: Vec<String> = note.into_iter().chain(lost).collect();
+        match both.as_slice() {
+            [] => "ok".into(),
+            both => both.join("; "),
         }
     }
 
@@ -142,7 +139,7 @@ impl<'a> States<'a> {
             "{}: {} cannot be opened: {}; {first}; ",
             store.display(),
             count(names.len() as u64, "pool"),
-            names.join(", ")
+            list(&names)
         );
         if lost.iter().all(is_unreadable) {
             let cure = "let this user read it, and write it to open the store (`chmod`, `chown`), or be its owner";

@@ -10,10 +10,10 @@ use durum::{Store, StoreOptions};
 use durum_service::{Embedded, OpenOptions, Service};
 use indicatif::ProgressBar;
 
+use super::pool::DemoPool;
 use super::process::Worker;
 use super::random::Random;
 use super::report::{Report, print};
-use super::state::State;
 use super::text::{self, Text};
 use super::{interrupt, verify};
 use crate::args::Demo;
@@ -136,30 +136,24 @@ impl Killer<'_> {
         Store::open_or_create(&self.store, StoreOptions::new())?.close()?;
         self.check_text()?;
         let delays = self.draw_delays();
-        self.bar.set_length(
-            delays
-                .iter()
-                .map(|(_, delay)| delay)
-                .sum::<Duration>()
-                .as_millis() as u64,
-        );
+        let time: Duration = delays.iter().map(|(_, delay)| delay).sum();
+        self.bar.set_length(time.as_millis() as u64);
         for (is_early, delay) in delays {
             self.kill_after(delay, is_early)?;
             self.recover()?;
         }
         self.finish_pass()?;
         self.bar.set_message("comparing");
-        let verdict = verify::passes(&self.store, &plain)?.into_result()?;
-        self.report.verdict = verdict;
+        self.report.verdict = verify::passes(&self.store, &plain)?.into_result()?;
         Ok(())
     }
 
     /// Refuses a store that counts another text.
     fn check_text(&self) -> Result<(), Failure> {
-        let Some((_store, state)) = State::open_existing(&self.store)? else {
+        let Some((_store, pool)) = DemoPool::open_existing(&self.store)? else {
             return Ok(());
         };
-        match state.checksum() {
+        match pool.checksum() {
             Some(stored) if stored != text::checksum(&self.text.bytes) => Err(text::other()),
             _ => Ok(()),
         }
@@ -198,8 +192,7 @@ impl Killer<'_> {
         if !worker.is_alive()? {
             return Err(worker.failed());
         }
-        let stopped = worker.kill()?;
-        self.report.add_run(&stopped);
+        self.report.add_run(&worker.kill()?);
         if interrupt::wanted() {
             return self.interrupted();
         }
@@ -248,17 +241,15 @@ impl Killer<'_> {
                 ));
             }
         }
-        if interrupt::wanted() {
-            let stopped = worker.kill()?;
-            self.report.add_run(&stopped);
-            return self.interrupted();
-        }
-        if !worker.ended_well() {
+        let is_interrupted = interrupt::wanted();
+        if !is_interrupted && !worker.ended_well() {
             return Err(worker.failed());
         }
-        let stopped = worker.kill()?;
-        self.report.add_run(&stopped);
-        Ok(())
+        self.report.add_run(&worker.kill()?);
+        match is_interrupted {
+            true => self.interrupted(),
+            false => Ok(()),
+        }
     }
 
     /// The user ended the demo: the worker is dead, the store is recovered, and its state is told.

@@ -34,24 +34,27 @@ impl Word {
         Self(word)
     }
 
+    /// Its bytes, without the zeros behind them.
+    fn bytes(&self) -> &[u8] {
+        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
     /// Where a lane keeps it. FNV-1a and not the hasher of `std`: where an entry lies on the media must never change.
     fn bucket(&self) -> usize {
-        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        for byte in self.0.iter().take_while(|byte| **byte != 0) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        let hash = fnv_1a(self.bytes());
         (hash ^ hash >> 32) as usize % BUCKETS
     }
 }
 
+/// The FNV-1a hash of some bytes.
+pub(crate) fn fnv_1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
 impl std::fmt::Display for Word {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let len = self
-            .0
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(WORD_MAX);
-        f.write_str(&String::from_utf8_lossy(&self.0[..len]))
+        f.write_str(&String::from_utf8_lossy(self.bytes()))
     }
 }
 
@@ -102,7 +105,7 @@ impl WordMap {
     ) -> durum::Result<()> {
         // SAFETY: the map is mapped as long as its pool is open.
         let bucket = unsafe { &raw mut (*map).lanes[lane][placed.bucket] };
-        // SAFETY: as above; the lock keeps others from changing the lane.
+        // SAFETY: a word of the map, which is mapped; the lock keeps others from changing the lane.
         let first = unsafe { *bucket };
         let mut entry = first;
         while !entry.is_null() {
@@ -160,13 +163,10 @@ pub(crate) struct Done {
 
 /// Which thread may change which lane, and what was done under each lock. Each in cache lines of its own: threads on
 /// different lanes share nothing.
+#[derive(Default)]
 pub(crate) struct Locks([CachePadded<Mutex<Done>>; LANES]);
 
 impl Locks {
-    pub(crate) fn new() -> Self {
-        Self(Default::default())
-    }
-
     /// The lane of a thread, by the thread's number.
     pub(crate) fn lane(thread: usize) -> usize {
         thread % LANES

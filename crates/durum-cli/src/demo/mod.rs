@@ -1,16 +1,16 @@
 //! `durum demo`: counts words while being killed, and proves that no count was lost or doubled.
 //!
 //! [`killer`] is the process that the user starts: it kills [`worker`], recovers the store by the service alone, and
-//! starts the next one ([`process`]). [`map`] is the persistent hash map, [`state`] the pool's root, [`text`] what a
+//! starts the next one ([`process`]). [`map`] is the persistent hash map, [`pool`] its pool's root, [`text`] what a
 //! word is, [`verify`] the comparison.
 
 mod interrupt;
 mod killer;
 mod map;
+mod pool;
 mod process;
 mod random;
 mod report;
-mod state;
 mod text;
 mod verify;
 mod worker;

@@ -44,6 +44,7 @@ impl Latest {
 }
 
 /// What is known of a worker that ended.
+#[derive(Default)]
 pub(super) struct Stopped {
     /// From its first report to its end.
     pub(super) time: Duration,
@@ -155,11 +156,7 @@ impl Worker {
                 first_durable: first.durable,
                 latest,
             },
-            None => Stopped {
-                time: Duration::ZERO,
-                first_durable: 0,
-                latest: Latest::default(),
-            },
+            None => Stopped::default(),
         })
     }
 

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::output::{self, count, domain_name, grouped, millis, time};
 
 /// Collected while the demo runs.
+#[derive(Default)]
 pub(super) struct Report {
     seed: u64,
     threads: u32,
@@ -42,19 +43,7 @@ impl Report {
             seed,
             threads,
             store,
-            files: 0,
-            text_bytes: 0,
-            plain_time: Duration::ZERO,
-            kills: 0,
-            verdict: Verdict::default(),
-            kills_in_transactions: 0,
-            rolled_back: 0,
-            rolled_forward: 0,
-            log_times: Vec::new(),
-            open_times: Vec::new(),
-            words: 0,
-            time: Duration::ZERO,
-            cost: Latest::default(),
+            ..Self::default()
         }
     }
 
@@ -131,7 +120,7 @@ pub(super) fn print(
             format!(
                 "{} ({} over the text)",
                 count(verdict.counted, "word"),
-                passes(verdict.passes)
+                count(verdict.passes, "pass")
             ),
         ),
         (
@@ -202,13 +191,6 @@ pub(super) fn print(
         grouped(verdict.different)
     )?;
     Ok(())
-}
-
-fn passes(number: u64) -> String {
-    match number {
-        1 => "1 pass".into(),
-        _ => format!("{} passes", grouped(number)),
-    }
 }
 
 fn to_json(report: &Report, domain: &str, is_kept: bool) -> Value {

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::map::{WORD_MAX, Word};
+use super::map::{WORD_MAX, Word, fnv_1a};
 use crate::failure::Failure;
 
 /// All of the text, and where it came from.
+#[derive(Default)]
 pub(crate) struct Text {
     pub(crate) bytes: Vec<u8>,
     /// Files read, those with equal contents counted once.
@@ -16,30 +17,24 @@ pub(crate) struct Text {
 
 /// Reads what the user named. Every file has to be readable.
 pub(crate) fn named(paths: &[PathBuf]) -> Result<Text, Failure> {
+    let unreadable = |path: &Path, error| {
+        Failure::Refused(format!("{}: cannot be read: {error}", path.display()))
+    };
     let mut files = Vec::new();
     for path in paths {
-        collect(path, &mut files).map_err(|error| {
-            Failure::Refused(format!("{}: cannot be read: {error}", path.display()))
-        })?;
+        collect(path, &mut files).map_err(|error| unreadable(path, error))?;
     }
     let mut contents = Vec::new();
     for path in files {
-        match fs::read(&path) {
-            // Named itself, not found in a directory: then it is not left out in silence.
-            Ok(bytes) if bytes.contains(&0) && paths.contains(&path) => {
-                return Err(Failure::Refused(format!(
-                    "{}: is not text: it has bytes that are 0",
-                    path.display()
-                )));
-            }
-            Ok(bytes) => contents.push(bytes),
-            Err(error) => {
-                return Err(Failure::Refused(format!(
-                    "{}: cannot be read: {error}",
-                    path.display()
-                )));
-            }
+        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
+        // Named itself, not found in a directory: then it is not left out in silence.
+        if bytes.contains(&0) && paths.contains(&path) {
+            return Err(Failure::Refused(format!(
+                "{}: is not text: it has bytes that are 0",
+                path.display()
+            )));
         }
+        contents.push(bytes);
     }
     join(contents)
 }
@@ -51,12 +46,8 @@ pub(crate) fn default() -> Result<Text, Failure> {
     for path in ["/usr/share/common-licenses", "README.md", "docs"] {
         let _ = collect(Path::new(path), &mut files);
     }
-    join(
-        files
-            .into_iter()
-            .filter_map(|path| fs::read(path).ok())
-            .collect(),
-    )
+    let contents = files.into_iter().filter_map(|path| fs::read(path).ok());
+    join(contents.collect())
 }
 
 /// All files below a path, in the order of their names.
@@ -79,10 +70,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 
 fn join(contents: Vec<Vec<u8>>) -> Result<Text, Failure> {
     let mut seen = HashSet::new();
-    let mut text = Text {
-        bytes: Vec::new(),
-        files: 0,
-    };
+    let mut text = Text::default();
     for bytes in contents {
         // Binary files would be counted all right, but are no text.
         if !bytes.contains(&0) && seen.insert(bytes.clone()) {
@@ -138,13 +126,9 @@ pub(crate) fn pieces(text: &[u8], len_max: usize) -> impl Iterator<Item = &[u8]>
     })
 }
 
-/// A checksum of a text: FNV-1a, never 0.
+/// A checksum of a text, never 0.
 pub(crate) fn checksum(text: &[u8]) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for &byte in text {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash.max(1)
+    fnv_1a(text).max(1)
 }
 
 /// Why a text is not counted in a store.

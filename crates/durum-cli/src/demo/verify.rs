@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::map::{Word, WordMap};
-use super::state::State;
+use super::pool::DemoPool;
 use super::text::words;
 use crate::failure::Failure;
 
@@ -48,11 +48,11 @@ impl Verdict {
 
 /// Compares the counts with those of the words that the store says were counted, by the text in the store.
 pub(crate) fn prefix(store: &Path) -> Result<Verdict, Failure> {
-    let Some((_store, state)) = State::open_existing(store)? else {
+    let Some((_store, pool)) = DemoPool::open_existing(store)? else {
         return Ok(Verdict::default());
     };
     let mut expected: HashMap<Word, u64> = HashMap::new();
-    for piece in state.pieces() {
+    for piece in pool.pieces() {
         let (counted, words_in_piece) = (piece.counted(), piece.words());
         let (passes, part) = match words_in_piece {
             0 => (0, 0),
@@ -65,7 +65,7 @@ pub(crate) fn prefix(store: &Path) -> Result<Verdict, Failure> {
             }
         }
     }
-    Ok(compare(&state, &expected))
+    Ok(compare(&pool, &expected))
 }
 
 /// A count in plain memory, and how long it took.
@@ -81,10 +81,10 @@ pub(crate) fn plain(text: &[u8]) -> (HashMap<Word, u64>, Duration) {
 /// Compares the counts with complete passes over a text, given by its count in plain memory. Of the store only the
 /// counts and the number of passes are used.
 pub(crate) fn passes(store: &Path, plain: &HashMap<Word, u64>) -> Result<Verdict, Failure> {
-    let Some((_store, state)) = State::open_existing(store)? else {
+    let Some((_store, pool)) = DemoPool::open_existing(store)? else {
         return Err(Failure::Damaged("the pool with the counts is gone".into()));
     };
-    let counted: u64 = state.pieces().iter().map(|piece| piece.counted()).sum();
+    let counted: u64 = pool.pieces().iter().map(|piece| piece.counted()).sum();
     let text_words: u64 = plain.values().sum();
     if !counted.is_multiple_of(text_words) {
         return Err(Failure::Damaged(format!(
@@ -96,15 +96,15 @@ pub(crate) fn passes(store: &Path, plain: &HashMap<Word, u64>) -> Result<Verdict
         .iter()
         .map(|(word, count)| (*word, count * passes))
         .collect();
-    Ok(compare(&state, &expected))
+    Ok(compare(&pool, &expected))
 }
 
-fn compare(state: &State, expected: &HashMap<Word, u64>) -> Verdict {
+fn compare(pool: &DemoPool, expected: &HashMap<Word, u64>) -> Verdict {
     let mut found: HashMap<Word, u64> = HashMap::new();
     let mut differences = Vec::new();
     // SAFETY: the pool is open and this process has one thread in it.
     unsafe {
-        WordMap::for_each(state.map(), |word, count| {
+        WordMap::for_each(pool.map(), |word, count| {
             *found.entry(word).or_default() += count;
         });
     }
@@ -120,7 +120,7 @@ fn compare(state: &State, expected: &HashMap<Word, u64>) -> Verdict {
         }
     }
     differences.sort_unstable();
-    let pieces = state.pieces();
+    let pieces = pool.pieces();
     let difference_count = differences.len() as u64;
     differences.truncate(DIFFERENCES_MAX);
     Verdict {

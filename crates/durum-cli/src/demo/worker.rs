@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::map::{Locks, Placed, WordMap};
-use super::state::{PieceRef, State};
+use super::pool::{DemoPool, PieceRef};
 use super::text::{self, words};
 use crate::args::Demo;
 use crate::failure::Failure;
@@ -20,16 +20,16 @@ const REPORT_PERIOD: Duration = Duration::from_millis(20);
 
 /// What all threads of the worker know.
 struct Work<'a> {
-    state: &'a State,
+    pool: &'a DemoPool,
     pieces: Vec<PieceRef>,
     /// The words of each piece, once somebody has looked for them.
     words: Vec<OnceLock<Vec<Placed>>>,
     /// One thread at a time counts a piece.
     piece_locks: Vec<Mutex<()>>,
     locks: Locks,
-    /// The next turn: turn t is for piece t modulo the number of pieces.
-    turn: AtomicU64,
-    /// The pass of turn 0.
+    /// The next ticket: ticket t is for piece t modulo the number of pieces.
+    ticket: AtomicU64,
+    /// The pass of ticket 0.
     first_pass: u64,
     /// The pass after the last one.
     end_pass: u64,
@@ -38,16 +38,16 @@ struct Work<'a> {
     must_stop: AtomicBool,
 }
 
-// SAFETY: the only part that is not `Sync` by itself is the state with its raw root pointer; threads use its pool
-// (`Sync`) and the map, whose lanes they lock.
+// SAFETY: the only part that is not `Sync` by itself is the pool with its raw root pointer; threads use what is
+// `Sync` of it, and the map, whose lanes they lock.
 unsafe impl Sync for Work<'_> {}
 
 /// Counts until killed, or with `finish` until the pass that was begun is complete; a new one, if none is begun: each
 /// run of the demo counts the text at least once. Prints a line `durable N ...` all the time.
 pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(), Failure> {
-    let (store, mut state) = State::open(store, options.engine)?;
-    prepare_text(options, &mut state)?;
-    let pieces = state.pieces();
+    let (store, mut pool) = DemoPool::open(store, options.engine)?;
+    prepare_text(options, &mut pool)?;
+    let pieces = pool.pieces();
     let with_words = || pieces.iter().filter(|piece| piece.words() > 0);
     let counted = |piece: &PieceRef| piece.counted() / piece.words();
     let begun = |piece: &PieceRef| piece.counted().div_ceil(piece.words());
@@ -62,15 +62,15 @@ pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(
         piece_locks: pieces.iter().map(|_| Mutex::new(())).collect(),
         words: pieces.iter().map(|_| OnceLock::new()).collect(),
         pieces,
-        state: &state,
-        locks: Locks::new(),
-        turn: AtomicU64::new(0),
+        pool: &pool,
+        locks: Locks::default(),
+        ticket: AtomicU64::new(0),
         must_stop: AtomicBool::new(false),
     };
     let result = thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..options.threads as usize)
-            .map(|thread| scope.spawn(move || count_turns(work, thread)))
+            .map(|thread| scope.spawn(move || count_pieces(work, thread)))
             .collect();
         let mut reported = Ok(());
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
@@ -92,15 +92,15 @@ pub(crate) fn run(options: &Demo, store: &Path, out: &mut dyn Write) -> Result<(
     result?;
     report(&work, out)?;
     drop(work);
-    drop(state);
+    drop(pool);
     drop(store);
     Ok(())
 }
 
 /// Stores the text, if a new store or one whose first worker was killed does not have all of it.
-fn prepare_text(options: &Demo, state: &mut State) -> Result<(), Failure> {
+fn prepare_text(options: &Demo, pool: &mut DemoPool) -> Result<(), Failure> {
     let mut given = None;
-    if options.text_from_input && state.checksum().is_none() {
+    if options.text_from_input && pool.checksum().is_none() {
         let mut bytes = Vec::new();
         std::io::stdin()
             .lock()
@@ -110,11 +110,11 @@ fn prepare_text(options: &Demo, state: &mut State) -> Result<(), Failure> {
     } else if !options.text_from_input && !options.files.is_empty() {
         given = Some(text::named(&options.files)?.bytes);
     }
-    match (state.checksum(), given) {
+    match (pool.checksum(), given) {
         (Some(stored), Some(given)) if stored != text::checksum(&given) => Err(text::other()),
         (Some(_), _) => Ok(()),
-        (None, Some(given)) => state.store_text(&given),
-        (None, None) => state.store_text(&text::default()?.bytes),
+        (None, Some(given)) => pool.store_text(&given),
+        (None, None) => pool.store_text(&text::default()?.bytes),
     }
 }
 
@@ -141,17 +141,17 @@ fn report(work: &Work<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Takes turns until all passes are done. A thread that fails stops the others.
-fn count_turns(work: &Work<'_>, thread: usize) -> Result<(), Failure> {
+/// Takes tickets until all passes are done. A thread that fails stops the others.
+fn count_pieces(work: &Work<'_>, thread: usize) -> Result<(), Failure> {
     let result = (|| {
         let count = work.pieces.len() as u64;
         while !work.must_stop.load(Ordering::Relaxed) && count > 0 {
-            let turn = work.turn.fetch_add(1, Ordering::Relaxed);
-            let pass = work.first_pass + turn / count;
+            let ticket = work.ticket.fetch_add(1, Ordering::Relaxed);
+            let pass = work.first_pass + ticket / count;
             if pass >= work.end_pass {
                 break;
             }
-            count_piece(work, thread, (turn % count) as usize, pass + 1)?;
+            count_piece(work, thread, (ticket % count) as usize, pass + 1)?;
         }
         Ok(())
     })();
@@ -174,7 +174,7 @@ fn count_piece(work: &Work<'_>, thread: usize, at: usize, passes: u64) -> Result
     }
     let all = work.words[at].get_or_init(|| words(piece.text()).map(Placed::from).collect());
     let lane = Locks::lane(thread);
-    // More than one pass, where another thread has the turn before this one and came later to the lock.
+    // More than one pass, where another thread has the ticket before this one and came later to the lock.
     while counted < end {
         let done = (counted % piece.words()) as usize;
         for batch in all[done..].chunks(WORDS_PER_TRANSACTION) {
@@ -196,10 +196,10 @@ fn count_batch(
     batch: &[Placed],
     counted: u64,
 ) -> Result<(), Failure> {
-    let map = work.state.map();
+    let map = work.pool.map();
     // Held until the transaction has returned: before that, its changes may yet be rolled back.
     let mut done = work.locks.lock(lane);
-    work.state.pool.transaction(|tx| {
+    work.pool.inner.transaction(|tx| {
         for placed in batch {
             // SAFETY: the map is in this pool, and the lane is locked.
             unsafe { WordMap::increment(map, tx, lane, placed)? };

@@ -21,6 +21,8 @@ pub(super) struct Limits {
     pub(super) objects: usize,
     /// Elements of an array, null pointers not counted.
     pub(super) elements: usize,
+    /// Without the program's data.
+    pub(super) redact: bool,
 }
 
 /// An object that is shown.
@@ -32,6 +34,7 @@ pub(super) struct Node {
 }
 
 /// The objects that are shown, and what their pointers lead to.
+#[derive(Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     /// Where nodes begin.
@@ -59,58 +62,26 @@ pub(super) enum Link<'a> {
     Other(&'a str),
 }
 
-impl Graph {
-    /// Follows pointers from the root object.
-    pub(super) fn from_root(
-        pool: &PoolView<'_>,
-        limits: &Limits,
-        redact: bool,
-    ) -> Result<Self, Failure> {
-        let mut graph = Self {
-            nodes: Vec::new(),
-            by_address: BTreeMap::new(),
-            targets: BTreeMap::new(),
-            names: Vec::new(),
-            cut: 0,
-            damages: Vec::new(),
-        };
-        let mut queue = VecDeque::new();
-        if let Some(root) = pool.root()? {
-            graph.add(pool, root, None, 0, limits, redact, &mut queue)?;
-        }
-        while let Some(index) = queue.pop_front() {
-            graph.follow(pool, index, limits, redact, &mut queue)?;
-        }
-        graph.names = vec![0; graph.nodes.len()];
-        if !graph.nodes.is_empty() {
-            let mut next = 1;
-            graph.name(0, &mut next);
-        }
-        Ok(graph)
-    }
+/// On the way from the root.
+struct Walk<'w> {
+    pool: &'w PoolView<'w>,
+    limits: &'w Limits,
+    graph: Graph,
+    /// Nodes whose pointers were not followed yet.
+    queue: VecDeque<usize>,
+}
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the state of one walk, which only two functions share"
-    )]
-    fn add(
-        &mut self,
-        pool: &PoolView<'_>,
-        start: u64,
-        parent: Option<usize>,
-        depth: usize,
-        limits: &Limits,
-        redact: bool,
-        queue: &mut VecDeque<usize>,
-    ) -> Result<(), Failure> {
-        let mut found = pool.read(start, ELEMENTS_READ_MAX)?;
-        shorten(&mut found.value, limits.elements);
-        if redact {
+impl Walk<'_> {
+    fn add(&mut self, start: u64, parent: Option<usize>, depth: usize) -> Result<(), Failure> {
+        let mut found = self.pool.read(start, ELEMENTS_READ_MAX)?;
+        shorten(&mut found.value, self.limits.elements);
+        if self.limits.redact {
             found.value = found.value.redact();
         }
-        queue.push_back(self.nodes.len());
-        self.by_address.insert(start, self.nodes.len());
-        self.nodes.push(Node {
+        let index = self.graph.nodes.len();
+        self.queue.push_back(index);
+        self.graph.by_address.insert(start, index);
+        self.graph.nodes.push(Node {
             found,
             parent,
             depth,
@@ -118,52 +89,59 @@ impl Graph {
         Ok(())
     }
 
-    fn follow(
-        &mut self,
-        pool: &PoolView<'_>,
-        index: usize,
-        limits: &Limits,
-        redact: bool,
-        queue: &mut VecDeque<usize>,
-    ) -> Result<(), Failure> {
-        let depth = self.nodes[index].depth + 1;
-        let mut pointers = Vec::new();
-        pointers_of(&self.nodes[index].found.value, &mut |address, strength| {
-            pointers.push((address, strength))
-        });
-        for (address, strength) in pointers {
-            let target = self
-                .targets
-                .entry(address)
-                .or_insert_with(|| pool.target(address));
-            match target {
+    fn follow(&mut self, index: usize) -> Result<(), Failure> {
+        let depth = self.graph.nodes[index].depth + 1;
+        for (address, strength) in pointers_of(&self.graph.nodes[index].found.value) {
+            let graph = &mut self.graph;
+            let target = graph.targets.entry(address);
+            match target.or_insert_with(|| self.pool.target(address)) {
                 Target::Object { start, .. } => {
                     let start = *start;
-                    if self.by_address.contains_key(&start) || strength == Strength::Weak {
+                    if graph.by_address.contains_key(&start) || strength == Strength::Weak {
                         continue;
                     }
-                    if depth > limits.depth || self.nodes.len() >= limits.objects {
-                        self.cut += 1;
+                    if depth > self.limits.depth || graph.nodes.len() >= self.limits.objects {
+                        graph.cut += 1;
                         continue;
                     }
-                    self.add(pool, start, Some(index), depth, limits, redact, queue)?;
+                    self.add(start, Some(index), depth)?;
                 }
-                Target::Damaged(why) => self.damages.push(why.clone()),
+                Target::Damaged(why) => graph.damages.push(why.clone()),
                 Target::Other(_) => {}
             }
         }
         Ok(())
+    }
+}
+
+impl Graph {
+    /// Follows pointers from the root object.
+    pub(super) fn from_root(pool: &PoolView<'_>, limits: &Limits) -> Result<Self, Failure> {
+        let mut walk = Walk {
+            pool,
+            limits,
+            graph: Self::default(),
+            queue: VecDeque::new(),
+        };
+        if let Some(root) = pool.root()? {
+            walk.add(root, None, 0)?;
+        }
+        while let Some(index) = walk.queue.pop_front() {
+            walk.follow(index)?;
+        }
+        let mut graph = walk.graph;
+        graph.names = vec![0; graph.nodes.len()];
+        if !graph.nodes.is_empty() {
+            graph.name(0, &mut 1);
+        }
+        Ok(graph)
     }
 
     /// Names a node and those that are printed in it.
     fn name(&mut self, index: usize, next: &mut usize) {
         self.names[index] = *next;
         *next += 1;
-        let mut pointers = Vec::new();
-        pointers_of(&self.nodes[index].found.value, &mut |address, strength| {
-            pointers.push((address, strength))
-        });
-        for (address, strength) in pointers {
+        for (address, strength) in pointers_of(&self.nodes[index].found.value) {
             if let Link::Node {
                 index: child,
                 is_here: true,
@@ -204,17 +182,18 @@ impl Graph {
     }
 }
 
-/// Calls `see` for each pointer in a value that is not null, in the order in which they are printed.
-fn pointers_of(value: &Value, see: &mut impl FnMut(u64, Strength)) {
+/// The pointers in a value that are not null, in the order in which they are printed.
+fn pointers_of(value: &Value) -> Vec<(u64, Strength)> {
     match value {
         Value::Pointer {
             address, strength, ..
-        } if *address != 0 => see(*address, *strength),
+        } if *address != 0 => vec![(*address, *strength)],
         Value::Struct { fields, .. } | Value::Case { fields, .. } => {
-            fields.iter().for_each(|(_, value)| pointers_of(value, see));
+            let values = fields.iter().map(|(_, value)| value);
+            values.flat_map(pointers_of).collect()
         }
-        Value::Array { elements, .. } => elements.iter().for_each(|value| pointers_of(value, see)),
-        _ => {}
+        Value::Array { elements, .. } => elements.iter().flat_map(pointers_of).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -7,13 +7,14 @@ use durum_format::extent::{self, ExtentKind};
 use durum_format::{GRANULE, puddle};
 use serde_json::{Value as Json, json};
 
-use super::pool::PoolView;
+use super::pool::{PoolView, damaged};
 use crate::failure::Failure;
 use crate::output::{self, count, grouped, size};
 
 /// The longest bar of the histogram.
 const BAR_MAX: u64 = 40;
 
+#[derive(Default)]
 pub(super) struct Heap {
     puddles: Vec<PuddleUse>,
     /// Objects and bytes by type.
@@ -36,13 +37,7 @@ struct PuddleUse {
 
 impl Heap {
     pub(super) fn of(pool: &PoolView<'_>) -> Result<Self, Failure> {
-        let mut heap = Self {
-            puddles: Vec::new(),
-            types: BTreeMap::new(),
-            free_blocks: Vec::new(),
-            free_elements: (0, 0),
-            damages: Vec::new(),
-        };
+        let mut heap = Self::default();
         for view in &pool.puddles {
             let header = view.header();
             let granules = puddle::heap_size(header.size) / GRANULE;
@@ -53,8 +48,7 @@ impl Heap {
                 let extent = match extent {
                     Ok(extent) => extent,
                     Err(error) => {
-                        heap.damages
-                            .push(format!("{}: {error}", view.path().display()));
+                        heap.damages.push(damaged(view, error));
                         continue;
                     }
                 };
@@ -77,13 +71,9 @@ impl Heap {
                 entry.1 += extent.allocated() * each;
             }
             free += heap.add_free(free_from, granules);
+            let file = view.path().file_name().unwrap_or_default();
             heap.puddles.push(PuddleUse {
-                file: view
-                    .path()
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned(),
+                file: file.to_string_lossy().into_owned(),
                 address: header.address,
                 size: header.size,
                 is_root: header.is_root,
@@ -117,11 +107,7 @@ impl Heap {
     }
 
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let mut rows = vec![
-            ["PUDDLE", "ADDRESS", "SIZE", "OBJECTS", "FREE", ""]
-                .map(String::from)
-                .to_vec(),
-        ];
+        let mut rows = output::heading("PUDDLE|ADDRESS|SIZE|OBJECTS|FREE|");
         for puddle in &self.puddles {
             rows.push(vec![
                 puddle.file.clone(),
@@ -129,26 +115,18 @@ impl Heap {
                 size(puddle.size),
                 grouped(puddle.objects),
                 size(puddle.free),
-                if puddle.is_root {
-                    "root".into()
-                } else {
-                    String::new()
-                },
+                String::from(if puddle.is_root { "root" } else { "" }),
             ]);
         }
         output::table(out, &rows, &[2, 3, 4])?;
         writeln!(out)?;
-        let mut rows = vec![["TYPE", "OBJECTS", "BYTES"].map(String::from).to_vec()];
+        let mut rows = output::heading("TYPE|OBJECTS|BYTES");
         for (name, (objects, bytes)) in &self.types {
             rows.push(vec![name.clone(), grouped(*objects), size(*bytes)]);
         }
         output::table(out, &rows, &[1, 2])?;
         writeln!(out)?;
-        let mut rows = vec![
-            ["FREE BLOCKS OF", "COUNT", "BYTES", ""]
-                .map(String::from)
-                .to_vec(),
-        ];
+        let mut rows = output::heading("FREE BLOCKS OF|COUNT|BYTES|");
         let most = self
             .blocks()
             .map(|(each, count)| each * count)

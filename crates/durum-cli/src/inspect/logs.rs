@@ -87,11 +87,10 @@ pub(super) fn read(store: &ReadOnlyStore) -> Result<Vec<Log>, Failure> {
         let contents = match area(summary.address) {
             // It is shown with the log that it continues.
             Ok(head) if head.header().is_continuation => continue,
-            Ok(head) => match log::parse(head, area) {
-                Ok(parsed) => Ok(Contents::of(&parsed)),
-                Err(error) => Err(error.to_string()),
-            },
-            Err(error) => Err(error),
+            head => head.and_then(|head| {
+                let parsed = log::parse(head, area).map_err(|error| error.to_string())?;
+                Ok(Contents::of(&parsed))
+            }),
         };
         logs.push(Log {
             puddle: summary.uuid,
@@ -112,17 +111,7 @@ pub(super) fn print(logs: &[Log], out: &mut dyn Write) -> Result<(), Failure> {
     if logs.is_empty() {
         return Ok(());
     }
-    let heading = [
-        "LOG",
-        "GENERATION",
-        "RANGE",
-        "UNDO",
-        "REDO",
-        "BITS",
-        "DATA",
-        "STATE",
-    ];
-    let mut rows = vec![heading.map(String::from).to_vec()];
+    let mut rows = output::heading("LOG|GENERATION|RANGE|UNDO|REDO|BITS|DATA|STATE");
     for log in logs {
         rows.push(match &log.contents {
             Ok(contents) => vec![

@@ -29,16 +29,12 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
         depth: options.depth,
         objects: options.objects,
         elements: options.elements,
+        redact: options.redact,
     };
     let wants_tree = !options.heap && !options.log;
-    let graph = match wants_tree {
-        true => Some(Graph::from_root(&pool, &limits, options.redact)?),
-        false => None,
-    };
-    let heap = match options.heap {
-        true => Some(heap::Heap::of(&pool)?),
-        false => None,
-    };
+    let graph = wants_tree.then(|| Graph::from_root(&pool, &limits));
+    let graph = graph.transpose()?;
+    let heap = options.heap.then(|| heap::Heap::of(&pool)).transpose()?;
     let logs = match options.log {
         true => Some((logs::read(&store)?, records::read(&store)?)),
         false => None,
@@ -79,13 +75,9 @@ pub(crate) fn run(options: &Inspect, out: &mut dyn Write) -> Result<(), Failure>
             }
         }
     }
-    let damages = graph.map_or(Vec::new(), |graph| graph.damages);
-    match heap
-        .map_or(Vec::new(), |heap| heap.damages)
-        .into_iter()
-        .chain(damages)
-        .next()
-    {
+    let of_heap = heap.into_iter().flat_map(|heap| heap.damages);
+    let of_graph = graph.into_iter().flat_map(|graph| graph.damages);
+    match of_heap.chain(of_graph).next() {
         None => Ok(()),
         Some(first) => Err(Failure::Damaged(format!(
             "{first}; `durum check` looks at everything"

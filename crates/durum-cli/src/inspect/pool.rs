@@ -1,5 +1,7 @@
 //! Reading the objects of a pool out of its files.
 
+use std::fmt::Display;
+
 use durum_format::extent::{self, ExtentKind, HeapBytes, Object, Place};
 use durum_format::types::{Descriptor, Registry, Value};
 use durum_service::{PoolSummary, PuddleSummary, PuddleView, ReadOnlyStore};
@@ -80,10 +82,7 @@ impl<'a> PoolView<'a> {
         };
         match extent::extents(view, view.header()).next() {
             None => Ok(None),
-            Some(Err(error)) => Err(Failure::Damaged(format!(
-                "{}: {error}",
-                view.path().display()
-            ))),
+            Some(Err(error)) => Err(Failure::Damaged(damaged(view, error))),
             Some(Ok(extent)) => Ok(match extent.header().kind {
                 // The root object, and nothing else, lies at the start of the root puddle's heap.
                 ExtentKind::Object { data_offset, .. } if extent.granule() == 0 => {
@@ -106,7 +105,7 @@ impl<'a> PoolView<'a> {
             return Target::Other(self.outside(address));
         };
         match extent::locate(view, view.header(), address) {
-            Err(error) => Target::Damaged(format!("{}: {error}", view.path().display())),
+            Err(error) => Target::Damaged(damaged(view, error)),
             Ok(None) => Target::Other("free memory".into()),
             Ok(Some(location)) => match location.place {
                 Place::Object { object, offset } => Target::Object {
@@ -132,12 +131,8 @@ impl<'a> PoolView<'a> {
                 "outside of the store".into()
             };
         };
-        match self
-            .store
-            .pools()
-            .into_iter()
-            .find(|pool| pool.uuid == puddle.owner)
-        {
+        let mut pools = self.store.pools().into_iter();
+        match pools.find(|pool| pool.uuid == puddle.owner) {
             Some(pool) => format!("in pool \"{}\"", pool.name),
             None => "in a log".into(),
         }
@@ -147,14 +142,13 @@ impl<'a> PoolView<'a> {
     pub(super) fn read(&self, start: u64, elements: usize) -> Result<Found, Failure> {
         let missing = || Failure::Damaged(format!("no object begins at {start:#x}"));
         let view = self.view_at(start).ok_or_else(missing)?;
-        let damaged =
-            |error: String| Failure::Damaged(format!("{}: {error}", view.path().display()));
         let location = extent::locate(view, view.header(), start)
-            .map_err(|error| damaged(error.to_string()))?;
+            .map_err(|error| Failure::Damaged(damaged(view, error)))?;
         let Some(Place::Object { object, .. }) = location.map(|location| location.place) else {
             return Err(missing());
         };
-        let bytes = bytes_of(view, &object)?;
+        let mut bytes = vec![0; object.size.min(OBJECT_BYTES_MAX) as usize];
+        view.read(object.offset, &mut bytes)?;
         let descriptor = self.types.by_id(object.type_id);
         let value = match descriptor {
             Some(descriptor) if bytes.len() as u64 == object.size => {
@@ -189,10 +183,9 @@ impl<'a> PoolView<'a> {
     }
 }
 
-fn bytes_of(view: &PuddleView, object: &Object) -> Result<Vec<u8>, Failure> {
-    let mut bytes = vec![0; object.size.min(OBJECT_BYTES_MAX) as usize];
-    view.read(object.offset, &mut bytes)?;
-    Ok(bytes)
+/// What is wrong with the heap of a puddle, with the name of its file.
+pub(super) fn damaged(view: &PuddleView, error: impl Display) -> String {
+    format!("{}: {error}", view.path().display())
 }
 
 /// An element of a slab is rounded up to 8 bytes, or to whole lines: without this, a small object would look like a row

@@ -117,17 +117,9 @@ pub(super) fn print(all: &[Records], out: &mut dyn Write) -> Result<(), Failure>
     if all.is_empty() {
         return Ok(());
     }
-    let heading = [
-        "RECORDS OF",
-        "PUDDLES",
-        "HOME UP TO",
-        "LAST STAMP",
-        "TRANSACTIONS",
-        "RECORDS",
-        "CHANGES",
-        "DATA",
-    ];
-    let mut rows = vec![heading.map(String::from).to_vec()];
+    let mut rows = output::heading(
+        "RECORDS OF|PUDDLES|HOME UP TO|LAST STAMP|TRANSACTIONS|RECORDS|CHANGES|DATA",
+    );
     for records in all {
         let mut row = vec![records.client.to_string(), grouped(records.puddles)];
         match &records.contents {

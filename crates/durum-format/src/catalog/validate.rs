@@ -7,6 +7,7 @@ use crate::Uuid;
 use crate::consts::UNIT;
 use crate::error::FormatError;
 use crate::puddle::PuddleKind;
+use crate::registry::validate::{check_apart, is_pool_name};
 use crate::store::{check_domain, check_space};
 use crate::types::Descriptor;
 
@@ -38,16 +39,10 @@ impl Catalog {
     fn check_puddles(&self) -> Result<HashMap<Uuid, &PuddleRecord>, FormatError> {
         let mut by_uuid = HashMap::new();
         let mut files = HashSet::new();
-        let mut by_address: Vec<&PuddleRecord> = self.puddles.iter().collect();
         for puddle in &self.puddles {
-            let PuddleRecord {
-                uuid,
-                address,
-                size,
-                file,
-                ..
-            } = puddle;
-            if uuid.is_nil() || by_uuid.insert(*uuid, puddle).is_some() {
+            let (uuid, file) = (puddle.uuid, &puddle.file);
+            let (address, size) = (puddle.address, puddle.size);
+            if uuid.is_nil() || by_uuid.insert(uuid, puddle).is_some() {
                 refuse(format!("puddle {uuid} stands there twice, or has no name"))?;
             }
             if !is_relative_path(file) || !files.insert(file) {
@@ -55,9 +50,9 @@ impl Catalog {
                     "puddle {uuid}: its file {file:?} is no path inside the store, or is used twice"
                 ))?;
             }
-            let aligned = address.is_multiple_of(UNIT) && size.is_multiple_of(UNIT) && *size > 0;
-            let inside = *address >= self.base && address - self.base < self.size;
-            if !aligned || !inside || *size > self.size - (address - self.base) {
+            let aligned = address.is_multiple_of(UNIT) && size.is_multiple_of(UNIT) && size > 0;
+            let inside = address >= self.base && address - self.base < self.size;
+            if !aligned || !inside || size > self.size - (address - self.base) {
                 refuse(format!(
                     "puddle {uuid}: {size:#x} bytes at {address:#x} are no multiples of 2 MiB inside the store's range of \
                      {:#x} bytes at {:#x}",
@@ -65,17 +60,8 @@ impl Catalog {
                 ))?;
             }
         }
-        by_address.sort_by_key(|puddle| puddle.address);
-        for pair in by_address.windows(2) {
-            if let [low, high] = pair
-                && high.address - low.address < low.size
-            {
-                refuse(format!(
-                    "puddles {} and {} overlap at {:#x}",
-                    low.uuid, high.uuid, high.address
-                ))?;
-            }
-        }
+        let places = self.puddles.iter().map(|p| (p.uuid, p.address, p.size));
+        check_apart(STRUCTURE, places)?;
         Ok(by_uuid)
     }
 
@@ -85,8 +71,7 @@ impl Catalog {
         let mut taken = HashSet::new();
         for pool in &self.pools {
             let name = &pool.name;
-            let writable = |char: char| !char.is_control() && char != '/';
-            if name.is_empty() || name.len() > 255 || !name.chars().all(writable) {
+            if !is_pool_name(name) {
                 refuse(format!(
                     "{name:?} is no pool name: 1 to 255 bytes without control characters and '/'"
                 ))?;
@@ -128,10 +113,9 @@ impl Catalog {
             if uuid.is_nil() || !uuids.insert(uuid) {
                 refuse(format!("client {uuid} stands there twice, or has no name"))?;
             }
+            let is_its = |p: &&PuddleRecord| p.kind == PuddleKind::LogSpace && p.owner == uuid;
             if let Some(space) = client.log_space
-                && !puddles
-                    .get(&space)
-                    .is_some_and(|p| p.kind == PuddleKind::LogSpace && p.owner == uuid)
+                && !puddles.get(&space).is_some_and(is_its)
             {
                 refuse(format!(
                     "client {uuid}: puddle {space} is not its log space"
@@ -166,16 +150,11 @@ impl Catalog {
 
     /// Every puddle belongs to a pool that lists it, to a client, or to a log in quarantine.
     fn check_owners(&self) -> Result<(), FormatError> {
-        let listed: HashSet<Uuid> = self
-            .pools
-            .iter()
-            .flat_map(|pool| pool.puddles.iter().copied())
-            .collect();
+        let listed: HashSet<&Uuid> = self.pools.iter().flat_map(|pool| &pool.puddles).collect();
         let clients: HashSet<Uuid> = self.clients.iter().map(|client| client.uuid).collect();
-        let quarantined: HashSet<Uuid> = self
-            .quarantine
-            .iter()
-            .flat_map(|log| log.continuations.iter().copied().chain([log.puddle]))
+        let logs = self.quarantine.iter();
+        let quarantined: HashSet<&Uuid> = logs
+            .flat_map(|log| log.continuations.iter().chain([&log.puddle]))
             .collect();
         for puddle in &self.puddles {
             let known = match puddle.kind {

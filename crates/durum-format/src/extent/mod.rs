@@ -108,19 +108,13 @@ pub fn parse(words: [u64; 2]) -> Result<ExtentHeader, FormatError> {
             if !(DATA_SHIFT_MIN..=DATA_SHIFT_MAX).contains(&shift) {
                 return Err(field("data offset (log2)", 15, shift, "4 to 21"));
             }
-            ExtentKind::Object {
-                size,
-                data_offset: 1 << shift,
-            }
+            let data_offset = 1 << shift;
+            ExtentKind::Object { size, data_offset }
         }
         KIND_SLAB => {
             if size != slab::SMALL_EXTENT && size != slab::LARGE_EXTENT {
-                return Err(field(
-                    "size",
-                    8,
-                    size,
-                    "0x1000 or 0x4000, the sizes of slabs",
-                ));
+                let expected = "0x1000 or 0x4000, the sizes of slabs";
+                return Err(field("size", 8, size, expected));
             }
             if shift != 0 {
                 return Err(field("data offset (log2)", 15, shift, "0 in a slab"));

@@ -62,14 +62,13 @@ impl Extent {
 
     /// Elements of the slab that are allocated; 1 for an object.
     pub fn allocated(&self) -> u64 {
-        match &self.slab {
-            Some(slab) => slab
-                .bitmap
+        let ones = |slab: &Slab| {
+            slab.bitmap
                 .iter()
                 .map(|word| u64::from(word.count_ones()))
-                .sum(),
-            None => 1,
-        }
+                .sum()
+        };
+        self.slab.as_ref().map_or(1, ones)
     }
 
     /// The objects in it, in the order of their addresses.
@@ -81,28 +80,23 @@ impl Extent {
     }
 
     pub(super) fn object(&self, element: u64) -> Option<Object> {
-        match (&self.slab, self.header.kind) {
+        let (is_allocated, size, data_offset) = match (&self.slab, self.header.kind) {
             (Some(slab), _) => {
-                let allocated =
-                    *slab.bitmap.get((element / 64) as usize)? >> (element % 64) & 1 == 1;
+                let word = *slab.bitmap.get((element / 64) as usize)?;
                 let size = slab.header.element_size();
-                allocated.then(|| Object {
-                    type_id: self.header.type_id,
-                    offset: self.offset + slab.header.geometry().data_offset + element * size,
-                    size,
-                    extent_offset: self.offset,
-                    element: Some(element),
-                })
+                let data_offset = slab.header.geometry().data_offset + element * size;
+                (word >> (element % 64) & 1 == 1, size, data_offset)
             }
-            (None, ExtentKind::Object { size, data_offset }) => (element == 0).then_some(Object {
-                type_id: self.header.type_id,
-                offset: self.offset + data_offset,
-                size,
-                extent_offset: self.offset,
-                element: None,
-            }),
-            (None, ExtentKind::Slab { .. }) => None,
-        }
+            (None, ExtentKind::Object { size, data_offset }) => (element == 0, size, data_offset),
+            (None, ExtentKind::Slab { .. }) => return None,
+        };
+        is_allocated.then(|| Object {
+            type_id: self.header.type_id,
+            offset: self.offset + data_offset,
+            size,
+            extent_offset: self.offset,
+            element: self.slab.as_ref().map(|_| element),
+        })
     }
 
     /// Objects that it has room for.

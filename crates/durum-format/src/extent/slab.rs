@@ -128,12 +128,8 @@ impl SlabHeader {
         };
         let size = word & 0xffff;
         if size == 0 || size > SLAB_OBJECT_MAX || !size.is_multiple_of(8) {
-            return Err(field(
-                "element size",
-                16,
-                size,
-                "a multiple of 8 from 8 to 256".into(),
-            ));
+            let expected = "a multiple of 8 from 8 to 256".into();
+            return Err(field("element size", 16, size, expected));
         }
         let geometry = slab_geometry(size);
         if geometry.extent_size != extent_size {
@@ -142,20 +138,12 @@ impl SlabHeader {
         }
         let [capacity, offset, zero] = [word >> 16 & 0xffff, word >> 32 & 0xffff, word >> 48];
         if capacity != geometry.capacity {
-            return Err(field(
-                "capacity",
-                18,
-                capacity,
-                geometry.capacity.to_string(),
-            ));
+            let expected = geometry.capacity.to_string();
+            return Err(field("capacity", 18, capacity, expected));
         }
         if offset != geometry.data_offset {
-            return Err(field(
-                "data offset",
-                20,
-                offset,
-                geometry.data_offset.to_string(),
-            ));
+            let expected = geometry.data_offset.to_string();
+            return Err(field("data offset", 20, offset, expected));
         }
         if zero != 0 {
             return Err(FormatError::Reserved {

@@ -17,9 +17,8 @@ pub struct Extents<'a, B: HeapBytes + ?Sized> {
     bytes: &'a B,
     header: PuddleHeader,
     window: [u64; WINDOW],
-    /// Index of the first word in `window`; the window is filled when `window_valid`.
-    window_base: u64,
-    window_valid: bool,
+    /// Index of the first word in `window`, if that was read.
+    window_base: Option<u64>,
     /// The granule at which the search for the next set bit begins.
     from: u64,
     /// A set bit already found.
@@ -35,8 +34,7 @@ pub fn extents<'a, B: HeapBytes + ?Sized>(bytes: &'a B, header: &PuddleHeader) -
         bytes,
         header: *header,
         window: [0; WINDOW],
-        window_base: 0,
-        window_valid: false,
+        window_base: None,
         from: 0,
         found: None,
         done: false,
@@ -46,8 +44,8 @@ pub fn extents<'a, B: HeapBytes + ?Sized>(bytes: &'a B, header: &PuddleHeader) -
 impl<B: HeapBytes + ?Sized> Extents<'_, B> {
     fn word(&mut self, index: u64) -> Result<u64, HeapError<B::Error>> {
         let base = index - index % WINDOW as u64;
-        if !self.window_valid || base != self.window_base {
-            self.window_valid = false;
+        if self.window_base != Some(base) {
+            self.window_base = None;
             let words = puddle::bitmap_words(self.header.size)
                 .saturating_sub(base)
                 .min(WINDOW as u64) as usize;
@@ -56,8 +54,7 @@ impl<B: HeapBytes + ?Sized> Extents<'_, B> {
                 .read(BITMAP_OFFSET + base * 8, &mut buffer[..words * 8])
                 .map_err(HeapError::Read)?;
             self.window = words_of(&buffer);
-            self.window_base = base;
-            self.window_valid = true;
+            self.window_base = Some(base);
         }
         Ok(self.window[(index - base) as usize])
     }
@@ -85,50 +82,45 @@ impl<B: HeapBytes + ?Sized> Extents<'_, B> {
         }
         Ok(None)
     }
-}
 
-impl<B: HeapBytes + ?Sized> Iterator for Extents<'_, B> {
-    type Item = Result<Extent, HeapError<B::Error>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
+    /// The next extent, or what is wrong with it; `None` behind the last one. An error ends the walk.
+    fn step(&mut self) -> Result<Option<Checked<B>>, HeapError<B::Error>> {
         if self.header.validate().is_err() || !self.header.kind.holds_objects() {
-            self.done = true;
-            return Some(Err(HeapError::NotData));
+            return Err(HeapError::NotData);
         }
-        let bit = match self.found.take() {
+        let granule = match self.found.take() {
             Some(bit) => Some(bit),
-            None => match self.next_bit() {
-                Ok(bit) => bit,
-                Err(error) => {
-                    self.done = true;
-                    return Some(Err(error));
-                }
-            },
+            None => self.next_bit()?,
         };
-        let Some(granule) = bit else {
-            self.done = true;
-            return None;
+        let Some(granule) = granule else {
+            return Ok(None);
         };
         let extent = read_extent(self.bytes, &self.header, granule);
-        let next = match self.next_bit() {
-            Ok(next) => next,
-            Err(error) => {
-                self.done = true;
-                return Some(Err(error));
-            }
-        };
+        let next = self.next_bit()?;
         self.found = next;
-        Some(extent.and_then(|extent| match next {
+        Ok(Some(extent.and_then(|extent| match next {
             Some(next) if granule + extent.granules() > next => Err(HeapError::Overlap {
                 offset: extent.offset,
                 end: extent.offset + extent.granules() * GRANULE,
                 next: puddle::heap_offset(self.header.size) + next * GRANULE,
             }),
             _ => Ok(extent),
-        }))
+        })))
+    }
+}
+
+type Checked<B> = Result<Extent, HeapError<<B as HeapBytes>::Error>>;
+
+impl<B: HeapBytes + ?Sized> Iterator for Extents<'_, B> {
+    type Item = Checked<B>;
+
+    fn next(&mut self) -> Option<Checked<B>> {
+        if self.done {
+            return None;
+        }
+        let step = self.step();
+        self.done = !matches!(step, Ok(Some(_)));
+        step.unwrap_or_else(|error| Some(Err(error)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::consts::LINE;
@@ -48,14 +49,9 @@ pub enum EntryKind {
 
 impl EntryKind {
     pub(super) fn from_u8(number: u8) -> Option<Self> {
-        match number {
-            1 => Some(Self::Copy),
-            2 => Some(Self::SetBits),
-            3 => Some(Self::ClearBits),
-            4 => Some(Self::Seal),
-            5 => Some(Self::Chain),
-            _ => None,
-        }
+        use EntryKind::{Chain, ClearBits, Copy, Seal, SetBits};
+        let mut kinds = [Copy, SetBits, ClearBits, Seal, Chain].into_iter();
+        kinds.find(|kind| *kind as u8 == number)
     }
 }
 
@@ -74,10 +70,9 @@ impl EntryFlags {
 
     /// The flags as stored; `None` where a bit has no meaning.
     pub const fn from_bits(bits: u8) -> Option<Self> {
-        if bits & !3 == 0 {
-            Some(Self(bits))
-        } else {
-            None
+        match bits & !3 {
+            0 => Some(Self(bits)),
+            _ => None,
         }
     }
 
@@ -145,8 +140,7 @@ impl EntryHeader {
         target: u64,
         data: &[u8],
     ) -> [u64; 3] {
-        let numbers = [kind as u8, order as u8, flags.0, sequence];
-        header_words(salt, numbers, target, data)
+        header_words(salt, numbers(kind, order, flags, sequence), target, data)
     }
 
     /// The header out of the first 24 bytes of an entry.
@@ -166,7 +160,13 @@ impl EntryHeader {
     }
 }
 
-/// The words of a header with this kind, order, flags and sequence number.
+/// The four bytes of a header that say what the entry is.
+#[inline]
+const fn numbers(kind: EntryKind, order: Order, flags: EntryFlags, sequence: u8) -> [u8; 4] {
+    [kind as u8, order as u8, flags.0, sequence]
+}
+
+/// The words of a header with these [`numbers`].
 #[inline]
 fn header_words(
     salt: &Salt,
@@ -198,11 +198,8 @@ fn put_words(place: &mut [u8], words: [u64; 3]) {
 /// The three words of an entry header.
 #[inline]
 fn words(bytes: &[u8; ENTRY_HEADER_SIZE]) -> [u64; 3] {
-    let mut words = [0; 3];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
-    words
+    let words: [U64; 3] = zerocopy::transmute!(*bytes);
+    words.map(U64::get)
 }
 
 /// The checksum state after log id and generation: made once per generation, used by each of its entries.
@@ -329,13 +326,8 @@ pub fn encode_copy(
     target: u64,
     data: &[u8],
 ) -> Option<usize> {
-    encode(
-        out,
-        salt,
-        [EntryKind::Copy as u8, order as u8, flags.0, sequence],
-        target,
-        data,
-    )
+    let numbers = numbers(EntryKind::Copy, order, flags, sequence);
+    encode(out, salt, numbers, target, data)
 }
 
 /// Writes an entry that sets (`set`) or clears the bits of `mask` in the word at `target`, as [`encode_copy`] does.
@@ -349,35 +341,19 @@ pub fn encode_bits(
     target: u64,
     mask: u64,
 ) -> Option<usize> {
-    let kind = if set {
-        EntryKind::SetBits
-    } else {
-        EntryKind::ClearBits
+    let kind = match set {
+        true => EntryKind::SetBits,
+        false => EntryKind::ClearBits,
     };
-    encode(
-        out,
-        salt,
-        [kind as u8, Order::Forward as u8, flags.0, sequence],
-        target,
-        &mask.to_le_bytes(),
-    )
+    let numbers = numbers(kind, Order::Forward, flags, sequence);
+    encode(out, salt, numbers, target, &mask.to_le_bytes())
 }
 
 /// Writes an entry that says that the log goes on in the puddle at `address`, as [`encode_copy`] does. It may
 /// become durable by the fence behind the entries there, if the first of them is not [`EntryFlags::FENCED`].
 pub fn encode_chain(out: &mut [u8], salt: &Salt, address: u64) -> Option<usize> {
-    encode(
-        out,
-        salt,
-        [
-            EntryKind::Chain as u8,
-            Order::Forward as u8,
-            EntryFlags::NONE.0,
-            0,
-        ],
-        address,
-        &[],
-    )
+    let numbers = numbers(EntryKind::Chain, Order::Forward, EntryFlags::NONE, 0);
+    encode(out, salt, numbers, address, &[])
 }
 
 /// Writes a seal over the `count` entries before it and over `ranges` (address, bytes) of fresh memory, as
@@ -408,16 +384,8 @@ pub fn encode_seal(
     data[size - 8..size - 4].copy_from_slice(&contents.to_le_bytes());
     data[size - 4..size].fill(0);
     let (head, data) = out.split_at_mut(ENTRY_HEADER_SIZE);
-    let words = EntryHeader::words(
-        salt,
-        EntryKind::Seal,
-        Order::Forward,
-        flags,
-        SEQUENCE_SEAL,
-        0,
-        data,
-    );
-    put_words(head, words);
+    let numbers = numbers(EntryKind::Seal, Order::Forward, flags, SEQUENCE_SEAL);
+    put_words(head, header_words(salt, numbers, 0, data));
     Some(total)
 }
 

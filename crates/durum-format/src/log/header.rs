@@ -147,24 +147,18 @@ impl<'a> LogArea<'a> {
             .get(RANGE_SLOTS_OFFSET as usize..slots_end)
             .unwrap_or_default();
         let mut slots = [0; RANGE_SLOTS];
-        for (index, (slot, line)) in slots
-            .iter_mut()
-            .zip(lines.chunks_exact(LINE as usize))
-            .enumerate()
-        {
+        let offsets = (RANGE_SLOTS_OFFSET..).step_by(LINE as usize);
+        let lines = lines.chunks_exact(LINE as usize);
+        for (offset, (slot, line)) in offsets.zip(slots.iter_mut().zip(lines)) {
             let Some((word, rest)) = line.split_first_chunk::<8>() else {
                 continue;
             };
             *slot = u64::from_le_bytes(*word);
-            check_zero(
-                "range slots of a log",
-                RANGE_SLOTS_OFFSET + index as u64 * LINE + 8,
-                rest,
-            )?;
+            check_zero("range slots of a log", offset + 8, rest)?;
             if header.is_continuation && *slot != 0 {
                 return Err(FormatError::Reserved {
                     structure: "range slots of a log's continuation",
-                    offset: RANGE_SLOTS_OFFSET + index as u64 * LINE,
+                    offset,
                 });
             }
         }

@@ -33,10 +33,9 @@ impl Entry<'_> {
     /// The mask of a set-bits or clear-bits entry.
     pub fn mask(&self) -> Option<u64> {
         match self.kind {
-            EntryKind::SetBits | EntryKind::ClearBits => self
-                .data
-                .first_chunk()
-                .map(|mask| u64::from_le_bytes(*mask)),
+            EntryKind::SetBits | EntryKind::ClearBits => {
+                Some(u64::from_le_bytes(*self.data.first_chunk()?))
+            }
             _ => None,
         }
     }
@@ -98,10 +97,8 @@ pub fn parse<'a, E>(
     // the newest word minus 16 is what its slot held before.)
     let next = Salt::new(head.header().log_id, range.generation + 1);
     if whole_entry(head.entries(), 0, &next).is_some() {
-        return Err(Damage::LostWord {
-            current: range.generation,
-        }
-        .into());
+        let current = range.generation;
+        return Err(Damage::LostWord { current }.into());
     }
     let salt = Salt::new(head.header().log_id, range.generation);
     let mut log = ParsedLog {
@@ -119,8 +116,7 @@ pub fn parse<'a, E>(
     let mut area = head;
     loop {
         let index = log.chain.len();
-        let stopped = read_area(&mut log, area.entries(), index)?;
-        match stopped {
+        match read_area(&mut log, area.entries(), index)? {
             Stop::End(offset) => {
                 check_behind(&area, offset, index, &salt)?;
                 log.end = (index, offset);

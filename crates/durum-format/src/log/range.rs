@@ -25,37 +25,25 @@ pub struct RangeWord {
 
 impl RangeWord {
     /// What a log holds before its first word: generation 0, which has no entries.
-    pub const NEVER: Self = Self {
-        generation: 0,
-        lo: 0,
-        hi: 0,
-    };
+    pub const NEVER: Self = Self::new(0, 0, 0);
+
+    const fn new(generation: u64, lo: u8, hi: u8) -> Self {
+        Self { generation, lo, hi }
+    }
 
     /// The range (0,2): undo entries count. This is how a log rests.
     pub const fn undo(generation: u64) -> Self {
-        Self {
-            generation,
-            lo: 0,
-            hi: 2,
-        }
+        Self::new(generation, 0, 2)
     }
 
     /// The range (2,4): redo entries count.
     pub const fn redo(generation: u64) -> Self {
-        Self {
-            generation,
-            lo: 2,
-            hi: 4,
-        }
+        Self::new(generation, 2, 4)
     }
 
     /// The range (4,4): nothing counts.
     pub const fn none(generation: u64) -> Self {
-        Self {
-            generation,
-            lo: 4,
-            hi: 4,
-        }
+        Self::new(generation, 4, 4)
     }
 
     /// The word as stored. Generations are cut to 48 bits.
@@ -65,11 +53,7 @@ impl RangeWord {
 
     /// The word out of what is stored.
     pub const fn from_u64(word: u64) -> Self {
-        Self {
-            generation: word >> 16,
-            lo: (word >> 8) as u8,
-            hi: word as u8,
-        }
+        Self::new(word >> 16, (word >> 8) as u8, word as u8)
     }
 
     /// Whether entries with this sequence number count.

@@ -247,7 +247,7 @@ impl<'a> Entries<'a> {
     }
 
     /// The next entry, if it copies fewer than 8 bytes of one line: where they go, and the bytes. Otherwise nothing
-    /// moves, as above.
+    /// moves, and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_part(&mut self) -> Option<(u64, &'a [u8])> {
         let [first, second, bytes] = self.body.get(self.at..)?.first_chunk()?;
@@ -262,7 +262,7 @@ impl<'a> Entries<'a> {
     }
 
     /// The next entry, if it sets or clears bits of one word: the operation, the word's address, and the bits.
-    /// Otherwise nothing moves, as above.
+    /// Otherwise nothing moves, and [`Entries::next`] tells what it is.
     #[inline(always)]
     pub fn next_bits(&mut self) -> Option<(Operation, u64, u64)> {
         let [first, bits] = self.body.get(self.at..)?.first_chunk()?;

@@ -121,7 +121,7 @@ impl Ranges {
 
 /// What home says of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum HomeSays {
     /// Nothing had to be asked: nothing went home with it, or a later record shows that it did.
     Unasked,
     /// All of it is there, or some is not.
@@ -136,34 +136,30 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
     parts: &[Record<'_>],
     mut later: impl Iterator<Item = &'a Record<'r>>,
     contents: &mut impl FnMut(u64, u64, &mut Crc) -> Result<Answer, E>,
-) -> Result<Home, ReplayError<E>> {
-    let mut ranges: Vec<Range> = parts
-        .iter()
-        .flat_map(changes)
-        .filter_map(|change| match change {
-            Change::Fresh {
-                target,
-                len,
-                checksum,
-            } => Some(Range {
-                start: target,
-                end: target + len,
-                checksum,
-            }),
-            _ => None,
-        })
-        .collect();
+) -> Result<HomeSays, ReplayError<E>> {
+    let fresh = |change| match change {
+        Change::Fresh {
+            target: start,
+            len,
+            checksum,
+        } => Some(Range {
+            start,
+            end: start + len,
+            checksum,
+        }),
+        _ => None,
+    };
+    let mut ranges: Vec<Range> = parts.iter().flat_map(changes).filter_map(fresh).collect();
     if ranges.is_empty() {
-        return Ok(Home::Unasked);
+        return Ok(HomeSays::Unasked);
     }
     ranges.sort_unstable_by_key(|range| range.start);
     let twice = ranges.windows(2).find(|pair| pair[0].end > pair[1].start);
     let is_touched = |change: &Change<'_>| {
         let (target, len) = change.range();
         let at = ranges.partition_point(|range| range.end <= target);
-        ranges
-            .get(at)
-            .is_some_and(|range| range.start < target + len)
+        let range = ranges.get(at);
+        range.is_some_and(|range| range.start < target + len)
     };
     for part in parts {
         let own = changes(part)
@@ -180,7 +176,7 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
         }
     }
     if later.any(|record| changes(record).any(|change| is_touched(&change))) {
-        return Ok(Home::Unasked);
+        return Ok(HomeSays::Unasked);
     }
     let mut waits = false;
     for range in &ranges {
@@ -194,13 +190,13 @@ pub(super) fn is_home<'a, 'r: 'a, E>(
             reason,
         })?;
         match answer {
-            Answer::Seen if crc.value() != range.checksum => return Ok(Home::Holds(false)),
+            Answer::Seen if crc.value() != range.checksum => return Ok(HomeSays::Holds(false)),
             Answer::Seen | Answer::GivenUp => {}
             Answer::Waits => waits = true,
         }
     }
     Ok(match waits {
-        true => Home::Waits,
-        false => Home::Holds(true),
+        true => HomeSays::Waits,
+        false => HomeSays::Holds(true),
     })
 }

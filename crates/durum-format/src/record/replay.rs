@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::damage::{Damage, ReplayError};
-use super::fresh::{Durable, Home, is_home};
+use super::fresh::{Durable, HomeSays, is_home};
 use super::ring::{Record, Ring};
 use crate::crc::Crc;
 use crate::home::{Answer, Verdict};
@@ -126,8 +126,8 @@ fn choose<'a, E>(
             |known: &&Verdict| (known.puddle, known.stamp) == (record.ring.uuid, header.stamp);
         let verdict = known.iter().find(is_it);
         let home = match (durable.contains(record), verdict) {
-            (true, _) => Home::Unasked,
-            (false, Some(verdict)) => Home::Holds(verdict.counts),
+            (true, _) => HomeSays::Unasked,
+            (false, Some(verdict)) => HomeSays::Holds(verdict.counts),
             (false, None) => {
                 let behind = (Bound::Excluded(header.stamp), Bound::Unbounded);
                 let later = live.range(behind).map(|(_, record)| record);
@@ -138,7 +138,7 @@ fn choose<'a, E>(
         let follows = group
             .iter()
             .any(|part| undecided.contains(&part.header.previous));
-        if let Home::Holds(counts) = home
+        if let HomeSays::Holds(counts) = home
             && verdict.is_none()
             && !(counts && follows)
         {
@@ -150,8 +150,8 @@ fn choose<'a, E>(
         }
         let stamps = group.iter().map(|part| part.header.stamp);
         match home {
-            Home::Holds(false) => group.clear(),
-            Home::Waits => {
+            HomeSays::Holds(false) => group.clear(),
+            HomeSays::Waits => {
                 undecided.extend(stamps);
                 replay.undecided.append(&mut group);
             }

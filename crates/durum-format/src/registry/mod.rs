@@ -6,7 +6,7 @@
 
 mod record;
 pub mod state;
-mod validate;
+pub(crate) mod validate;
 
 pub use record::encode_changes;
 pub use state::{AddressRange, Change, Kept, PoolRecord, PuddleRecord, QuarantinedLog, State};
@@ -78,13 +78,25 @@ fn first_line(bytes: &[u8]) -> Result<(FirstLine, Room), FormatError> {
     let line = FirstLine::parse(STRUCTURE, FIRST_WORDS, VERSION, bytes)?;
     let snapshot_bytes = line.length.saturating_add(line.body as u64);
     if snapshot_bytes > SNAPSHOT_BYTES_MAX {
-        let problem = format!(
+        return Err(damaged(format!(
             "the first line speaks of {} bytes, and no snapshot has more than {SNAPSHOT_BYTES_MAX}",
             line.length
-        );
-        return Err(FormatError::damaged_text(STRUCTURE, problem));
+        )));
     }
     Ok((line, Room::behind(snapshot_bytes)))
+}
+
+fn damaged(problem: String) -> FormatError {
+    FormatError::damaged_text(STRUCTURE, problem)
+}
+
+/// The refusal of a file that has fewer bytes than its first line speaks of.
+fn truncated(needed: u64, found: u64) -> FormatError {
+    FormatError::Truncated {
+        structure: STRUCTURE,
+        needed,
+        found,
+    }
 }
 
 /// A registry that was read.
@@ -120,18 +132,13 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, FormatError> {
 pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
     let (mut state, room) = parse_snapshot(bytes)?;
     if found < room.end {
-        return Err(FormatError::Truncated {
-            structure: STRUCTURE,
-            needed: room.end,
-            found,
-        });
+        return Err(truncated(room.end, found));
     }
     if found > room.end {
-        let problem = format!(
+        return Err(damaged(format!(
             "it has {found} bytes, and its first line speaks of {}",
             room.end
-        );
-        return Err(FormatError::damaged_text(STRUCTURE, problem));
+        )));
     }
     let mut end = as_index(room.snapshot_end);
     let mut is_torn = false;
@@ -144,13 +151,10 @@ pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
                 end += record.bytes;
             }
             Some(record) => {
-                return Err(FormatError::Field {
-                    structure: STRUCTURE,
-                    field: "the sequence of a change record",
-                    offset: end as u64,
-                    found: record.sequence,
-                    expected: expected.to_string().into(),
-                });
+                let field = "the sequence of a change record";
+                let (found, expected) = (record.sequence, expected.to_string());
+                let end = end as u64;
+                return Err(FormatError::field(STRUCTURE, field, end, found, expected));
             }
             None => {
                 let mut search = Search::of(store, rest);
@@ -167,7 +171,7 @@ pub fn parse_used(bytes: &[u8], found: u64) -> Result<Parsed, FormatError> {
                         break;
                     }
                 };
-                return Err(FormatError::damaged_text(STRUCTURE, problem));
+                return Err(damaged(problem));
             }
         }
     }
@@ -227,13 +231,8 @@ pub fn check_snapshot(bytes: &[u8]) -> Result<Room, FormatError> {
 
 fn snapshot_body(bytes: &[u8]) -> Result<(&[u8], Room), FormatError> {
     let (line, room) = first_line(bytes)?;
-    let Some(body) = bytes.get(line.body..as_index(room.snapshot_end)) else {
-        return Err(FormatError::Truncated {
-            structure: STRUCTURE,
-            needed: room.end,
-            found: bytes.len() as u64,
-        });
-    };
+    let body = bytes.get(line.body..as_index(room.snapshot_end));
+    let body = body.ok_or_else(|| truncated(room.end, bytes.len() as u64))?;
     line.check(body)?;
     Ok((body, room))
 }
@@ -241,22 +240,18 @@ fn snapshot_body(bytes: &[u8]) -> Result<(&[u8], Room), FormatError> {
 /// The snapshot of a file, and its parts.
 fn parse_snapshot(bytes: &[u8]) -> Result<(State, Room), FormatError> {
     let (body, room) = snapshot_body(bytes)?;
-    let damaged = |problem: String| {
-        FormatError::damaged_text(STRUCTURE, format!("behind the first line: {problem}"))
-    };
-    let state: State = serde_json::from_slice(body).map_err(|error| damaged(error.to_string()))?;
+    let behind = |problem: &str| damaged(format!("behind the first line: {problem}"));
+    let state: State = serde_json::from_slice(body).map_err(|error| behind(&error.to_string()))?;
     // Repeated members, other orders, numbers written otherwise: one state has one text.
-    if body_of(&state)? != body {
-        return Err(damaged(
-            "it is not written as this version writes it".to_owned(),
-        ));
+    match body_of(&state)? == body {
+        true => Ok((state, room)),
+        false => Err(behind("it is not written as this version writes it")),
     }
-    Ok((state, room))
 }
 
 fn body_of(state: &State) -> Result<Vec<u8>, FormatError> {
-    let mut body = serde_json::to_vec_pretty(state)
-        .map_err(|error| FormatError::damaged_text(STRUCTURE, error.to_string()))?;
+    let body = serde_json::to_vec_pretty(state);
+    let mut body = body.map_err(|error| damaged(error.to_string()))?;
     body.push(b'\n');
     Ok(body)
 }
@@ -271,11 +266,10 @@ pub fn encode_snapshot(state: &State) -> Result<Vec<u8>, FormatError> {
     let mut bytes = FirstLine::encode(FIRST_WORDS, VERSION, body.len(), crc32c(&body)).into_bytes();
     bytes.extend_from_slice(&body);
     if bytes.len() as u64 > SNAPSHOT_BYTES_MAX {
-        let problem = format!(
+        return Err(damaged(format!(
             "{} bytes, and no snapshot has more than {SNAPSHOT_BYTES_MAX}",
             bytes.len()
-        );
-        return Err(FormatError::damaged_text(STRUCTURE, problem));
+        )));
     }
     Ok(bytes)
 }

@@ -32,7 +32,7 @@ fn record_checksum(store: Uuid, head: &[u8], body: &[u8]) -> u32 {
 }
 
 /// A record that is whole.
-pub(super) struct Record {
+pub(super) struct ChangeRecord {
     pub(super) sequence: u64,
     pub(super) changes: Vec<Change>,
     /// Of the whole record.
@@ -40,12 +40,12 @@ pub(super) struct Record {
 }
 
 /// The record that begins with these bytes, if it is whole.
-pub(super) fn parse_record(store: Uuid, bytes: &[u8]) -> Option<Record> {
-    RecordLine::parse(bytes)?.record(store, bytes)
+pub(super) fn parse_record(store: Uuid, bytes: &[u8]) -> Option<ChangeRecord> {
+    ChangeLine::parse(bytes)?.record(store, bytes)
 }
 
 /// The line that a record begins with. Nothing in it is checked yet.
-struct RecordLine<'a> {
+struct ChangeLine<'a> {
     sequence: u64,
     checksum: u32,
     /// The line up to the checksum.
@@ -53,9 +53,9 @@ struct RecordLine<'a> {
     body: &'a [u8],
 }
 
-impl<'a> RecordLine<'a> {
+impl<'a> ChangeLine<'a> {
     /// The line that `bytes` begin with, if they have as many as it speaks of.
-    fn parse(bytes: &'a [u8]) -> Option<RecordLine<'a>> {
+    fn parse(bytes: &'a [u8]) -> Option<ChangeLine<'a>> {
         let line = bytes.get(..CHANGE_LINE_MAX).unwrap_or(bytes);
         let line_len = line.iter().position(|&byte| byte == b'\n')?;
         let line = std::str::from_utf8(line.get(..line_len)?).ok()?;
@@ -68,7 +68,7 @@ impl<'a> RecordLine<'a> {
             return None;
         }
         let start = line_len + 1;
-        Some(RecordLine {
+        Some(ChangeLine {
             sequence,
             checksum,
             head: line.strip_suffix(word)?,
@@ -77,14 +77,14 @@ impl<'a> RecordLine<'a> {
     }
 
     /// The record that begins with this line and these bytes, if it is whole.
-    fn record(&self, store: Uuid, bytes: &[u8]) -> Option<Record> {
+    fn record(&self, store: Uuid, bytes: &[u8]) -> Option<ChangeRecord> {
         if record_checksum(store, self.head.as_bytes(), self.body) != self.checksum {
             return None;
         }
         let changes: Vec<Change> = serde_json::from_slice(self.body).ok()?;
         // As for the snapshot: one change has one text.
         let whole = encode_changes(store, self.sequence, &changes);
-        (bytes.get(..whole.len())? == whole).then_some(Record {
+        (bytes.get(..whole.len())? == whole).then_some(ChangeRecord {
             sequence: self.sequence,
             changes,
             bytes: whole.len(),
@@ -120,16 +120,16 @@ impl<'a> Search<'a> {
 }
 
 impl Iterator for Search<'_> {
-    type Item = (usize, Record);
+    type Item = (usize, ChangeRecord);
 
-    fn next(&mut self) -> Option<(usize, Record)> {
+    fn next(&mut self) -> Option<(usize, ChangeRecord)> {
         let word = CHANGE_WORD.as_bytes();
         while let Some(rest) = self.bytes.get(self.at..)
             && rest.len() >= word.len()
         {
             let offset = self.at;
             if rest.starts_with(word)
-                && let Some(line) = RecordLine::parse(rest)
+                && let Some(line) = ChangeLine::parse(rest)
             {
                 let Some(budget) = self.budget.checked_sub(line.body.len()) else {
                     self.is_over_budget = true;

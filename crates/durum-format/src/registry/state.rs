@@ -189,67 +189,32 @@ impl State {
     }
 
     fn apply(&mut self, change: &Change) {
+        // Nobody needs to know what was there before.
         match change {
             Change::Cursor(cursor) => self.cursor = *cursor,
-            Change::PutPool(uuid, record) => {
-                self.pools.insert(*uuid, record.clone());
-            }
-            Change::RemovePool(uuid) => {
-                self.pools.remove(uuid);
-            }
-            Change::PutPuddle(uuid, record) => {
-                self.puddles.insert(*uuid, *record);
-            }
+            Change::PutPool(uuid, record) => _ = self.pools.insert(*uuid, record.clone()),
+            Change::RemovePool(uuid) => _ = self.pools.remove(uuid),
+            Change::PutPuddle(uuid, record) => _ = self.puddles.insert(*uuid, *record),
             Change::RemovePuddle(uuid) => {
                 if self.puddles.remove(uuid).is_some() {
                     self.removing.insert(*uuid);
                 }
             }
-            Change::FileGone(uuid) => {
-                self.removing.remove(uuid);
-            }
-            Change::PutClient(uuid) => {
-                self.clients.insert(*uuid);
-            }
-            Change::RemoveClient(uuid) => {
-                self.clients.remove(uuid);
-            }
-            Change::PutGrant(client, pool) => {
-                self.grants.insert((*client, *pool));
-            }
-            Change::RemoveGrant(client, pool) => {
-                self.grants.remove(&(*client, *pool));
-            }
-            Change::PutKept(client, kept) => {
-                self.kept.insert(*client, kept.clone());
-            }
-            Change::RemoveKept(client) => {
-                self.kept.remove(client);
-            }
-            Change::PutLogSpace(puddle, client) => {
-                self.log_spaces.insert(*puddle, *client);
-            }
-            Change::RemoveLogSpace(puddle) => {
-                self.log_spaces.remove(puddle);
-            }
-            Change::PutType(id, text) => {
-                self.types.insert(*id, text.clone());
-            }
-            Change::RemoveType(id) => {
-                self.types.remove(id);
-            }
-            Change::PutQuarantine(puddle, log) => {
-                self.quarantine.insert(*puddle, log.clone());
-            }
-            Change::RemoveQuarantine(puddle) => {
-                self.quarantine.remove(puddle);
-            }
-            Change::PutMark(pool, client) => {
-                self.marks.insert((*pool, *client));
-            }
-            Change::RemoveMark(pool, client) => {
-                self.marks.remove(&(*pool, *client));
-            }
+            Change::FileGone(uuid) => _ = self.removing.remove(uuid),
+            Change::PutClient(uuid) => _ = self.clients.insert(*uuid),
+            Change::RemoveClient(uuid) => _ = self.clients.remove(uuid),
+            Change::PutGrant(client, pool) => _ = self.grants.insert((*client, *pool)),
+            Change::RemoveGrant(client, pool) => _ = self.grants.remove(&(*client, *pool)),
+            Change::PutKept(client, kept) => _ = self.kept.insert(*client, kept.clone()),
+            Change::RemoveKept(client) => _ = self.kept.remove(client),
+            Change::PutLogSpace(puddle, client) => _ = self.log_spaces.insert(*puddle, *client),
+            Change::RemoveLogSpace(puddle) => _ = self.log_spaces.remove(puddle),
+            Change::PutType(id, text) => _ = self.types.insert(*id, text.clone()),
+            Change::RemoveType(id) => _ = self.types.remove(id),
+            Change::PutQuarantine(puddle, log) => _ = self.quarantine.insert(*puddle, log.clone()),
+            Change::RemoveQuarantine(puddle) => _ = self.quarantine.remove(puddle),
+            Change::PutMark(pool, client) => _ = self.marks.insert((*pool, *client)),
+            Change::RemoveMark(pool, client) => _ = self.marks.remove(&(*pool, *client)),
         }
     }
 
@@ -261,18 +226,14 @@ impl State {
     /// The log space of a client.
     pub fn log_space_of(&self, client: Uuid) -> Option<Uuid> {
         let mut spaces = self.log_spaces.iter();
-        spaces
-            .find(|(_, of)| **of == client)
-            .map(|(space, _)| *space)
+        let (space, _) = spaces.find(|(_, of)| **of == client)?;
+        Some(*space)
     }
 
     /// Whether a puddle's file lies in `quarantine/`, or is on its way there.
     pub fn is_quarantined_file(&self, puddle: Uuid) -> bool {
-        self.quarantine.contains_key(&puddle)
-            || self
-                .quarantine
-                .values()
-                .any(|log| log.continuations.contains(&puddle))
+        let mut logs = self.quarantine.values();
+        self.quarantine.contains_key(&puddle) || logs.any(|log| log.continuations.contains(&puddle))
     }
 }
 

@@ -10,6 +10,30 @@ use crate::error::FormatError;
 use crate::puddle::PuddleKind;
 use crate::types::Descriptor;
 
+/// Checks that no two puddles meet: `places` has the address and the size of each.
+pub(crate) fn check_apart(
+    structure: &'static str,
+    places: impl Iterator<Item = (Uuid, u64, u64)>,
+) -> Result<(), FormatError> {
+    let mut places: Vec<(Uuid, u64, u64)> = places.collect();
+    places.sort_by_key(|(_, address, _)| *address);
+    for pair in places.windows(2) {
+        if let [(low, low_address, size), (high, address, _)] = pair
+            && address - low_address < *size
+        {
+            let problem = format!("puddles {low} and {high} overlap at {address:#x}");
+            return Err(FormatError::damaged_text(structure, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a pool may be named so.
+pub(crate) fn is_pool_name(name: &str) -> bool {
+    let writable = |char: char| !char.is_control() && char != '/';
+    !name.is_empty() && name.len() <= 255 && name.chars().all(writable)
+}
+
 fn refuse(problem: String) -> Result<(), FormatError> {
     Err(FormatError::damaged_text(STRUCTURE, problem))
 }
@@ -58,7 +82,6 @@ impl State {
     }
 
     fn check_puddles(&self, quarantined: &HashSet<Uuid>) -> Result<(), FormatError> {
-        let mut by_address: Vec<(&Uuid, &PuddleRecord)> = self.puddles.iter().collect();
         for (uuid, record) in &self.puddles {
             let owned = match record.kind {
                 PuddleKind::Data | PuddleKind::Twin => self
@@ -89,26 +112,16 @@ impl State {
                 refuse(format!("puddle {uuid} is there, and being removed"))?;
             }
         }
-        by_address.sort_by_key(|(_, record)| record.address);
-        for pair in by_address.windows(2) {
-            if let [(low_uuid, low), (high_uuid, high)] = pair
-                && high.address - low.address < low.size
-            {
-                refuse(format!(
-                    "puddles {low_uuid} and {high_uuid} overlap at {:#x}",
-                    high.address
-                ))?;
-            }
-        }
-        Ok(())
+        let puddles = self.puddles.iter();
+        let places = puddles.map(|(uuid, record)| (*uuid, record.address, record.size));
+        check_apart(STRUCTURE, places)
     }
 
     fn check_pools(&self) -> Result<(), FormatError> {
         let mut names = HashSet::new();
         for (uuid, pool) in &self.pools {
             let name = &pool.name;
-            let writable = |char: char| !char.is_control() && char != '/';
-            if uuid.is_nil() || name.is_empty() || name.len() > 255 || !name.chars().all(writable) {
+            if uuid.is_nil() || !is_pool_name(name) {
                 refuse(format!(
                     "{name:?} is no pool name: 1 to 255 bytes without control characters and '/'"
                 ))?;
@@ -143,11 +156,10 @@ impl State {
         }
         let mut with_space = HashSet::new();
         for (puddle, client) in &self.log_spaces {
-            let known = self.puddles.get(puddle);
             let is_one =
                 |known: &PuddleRecord| known.kind == PuddleKind::LogSpace && known.owner == *client;
-            let is_known = self.clients.contains(client) && known.is_some_and(is_one);
-            if !is_known || !with_space.insert(client) {
+            let is_known = self.puddles.get(puddle).is_some_and(is_one);
+            if !is_known || !self.clients.contains(client) || !with_space.insert(client) {
                 refuse(format!(
                     "puddle {puddle} is registered as a log space of client {client}, but is not one"
                 ))?;

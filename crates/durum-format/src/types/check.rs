@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::tree::{Count, Field, Struct, Type, Variants};
+use super::tree::{Case, Count, Field, Struct, Type, Variants};
 use crate::consts::UNIT;
 
 /// Types nest no deeper than this: deeper texts would overflow the stack of who reads them.
@@ -137,54 +137,44 @@ impl<T> Type<T> {
                 let layout = element.checked_layout(path, depth + 1, None)?;
                 path.pop();
                 if layout.size == 0 || layout.has_tail {
-                    return Err(problem(
-                        path,
-                        "elements of an array need a size of their own",
-                    ));
+                    return problem(path, "elements of an array need a size of their own");
                 }
                 match count {
                     Count::Fixed(count) => match layout.size.checked_mul(*count) {
                         Some(size) if size < TYPE_SIZE_END => Ok(Layout { size, ..layout }),
-                        _ => Err(problem(path, "the array is larger than any object")),
+                        _ => problem(path, "the array is larger than any object"),
                     },
                     Count::Tail => Ok(Layout::tail(layout.align)),
                     Count::Field(length) => {
-                        let found = siblings
-                            .unwrap_or_default()
-                            .iter()
-                            .find(|field| field.name == *length);
+                        let mut siblings = siblings.unwrap_or_default().iter();
+                        let found = siblings.find(|field| field.name == *length);
                         let counts =
                             |ty: &Self| matches!(ty, Self::Primitive(p) if p.is_unsigned());
                         if !found.is_some_and(|field| counts(&field.ty)) {
                             let what = format!(
                                 "{length:?}, its length, is no earlier unsigned field of the same struct"
                             );
-                            return Err(problem(path, what));
+                            return problem(path, what);
                         }
                         Ok(Layout::tail(layout.align))
                     }
                 }
             }
-            Self::Struct(Struct {
-                name,
-                size,
-                align,
-                fields,
-            }) => {
-                check_name(name)?;
-                path.push(name);
-                check_size(path, *size, *align)?;
+            Self::Struct(it) => {
+                check_name(&it.name)?;
+                path.push(&it.name);
+                let (size, align) = (it.size, it.align);
+                check_size(path, size, align)?;
                 let whole = Whole {
-                    size: *size,
-                    align: *align,
+                    size,
+                    align,
                     tag: None,
                 };
-                let has_tail = whole.check_fields(path, depth, fields)?;
+                let has_tail = whole.check_fields(path, depth, &it.fields)?;
                 path.pop();
                 Ok(Layout {
-                    size: *size,
-                    align: *align,
                     has_tail,
+                    ..Layout::plain(size, align)
                 })
             }
             Self::Variants(variants) => {
@@ -222,44 +212,33 @@ impl<T> Variants<T> {
         check_size(path, self.size, self.align)?;
         let (tag, width) = (self.tag_offset, self.tag_width);
         if !matches!(width, 1 | 2 | 4 | 8) || !tag.is_multiple_of(width) {
-            return Err(problem(
-                path,
-                "the tag must have 1, 2, 4 or 8 bytes and be aligned",
-            ));
+            return problem(path, "the tag must have 1, 2, 4 or 8 bytes and be aligned");
         }
         let tag_end = tag.checked_add(width).filter(|&end| end <= self.size);
         let Some(tag_end) = tag_end else {
-            return Err(problem(path, "the tag does not lie in the type"));
+            return problem(path, "the tag does not lie in the type");
         };
         for (index, case) in self.cases.iter().enumerate() {
             check_name(&case.name)?;
             if width < 8 && case.discriminant >> (8 * width) != 0 {
-                return Err(problem(
-                    path,
-                    format!("discriminant {} does not fit the tag", case.discriminant),
-                ));
+                let what = format!("discriminant {} does not fit the tag", case.discriminant);
+                return problem(path, what);
             }
             let earlier = &self.cases[..index];
-            if earlier
-                .iter()
-                .any(|other| other.discriminant == case.discriminant || other.name == case.name)
-            {
-                return Err(problem(
-                    path,
-                    format!("case {:?} stands there twice", case.name),
-                ));
+            let is_same = |other: &Case<T>| {
+                other.discriminant == case.discriminant || other.name == case.name
+            };
+            if earlier.iter().any(is_same) {
+                let what = format!("case {:?} stands there twice", case.name);
+                return problem(path, what);
             }
-            if earlier
-                .last()
-                .is_some_and(|other| other.discriminant > case.discriminant)
-            {
-                return Err(problem(
-                    path,
-                    format!(
-                        "case {:?} stands behind one with a larger discriminant",
-                        case.name
-                    ),
-                ));
+            let is_larger = |other: &Case<T>| other.discriminant > case.discriminant;
+            if earlier.last().is_some_and(is_larger) {
+                let what = format!(
+                    "case {:?} stands behind one with a larger discriminant",
+                    case.name
+                );
+                return problem(path, what);
             }
             path.push(&case.name);
             let whole = Whole {
@@ -298,50 +277,42 @@ impl Whole {
             path.push(&field.name);
             let offset = field.offset;
             if !names.insert(&field.name) {
-                return Err(problem(path, "a field of this name stands there twice"));
+                return problem(path, "a field of this name stands there twice");
             }
             if has_tail {
-                return Err(problem(path, "nothing may follow a tail"));
+                return problem(path, "nothing may follow a tail");
             }
-            let siblings = if self.tag.is_none() {
-                Some(&fields[..index])
-            } else {
-                None
-            };
+            let siblings = self.tag.is_none().then_some(&fields[..index]);
             let layout = field.ty.checked_layout(path, depth + 1, siblings)?;
             if layout.size == 0 && !layout.has_tail {
-                return Err(problem(path, "a field without bytes says nothing"));
+                return problem(path, "a field without bytes says nothing");
             }
             if layout.align > self.align || !offset.is_multiple_of(layout.align) {
                 let what = format!(
                     "offset {offset} is not aligned to {}, or the whole is not",
                     layout.align
                 );
-                return Err(problem(path, what));
+                return problem(path, what);
             }
             if offset < end {
-                return Err(problem(
-                    path,
-                    format!("offset {offset} lies before the end of the field before it"),
-                ));
+                let what = format!("offset {offset} lies before the end of the field before it");
+                return problem(path, what);
             }
             end = offset.saturating_add(layout.size);
             if end > self.size {
-                return Err(problem(
-                    path,
-                    format!(
-                        "it ends at {end}, behind the {} bytes of the whole",
-                        self.size
-                    ),
-                ));
+                let what = format!(
+                    "it ends at {end}, behind the {} bytes of the whole",
+                    self.size
+                );
+                return problem(path, what);
             }
             has_tail = layout.has_tail;
             if let Some((tag, tag_end)) = self.tag {
                 if has_tail {
-                    return Err(problem(path, "a case has no tail"));
+                    return problem(path, "a case has no tail");
                 }
                 if offset < tag_end && tag < end {
-                    return Err(problem(path, "it lies over the tag"));
+                    return problem(path, "it lies over the tag");
                 }
             }
             path.pop();
@@ -354,12 +325,8 @@ fn normalize_fields<T>(fields: &mut Vec<Field<T>>) {
     for field in fields.iter_mut() {
         field.ty.normalize();
     }
-    fields.retain(|field| {
-        !field
-            .ty
-            .layout()
-            .is_ok_and(|layout| layout.size == 0 && !layout.has_tail)
-    });
+    let is_empty = |layout: Layout| layout.size == 0 && !layout.has_tail;
+    fields.retain(|field| !field.ty.layout().is_ok_and(is_empty));
     fields.sort_by_key(|field| field.offset);
 }
 
@@ -375,28 +342,23 @@ pub(super) fn check_name(name: &str) -> Result<(), TypeError> {
 
 fn check_size(path: &[&str], size: u64, align: u64) -> Result<(), TypeError> {
     if !align.is_power_of_two() || align > UNIT {
-        return Err(problem(
-            path,
-            format!("alignment {align} is not a power of two up to 2 MiB"),
-        ));
+        let what = format!("alignment {align} is not a power of two up to 2 MiB");
+        return problem(path, what);
     }
     if !size.is_multiple_of(align) || size >= TYPE_SIZE_END {
-        return Err(problem(
-            path,
-            format!("size {size} is not a multiple of its alignment {align} below 2^48"),
-        ));
+        let what = format!("size {size} is not a multiple of its alignment {align} below 2^48");
+        return problem(path, what);
     }
     Ok(())
 }
 
-fn problem(path: &[&str], problem: impl Into<String>) -> TypeError {
-    let path = if path.is_empty() {
-        "type".into()
-    } else {
-        path.join(".")
+fn problem<T>(path: &[&str], problem: impl Into<String>) -> Result<T, TypeError> {
+    let path = match path {
+        [] => "type".into(),
+        path => path.join("."),
     };
-    TypeError::Layout {
+    Err(TypeError::Layout {
         path,
         problem: problem.into(),
-    }
+    })
 }

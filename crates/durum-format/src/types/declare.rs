@@ -24,11 +24,8 @@ impl Declarations {
     /// # Errors
     /// An impossible type; a name that is declared otherwise. Nothing is declared then.
     pub fn declare(&mut self, ty: Type<String>) -> Result<(), TypeError> {
-        let Some(name) = ty.name().map(String::from) else {
-            return Err(TypeError::Name {
-                name: String::new(),
-            });
-        };
+        // None is an empty one, and refused as such.
+        let name = ty.name().unwrap_or_default().to_owned();
         self.declare_as(&name, ty)
     }
 
@@ -60,10 +57,8 @@ impl Declarations {
 
     /// The declared type with this name, or the primitive.
     pub fn declared(&self, name: &str) -> Option<Type<String>> {
-        self.types
-            .get(name)
-            .cloned()
-            .or_else(|| Primitive::from_name(name).map(Type::Primitive))
+        let primitive = || Primitive::from_name(name).map(Type::Primitive);
+        self.types.get(name).cloned().or_else(primitive)
     }
 
     /// Names of the declared types.

@@ -43,23 +43,33 @@ pub fn type_id(text: &str) -> u64 {
     hash.max(1)
 }
 
+/// The refusal of what a line begins with.
+fn syntax(line: usize, expected: &'static str) -> TypeError {
+    TypeError::Syntax {
+        line,
+        column: 1,
+        expected,
+    }
+}
+
+/// Refuses a text that is too long.
+fn check_length(text: &str) -> Result<(), TypeError> {
+    match text.len() > TEXT_MAX {
+        false => Ok(()),
+        true => Err(TypeError::TooLarge {
+            what: "the length of the text",
+            limit: TEXT_MAX,
+        }),
+    }
+}
+
 impl Descriptor {
     /// Reads a canonical text.
     ///
     /// # Errors
     /// A text that does not follow the grammar, speaks of an impossible type, or is not the canonical one.
     pub fn parse(text: &str) -> Result<Self, TypeError> {
-        if text.len() > TEXT_MAX {
-            return Err(TypeError::TooLarge {
-                what: "the length of the text",
-                limit: TEXT_MAX,
-            });
-        }
-        let syntax = |line, expected| TypeError::Syntax {
-            line,
-            column: 1,
-            expected,
-        };
+        check_length(text)?;
         let mut types = Vec::new();
         for (index, line) in text.split_inclusive('\n').enumerate() {
             let line = line
@@ -106,19 +116,10 @@ impl Descriptor {
             })?;
             text::write(&ty, &mut text);
             text.push('\n');
-            if text.len() > TEXT_MAX {
-                return Err(TypeError::TooLarge {
-                    what: "the length of the text",
-                    limit: TEXT_MAX,
-                });
-            }
+            check_length(&text)?;
             types.push(ty);
         }
-        let root = types.first().ok_or(TypeError::Syntax {
-            line: 1,
-            column: 1,
-            expected: "a type",
-        })?;
+        let root = types.first().ok_or(syntax(1, "a type"))?;
         let layout = root.layout()?;
         let steps = compile(root)?;
         Ok(Self {
@@ -173,11 +174,7 @@ impl Descriptor {
     /// [`TypeError::Syntax`] where there is no such line.
     pub fn target(&self, line: usize) -> Result<Self, TypeError> {
         Self::close(line, |&line, _| {
-            let missing = TypeError::Syntax {
-                line,
-                column: 1,
-                expected: "a line of this text",
-            };
+            let missing = syntax(line, "a line of this text");
             self.types.get(line).cloned().ok_or(missing)
         })
     }

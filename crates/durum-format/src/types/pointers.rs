@@ -62,10 +62,9 @@ impl Descriptor {
                 found,
             });
         }
-        Ok(if layout.has_tail || layout.size == 0 {
-            1
-        } else {
-            found / layout.size
+        Ok(match layout.has_tail || layout.size == 0 {
+            true => 1,
+            false => found / layout.size,
         })
     }
 
@@ -147,10 +146,7 @@ fn enter_field<'a>(
     let covers = |field: &&Field<usize>| {
         let start = base + field.offset;
         // An open array has no layout of its own, apart from the struct that has its length.
-        let end = field
-            .ty
-            .layout()
-            .map_or(start, |layout| start + layout.size);
+        let end = start + field.ty.layout().map_or(0, |layout| layout.size);
         start <= offset && (offset < end || ends_in_open_array(&field.ty))
     };
     let Some(field) = fields.iter().rev().find(covers) else {
@@ -167,10 +163,9 @@ fn enter_field<'a>(
 
 /// Whether elements may follow the type's own bytes.
 fn ends_in_open_array(ty: &Type<usize>) -> bool {
+    let is_open = |field: &Field<usize>| ends_in_open_array(&field.ty);
     match ty {
-        Type::Struct(Struct { fields, .. }) => fields
-            .last()
-            .is_some_and(|field| ends_in_open_array(&field.ty)),
+        Type::Struct(Struct { fields, .. }) => fields.last().is_some_and(is_open),
         ty => ty.is_open_array(),
     }
 }

@@ -53,18 +53,19 @@ impl Registry {
             match self.types.get(&reached.id()) {
                 Some(known) if *known == reached => {}
                 Some(known) => {
-                    let (id, known, new) =
-                        (reached.id(), known.text().into(), reached.text().into());
-                    return Err(IdCollision { id, known, new }.into());
+                    return Err(RegisterError::Collision(IdCollision {
+                        id: reached.id(),
+                        known: known.text().into(),
+                        new: reached.text().into(),
+                    }));
                 }
                 None => new.push(reached),
             }
         }
         let ids = new.iter().map(Descriptor::id).collect();
-        self.types.extend(
-            new.into_iter()
-                .map(|descriptor| (descriptor.id(), descriptor)),
-        );
+        let new = new.into_iter();
+        self.types
+            .extend(new.map(|descriptor| (descriptor.id(), descriptor)));
         Ok(ids)
     }
 

@@ -52,11 +52,7 @@ pub struct PointerAt {
 /// moves with the elements of arrays.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Pointer {
-        offset: u64,
-        strength: Strength,
-        target: Option<usize>,
-    },
+    Pointer(PointerAt),
     Repeat {
         offset: u64,
         stride: u64,
@@ -94,11 +90,11 @@ fn compile_into(
     match ty {
         Type::Primitive(_) | Type::Opaque { .. } | Type::Volatile { .. } => {}
         Type::Pointer { strength, target } => {
-            steps.push(Step::Pointer {
+            steps.push(Step::Pointer(PointerAt {
                 offset: base,
                 strength: *strength,
                 target: *target,
-            });
+            }));
         }
         Type::Struct(Struct { fields, .. }) => {
             for field in fields {
@@ -253,18 +249,10 @@ pub(super) fn walk(
 ) -> Result<(), ValueError> {
     for step in steps {
         match step {
-            Step::Pointer {
-                offset,
-                strength,
-                target,
-            } => {
-                let offset = base + offset;
+            Step::Pointer(pointer) => {
+                let offset = base + pointer.offset;
                 slice(bytes, offset, 8)?;
-                visit(PointerAt {
-                    offset,
-                    strength: *strength,
-                    target: *target,
-                });
+                visit(PointerAt { offset, ..*pointer });
             }
             Step::Repeat {
                 offset,

@@ -12,10 +12,9 @@ pub(super) fn write(ty: &Type<usize>, out: &mut String) {
         Type::Opaque { size, align } => write!(out, "opaque({size},{align})"),
         Type::Volatile { size, align } => write!(out, "volatile({size},{align})"),
         Type::Pointer { strength, target } => {
-            out.push(if *strength == Strength::Strong {
-                '*'
-            } else {
-                '~'
+            out.push(match strength {
+                Strength::Strong => '*',
+                Strength::Weak => '~',
             });
             match target {
                 Some(line) => write!(out, "{line}"),
@@ -31,36 +30,17 @@ pub(super) fn write(ty: &Type<usize>, out: &mut String) {
                 Count::Field(name) => write!(out, ";field \"{name}\"]"),
             }
         }
-        Type::Struct(Struct {
-            name,
-            size,
-            align,
-            fields,
-        }) => {
-            let _ = write!(out, "struct \"{name}\"({size},{align}){{");
-            write_fields(fields, out);
+        Type::Struct(it) => {
+            let _ = write!(out, "struct \"{}\"({},{}){{", it.name, it.size, it.align);
+            write_fields(&it.fields, out);
             write!(out, "}}")
         }
-        Type::Variants(Variants {
-            name,
-            size,
-            align,
-            tag_offset,
-            tag_width,
-            cases,
-        }) => {
-            let _ = write!(
-                out,
-                "variants \"{name}\"({size},{align},tag {tag_offset},{tag_width}){{"
-            );
-            for Case {
-                discriminant,
-                name,
-                fields,
-            } in cases
-            {
-                let _ = write!(out, "{discriminant}:\"{name}\"{{");
-                write_fields(fields, out);
+        Type::Variants(it) => {
+            let _ = write!(out, "variants \"{}\"({},{},", it.name, it.size, it.align);
+            let _ = write!(out, "tag {},{}){{", it.tag_offset, it.tag_width);
+            for case in &it.cases {
+                let _ = write!(out, "{}:\"{}\"{{", case.discriminant, case.name);
+                write_fields(&case.fields, out);
                 out.push('}');
             }
             write!(out, "}}")
@@ -85,10 +65,9 @@ pub(super) fn parse(text: &str, line: usize) -> Result<Type<usize>, TypeError> {
         depth: 0,
     };
     let ty = reader.parse_type()?;
-    if reader.at != text.len() {
-        Err(reader.expected("the end of the line"))
-    } else {
-        Ok(ty)
+    match reader.at == text.len() {
+        true => Ok(ty),
+        false => Err(reader.expected("the end of the line")),
     }
 }
 
@@ -121,11 +100,8 @@ impl<'a> Reader<'a> {
     }
 
     fn expect(&mut self, token: &'static str) -> Result<(), TypeError> {
-        if self.accept(token) {
-            Ok(())
-        } else {
-            Err(self.expected(token))
-        }
+        let is_there = self.accept(token);
+        is_there.then_some(()).ok_or_else(|| self.expected(token))
     }
 
     fn number(&mut self) -> Result<u64, TypeError> {
@@ -192,22 +168,13 @@ impl<'a> Reader<'a> {
             self.expect("]")?;
             Type::Array { element, count }
         } else if self.accept("*") {
-            Type::Pointer {
-                strength: Strength::Strong,
-                target: self.target()?,
-            }
+            self.pointer(Strength::Strong)?
         } else if self.accept("~") {
-            Type::Pointer {
-                strength: Strength::Weak,
-                target: self.target()?,
-            }
+            self.pointer(Strength::Weak)?
         } else {
-            let word = self
-                .rest()
-                .bytes()
-                .take_while(u8::is_ascii_alphanumeric)
-                .count();
-            let (word, _) = self.rest().split_at(word);
+            let rest = self.rest();
+            let word = rest.bytes().take_while(u8::is_ascii_alphanumeric);
+            let (word, _) = rest.split_at(word.count());
             let Some(primitive) = Primitive::from_name(word) else {
                 return Err(self.expected("a type (or this text was written by a newer durum)"));
             };
@@ -224,14 +191,16 @@ impl<'a> Reader<'a> {
         Ok([size, self.number()?])
     }
 
-    fn target(&mut self) -> Result<Option<usize>, TypeError> {
-        if self.accept("any") {
-            return Ok(None);
-        }
-        let line = self.number()?;
-        usize::try_from(line)
-            .map(Some)
-            .map_err(|_| self.expected("the number of a line"))
+    /// A pointer behind its first character.
+    fn pointer(&mut self, strength: Strength) -> Result<Type<usize>, TypeError> {
+        let target = match self.accept("any") {
+            true => None,
+            false => {
+                let line = usize::try_from(self.number()?);
+                Some(line.map_err(|_| self.expected("the number of a line"))?)
+            }
+        };
+        Ok(Type::Pointer { strength, target })
     }
 
     /// Fields up to and with the closing brace.

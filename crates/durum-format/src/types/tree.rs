@@ -287,23 +287,19 @@ impl<T> Type<T> {
             fields: &[Field<T>],
             map: &mut impl FnMut(&T) -> Result<U, E>,
         ) -> Result<Vec<Field<U>>, E> {
-            fields
-                .iter()
-                .map(|Field { name, offset, ty }| {
-                    Ok(Field::new(name, *offset, ty.map_targets(map)?))
-                })
-                .collect()
+            let mapped = |field: &Field<T>| {
+                Ok(Field::new(
+                    &field.name,
+                    field.offset,
+                    field.ty.map_targets(map)?,
+                ))
+            };
+            fields.iter().map(mapped).collect()
         }
         Ok(match self {
             Self::Primitive(primitive) => Type::Primitive(*primitive),
-            Self::Opaque { size, align } => Type::Opaque {
-                size: *size,
-                align: *align,
-            },
-            Self::Volatile { size, align } => Type::Volatile {
-                size: *size,
-                align: *align,
-            },
+            &Self::Opaque { size, align } => Type::Opaque { size, align },
+            &Self::Volatile { size, align } => Type::Volatile { size, align },
             Self::Pointer { strength, target } => Type::Pointer {
                 strength: *strength,
                 target: target.as_ref().map(map).transpose()?,

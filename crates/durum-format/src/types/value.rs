@@ -75,19 +75,10 @@ impl Descriptor {
             bytes,
             elements_max,
         };
-        let row = match self.row(bytes) {
-            Ok(row) => row,
-            Err(error) => return Value::Invalid(error.to_string()),
-        };
-        if row == 1 {
-            return reader.value(self.root(), 0, (&[], 0));
-        }
-        let shown = row.min(elements_max as u64);
-        let elements =
-            (0..shown).map(|index| reader.value(self.root(), index * self.layout().size, (&[], 0)));
-        Value::Array {
-            elements: elements.collect(),
-            omitted: row - shown,
+        match self.row(bytes) {
+            Err(error) => Value::Invalid(error.to_string()),
+            Ok(1) => reader.value(self.root(), 0, (&[], 0)),
+            Ok(row) => reader.array(self.root(), 0, self.layout().size, row),
         }
     }
 }
@@ -116,14 +107,11 @@ impl Reader<'_> {
                 Value::Volatile
             }
             Type::Opaque { size, .. } => self.row_of_bytes(base, *size)?,
-            Type::Pointer { strength, target } => {
-                let address = read_unsigned(self.bytes, base, 8)?;
-                Value::Pointer {
-                    address,
-                    strength: *strength,
-                    target: *target,
-                }
-            }
+            Type::Pointer { strength, target } => Value::Pointer {
+                address: read_unsigned(self.bytes, base, 8)?,
+                strength: *strength,
+                target: *target,
+            },
             Type::Struct(Struct { name, fields, .. }) => Value::Struct {
                 name: name.clone(),
                 fields: self.fields(fields, base),
@@ -145,24 +133,27 @@ impl Reader<'_> {
                 if **element == Type::Primitive(Primitive::U8) {
                     return self.row_of_bytes(base, count);
                 }
-                let shown = count.min(self.elements_max as u64);
-                let elements =
-                    (0..shown).map(|index| self.value(element, base + index * stride, (&[], 0)));
-                Value::Array {
-                    elements: elements.collect(),
-                    omitted: count - shown,
-                }
+                self.array(element, base, stride, count)
             }
         })
     }
 
+    /// Elements of `stride` bytes each, which have no siblings.
+    fn array(&self, ty: &Type<usize>, base: u64, stride: u64, count: u64) -> Value {
+        let shown = count.min(self.elements_max as u64);
+        let elements = (0..shown).map(|index| self.value(ty, base + index * stride, (&[], 0)));
+        Value::Array {
+            elements: elements.collect(),
+            omitted: count - shown,
+        }
+    }
+
     fn fields(&self, fields: &[Field<usize>], base: u64) -> Vec<(String, Value)> {
-        let value =
-            |field: &Field<usize>| self.value(&field.ty, base + field.offset, (fields, base));
-        fields
-            .iter()
-            .map(|field| (field.name.clone(), value(field)))
-            .collect()
+        let named = |field: &Field<usize>| {
+            let value = self.value(&field.ty, base + field.offset, (fields, base));
+            (field.name.clone(), value)
+        };
+        fields.iter().map(named).collect()
     }
 
     fn row_of_bytes(&self, base: u64, len: u64) -> Result<Value, ValueError> {
@@ -202,10 +193,8 @@ impl Value {
     #[must_use]
     pub fn redact(self) -> Self {
         let redact = |fields: Vec<(String, Self)>| {
-            fields
-                .into_iter()
-                .map(|(name, value)| (name, value.redact()))
-                .collect()
+            let fields = fields.into_iter();
+            fields.map(|(name, value)| (name, value.redact())).collect()
         };
         match self {
             Self::Struct { name, fields } => Self::Struct {
@@ -231,9 +220,9 @@ impl Value {
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::{Value as Json, json};
         let object = |fields: &[(String, Self)]| {
+            let fields = fields.iter();
             Json::Object(
                 fields
-                    .iter()
                     .map(|(name, value)| (name.clone(), value.to_json()))
                     .collect(),
             )
@@ -336,16 +325,10 @@ impl fmt::Display for Value {
 
 /// Bytes as text where they are text, zeros at the end aside: how C keeps strings.
 fn text_of(bytes: &[u8]) -> Option<&str> {
-    let end = bytes
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
-    let text = std::str::from_utf8(bytes.get(..end)?).ok()?;
-    let readable = !text.is_empty()
-        && text
-            .chars()
-            .all(|char| !char.is_control() || char == '\n' || char == '\t');
-    readable.then_some(text)
+    let last = bytes.iter().rposition(|&byte| byte != 0)?;
+    let text = std::str::from_utf8(bytes.get(..=last)?).ok()?;
+    let is_readable = |char: char| !char.is_control() || char == '\n' || char == '\t';
+    text.chars().all(is_readable).then_some(text)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -121,8 +121,9 @@ impl Tree {
                 (*leaf).stale &= !(1 << from);
             }
         }
-        let records: Vec<_> = moved.into_iter().map(|(record, _)| record).collect();
-        let mut entries = Entries::of(&self.keys, &records);
+        let rows = moved.into_iter().enumerate();
+        let rows: Vec<_> = rows.map(|(slot, (record, _))| (record, slot)).collect();
+        let mut entries = Entries::of(&self.keys, &rows);
         if has_leaving {
             entries.note_leaving();
             self.leaving.push(LeafKey(Some(low.clone())));
@@ -152,10 +153,8 @@ impl Tree {
     fn merge(&mut self, tx: &Tx, left: Position, right: Position) -> Result<()> {
         let (to, from) = (self.index.node(left).leaf, self.index.node(right).leaf);
         self.shape += 1;
-        let moved = {
-            let entries = self.index.entries_mut(&self.media, &self.keys, right)?;
-            entries.split_off(0)
-        };
+        let entries = self.index.entries_mut(&self.media, &self.keys, right)?;
+        let moved = entries.split_off(0);
         let entries = self.index.entries_mut(&self.media, &self.keys, left)?;
         // SAFETY: both leaves are live, and what changes in the left one is announced before.
         unsafe {

@@ -7,6 +7,16 @@ use crate::error::{Error, Result};
 use crate::media::{Leaf, Record, SLOTS, store};
 use crate::versions::Readers;
 
+impl Stale {
+    /// # Safety
+    /// The newest record of the key, which is live.
+    unsafe fn of(record: *const Record) -> Self {
+        // SAFETY: as the caller promises.
+        let (sequence, key) = unsafe { ((*record).sequence(), Record::key(record).into()) };
+        Self { sequence, key }
+    }
+}
+
 impl Tree {
     pub(super) fn note_stale(&mut self, leaf: *mut Leaf) -> Result<()> {
         // SAFETY: the caller has checked it.
@@ -21,9 +31,7 @@ impl Tree {
             // SAFETY: the caller has checked the leaf, and the slot is one of its own.
             let record = self.media.record(unsafe { (*leaf).slots[slot] })?;
             // SAFETY: just checked.
-            let (sequence, key) = unsafe { ((*record).sequence(), Record::key(record)) };
-            let key = key.into();
-            self.stale.push_back(Stale { sequence, key });
+            self.stale.push_back(unsafe { Stale::of(record) });
         }
         Ok(())
     }
@@ -144,9 +152,7 @@ impl Tree {
         store(tx, unsafe { &raw mut (*leaf).stale }, wanted)?;
         if is_stale {
             // SAFETY: the caller's record is live.
-            let (sequence, key) = unsafe { ((*record).sequence(), Record::key(record)) };
-            let key = key.into();
-            self.stale.push_back(Stale { sequence, key });
+            self.stale.push_back(unsafe { Stale::of(record) });
         }
         Ok(())
     }

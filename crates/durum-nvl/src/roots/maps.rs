@@ -3,6 +3,9 @@
 
 use std::ffi::CStr;
 use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::memory::Reserved;
 use crate::handles;
@@ -30,28 +33,10 @@ pub(super) struct Scan {
     left_out: Vec<Range<usize>>,
 }
 
-/// A file that is open for a moment.
-struct File(i32);
-
-impl File {
-    fn open(path: &CStr) -> Option<Self> {
-        // SAFETY: a C string.
-        let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-        (file >= 0).then_some(Self(file))
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        // SAFETY: our own.
-        unsafe { libc::close(self.0) };
-    }
-}
-
 /// What the kernel tells of the process.
 struct Files {
-    memory: File,
-    pagemap: Option<File>,
+    memory: OwnedFd,
+    pagemap: Option<OwnedFd>,
 }
 
 impl Scan {
@@ -84,21 +69,13 @@ impl Scan {
 
     /// Looks through everything. False if that could not be done.
     pub(super) fn everything(&mut self) -> bool {
-        let (Some(maps), Some(memory)) = (
-            File::open(c"/proc/self/maps"),
-            File::open(c"/proc/self/mem"),
-        ) else {
+        let file = |path| open(path, OFlags::empty());
+        let (Some(maps), Some(memory)) = (file(c"/proc/self/maps"), file(c"/proc/self/mem")) else {
             return false;
         };
-        let files = Files {
-            memory,
-            pagemap: File::open(c"/proc/self/pagemap"),
-        };
-        let read = |place: *mut u8, room| {
-            // SAFETY: `room` bytes of our own memory.
-            unsafe { libc::read(maps.0, place.cast(), room) }
-        };
-        let Some(text) = self.text.fill(read) else {
+        let pagemap = file(c"/proc/self/pagemap");
+        let files = Files { memory, pagemap };
+        let Some(text) = self.text.fill(|rest| rustix::io::read(&maps, rest).ok()) else {
             return false;
         };
         // The text stays where it is while the fields beside it change.
@@ -159,16 +136,23 @@ impl Scan {
         if let Some(pagemap) = &files.pagemap {
             let at = (start / PAGE * 8) as i64;
             // SAFETY: so many words of our own memory.
-            unsafe { libc::pread(pagemap.0, pages.as_mut_ptr().cast(), count * 8, at) };
+            unsafe {
+                libc::pread(
+                    pagemap.as_raw_fd(),
+                    pages.as_mut_ptr().cast(),
+                    count * 8,
+                    at,
+                )
+            };
         }
     }
 
     /// Looks at each word. A copy that the kernel makes: durum's own threads go on, and may give memory back that is
     /// being looked at.
-    fn memory(&mut self, start: usize, len: usize, memory: &File) -> bool {
+    fn memory(&mut self, start: usize, len: usize, memory: &OwnedFd) -> bool {
         let place = self.copy.as_mut_slice().as_mut_ptr();
         // SAFETY: our own memory, as large as the pages of one run.
-        let read = unsafe { libc::pread(memory.0, place.cast(), len, start as i64) };
+        let read = unsafe { libc::pread(memory.as_raw_fd(), place.cast(), len, start as i64) };
         let Ok(read) = usize::try_from(read) else {
             // Not there any more, or never readable: halves, to find what of it is.
             let half = len / 2 / PAGE * PAGE;
@@ -196,6 +180,16 @@ impl Scan {
     }
 }
 
+/// Opens what the kernel tells of this process, and asks no allocator.
+pub(super) fn open(path: &CStr, flags: OFlags) -> Option<OwnedFd> {
+    rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | flags,
+        Mode::empty(),
+    )
+    .ok()
+}
+
 /// The addresses of a line of /proc/self/maps, if the program can have pointers there: private memory that it can write
 /// or could once, and anonymous shared memory.
 fn worth_looking(line: &[u8]) -> Option<Range<usize>> {
@@ -220,10 +214,7 @@ fn worth_looking(line: &[u8]) -> Option<Range<usize>> {
 }
 
 pub(super) fn hex(digits: &[u8]) -> Option<usize> {
-    digits.iter().try_fold(0usize, |number, digit| {
-        let digit = (*digit as char).to_digit(16)?;
-        Some(number << 4 | digit as usize)
-    })
+    usize::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
 #[cfg(test)]
@@ -232,36 +223,27 @@ mod tests {
 
     #[test]
     fn lines_of_maps() {
-        let cases: [(&str, bool); 8] = [
-            ("7f00-7f10 rw-p 00000000 00:00 0 ", true),
+        for (line, is_worth_it) in [
+            ("rw-p 00000000 00:00 0 ", true),
+            ("rw-p 00000000 00:00 0                  [heap]", true),
+            ("rw-p 00001000 08:01 1234               /usr/lib/x.so", true),
             (
-                "7f00-7f10 rw-p 00000000 00:00 0                  [heap]",
-                true,
-            ),
-            (
-                "7f00-7f10 rw-p 00001000 08:01 1234               /usr/lib/x.so",
-                true,
-            ),
-            (
-                "7f00-7f10 r--p 00001000 08:01 1234               /usr/lib/x.so",
+                "r--p 00001000 08:01 1234               /usr/lib/x.so",
                 false,
             ),
-            ("7f00-7f10 r--p 00000000 00:00 0 ", true),
+            ("r--p 00000000 00:00 0 ", true),
+            ("r--p 00000000 00:00 0                  [vvar]", false),
             (
-                "7f00-7f10 r--p 00000000 00:00 0                  [vvar]",
+                "rw-s 00000000 00:05 9                  /dev/dri/card0",
                 false,
             ),
             (
-                "7f00-7f10 rw-s 00000000 00:05 9                  /dev/dri/card0",
-                false,
-            ),
-            (
-                "7f00-7f10 rw-s 00000000 00:01 9                  /dev/zero (deleted)",
+                "rw-s 00000000 00:01 9                  /dev/zero (deleted)",
                 true,
             ),
-        ];
-        for (line, is_worth_it) in cases {
+        ] {
             let expected = is_worth_it.then_some(0x7f00..0x7f10);
+            let line = format!("7f00-7f10 {line}");
             assert_eq!(worth_looking(line.as_bytes()), expected, "{line}");
         }
         assert_eq!(worth_looking(b""), None);

@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
 /// A list of plain values with a place of its own.
 pub(super) struct Reserved<T: Copy> {
     start: NonNull<T>,
@@ -14,20 +16,13 @@ pub(super) struct Reserved<T: Copy> {
 impl<T: Copy> Reserved<T> {
     /// Room for as many values.
     pub(super) fn new(capacity: usize) -> Option<Self> {
+        let bytes = capacity * size_of::<T>();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping anywhere.
-        let mapped = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                capacity * size_of::<T>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        (mapped != libc::MAP_FAILED).then_some(())?;
+        let mapped = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
         Some(Self {
-            start: NonNull::new(mapped.cast())?,
+            start: NonNull::new(mapped.ok()?.cast())?,
             capacity,
             len: 0,
         })
@@ -67,15 +62,17 @@ impl<T: Copy> Reserved<T> {
 }
 
 impl Reserved<u8> {
-    /// Replaces the contents by those that `read` puts into a buffer, piece by piece until it gives nothing. `None`
-    /// where it fails or there is no room.
-    pub(super) fn fill(&mut self, mut read: impl FnMut(*mut u8, usize) -> isize) -> Option<&[u8]> {
+    /// Replaces the contents by those that `read` puts into the rest of the place, piece by piece until it gives
+    /// nothing. `None` where it fails or there is no room.
+    pub(super) fn fill(&mut self, read: impl Fn(&mut [u8]) -> Option<usize>) -> Option<&[u8]> {
         self.len = 0;
         loop {
-            // SAFETY: within the mapping.
-            let place = unsafe { self.start.add(self.len) }.as_ptr();
-            match usize::try_from(read(place, self.capacity - self.len)).ok()? {
-                0 if self.len == self.capacity => return None,
+            let room = self.capacity - self.len;
+            // SAFETY: mapped bytes, which nobody else has.
+            let rest =
+                unsafe { std::slice::from_raw_parts_mut(self.start.add(self.len).as_ptr(), room) };
+            match read(rest)? {
+                0 if room == 0 => return None,
                 0 => return Some(self.as_slice()),
                 more => self.len += more,
             }
@@ -86,6 +83,6 @@ impl Reserved<u8> {
 impl<T: Copy> Drop for Reserved<T> {
     fn drop(&mut self) {
         // SAFETY: our own mapping, of which nothing is borrowed any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.capacity * size_of::<T>()) };
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.capacity * size_of::<T>()) };
     }
 }

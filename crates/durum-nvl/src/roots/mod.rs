@@ -11,8 +11,9 @@ mod memory;
 mod stop;
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::primitive::locked;
 use memory::Reserved;
 
 /// Addresses that were found, in order.
@@ -38,7 +39,7 @@ pub(crate) fn prepare() {
 /// stop, or memory cannot be read.
 pub(crate) fn find(wanted: Range<usize>) -> Option<RootSet> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = locked(&ONE_AT_A_TIME);
     stop::install();
     // All memory that is needed is there before the first thread stops: one of them may hold a lock of the allocator.
     let mut scan = maps::Scan::new(wanted)?;

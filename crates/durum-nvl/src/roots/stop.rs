@@ -4,16 +4,29 @@
 //! While threads are stopped the caller asks the kernel only, and no allocator: a stopped thread may hold its lock, or
 //! any other.
 
+use std::ffi::CStr;
+use std::io::Write;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, RawDir};
+use rustix::thread::{futex, gettid};
+
+use super::maps::{hex, open};
 
 /// Odd while threads are to stop. Never reset, so that a signal that comes late finds another number.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Threads that were told in this generation.
-static THREADS: [Thread; THREADS_MAX] = [const { Thread::none() }; THREADS_MAX];
+static THREADS: [Thread; THREADS_MAX] = [const {
+    Thread {
+        id: AtomicI32::new(0),
+        stopped: AtomicU32::new(0),
+    }
+}; THREADS_MAX];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 const THREADS_MAX: usize = 8192;
 
@@ -24,15 +37,6 @@ struct Thread {
     id: AtomicI32,
     /// The generation in which it has stopped.
     stopped: AtomicU32,
-}
-
-impl Thread {
-    const fn none() -> Self {
-        Self {
-            id: AtomicI32::new(0),
-            stopped: AtomicU32::new(0),
-        }
-    }
 }
 
 /// The signal: one that the C library does not use, and few programs.
@@ -75,23 +79,10 @@ extern "C" fn handler(_: i32) {
     // Release: what the thread has stored is seen by whoever reads its memory now.
     thread.stopped.store(generation, Ordering::Release);
     while GENERATION.load(Ordering::Acquire) == generation {
-        futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, generation);
+        let _ = futex::wait(&GENERATION, futex::Flags::PRIVATE, generation, None);
     }
     // SAFETY: the place of this thread's errno.
     unsafe { *libc::__errno_location() = errno };
-}
-
-fn futex(operation: i32, value: u32) {
-    // SAFETY: the futex is a static; nothing else is passed.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            GENERATION.as_ptr(),
-            operation,
-            value,
-            ptr::null::<libc::timespec>(),
-        )
-    };
 }
 
 /// All other threads are stopped while this lives.
@@ -100,7 +91,7 @@ pub(super) struct Stopped(());
 impl Drop for Stopped {
     fn drop(&mut self) {
         GENERATION.fetch_add(1, Ordering::AcqRel);
-        futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX as u32);
+        let _ = futex::wake(&GENERATION, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 }
 
@@ -134,81 +125,31 @@ fn wait_for(thread: &Thread, generation: u32, until: Instant) -> Option<()> {
         if rounds.is_multiple_of(16) && Instant::now() > until {
             return None;
         }
-        let pause = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 20_000,
-        };
-        // SAFETY: no arguments, or a duration.
-        let _ = unsafe {
-            match rounds {
-                0..20 => libc::sched_yield(),
-                _ => libc::nanosleep(&pause, ptr::null_mut()),
-            }
-        };
+        match rounds {
+            0..20 => thread::yield_now(),
+            _ => thread::sleep(Duration::from_micros(20)),
+        }
     }
     Some(())
 }
 
 /// Sends the signal to threads that were not told yet.
 fn tell_new_threads() -> Option<()> {
-    // SAFETY: a C string; flags only.
-    let directory = unsafe {
-        libc::open(
-            c"/proc/self/task".as_ptr(),
-            libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC,
-        )
-    };
-    (directory >= 0).then_some(())?;
-    let told = tell_all_in(directory);
-    // SAFETY: our own.
-    unsafe { libc::close(directory) };
-    told
-}
-
-#[repr(C, align(8))]
-struct Entries([u8; 16 << 10]);
-
-fn tell_all_in(directory: i32) -> Option<()> {
-    // SAFETY: no arguments.
-    let (process, this) = unsafe { (libc::getpid(), libc::gettid()) };
-    let mut entries = Entries([0; 16 << 10]);
-    loop {
-        // SAFETY: the buffer and its size.
-        let filled = unsafe {
-            libc::syscall(
-                libc::SYS_getdents64,
-                directory,
-                entries.0.as_mut_ptr(),
-                entries.0.len(),
-            )
-        };
-        let mut rest = &entries.0[..usize::try_from(filled).ok()?];
-        if rest.is_empty() {
-            return Some(());
-        }
-        // inode, offset, length of the entry (at 16), kind, name (at 19).
-        while let Some(length) = rest.get(16..18) {
-            let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
-            let name = rest.get(19..length)?;
-            rest = rest.get(length..)?;
-            let Some(id) = number(name) else {
-                continue;
-            };
-            if id != this && !is_known(id) {
-                tell(process, id)?;
-            }
+    let directory = open(c"/proc/self/task", OFlags::DIRECTORY)?;
+    let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    let this = gettid().as_raw_nonzero().get();
+    while let Some(entry) = entries.next() {
+        // Others are "." and "..".
+        let entry = entry.ok()?;
+        if let Ok(id) = entry.file_name().to_str().ok()?.parse()
+            && id != this
+            && !is_known(id)
+        {
+            tell(id)?;
         }
     }
-}
-
-fn number(name: &[u8]) -> Option<i32> {
-    let digits = name.split(|byte| *byte == 0).next()?;
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    is_number.then(|| {
-        digits
-            .iter()
-            .fold(0, |number, digit| number * 10 + i32::from(digit - b'0'))
-    })
+    Some(())
 }
 
 fn is_known(id: i32) -> bool {
@@ -218,47 +159,32 @@ fn is_known(id: i32) -> bool {
         .any(|thread| thread.id.load(Ordering::Relaxed) == id)
 }
 
-fn tell(process: i32, id: i32) -> Option<()> {
+fn tell(id: i32) -> Option<()> {
     let at = COUNT.load(Ordering::Relaxed);
     let thread = THREADS.get(at)?;
     thread.id.store(id, Ordering::Relaxed);
     thread.stopped.store(0, Ordering::Relaxed);
     COUNT.store(at + 1, Ordering::Release);
     // SAFETY: numbers only. A thread that has ended is found out by `need_not_stop`.
-    unsafe { libc::syscall(libc::SYS_tgkill, process, id, signal()) };
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, signal()) };
     Some(())
 }
 
 /// Whether the thread is gone, or only waits to be told of; or is one of durum's own, which block signals, and have no
 /// pointers of the program's.
 fn need_not_stop(id: i32) -> bool {
-    let mut path = *b"/proc/self/task/0000000000/status\0";
-    let mut rest = id;
-    for place in path[16..26].iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    // The kernel knows no numbers with leading zeros.
-    let zeros = path[16..26]
-        .iter()
-        .take_while(|digit| **digit == b'0')
-        .count();
-    path.copy_within(16 + zeros.., 16);
-    let mut text = [0u8; 4096];
-    // SAFETY: a C string; the buffer and its size; our own file.
-    let read = unsafe {
-        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return true;
-        }
-        let read = libc::read(file, text.as_mut_ptr().cast(), text.len());
-        libc::close(file);
-        read
-    };
-    let Ok(read @ 1..) = usize::try_from(read) else {
+    let mut path = [0; 64];
+    // Behind what is written zeros are left, which end the string.
+    let _ = write!(&mut path[..], "/proc/self/task/{id}/status");
+    let path = CStr::from_bytes_until_nul(&path).ok();
+    let Some(file) = path.and_then(|path| open(path, OFlags::empty())) else {
         return true;
     };
-    is_out_of_the_way(&text[..read], signal())
+    let mut text = [0; 4096];
+    match rustix::io::read(&file, &mut text) {
+        Ok(read @ 1..) => is_out_of_the_way(&text[..read], signal()),
+        _ => true,
+    }
 }
 
 /// What /proc/self/task/N/status says of it.
@@ -269,7 +195,7 @@ fn is_out_of_the_way(status: &[u8], signal: i32) -> bool {
     };
     let has_ended = matches!(field(b"State"), Some([b'Z' | b'X', ..]));
     let is_ours = field(b"Name").is_some_and(|name| name.starts_with(b"durum-"));
-    let blocked = field(b"SigBlk").and_then(super::maps::hex).unwrap_or(0);
+    let blocked = field(b"SigBlk").and_then(hex).unwrap_or(0);
     has_ended || is_ours && blocked >> (signal - 1) & 1 == 1
 }
 

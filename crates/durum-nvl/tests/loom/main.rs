@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use asymmetric::{fails_without_either_half, without_membarrier};
-use in_use::{Place, Presence, Presences};
+use in_use::{Place, Presence, PresenceList};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
@@ -40,7 +40,7 @@ struct Heaps {
     place: Place<Heap>,
     /// By their handles. Never freed in a run, so that a canary reads what is closed, not what is gone.
     heaps: [Heap; 2],
-    presences: Presences,
+    presences: PresenceList,
 }
 
 const BIT: u64 = 1;
@@ -104,7 +104,7 @@ fn heaps() -> Arc<Heaps> {
     let heaps = Arc::new(Heaps {
         place: Place::new(),
         heaps: [(); 2].map(|()| Heap(UnsafeCell::new(0))),
-        presences: Presences::new(),
+        presences: PresenceList::new(),
     });
     heaps.open(1);
     heaps

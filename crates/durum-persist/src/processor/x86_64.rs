@@ -53,7 +53,7 @@ macro_rules! each_line {
 pub(super) unsafe fn write_back_lines(instruction: Instruction, first: *const u8, lines: usize) {
     match instruction {
         Instruction::Clwb => each_line!("clwb [{}]", first, lines),
-        // SAFETY: the same contract.
+        // SAFETY: the lines are mapped, and the processor has the instruction: this function demands both.
         _ => unsafe { write_back_lines_otherwise(instruction, first, lines) },
     }
 }
@@ -101,7 +101,7 @@ pub(super) unsafe fn stream_lines(
     lines: usize,
 ) {
     if wide::is_there() {
-        // SAFETY: the same contract; the processor has what the function needs.
+        // SAFETY: this function demands the same of its ranges; the processor has what the other one needs.
         return unsafe { stream_lines_wide(target, source, lines) };
     }
     for index in 0..lines {

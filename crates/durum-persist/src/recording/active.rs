@@ -4,7 +4,7 @@ mod files;
 mod memory;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -78,11 +78,8 @@ impl Active {
                 let file = File::open(active.roots[1].join(&path))?;
                 let content = Content::read(&file, metadata.len())?;
                 let id = active.add_file(FileKey::of(&metadata), content, metadata.len());
-                active
-                    .trace
-                    .base
-                    .modes
-                    .push(metadata.permissions().mode() & 0o777);
+                let mode = metadata.permissions().mode() & 0o777;
+                active.trace.base.modes.push(mode);
                 BaseNode::File(id)
             };
             active.names.insert(path.clone(), node);
@@ -102,61 +99,56 @@ impl Active {
         if self.skipped {
             return Ok(self.trace);
         }
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for (path, metadata) in walk(&self.roots[1], &self.options.ignore)? {
-            let node = if metadata.is_dir() {
-                Some(BaseNode::Dir)
-            } else {
-                self.files
-                    .get(&FileKey::of(&metadata))
-                    .copied()
-                    .map(BaseNode::File)
+            let node = match metadata.is_dir() {
+                true => Some(BaseNode::Dir),
+                false => {
+                    let file = self.files.get(&FileKey::of(&metadata));
+                    file.copied().map(BaseNode::File)
+                }
             };
             let expected = self.names.get(&path).copied();
             if node.is_none() || expected != node {
-                self.trace.bypassed.push(format!(
-                    "{} is not what the trace knows by that name",
-                    path.display()
-                ));
+                self.bypassed(&path, "is not what the trace knows by that name");
             } else if let Some(BaseNode::File(id)) = node {
                 self.compare_file(&path, &metadata, id)?;
             }
-            seen.insert(path, ());
+            seen.insert(path);
         }
-        for path in self.names.keys().filter(|path| !seen.contains_key(*path)) {
-            self.trace
-                .bypassed
-                .push(format!("{} has disappeared", path.display()));
+        let lost: Vec<PathBuf> = self
+            .names
+            .keys()
+            .filter(|path| !seen.contains(*path))
+            .cloned()
+            .collect();
+        for path in lost {
+            self.bypassed(&path, "has disappeared");
         }
         Ok(self.trace)
+    }
+
+    /// Notes a change that the trace does not explain.
+    fn bypassed(&mut self, path: &Path, what: &str) {
+        let message = format!("{} {what}", path.display());
+        self.trace.bypassed.push(message);
     }
 
     fn compare_file(&mut self, path: &Path, metadata: &fs::Metadata, id: FileId) -> io::Result<()> {
         let expected_len = self.lens[id.index()];
         if metadata.len() != expected_len {
-            let message = format!(
-                "{} is {} bytes long, not {expected_len}",
-                path.display(),
-                metadata.len()
-            );
-            self.trace.bypassed.push(message);
+            let what = format!("is {} bytes long, not {expected_len}", metadata.len());
+            self.bypassed(path, &what);
             return Ok(());
         }
         let content = Content::read(&File::open(self.roots[1].join(path))?, metadata.len())?;
         let current = &self.current[id.index()];
         let pages = content.page_count().max(current.page_count());
         if let Some(page) = (0..pages).find(|page| content.page(*page) != current.page(*page)) {
-            let differs = |(found, expected): (&u8, &u8)| found != expected;
-            let within = content
-                .page(page)
-                .iter()
-                .zip(current.page(page))
-                .position(differs)
-                .unwrap_or(0);
-            let offset = page * PAGE + within;
-            self.trace
-                .bypassed
-                .push(format!("{} differs at offset {offset}", path.display()));
+            let mut bytes = content.page(page).iter().zip(current.page(page));
+            let within = bytes.position(|(found, expected)| found != expected);
+            let offset = page * PAGE + within.unwrap_or(0);
+            self.bypassed(path, &format!("differs at offset {offset}"));
         }
         Ok(())
     }

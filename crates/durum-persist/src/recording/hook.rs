@@ -26,6 +26,13 @@ static GLOBAL: Mutex<Global> = Mutex::new(Global {
     active: None,
 });
 
+impl Global {
+    /// Tells the recorder, if one is attached.
+    fn tell<R>(&mut self, what: impl FnOnce(&mut Active) -> R) -> Option<R> {
+        self.active.as_mut().map(what)
+    }
+}
+
 fn lock() -> MutexGuard<'static, Global> {
     // A panic in a recording thread leaves at worst an incomplete trace, which its test will not use.
     GLOBAL.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,48 +62,36 @@ pub(crate) fn abandon() {
 
 #[cold]
 pub(crate) fn api(name: &'static str) {
-    if let Some(active) = &mut lock().active {
-        active.mark_api(name);
-    }
+    lock().tell(|active| active.mark_api(name));
 }
 
 #[cold]
 pub(crate) fn note(name: &'static str, value: u64) {
-    if let Some(active) = &mut lock().active {
-        active.mark_note(name, value);
-    }
+    lock().tell(|active| active.mark_note(name, value));
 }
 
 #[cold]
 pub(crate) fn leaves_out(step: Site) -> bool {
-    lock()
-        .active
-        .as_mut()
-        .is_some_and(|active| active.leaves_out(step))
+    let answer = lock().tell(|active| active.leaves_out(step));
+    answer.unwrap_or(false)
 }
 
 #[cold]
 pub(crate) fn join_thread() {
-    if let Some(active) = &mut lock().active {
-        active.join();
-    }
+    lock().tell(Active::join);
 }
 
 #[cold]
 pub(crate) fn mapped(region: Region) {
     let mut global = lock();
-    if let Some(active) = &mut global.active {
-        active.mapped(region);
-    }
+    global.tell(|active| active.mapped(region));
     global.regions.insert(region);
 }
 
 #[cold]
 pub(crate) fn unmapped(addr: usize, len: usize) {
     let mut global = lock();
-    if let Some(active) = &mut global.active {
-        active.unmapped(addr, len);
-    }
+    global.tell(|active| active.unmapped(addr, len));
     global.regions.remove(addr, addr + len);
 }
 
@@ -106,7 +101,7 @@ pub(crate) fn unmapped(addr: usize, len: usize) {
 pub(crate) unsafe fn store_u64(target: *mut u64, value: u64) {
     let mut global = lock();
     before_store(&mut global, target as usize, 8);
-    // SAFETY: the same contract.
+    // SAFETY: aligned, valid, and shared by atomic operations only: `line::store_u64` demands it.
     unsafe { processor::atomic(target) }.store(value, Release);
     stored(&mut global, target as usize, &value.to_ne_bytes());
 }
@@ -117,7 +112,7 @@ pub(crate) unsafe fn store_u64(target: *mut u64, value: u64) {
 pub(crate) unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
     let mut global = lock();
     before_store(&mut global, target as usize, 8);
-    // SAFETY: the same contract.
+    // SAFETY: aligned, valid, and shared by atomic operations only: `line::store_u64` demands it.
     let before = unsafe { processor::atomic(target) }.fetch_or(mask, AcqRel);
     stored(&mut global, target as usize, &(before | mask).to_ne_bytes());
     before
@@ -129,7 +124,7 @@ pub(crate) unsafe fn fetch_or_u64(target: *mut u64, mask: u64) -> u64 {
 pub(crate) unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
     let mut global = lock();
     before_store(&mut global, target as usize, 8);
-    // SAFETY: the same contract.
+    // SAFETY: aligned, valid, and shared by atomic operations only: `line::store_u64` demands it.
     let before = unsafe { processor::atomic(target) }.fetch_and(mask, AcqRel);
     stored(&mut global, target as usize, &(before & mask).to_ne_bytes());
     before
@@ -141,9 +136,9 @@ pub(crate) unsafe fn fetch_and_u64(target: *mut u64, mask: u64) -> u64 {
 pub(crate) unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
     let mut global = lock();
     before_store(&mut global, target as usize, len);
-    // SAFETY: valid for reads by the same contract; no one writes to it meanwhile.
+    // SAFETY: valid for reads, and nobody writes to it meanwhile: `line::copy` demands it.
     let bytes = unsafe { std::slice::from_raw_parts(source, len) };
-    // SAFETY: the same contract.
+    // SAFETY: both ranges are valid and disjoint: `line::copy` demands it.
     unsafe { target.copy_from_nonoverlapping(source, len) };
     stored(&mut global, target as usize, bytes);
 }
@@ -154,11 +149,9 @@ pub(crate) unsafe fn copy(target: *mut u8, source: *const u8, len: usize) {
 pub(crate) unsafe fn zero(target: *mut u8, len: usize) {
     let mut global = lock();
     before_store(&mut global, target as usize, len);
-    // SAFETY: the same contract.
+    // SAFETY: valid for writes of `len` bytes, which nobody else accesses: `line::zero` demands it.
     unsafe { target.write_bytes(0, len) };
-    if let Some(active) = &mut global.active {
-        active.zeroed(target as usize, len);
-    }
+    global.tell(|active| active.zeroed(target as usize, len));
 }
 
 /// # Safety
@@ -168,13 +161,13 @@ pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usi
     let (start, middle, end) = processor::split_at_lines(target as usize, len);
     let mut global = lock();
     before_store(&mut global, target as usize, len);
-    // SAFETY: the same contract.
+    // SAFETY: both ranges are valid and disjoint, and nobody writes to either: `line::copy` demands it.
     unsafe { processor::copy_streaming(target, source, len) };
-    if let Some(active) = &mut global.active {
-        // SAFETY: valid for reads by the same contract; no one writes to it meanwhile.
+    global.tell(|active| {
+        // SAFETY: valid for reads, and nobody writes to it meanwhile: `line::copy` demands it.
         let bytes = unsafe { std::slice::from_raw_parts(source, len) };
         active.streamed(target as usize, bytes, site);
-    }
+    });
     drop(global);
     let lines = middle / processor::LINE + usize::from(start > 0) + usize::from(end > 0);
     emulate(|| delay::write_back(lines as u64));
@@ -186,13 +179,12 @@ pub(crate) unsafe fn copy_streaming(target: *mut u8, source: *const u8, len: usi
 pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
     let instruction = processor::instruction();
     if super::active() {
-        let mut global = lock();
-        if let Some(active) = &mut global.active {
+        lock().tell(|active| {
             active.look_for_stores(addr as usize, len);
             active.written_back(addr as usize, len, site);
-        }
+        });
     }
-    // SAFETY: the same contract.
+    // SAFETY: the range is mapped and not empty: this function demands it.
     unsafe { processor::write_back(instruction, addr, len) };
     emulate(|| delay::write_back(processor::lines_touched(addr as usize, len) as u64));
 }
@@ -201,10 +193,8 @@ pub(crate) unsafe fn write_back(addr: *const u8, len: usize, site: Site) {
 pub(crate) fn fence(site: Site) {
     inject::wait_at(site);
     processor::fence();
-    if super::active()
-        && let Some(active) = &mut lock().active
-    {
-        active.fenced(site);
+    if super::active() {
+        lock().tell(|active| active.fenced(site));
     }
     emulate(delay::fence);
 }
@@ -231,22 +221,16 @@ pub(crate) fn file_or_error<T>(
     }
     let mut global = lock();
     let result = perform();
-    if let Some(active) = &mut global.active {
-        record(active, &result);
-    }
+    global.tell(|active| record(active, &result));
     result
 }
 
 fn before_store(global: &mut Global, addr: usize, len: usize) {
-    if let Some(active) = &mut global.active {
-        active.look_for_stores(addr, len);
-    }
+    global.tell(|active| active.look_for_stores(addr, len));
 }
 
 fn stored(global: &mut Global, addr: usize, bytes: &[u8]) {
-    if let Some(active) = &mut global.active {
-        active.stored(addr, bytes);
-    }
+    global.tell(|active| active.stored(addr, bytes));
 }
 
 fn emulate(wait: impl FnOnce()) {

@@ -41,17 +41,16 @@ impl Trace {
             .base
             .entries
             .iter()
-            .find_map(|(path, node)| match node {
-                BaseNode::File(found) if *found == file => Some(path.as_path()),
-                _ => None,
+            .filter_map(|(path, node)| match node {
+                BaseNode::File(found) => Some((path, *found)),
+                BaseNode::Dir => None,
             });
-        let created = || {
-            self.events.iter().find_map(|event| match &event.kind {
-                EventKind::Created { path, file: found } if *found == file => Some(path.as_path()),
-                _ => None,
-            })
-        };
-        base.or_else(created)
+        let created = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Created { path, file } => Some((path, *file)),
+            _ => None,
+        });
+        let (path, _) = base.chain(created).find(|(_, found)| *found == file)?;
+        Some(path)
     }
 
     /// Changes of the directory that the trace does not explain: writes that went past this crate. The
@@ -256,6 +255,10 @@ pub struct Data {
 }
 
 impl Data {
+    pub(crate) fn zeros(len: usize) -> Data {
+        Data { at: None, len }
+    }
+
     /// Number of bytes.
     #[allow(clippy::len_without_is_empty)] // No event has empty data.
     pub fn len(self) -> usize {
@@ -265,16 +268,10 @@ impl Data {
 
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}",
-            self.len,
-            if self.at.is_some() {
-                "bytes"
-            } else {
-                "zero bytes"
-            }
-        )
+        match self.at {
+            Some(_) => write!(f, "{} bytes", self.len),
+            None => write!(f, "{} zero bytes", self.len),
+        }
     }
 }
 

@@ -150,10 +150,9 @@ pub(super) fn choose(media: &Media<'_>, draw: Draw, seed: u64) -> Image {
         picker.next_thing();
         picks.insert(place, picker.pick(newer));
     }
-    let repair = if matches!(draw, Draw::Alone(_)) {
-        Repair::Raise
-    } else {
-        Repair::Lower
+    let repair = match draw {
+        Draw::Alone(_) => Repair::Raise,
+        _ => Repair::Lower,
     };
     media.names.repair(&mut picks, repair);
     for (place, picked) in &picks {

@@ -46,10 +46,9 @@ impl Lengths {
     }
 
     pub(super) fn shown(&self, picked: usize) -> u64 {
-        if picked == 0 {
-            self.durable
-        } else {
-            self.newer[picked - 1]
+        match picked {
+            0 => self.durable,
+            _ => self.newer[picked - 1],
         }
     }
 }
@@ -207,15 +206,7 @@ impl<'t> Media<'t> {
             let start = page.max(len);
             let part = (page + 4096).min(old_len) - start;
             if self.file(id).current.has_page((page / 4096) as usize) {
-                self.write(
-                    id,
-                    start,
-                    Data {
-                        at: None,
-                        len: part as usize,
-                    },
-                    true,
-                );
+                self.write(id, start, Data::zeros(part as usize), true);
             }
             page += 4096;
         }
@@ -231,14 +222,9 @@ impl<'t> Media<'t> {
         }
         let (unit, version) = (self.shape.unit as u64, self.version);
         let lines = offset / unit..(offset + len).div_ceil(unit);
-        let dirty: Vec<u64> = self
-            .file(id)
-            .dirty
-            .range(lines)
-            .map(|(index, _)| *index)
-            .collect();
-        let written_back = self.written_back.entry(thread).or_default();
-        written_back.extend(dirty.into_iter().map(|index| (id, index, version)));
+        let dirty = self.file(id).dirty.range(lines);
+        let dirty: Vec<_> = dirty.map(|(index, _)| (id, *index, version)).collect();
+        self.written_back.entry(thread).or_default().extend(dirty);
     }
 
     fn fence(&mut self, thread: u32) -> bool {
@@ -320,10 +306,7 @@ pub(super) fn name_term((dir, name): &Place, node: Option<Node>) -> u64 {
         Some(Node::Dir(dir)) => 2 * dir as u64 + 1,
     };
     let start = mix(mix(3, *dir as u64), node);
-    term(
-        name.bytes()
-            .fold(start, |hash, byte| mix(hash, u64::from(byte))),
-    )
+    term(name.bytes().map(u64::from).fold(start, mix))
 }
 
 /// An image's hash is the sum of one term per fact (this word at this place holds that, ...), so that it can be kept up

@@ -35,6 +35,7 @@ struct Step {
 }
 
 /// How we came to an image: a step for each depth, and the event before each crash.
+#[derive(Default)]
 struct Way<'t> {
     steps: Vec<Step>,
     events: Vec<&'t Event>,
@@ -42,32 +43,26 @@ struct Way<'t> {
 
 impl Way<'_> {
     fn name(&self) -> String {
-        let steps: Vec<_> = self
-            .steps
-            .iter()
+        let steps = self.steps.iter();
+        let steps: Vec<_> = steps
             .map(|step| format!("{}:{}", step.point, step.draw))
             .collect();
         steps.join("/")
     }
 
     fn failure(&self, plan: &Plan, message: String) -> Failure {
+        let events = self.events.iter();
         Failure {
             seed: plan.seed,
             replay: self.name(),
-            events: self
-                .events
-                .iter()
-                .map(|event| format!("{event:?}"))
-                .collect(),
+            events: events.map(|event| format!("{event:?}")).collect(),
             message,
             image: None,
         }
     }
 
     fn seed(&self, seed: u64) -> u64 {
-        self.name()
-            .bytes()
-            .fold(seed, |hash, byte| mix(hash, u64::from(byte)))
+        self.name().bytes().map(u64::from).fold(seed, mix)
     }
 }
 
@@ -77,10 +72,8 @@ where
     C: FnMut(&Path, &CrashPoint<'_>) -> Result<(), String>,
 {
     pub(super) fn new(plan: &'p Plan, recover: R, check: C) -> Result<Self, Failure> {
-        let only = match &plan.only {
-            None => None,
-            Some(text) => Some(parse(text).map_err(|message| plain_failure(plan, message))?),
-        };
+        let only = plan.only.as_deref().map(parse).transpose();
+        let only = only.map_err(|message| plain_failure(plan, message))?;
         Ok(Run {
             plan,
             recover,
@@ -97,14 +90,7 @@ where
             let message = "the trace is empty: nothing below the recorded directory went through durum-persist";
             return Err(plain_failure(self.plan, message.into()));
         }
-        self.level(
-            trace,
-            None,
-            Way {
-                steps: Vec::new(),
-                events: Vec::new(),
-            },
-        )?;
+        self.level(trace, None, Way::default())?;
         if self.only.is_some() && !self.found {
             let message =
                 "there is no such image: it needs the trace and the plan that it came from";
@@ -147,11 +133,7 @@ where
                 trace,
                 notes,
             };
-            let marks = if outer.is_none() {
-                api_calls + notes
-            } else {
-                0
-            };
+            let marks = outer.map_or(api_calls + notes, |_| 0);
             self.report.points += u64::from(outer.is_none());
             let seed = mix(way.seed(self.plan.seed), index as u64);
             for draw in self.draws(&media, way.steps.len(), seed) {
@@ -174,10 +156,9 @@ where
     /// Which events of the trace are crash points.
     fn select_points(&self, trace: &Trace, nested: bool, seed: u64) -> Vec<bool> {
         let count = trace.events.len();
-        let points_max = if nested {
-            self.plan.nested_points_max
-        } else {
-            self.plan.points_max
+        let points_max = match nested {
+            true => self.plan.nested_points_max,
+            false => self.plan.points_max,
         };
         let mut selected = vec![points_max.is_none() || self.only.is_some(); count];
         if let Some(points_max) = points_max {
@@ -309,23 +290,16 @@ fn guarded(whose: &str, body: impl FnOnce() -> Result<(), String>) -> Result<(),
 }
 
 fn plain_failure(plan: &Plan, message: String) -> Failure {
-    Way {
-        steps: Vec::new(),
-        events: Vec::new(),
-    }
-    .failure(plan, message)
+    Way::default().failure(plan, message)
 }
 
 fn parse(text: &str) -> Result<Vec<Step>, String> {
     let step = |text: &str| {
-        let (point, draw) = text
-            .split_once(':')
-            .ok_or_else(|| format!("{text:?} names no image"))?;
-        let point = point
-            .parse()
-            .map_err(|_| format!("{point:?} is no crash point"))?;
+        let parts = text.split_once(':');
+        let (point, draw) = parts.ok_or_else(|| format!("{text:?} names no image"))?;
+        let number = point.parse();
         Ok(Step {
-            point,
+            point: number.map_err(|_| format!("{point:?} is no crash point"))?,
             draw: draw.parse()?,
         })
     };

@@ -73,11 +73,8 @@ impl Unit {
     }
 
     fn latest(&self, piece: usize) -> &[u8] {
-        match self
-            .versions
-            .iter()
-            .rposition(|version| version.piece == piece)
-        {
+        let mut versions = self.versions.iter();
+        match versions.rposition(|version| version.piece == piece) {
             Some(index) => self.version_bytes(index),
             None => self.durable_piece(piece),
         }
@@ -97,7 +94,7 @@ impl Unit {
         number: u64,
         replaced: impl FnMut(usize, &[u8], &[u8]),
     ) -> bool {
-        self.fold(|version, _| version.number <= number, replaced)
+        self.fold(|version| version.number <= number, replaced)
     }
 
     /// A sync of the file has succeeded. Under [`Rules::Lines`] it covers file writes, not stores.
@@ -108,24 +105,19 @@ impl Unit {
                 covered[version.piece] = version.number;
             }
         }
-        self.fold(
-            |version, _| version.number <= covered[version.piece],
-            replaced,
-        )
+        self.fold(|version| version.number <= covered[version.piece], replaced)
     }
 
     /// A sync of the file has failed: the kernel may have dropped what was dirty, and calls it clean.
     pub(super) fn sync_failed(&mut self) {
-        self.lost = self
-            .versions
-            .last()
-            .map_or(self.lost, |version| version.number);
+        let last = self.versions.last();
+        self.lost = last.map_or(self.lost, |version| version.number);
     }
 
     /// Makes durable what `is_durable` says; `replaced` gets piece, old and new bytes. True if anything was.
     fn fold(
         &mut self,
-        is_durable: impl Fn(&Version, usize) -> bool,
+        is_durable: impl Fn(&Version) -> bool,
         mut replaced: impl FnMut(usize, &[u8], &[u8]),
     ) -> bool {
         let piece_len = self.shape.piece;
@@ -133,7 +125,7 @@ impl Unit {
         for index in 0..self.versions.len() {
             let version = self.versions[index];
             let bytes = index * piece_len..(index + 1) * piece_len;
-            if is_durable(&version, index) {
+            if is_durable(&version) {
                 let durable = &mut self.durable[version.piece * piece_len..][..piece_len];
                 replaced(version.piece, durable, &self.bytes[bytes.clone()]);
                 durable.copy_from_slice(&self.bytes[bytes]);
@@ -155,10 +147,8 @@ impl Unit {
 
     /// Number of versions of a piece beside the durable one.
     pub(super) fn newer(&self, piece: usize) -> usize {
-        self.versions
-            .iter()
-            .filter(|version| version.piece == piece)
-            .count()
+        let versions = self.versions.iter();
+        versions.filter(|version| version.piece == piece).count()
     }
 
     /// Appends the unit to `target` as it looks with version `pick(newer versions)` of each piece, where 0 is the

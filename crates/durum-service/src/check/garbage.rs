@@ -19,7 +19,7 @@ use super::counted::pointers_to_counted;
 use super::cycles::components;
 use super::graph::Graph;
 use super::structure::{self, Objects};
-use super::{CheckOptions, CheckReport, Seen, Severity, counted, reach};
+use super::{CheckOptions, CheckReport, Seen, counted, reach};
 use crate::error::{Error, Result};
 use crate::inspect::ReadOnlyStore;
 use crate::model::{ProgressFn, RecoveryReport};
@@ -120,8 +120,7 @@ pub struct GarbageReference {
 /// [`check`](super::check).
 pub fn find_garbage(path: &Path, options: &GarbageOptions) -> Result<Garbage> {
     let mut report = CheckReport::default();
-    let seen = Seen::read(path, &check_options(options), &mut report)?;
-    let Some(seen) = seen else {
+    let Some(seen) = Seen::read(path, &check_options(options), &mut report)? else {
         return Err(damaged(path, &report));
     };
     seen.reader.ensure_nothing_kept("cleaned")?;
@@ -142,14 +141,10 @@ fn check_options(options: &GarbageOptions) -> CheckOptions {
 }
 
 fn damaged(path: &Path, report: &CheckReport) -> Error {
-    let damages = report
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Damage);
-    let first = damages.clone().next();
+    let first = report.damages().next();
     Error::GarbageDamaged {
         store: path.to_owned(),
-        damages: damages.count(),
+        damages: report.damages().count(),
         first: first.map(ToString::to_string).unwrap_or_default(),
     }
 }
@@ -163,29 +158,18 @@ fn find(
     let mut chosen: BTreeMap<Uuid, PoolGarbage> = BTreeMap::new();
     for pool in reader.pools() {
         if let Some(note) = pool.quarantine {
-            return Err(Error::PoolQuarantined {
-                store: reader.path().to_owned(),
-                pool: pool.name,
-                log: reader.path().join(&note.log),
-                reason: note.reason,
-            });
+            return Err(Error::quarantined(reader.path(), pool.name, note));
         }
         if options.pool.as_ref().is_none_or(|name| *name == pool.name) {
-            let name = pool.name;
-            chosen.insert(
-                pool.uuid,
-                PoolGarbage {
-                    name,
-                    ..PoolGarbage::default()
-                },
-            );
+            let garbage = PoolGarbage {
+                name: pool.name,
+                ..PoolGarbage::default()
+            };
+            chosen.insert(pool.uuid, garbage);
         }
     }
     if let (Some(name), true) = (&options.pool, chosen.is_empty()) {
-        return Err(Error::PoolMissing {
-            store: reader.path().to_owned(),
-            name: name.clone(),
-        });
+        return Err(Error::no_pool(reader.path(), name));
     }
     let mut graph = Graph::build(reader, all, &mut report)?;
     counted::check(&graph, &mut report);
@@ -319,13 +303,8 @@ impl Groups {
             };
             for edge in &graph.edges[*index] {
                 let to = all.pool_of(&all.objects[edge.target as usize]);
-                let (Some(from), Some(to)) =
-                    (groups.get(&from), to.and_then(|pool| groups.get(&pool)))
-                else {
-                    continue;
-                };
-                let (from, to) = (*from, *to);
-                if from != to {
+                let to = to.and_then(|pool| groups.get(&pool).copied());
+                if let (Some(from), Some(to)) = (groups.get(&from).copied(), to) {
                     let merged = groups.values_mut().filter(|group| **group == to);
                     merged.for_each(|group| *group = from);
                 }

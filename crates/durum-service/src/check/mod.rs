@@ -9,7 +9,7 @@ mod cycles;
 mod garbage;
 mod graph;
 mod reach;
-mod records;
+mod registered;
 mod repair;
 mod roles;
 mod structure;
@@ -34,7 +34,7 @@ use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::unregistered::{self, StrayState};
 
-use self::records::Records;
+use self::registered::Registered;
 use self::structure::Objects;
 
 pub(crate) use self::garbage::find_in;
@@ -173,9 +173,13 @@ pub struct CheckReport {
 impl CheckReport {
     /// Whether no data is damaged. Leaks and notes are allowed.
     pub fn is_sound(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| finding.severity < Severity::Damage)
+        self.damages().next().is_none()
+    }
+
+    /// The findings that are damage.
+    fn damages(&self) -> impl Iterator<Item = &Finding> + Clone {
+        let findings = self.findings.iter();
+        findings.filter(|finding| finding.severity == Severity::Damage)
     }
 
     fn add(
@@ -215,17 +219,15 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     if let Some(seen) = Seen::read(path, options, &mut report)? {
         reach::check(&seen.reader, &seen.objects, &mut report)?;
-        report.damaged = damaged_pools(&seen.reader, &report.findings);
+        report.damaged = damaged_pools(&seen.reader, &report);
     }
     Ok(report)
 }
 
 /// The names of the pools in whose files damage was found.
-fn damaged_pools(reader: &ReadOnlyStore, findings: &[Finding]) -> BTreeSet<String> {
-    let damage = findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Damage);
-    let files: BTreeSet<&Path> = damage.map(|finding| finding.file.as_path()).collect();
+fn damaged_pools(reader: &ReadOnlyStore, report: &CheckReport) -> BTreeSet<String> {
+    let files = report.damages().map(|finding| finding.file.as_path());
+    let files: BTreeSet<&Path> = files.collect();
     let pools = reader.pools();
     let puddles = reader.puddles().into_iter();
     puddles
@@ -246,15 +248,11 @@ impl Seen {
     /// Reads all but the pointers of objects; `None` where there is not enough left to read.
     fn read(path: &Path, options: &CheckOptions, report: &mut CheckReport) -> Result<Option<Seen>> {
         let path = absolute(path)?;
-        let (identity, lost) = records::identity(&path)?;
+        let (identity, lost) = registered::identity(&path)?;
         if let Some(error) = lost {
             report.can_repair = true;
-            report.add(
-                Severity::Damage,
-                &identity::path(&path),
-                None,
-                error.to_string(),
-            );
+            let file = identity::path(&path);
+            report.add(Severity::Damage, &file, None, error.to_string());
         }
         let lock = StoreLock::share(&path)?;
         let directories = files::check_directories(&path);
@@ -262,17 +260,14 @@ impl Seen {
         if keep(directories, &path, report)?.is_none() {
             return Ok(None);
         }
-        let records = Records::read(&path, &identity, report)?;
-        let Some(contents) = &records.contents else {
+        let registered = Registered::read(&path, &identity, report)?;
+        let Some(contents) = &registered.contents else {
             return Ok(None);
         };
-        list_files(&path, contents, records.is_complete, report)?;
-        let reader = match ReadOnlyStore::over(path.clone(), identity, contents.clone(), false) {
-            Ok(reader) => reader,
-            Err(error) => {
-                report.absorb(&path, error)?;
-                return Ok(None);
-            }
+        list_files(&path, contents, registered.is_complete, report)?;
+        let reader = ReadOnlyStore::over(path.clone(), identity, contents.clone(), false);
+        let Some(reader) = keep(reader, &path, report)? else {
+            return Ok(None);
         };
         report.pending = reader.pending().clone();
         for note in &reader.pending().quarantined {
@@ -300,12 +295,10 @@ impl Seen {
             report.kept.insert(name.to_owned());
         }
         for (puddle, log) in &contents.quarantine {
-            let names = contents
-                .marks
-                .iter()
-                .filter(|(_, client)| *client == log.client);
-            let names = names.filter_map(|(pool, _)| contents.pools.get(pool));
-            let mut names: Vec<&str> = names.map(|pool| pool.name.as_str()).collect();
+            let marks = contents.marks.iter();
+            let pools = marks.filter(|(_, client)| *client == log.client);
+            let pools = pools.filter_map(|(pool, _)| contents.pools.get(pool));
+            let mut names: Vec<&str> = pools.map(|pool| pool.name.as_str()).collect();
             names.sort_unstable();
             let text = format!(
                 "a quarantined log, which may hold committed transactions of these pools: {}: {}; cure the cause and try again \
@@ -313,12 +306,8 @@ impl Seen {
                 names.join(", "),
                 log.reason
             );
-            report.add(
-                Severity::Damage,
-                &files::quarantine_path(&path, *puddle),
-                None,
-                text,
-            );
+            let file = files::quarantine_path(&path, *puddle);
+            report.add(Severity::Damage, &file, None, text);
         }
         let objects = structure::check(&reader, options, report)?;
         Ok(Some(Seen {
@@ -420,29 +409,25 @@ fn list_files(
         }
     }
     for stray in &strays {
-        report.can_repair |= stray.state == StrayState::Used && is_complete;
-        let (severity, text) = match stray.state {
-            StrayState::Removing => (
-                Severity::Note,
-                "an orphan: it was being removed; the next opener goes on",
-            ),
-            StrayState::Unfinished => (
-                Severity::Note,
-                "an orphan: it was being made, and nobody has written in it; the next opener removes it",
-            ),
-            StrayState::Waiting => (
-                Severity::Note,
-                "an orphan: nobody has written in it; it goes when no log is left that may be about it: not replayed, kept, or in quarantine",
-            ),
-            StrayState::Used if is_complete => (
-                Severity::Damage,
+        let is_damage = stray.state == StrayState::Used && is_complete;
+        report.can_repair |= is_damage;
+        let severity = match is_damage {
+            true => Severity::Damage,
+            false => Severity::Note,
+        };
+        let text = match stray.state {
+            StrayState::Removing => "an orphan: it was being removed; the next opener goes on",
+            StrayState::Unfinished => {
+                "an orphan: it was being made, and nobody has written in it; the next opener removes it"
+            }
+            StrayState::Waiting => {
+                "an orphan: nobody has written in it; it goes when no log is left that may be about it: not replayed, kept, or in quarantine"
+            }
+            StrayState::Used if is_complete => {
                 "the registry is older than this puddle, and does not name it; restore the registry, or let `durum check --repair` \
-                 move it aside",
-            ),
-            StrayState::Used => (
-                Severity::Note,
-                "the registry does not name it, as far as it can be read",
-            ),
+                 move it aside"
+            }
+            StrayState::Used => "the registry does not name it, as far as it can be read",
         };
         report.add(severity, &stray.file, None, text);
     }
@@ -456,12 +441,9 @@ fn list_files(
     for name in names_in(&path.join(QUARANTINE_DIRECTORY))? {
         let uuid = name.parse::<Uuid>().ok();
         if !uuid.is_some_and(|uuid| contents.is_quarantined_file(uuid)) {
-            report.add(
-                Severity::Note,
-                &path.join(QUARANTINE_DIRECTORY).join(&name),
-                None,
-                "its quarantine was lifted; it may be deleted",
-            );
+            let file = path.join(QUARANTINE_DIRECTORY).join(&name);
+            let text = "its quarantine was lifted; it may be deleted";
+            report.add(Severity::Note, &file, None, text);
         }
     }
     Ok(())
@@ -471,13 +453,8 @@ fn names_in(directory: &Path) -> Result<Vec<String>> {
     let failed = |error| Error::io("listing the directory", directory, error);
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
-        names.push(
-            entry
-                .map_err(failed)?
-                .file_name()
-                .to_string_lossy()
-                .into_owned(),
-        );
+        let name = entry.map_err(failed)?.file_name();
+        names.push(name.to_string_lossy().into_owned());
     }
     names.sort();
     Ok(names)

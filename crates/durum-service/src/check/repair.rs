@@ -1,15 +1,13 @@
 //! Repair of what can be made good without guessing: a lost registry, copy or identity, orphans, leftovers.
 
-use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 
-use durum_format::Uuid;
 use durum_format::store::StoreHeader;
 use durum_persist::Site;
-use durum_persist::file::{self, MediaFile};
+use durum_persist::file::MediaFile;
+use rustix::io::Errno;
 
-use super::records;
+use super::registered;
 use crate::directory::{UNFINISHED_FILE, absolute};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{self, grown};
@@ -26,6 +24,7 @@ const DAMAGED_REGISTRY_FILE: &str = "registry.damaged";
 
 const REBUILD: Site = Site("rebuilt registry");
 const ORPHAN: Site = Site("orphan removal");
+const REMOVING: &str = "removing a file";
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub struct RepairReport {
 /// `StoreMissing`, `StoreBusy`; `PartsKept`; the registry's own error when it cannot be rebuilt; `Io`, `StorageFull`.
 pub fn repair(path: &Path) -> Result<RepairReport> {
     let path = absolute(path)?;
-    let (identity, lost) = records::identity(&path)?;
+    let (identity, lost) = registered::identity(&path)?;
     let _lock = StoreLock::acquire(&path)?;
     let mut report = RepairReport::default();
     unregistered::has_place(&path)?;
@@ -87,12 +86,7 @@ pub fn repair(path: &Path) -> Result<RepairReport> {
 
 /// Whether a disk has lost a part of a file.
 fn is_unreadable(error: &Error) -> bool {
-    let code = |source: &io::Error| {
-        source
-            .raw_os_error()
-            .map(rustix::io::Errno::from_raw_os_error)
-    };
-    matches!(error, Error::Io { source, .. } if code(source) == Some(rustix::io::Errno::IO))
+    matches!(error, Error::Io { source, .. } if Errno::from_io_error(source) == Some(Errno::IO))
 }
 
 /// Builds a new registry out of what is left of the old one and its copy, where that surely loses nothing: the puddle
@@ -113,17 +107,10 @@ fn rebuild_registry(
     if strays.iter().any(|stray| stray.state == StrayState::Used) {
         return Err(cause);
     }
-    let puddles = contents.puddles.iter();
-    let expected: BTreeSet<Uuid> = puddles
-        .filter(|(uuid, _)| !contents.is_quarantined_file(**uuid))
-        .map(|(uuid, _)| *uuid)
-        .collect();
-    for (uuid, record) in contents
-        .puddles
-        .iter()
-        .filter(|(uuid, _)| expected.contains(uuid))
-    {
-        files::open(path, *uuid, record, false)?;
+    for (uuid, record) in &contents.puddles {
+        if !contents.is_quarantined_file(*uuid) {
+            files::open(path, *uuid, record, false)?;
+        }
     }
     // Of a registry that is gone nothing is left to keep.
     let has_remains = remains.registry_bytes() > 0;
@@ -145,15 +132,9 @@ fn rebuild_registry(
 /// Keeps the bytes of a damaged registry for whoever wants to look at them.
 fn keep_damaged(path: &Path, remains: &Remains) -> Result<()> {
     let damaged = path.join(DAMAGED_REGISTRY_FILE);
-    let failed = |error| {
-        grown(
-            "keeping the damaged registry",
-            &damaged,
-            remains.registry_bytes(),
-            error,
-        )
-    };
-    remove_quietly(&damaged)?;
+    let bytes = remains.registry_bytes();
+    let failed = |error| grown("keeping the damaged registry", &damaged, bytes, error);
+    files::remove_if_there(&damaged, ORPHAN, REMOVING)?;
     let file = MediaFile::create_new(&damaged).map_err(failed)?;
     remains.write_registry(&file).map_err(failed)?;
     // ORDER: the damaged bytes are kept durably before the rebuilt registry takes their place; else a crash leaves a
@@ -180,17 +161,9 @@ fn remove_orphans(path: &Path, contents: &Contents, report: &mut RepairReport) -
 }
 
 fn remove(path: &Path, what: &str, report: &mut RepairReport) -> Result<()> {
-    if remove_quietly(path)? {
+    if files::remove_if_there(path, ORPHAN, REMOVING)? {
         let action = format!("removed {what}: {}", path.display());
         report.actions.push(action);
     }
     Ok(())
-}
-
-fn remove_quietly(path: &Path) -> Result<bool> {
-    match file::remove(path, ORPHAN) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("removing a file", path, error)),
-    }
 }

@@ -52,9 +52,8 @@ impl Objects {
 
     /// The index of the object that contains an address.
     pub(super) fn at(&self, address: u64) -> Option<usize> {
-        let after = self
-            .objects
-            .partition_point(|object| object.address <= address);
+        let objects = &self.objects;
+        let after = objects.partition_point(|object| object.address <= address);
         let index = after.checked_sub(1)?;
         (address < self.objects.get(index)?.end()).then_some(index)
     }
@@ -93,13 +92,7 @@ pub(super) fn check(
                 all.partial.insert(puddle.owner);
             }
         }
-        if let Some(progress) = &options.progress {
-            progress(Progress {
-                stage: Stage::Check,
-                done,
-                total,
-            });
-        }
+        Progress::tell(&options.progress, Stage::Check, done, total);
     }
     Ok(all)
 }
@@ -116,9 +109,8 @@ fn check_heap(
     for extent in extent::extents(&view, &header) {
         let extent = match extent {
             Ok(extent) => extent,
-            Err(HeapError::Read(error)) if error.kind() != ErrorKind::Data => {
-                return unreadable(error);
-            }
+            // A media error is the system's; the check cannot go on and say what it promises.
+            Err(HeapError::Read(error)) if error.kind() != ErrorKind::Data => return Err(error),
             Err(error) => {
                 all.partial.insert(pool);
                 let text = format!("{error}; restore a copy of the store");
@@ -138,11 +130,6 @@ fn check_heap(
     }
     all.puddles.push(CheckedPuddle { pool, file, view });
     Ok(())
-}
-
-/// A media error is the system's; the check cannot go on and say what it promises.
-fn unreadable(error: Error) -> Result<()> {
-    Err(error)
 }
 
 fn offset_of(error: &HeapError<Error>) -> Option<u64> {

@@ -259,10 +259,8 @@ impl Service for Embedded {
         self.host.remove_puddles(|open| {
             let record = self.own_puddle(open, uuid)?;
             if record.is_root {
-                return Err(Error::PuddleRefused {
-                    uuid: uuid.to_string(),
-                    reason: "it is the root puddle of its pool; remove the pool instead",
-                });
+                let reason = "it is the root puddle of its pool; remove the pool instead";
+                return Err(refused(uuid, reason));
             }
             let mut changes = vec![Change::RemovePuddle(uuid)];
             if open.contents.log_spaces.contains_key(&uuid) {
@@ -278,20 +276,16 @@ impl Service for Embedded {
     }
 
     fn register_log_space(&self, puddle: Uuid) -> Result<()> {
-        let refused = |reason| {
-            Err(Error::PuddleRefused {
-                uuid: puddle.to_string(),
-                reason,
-            })
-        };
         self.host.request(|open| {
             let record = self.own_puddle(open, puddle)?;
             if record.kind != PuddleKind::LogSpace {
-                return refused("it is not a log space puddle");
+                return Err(refused(puddle, "it is not a log space puddle"));
             }
             let changes = match open.contents.log_space_of(self.id) {
                 Some(space) if space == puddle => Vec::new(),
-                Some(_) => return refused("this client has another log space already"),
+                Some(_) => {
+                    return Err(refused(puddle, "this client has another log space already"));
+                }
                 None => vec![Change::PutLogSpace(puddle, self.id)],
             };
             Ok(((), Commit::addition(changes)))
@@ -378,17 +372,10 @@ impl Embedded {
 
     /// The record of a puddle that this client may remove: its own, or one of a pool that it has open.
     fn own_puddle(&self, open: &Open, uuid: Uuid) -> Result<PuddleRecord> {
-        let Some(record) = open.contents.puddles.get(&uuid) else {
-            return Err(Error::PuddleUnknown {
-                store: self.host.path.clone(),
-                uuid: uuid.to_string(),
-            });
-        };
+        let record = open.contents.puddle(&self.host.path, uuid)?;
         if record.owner != self.id && !self.has_open(open, record.owner) {
-            return Err(Error::PuddleRefused {
-                uuid: uuid.to_string(),
-                reason: "it belongs neither to this client nor to a pool that it has open",
-            });
+            let reason = "it belongs neither to this client nor to a pool that it has open";
+            return Err(refused(uuid, reason));
         }
         Ok(*record)
     }
@@ -405,12 +392,7 @@ impl Embedded {
     fn openable(&self, open: &Open, name: &str) -> Result<(Uuid, PoolRecord, Vec<Registered>)> {
         let pool = self.host.pool_named(&open.contents, name)?;
         if let Some(note) = open.contents.quarantine_of(pool) {
-            return Err(Error::PoolQuarantined {
-                store: self.host.path.clone(),
-                pool: name.to_owned(),
-                log: self.host.path.join(&note.log),
-                reason: note.reason,
-            });
+            return Err(Error::quarantined(&self.host.path, name.to_owned(), note));
         }
         open.refused
             .ensure_not(&self.host.path, &open.contents, pool)?;
@@ -480,6 +462,13 @@ impl Embedded {
         })?;
         self.host.is_not_at_work(self.id);
         Ok(())
+    }
+}
+
+fn refused(puddle: Uuid, reason: &'static str) -> Error {
+    Error::PuddleRefused {
+        uuid: puddle.to_string(),
+        reason,
     }
 }
 

@@ -13,12 +13,12 @@ use durum_format::UNIT;
 use durum_format::store::StoreHeader;
 use durum_persist::Site;
 use durum_persist::domain::Domain;
-use durum_persist::file::{self, MediaFile};
+use durum_persist::file;
 
 use super::{CreateOptions, Host, Open};
 use crate::directory::{UNFINISHED_FILE, is_free, not_made, parent};
 use crate::error::{Error, Result};
-use crate::files::{PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY, grown};
+use crate::files::{self, PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY};
 use crate::identity;
 use crate::lock::{LOCK_FILE, StoreLock};
 use crate::model::RecoveryReport;
@@ -27,6 +27,8 @@ use crate::registry::contents::Contents;
 use crate::registry::takeover;
 use crate::registry::{self, Registry};
 use crate::space::{self, OpenHere, Space};
+
+const REMOVING: &str = "removing an unfinished store";
 
 const MAKING: Site = Site("new store");
 const MARK: Site = Site("new store's mark");
@@ -157,13 +159,7 @@ pub(crate) fn draw(
 /// already, in their directory.
 pub(crate) fn fill(path: &Path, identity: &StoreHeader, contents: &Contents) -> Result<Registry> {
     for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
-        let directory = path.join(name);
-        match file::create_dir(&directory, MAKING) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(grown("making a directory", &directory, 0, error));
-            }
-            _ => {}
-        }
+        files::ensure_directory(&path.join(name), MAKING)?;
     }
     // ORDER: everything else is durable before the identity says that there is a store; else a crash leaves a store
     // without a registry.
@@ -175,9 +171,10 @@ pub(crate) fn fill(path: &Path, identity: &StoreHeader, contents: &Contents) -> 
 /// Removes what was made of a store that cannot be finished, because there is no room for one. The lock is held.
 fn abandon(path: &Path, is_new: bool) {
     // What cannot be removed is left under the mark.
-    let removed = remove_unfinished(path)
-        .and_then(|()| remove_if_there(&path.join(LOCK_FILE)))
-        .and_then(|()| remove_if_there(&path.join(UNFINISHED_FILE)));
+    let mut removed = remove_unfinished(path);
+    for name in [LOCK_FILE, UNFINISHED_FILE] {
+        removed = removed.and_then(|()| remove_if_there(&path.join(name)));
+    }
     if removed.is_ok() && is_new {
         let _ = file::remove(path, MAKING);
     }
@@ -197,14 +194,11 @@ fn prepare_directory(path: &Path) -> Result<PathBuf> {
             let parent = parent(path);
             // ORDER: the directory's name is durable before the store in it is; else a store that was said to be
             // made is gone after a crash.
-            file::sync_dir(parent, NAME)
-                .map_err(|error| Error::io("syncing the directory", parent, error))?;
+            files::sync_dir(parent, NAME)?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if !is_free(path)? {
-                return Err(Error::StoreExists {
-                    path: path.to_owned(),
-                });
+                return Err(exists(path));
             }
         }
         Err(error) => return Err(not_made(path, error)),
@@ -212,15 +206,10 @@ fn prepare_directory(path: &Path) -> Result<PathBuf> {
     let path = fs::canonicalize(path)
         .map_err(|error| Error::io("finding the absolute path", path, error))?;
     let mark = path.join(UNFINISHED_FILE);
-    match MediaFile::create_new(&mark) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(grown("making the mark", &mark, 0, error)),
-    }
+    files::ensure_file(&mark, "making the mark")?;
     // ORDER: the mark is durable before anything else is made; else a crash leaves a directory that is neither
     // empty nor a store, and nobody may clear it.
-    file::sync_dir(&path, MARK)
-        .map_err(|error| Error::io("syncing the directory", &path, error))?;
+    files::sync_dir(&path, MARK)?;
     Ok(path)
 }
 
@@ -228,18 +217,15 @@ fn prepare_directory(path: &Path) -> Result<PathBuf> {
 fn remove_unfinished(path: &Path) -> Result<()> {
     // Another process may have finished its store between our look and our lock.
     if identity::path(path).exists() {
-        return Err(Error::StoreExists {
-            path: path.to_owned(),
-        });
+        return Err(exists(path));
     }
-    let failed = |path: &Path, error| Error::io("removing an unfinished store", path, error);
+    let failed = |error| Error::io(REMOVING, path, error);
     for name in [PUDDLE_DIRECTORY, QUARANTINE_DIRECTORY] {
         // Nothing is put in them before the store is finished.
         remove_if_there(&path.join(name))?;
     }
-    let entries = fs::read_dir(path).map_err(|error| failed(path, error))?;
-    for entry in entries {
-        let entry = entry.map_err(|error| failed(path, error))?;
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let ours = registry::NAMES.iter().any(|ours| name == *ours)
             || registry::LEFTOVERS.iter().any(|ours| name == *ours)
@@ -248,9 +234,7 @@ fn remove_unfinished(path: &Path) -> Result<()> {
             || name == UNFINISHED_FILE
             || name == LOCK_FILE;
         if !ours {
-            return Err(Error::StoreExists {
-                path: path.to_owned(),
-            });
+            return Err(exists(path));
         }
         if name != UNFINISHED_FILE && name != LOCK_FILE {
             remove_if_there(&entry.path())?;
@@ -260,10 +244,11 @@ fn remove_unfinished(path: &Path) -> Result<()> {
 }
 
 fn remove_if_there(path: &Path) -> Result<()> {
-    match file::remove(path, MAKING) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("removing an unfinished store", path, error))
-        }
-        _ => Ok(()),
+    files::remove_if_there(path, MAKING, REMOVING).map(drop)
+}
+
+fn exists(path: &Path) -> Error {
+    Error::StoreExists {
+        path: path.to_owned(),
     }
 }

@@ -35,6 +35,7 @@ use crate::space::{OpenHere, Space};
 
 pub use client::Embedded;
 use commit::{Durable, Group};
+use puddles::Registered;
 
 /// How a store is made.
 #[derive(Clone, Debug)]
@@ -242,6 +243,15 @@ impl Host {
 }
 
 impl Open {
+    /// Gives back the addresses of those of the puddles that the registry does not name any more.
+    fn free_addresses(&mut self, puddles: &[Registered]) {
+        for (uuid, record) in puddles {
+            if !self.contents.puddles.contains_key(uuid) {
+                self.space.remove(record.address);
+            }
+        }
+    }
+
     fn new(registry: Registry, contents: Contents, space: Space, lock: StoreLock) -> Open {
         Open {
             durable: Some(Durable {

@@ -4,7 +4,6 @@
 //! and the logs of clients that did not end in order.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,11 +44,7 @@ impl Host {
         let lock = StoreLock::acquire(&path)?;
         let found = validate(&path, &identity)?;
         let mut contents = found.contents.clone();
-        let progress = |stage, done, total| {
-            if let Some(progress) = &options.progress {
-                progress(Progress { stage, done, total });
-            }
-        };
+        let progress = |stage, done, total| Progress::tell(&options.progress, stage, done, total);
         let plans = recover::plan(
             &path,
             &contents,
@@ -124,11 +119,8 @@ pub(super) fn clear_up(
     for entry in fs::read_dir(&directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         // Only names that we give: anything else is somebody's, and `check` reports it.
-        let Some(uuid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<Uuid>().ok())
-        else {
+        let name = entry.file_name();
+        let Some(uuid) = name.to_str().and_then(|name| name.parse::<Uuid>().ok()) else {
             continue;
         };
         if contents.is_quarantined_file(uuid) {
@@ -137,13 +129,7 @@ pub(super) fn clear_up(
     }
     move_into_quarantine(path, &quarantined)?;
     for name in registry::LEFTOVERS.iter().chain([&UNFINISHED_FILE]) {
-        let leftover = path.join(name);
-        match file::remove(&leftover, ORPHAN) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("removing a leftover", &leftover, error));
-            }
-            _ => {}
-        }
+        files::remove_if_there(&path.join(name), ORPHAN, "removing a leftover")?;
     }
     Ok(())
 }

@@ -78,13 +78,7 @@ impl Host {
             size,
             is_root,
         };
-        let record = PuddleRecord {
-            owner,
-            address,
-            size,
-            kind,
-            is_root,
-        };
+        let record = files::record_of(&header);
         let made = files::create(&self.path, &header).and_then(|file| {
             // ORDER: the directory was synced for the new name; so the names that were unlinked before are gone
             // durably, too.
@@ -140,11 +134,8 @@ impl Host {
         });
         // Also after an error: the registry does not list them.
         away.note(|open| {
-            for (uuid, record) in puddles.iter().chain(&freed) {
-                if !open.contents.puddles.contains_key(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
+            open.free_addresses(&puddles);
+            open.free_addresses(&freed);
         });
         removed.map(|()| answer)
     }

@@ -171,8 +171,8 @@ fn retire(
     } else {
         // The log space says which logs there are: without it nobody can try again to replay one that is in quarantine.
         let goes = |uuid: &Uuid| quarantined.is_empty() || !contents.log_spaces.contains_key(uuid);
-        let (gone, stays): (Vec<Uuid>, Vec<Uuid>) = sound.into_iter().partition(goes);
-        with_it.extend(stays);
+        let (gone, remaining): (Vec<Uuid>, Vec<Uuid>) = sound.into_iter().partition(goes);
+        with_it.extend(remaining);
         changes.extend(ending.into_iter().filter(|change| match change {
             Change::RemovePuddle(uuid) => gone.contains(uuid),
             _ => true,

@@ -13,7 +13,7 @@ use super::{Host, Open, open, recover};
 use crate::error::{Error, Result};
 use crate::files::{self, PUDDLE_DIRECTORY};
 use crate::model::{EngineKind, RecoveryReport, RefusedPool};
-use crate::registry::contents::{Change, Contents};
+use crate::registry::contents::{Change, Contents, PuddleRecord};
 
 const RETRY: Site = Site("quarantined log that is tried again");
 
@@ -58,11 +58,7 @@ impl Host {
                 return Err(self.not_quarantined(open, pool, name));
             }
             let accepted = open.commit(Commit::removal(changes));
-            for (uuid, record) in &freed {
-                if !open.contents.puddles.contains_key(uuid) {
-                    open.space.remove(record.address);
-                }
-            }
+            open.free_addresses(&freed);
             accepted
         })
     }
@@ -94,8 +90,7 @@ impl Host {
             let directory = self.path.join(PUDDLE_DIRECTORY);
             // ORDER: the names are durable before the registry counts on them; else a crash leaves a registered log
             // without a file.
-            file::sync_dir(&directory, RETRY)
-                .map_err(|error| Error::io("syncing the directory", &directory, error))?;
+            files::sync_dir(&directory, RETRY)?;
             open.commit(Commit::removal(changes))?;
             self.settle(open)
         })
@@ -120,8 +115,6 @@ impl Host {
             None => self.nothing_kept(name, "it is not quarantined"),
         }
     }
-
-    /// The changes that drop what is kept for a pool.
 
     /// As [`Host::settle`], when nobody does anything.
     pub(super) fn settle_again(&self) -> Result<()> {
@@ -149,13 +142,8 @@ impl Host {
     }
 
     pub(super) fn pool_named(&self, contents: &Contents, name: &str) -> Result<Uuid> {
-        match contents.pool_named(name) {
-            Some((pool, _)) => Ok(pool),
-            None => Err(Error::PoolMissing {
-                store: self.path.clone(),
-                name: name.to_owned(),
-            }),
-        }
+        let pool = contents.pool_named(name).map(|(pool, _)| pool);
+        pool.ok_or_else(|| Error::no_pool(&self.path, name))
     }
 }
 
@@ -192,10 +180,9 @@ fn take_back(
         changes.push(Change::PutGrant(client, *pool));
     }
     for uuid in puddles.iter() {
-        let record = contents.puddles.get(uuid);
-        if record
-            .is_some_and(|record| record.kind == PuddleKind::LogSpace && record.owner == client)
-        {
+        let is_its =
+            |record: &PuddleRecord| record.kind == PuddleKind::LogSpace && record.owner == client;
+        if contents.puddles.get(uuid).is_some_and(is_its) {
             changes.push(Change::PutLogSpace(*uuid, client));
         }
     }

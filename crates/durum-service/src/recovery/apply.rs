@@ -38,16 +38,17 @@ pub(crate) fn apply(
         let logs: Vec<Uuid> = plan.sound.iter().copied().collect();
         // ORDER: the logs are durable before they are replayed; else a power cut now leaves a part of a transaction,
         // and no log that tells of it.
-        in_parallel(&logs, threads, |log| {
-            sync(&open(store, contents, *log)?, LOGS)
-        })?;
+        let sync = |log: &Uuid| sync(&open(store, contents, *log)?, LOGS);
+        workers::map(&logs, threads, sync)
+            .into_iter()
+            .collect::<Result<()>>()?;
     }
-    // Each home is opened once. Writes to one puddle stay in their order; those to different ones have none.
-    let mut homes: BTreeMap<Uuid, Home<'_>> = BTreeMap::new();
+    // Each puddle is opened once. Writes to one puddle stay in their order; those to different ones have none.
+    let mut targets: BTreeMap<Uuid, TargetPuddle<'_>> = BTreeMap::new();
     let all = plan.writes.iter().chain(&plan.endings);
     for puddle in plan.relied_on.iter().chain(all.map(|write| &write.puddle)) {
-        if let Entry::Vacant(entry) = homes.entry(*puddle) {
-            entry.insert(Home {
+        if let Entry::Vacant(entry) = targets.entry(*puddle) {
+            entry.insert(TargetPuddle {
                 puddle: *puddle,
                 file: open(store, contents, *puddle)?,
                 is_relied_on: plan.relied_on.contains(puddle),
@@ -56,40 +57,41 @@ pub(crate) fn apply(
         }
     }
     for write in &plan.writes {
-        if let Some(home) = homes.get_mut(&write.puddle) {
-            home.writes.push(write);
+        if let Some(target) = targets.get_mut(&write.puddle) {
+            target.writes.push(write);
         }
     }
-    let mut by_work: Vec<&Home<'_>> = homes.values().collect();
+    let mut by_work: Vec<&TargetPuddle<'_>> = targets.values().collect();
     // The most work first: no thread has much left when the others are done.
-    by_work.sort_by_key(|home| std::cmp::Reverse(home.writes.len()));
+    by_work.sort_by_key(|target| std::cmp::Reverse(target.writes.len()));
     // ORDER: what went home with a record is durable before the record is replayed; else a power cut now leaves a part
     // of that transaction, and a record that does not count. So is the copy of a Twin pool that the other one becomes.
     let mut failed = Failed::default();
-    failed.each(contents, &by_work, threads, |home| {
-        match home.is_relied_on {
-            true => sync(&home.file, HOME),
+    failed.each(contents, &by_work, threads, |target| {
+        match target.is_relied_on {
+            true => sync(&target.file, HOME),
             false => Ok(()),
         }
     })?;
-    failed.each(contents, &by_work, threads, |home| {
-        if home.writes.is_empty() {
+    failed.each(contents, &by_work, threads, |target| {
+        if target.writes.is_empty() {
             return Ok(());
         }
-        home.writes
+        target
+            .writes
             .iter()
-            .try_for_each(|write| make(&home.file, write))?;
+            .try_for_each(|write| make(&target.file, write))?;
         // ORDER: home locations are durable before the registry forgets the logs; else a crash after that commit
         // leaves a transaction half undone or half done, and no log to tell. And both copies of a Twin pool before it
         // is idle.
-        sync(&home.file, HOME)
+        sync(&target.file, HOME)
     })?;
     // Not synced: who finds the old state compares two copies that are the same.
     for write in &plan.endings {
-        if let Some(home) = homes.get(&write.puddle)
-            && !failed.concerns(contents, home.puddle)
+        if let Some(target) = targets.get(&write.puddle)
+            && !failed.concerns(contents, target.puddle)
         {
-            make(&home.file, write)?;
+            make(&target.file, write)?;
         }
     }
     Ok(failed.0)
@@ -109,19 +111,19 @@ impl Failed {
     fn each(
         &mut self,
         contents: &Contents,
-        homes: &[&Home<'_>],
+        targets: &[&TargetPuddle<'_>],
         threads: usize,
-        work: impl Fn(&Home<'_>) -> Result<()> + Sync,
+        work: impl Fn(&TargetPuddle<'_>) -> Result<()> + Sync,
     ) -> Result<()> {
-        let homes: Vec<&Home<'_>> = homes
+        let targets: Vec<&TargetPuddle<'_>> = targets
             .iter()
-            .filter(|home| !self.concerns(contents, home.puddle))
+            .filter(|target| !self.concerns(contents, target.puddle))
             .copied()
             .collect();
-        let done = workers::map(&homes, threads, |home| work(home));
-        for (home, result) in homes.iter().zip(done) {
+        let done = workers::map(&targets, threads, |target| work(target));
+        for (target, result) in targets.iter().zip(done) {
             let Err(error) = result else { continue };
-            match contents.puddles.get(&home.puddle) {
+            match contents.puddles.get(&target.puddle) {
                 Some(record) if is_of_pool(&error) => {
                     self.0.entry(record.owner).or_insert(error);
                 }
@@ -133,7 +135,7 @@ impl Failed {
 }
 
 /// A data puddle, and what is to be done with it.
-struct Home<'p> {
+struct TargetPuddle<'p> {
     puddle: Uuid,
     file: MediaFile,
     /// It has bytes that no write brings again.
@@ -141,23 +143,8 @@ struct Home<'p> {
     writes: Vec<&'p HomeWrite>,
 }
 
-fn in_parallel<T: Sync>(
-    items: &[T],
-    threads: usize,
-    work: impl Fn(&T) -> Result<()> + Sync,
-) -> Result<()> {
-    workers::map(items, threads, work).into_iter().collect()
-}
-
 fn make(file: &MediaFile, write: &HomeWrite) -> Result<()> {
-    let failed = |operation| {
-        move |source| Error::Io {
-            operation,
-            path: file.path().to_owned(),
-            offset: Some(write.offset),
-            source,
-        }
-    };
+    let failed = |operation| move |error| Error::io_at(operation, file, write.offset, error);
     match &write.kind {
         WriteKind::Copy(data) => file
             .write_all_at(data, write.offset)
@@ -179,11 +166,5 @@ fn sync(file: &MediaFile, site: Site) -> Result<()> {
 }
 
 fn open(store: &Path, contents: &Contents, puddle: Uuid) -> Result<MediaFile> {
-    let Some(record) = contents.puddles.get(&puddle) else {
-        return Err(Error::PuddleUnknown {
-            store: store.to_owned(),
-            uuid: puddle.to_string(),
-        });
-    };
-    files::open(store, puddle, record, true)
+    files::open(store, puddle, contents.puddle(store, puddle)?, true)
 }

@@ -11,7 +11,7 @@ use durum_format::puddle;
 
 use super::home::{Access, Home, Place};
 use super::logs::{LogPuddles, Written, read_heap};
-use super::obstacle::Obstacle;
+use super::obstacle::{Obstacle, Why};
 use super::plan::{ClientPlan, Outcome};
 use super::records;
 use super::twin;
@@ -219,12 +219,12 @@ fn read_log_space(
     // Behind what was written all entries are free.
     let used = heap.get(..used.max(log_space::ENTRY_SIZE)).unwrap_or(&heap);
     LogSpace::of(&files::header_of(space, record), used).map_err(|source| {
-        Obstacle::of_log(Error::Format {
-            file: files::puddle_path(store, space),
-            base: puddle::heap_offset(record.size),
-            source: Box::new(source),
-            cure: "the log space cannot be read".into(),
-        })
+        let (file, base) = (
+            files::puddle_path(store, space),
+            puddle::heap_offset(record.size),
+        );
+        let cure = "the log space cannot be read";
+        Obstacle::of_log(Error::format(&file, base, source, cure))
     })
 }
 
@@ -243,10 +243,8 @@ fn decide(
     let log = &read.log;
     let Some(sealed) = is_sealed(read, home, plan)? else {
         // It writes what a sealed log says, or what one says that is not: it concerns the pools of both.
-        let mut writes = Vec::new();
-        for sealed in [false, true] {
-            writes.extend(writes_of(log, sealed, home)?.1);
-        }
+        let (_, mut writes) = writes_of(log, false, home)?;
+        writes.extend(writes_of(log, true, home)?.1);
         return Ok(Decision {
             outcome: None,
             writes,
@@ -273,22 +271,16 @@ fn is_sealed(
     if let Some(known) = known.find(|known| (known.puddle, known.stamp) == (read.head, stamp)) {
         return Ok(Some(known.counts));
     }
-    let mut fatal = None;
     let sealed = log::sealed(&read.log, |address, length, crc| {
-        home.sum_up(address, length, crc)
-            .map_err(|obstacle| match obstacle {
-                Obstacle::Invalid(reason) => reason,
-                Obstacle::Fatal(error) => {
-                    let reason = error.to_string();
-                    fatal = Some(error);
-                    reason
-                }
-            })
-    });
-    if let Some(error) = fatal {
-        return Err(Obstacle::Fatal(error));
-    }
-    let sealed = sealed.map_err(|error: PlanError<String>| Obstacle::Invalid(error.to_string()))?;
+        home.sum_up(address, length, crc).map_err(Why)
+    })
+    .map_err(|error| match error {
+        PlanError::Contents {
+            source: Why(Obstacle::Fatal(error)),
+            ..
+        } => Obstacle::Fatal(error),
+        error => Obstacle::Invalid(error.to_string()),
+    })?;
     if let Some(counts) = sealed {
         plan.verdicts.push(Verdict {
             puddle: read.head,
@@ -322,14 +314,8 @@ fn writes_of(
             offset: address - header.address,
             kind: match write {
                 Write::Copy { data, .. } => WriteKind::Copy(data.to_vec()),
-                Write::SetBits { mask, .. } => WriteKind::Bits {
-                    set: *mask,
-                    clear: 0,
-                },
-                Write::ClearBits { mask, .. } => WriteKind::Bits {
-                    set: 0,
-                    clear: *mask,
-                },
+                Write::SetBits { mask, .. } => WriteKind::bits(*mask, 0),
+                Write::ClearBits { mask, .. } => WriteKind::bits(0, *mask),
             },
         };
         writes.push((header.owner, write));

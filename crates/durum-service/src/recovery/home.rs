@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::rc::Rc;
 
 use durum_format::Uuid;
 use durum_format::crc::Crc;
@@ -28,17 +27,14 @@ pub(crate) enum Access {
     Write,
 }
 
-/// The data puddles that a client may write.
-#[derive(Clone)]
-pub(super) struct Granted(Rc<BTreeMap<u64, PuddleHeader>>);
+/// The data puddles that a client may write, by address.
+struct Granted(BTreeMap<u64, PuddleHeader>);
 
 impl Granted {
     /// The puddle in which the whole range lies, outside of the immutable part of its header.
-    pub(super) fn find(&self, address: u64, length: u64) -> Option<(Uuid, &PuddleHeader)> {
+    fn find(&self, address: u64, length: u64) -> Option<&PuddleHeader> {
         let (_, header) = self.0.range(..=address).next_back()?;
-        header
-            .admits(address, length)
-            .then_some((header.uuid, header))
+        header.admits(address, length).then_some(header)
     }
 
     /// The ranges of addresses, as few as possible.
@@ -101,7 +97,7 @@ impl<'a> Home<'a> {
             store,
             contents,
             access,
-            granted: Granted(Rc::new(granted)),
+            granted: Granted(granted),
             kept: contents.kept.get(&client),
             looked_at: BTreeMap::new(),
             last: None,
@@ -149,8 +145,8 @@ impl<'a> Home<'a> {
     }
 
     pub(super) fn place(&self, address: u64, length: u64) -> Place {
-        if let Some((uuid, header)) = self.granted.find(address, length) {
-            return Place::Granted(uuid, *header);
+        if let Some(header) = self.granted.find(address, length) {
+            return Place::Granted(header.uuid, *header);
         }
         let of_then = self.kept.map_or(&[][..], |kept| kept.granted.as_slice());
         let end = address.checked_add(length);
@@ -193,12 +189,7 @@ impl<'a> Home<'a> {
             return Ok(None);
         }
         if self.last.as_ref().is_none_or(|(last, _)| *last != uuid) {
-            let Some(record) = self.contents.puddles.get(&uuid) else {
-                return Err(Error::PuddleUnknown {
-                    store: self.store.to_owned(),
-                    uuid: uuid.to_string(),
-                });
-            };
+            let record = self.contents.puddle(self.store, uuid)?;
             match files::open(self.store, uuid, record, self.access == Access::Write) {
                 Ok(file) => {
                     self.looked_at.insert(uuid, true);

@@ -84,15 +84,10 @@ impl<'a> LogPuddles<'a> {
     }
 
     fn format_error(&self, uuid: Uuid, source: durum_format::FormatError) -> Error {
-        Error::Format {
-            file: files::puddle_path(self.store, uuid),
-            base: self
-                .puddles
-                .get(&uuid)
-                .map_or(0, |log| puddle::heap_offset(log.header.size)),
-            source: Box::new(source),
-            cure: "open the store with a durum that knows this log first".into(),
-        }
+        let log = self.puddles.get(&uuid);
+        let base = log.map_or(0, |log| puddle::heap_offset(log.header.size));
+        let cure = "open the store with a durum that knows this log first";
+        Error::format(&files::puddle_path(self.store, uuid), base, source, cure)
     }
 
     pub(super) fn at(&self, address: u64) -> Option<Uuid> {
@@ -153,15 +148,16 @@ impl<'a> LogPuddles<'a> {
 
     /// Heads of logs with entries under way that no log space names.
     pub(super) fn in_use_but_unlisted(&self, reached: &BTreeSet<Uuid>) -> Vec<Uuid> {
+        let is_head = |uuid| {
+            self.area(uuid)
+                .is_ok_and(|area| !area.header().is_continuation)
+        };
+        let is_in_use = |uuid| {
+            self.parse(uuid, None)
+                .map_or(true, |log| !log.entries.is_empty())
+        };
         self.uuids()
-            .filter(|uuid| !reached.contains(uuid))
-            .filter(|uuid| {
-                self.area(*uuid)
-                    .is_ok_and(|area| !area.header().is_continuation)
-                    && self
-                        .parse(*uuid, None)
-                        .map_or(true, |log| !log.entries.is_empty())
-            })
+            .filter(|uuid| !reached.contains(uuid) && is_head(*uuid) && is_in_use(*uuid))
             .collect()
     }
 }

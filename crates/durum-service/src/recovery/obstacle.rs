@@ -1,5 +1,6 @@
 //! Errors are told apart by whose they are: a log's, a pool's, or the system's.
 
+use std::fmt;
 use std::io;
 
 use durum_format::Fault;
@@ -15,18 +16,29 @@ pub(super) enum Obstacle {
     Fatal(Error),
 }
 
+/// An obstacle that can be told.
+pub(super) struct Why(pub(super) Obstacle);
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Obstacle::Invalid(reason) => f.write_str(reason),
+            Obstacle::Fatal(error) => error.fmt(f),
+        }
+    }
+}
+
 impl Obstacle {
     /// An error met at a file of logs.
     pub(super) fn of_log(error: Error) -> Obstacle {
-        match error.kind() {
-            ErrorKind::Data => Obstacle::Invalid(error.to_string()),
-            _ => match &error {
-                // A foreign file in the place of a log is damage; one of another version is not.
-                Error::Format { source, .. } if source.fault() == Fault::Foreign => {
-                    Obstacle::Invalid(error.to_string())
-                }
-                _ => Obstacle::Fatal(error),
-            },
+        let is_invalid = match &error {
+            // A foreign file in the place of a log is damage; one of another version is not.
+            Error::Format { source, .. } => source.fault() != Fault::OtherVersion,
+            error => error.kind() == ErrorKind::Data,
+        };
+        match is_invalid {
+            true => Obstacle::Invalid(error.to_string()),
+            false => Obstacle::Fatal(error),
         }
     }
 }

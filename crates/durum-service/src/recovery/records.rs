@@ -4,7 +4,6 @@
 //! whatever the logs hold.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 
 use durum_format::Uuid;
@@ -15,14 +14,14 @@ use durum_format::record::{self, Change, Entries, Page, Pages, Part, Record, Rep
 
 use super::home::{Home, Place};
 use super::logs::{Written, read_heap};
-use super::obstacle::Obstacle;
+use super::obstacle::{Obstacle, Why};
 use super::plan::ClientPlan;
 use super::refused::Touched;
 use super::workers;
 use super::write::{HomeWrite, WriteKind};
 use crate::error::Result;
 use crate::files;
-use crate::registry::contents::Contents;
+use crate::registry::contents::{Contents, PuddleRecord};
 
 /// Adds the writes that a page needs.
 fn write_page(puddle: &PuddleHeader, address: u64, page: &Page, writes: &mut Vec<HomeWrite>) {
@@ -55,16 +54,11 @@ pub(super) fn plan_records(
     registered.retain(|(uuid, record)| {
         record.kind == PuddleKind::Records && !contents.is_quarantined_file(*uuid)
     });
-    let pages: u64 = registered
-        .iter()
-        .map(|(_, record)| record.size / 4096)
-        .sum();
+    let pages = registered.iter().map(|(_, record)| record.size / 4096);
+    let threads = workers::count(pages.sum::<u64>() as usize);
     let access = home.access();
-    let heaps = workers::map(
-        &registered,
-        workers::count(pages as usize),
-        |(uuid, record)| read_heap(store, *uuid, record, access),
-    );
+    let read = |(uuid, record): &(Uuid, PuddleRecord)| read_heap(store, *uuid, record, access);
+    let heaps = workers::map(&registered, threads, read);
     let mut puddles: Vec<(PuddleHeader, Written)> = Vec::new();
     let mut damaged = None;
     for ((uuid, record), heap) in registered.iter().zip(heaps) {
@@ -216,18 +210,6 @@ fn ensure_home_of_then(
         }
     }
     Ok(())
-}
-
-/// An obstacle that can be told.
-struct Why(Obstacle);
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Obstacle::Invalid(reason) => f.write_str(reason),
-            Obstacle::Fatal(error) => error.fmt(f),
-        }
-    }
 }
 
 #[cfg(test)]

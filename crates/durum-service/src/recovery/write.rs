@@ -22,6 +22,12 @@ pub(crate) enum WriteKind {
     },
 }
 
+impl WriteKind {
+    pub(super) fn bits(set: u64, clear: u64) -> WriteKind {
+        WriteKind::Bits { set, clear }
+    }
+}
+
 impl HomeWrite {
     /// How many bytes it writes.
     pub(crate) fn length(&self) -> u64 {
@@ -75,32 +81,20 @@ mod tests {
 
     #[test]
     fn writes_are_overlaid_where_they_meet_the_bytes_at_hand() {
-        let puddle = Uuid([1; 16]);
-        let copy = HomeWrite {
-            puddle,
-            offset: 10,
-            kind: WriteKind::Copy(vec![1, 2, 3, 4]),
-        };
-        let set = HomeWrite {
-            puddle,
-            offset: 16,
-            kind: WriteKind::Bits {
-                set: 0x8100_0000_0000_00f0,
-                clear: 0,
-            },
-        };
-        let clear = HomeWrite {
-            puddle,
-            offset: 16,
-            kind: WriteKind::Bits {
-                set: 0,
-                clear: 0x0100_0000_0000_0030,
-            },
-        };
+        let writes = [
+            (10, WriteKind::Copy(vec![1, 2, 3, 4])),
+            (16, WriteKind::bits(0x8100_0000_0000_00f0, 0)),
+            (16, WriteKind::bits(0, 0x0100_0000_0000_0030)),
+        ]
+        .map(|(offset, kind)| HomeWrite {
+            puddle: Uuid([1; 16]),
+            offset,
+            kind,
+        });
         let mut whole = vec![0_u8; 32];
-        for write in [&copy, &set, &clear] {
-            write.apply_to(0, &mut whole);
-        }
+        writes
+            .iter()
+            .for_each(|write| write.apply_to(0, &mut whole));
         let mut expected = vec![0_u8; 32];
         expected[10..14].copy_from_slice(&[1, 2, 3, 4]);
         expected[16] = 0xc0;
@@ -109,7 +103,7 @@ mod tests {
         for start in 0..32 {
             for end in start..32 {
                 let mut part = vec![0_u8; end - start];
-                for write in [&copy, &set, &clear] {
+                for write in &writes {
                     write.apply_to(start as u64, &mut part);
                 }
                 assert_eq!(part, expected[start..end], "{start}..{end}");

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use durum_format::Uuid;
 use durum_format::registry::State;
@@ -14,6 +14,7 @@ pub(crate) use durum_format::registry::{
 };
 use durum_format::store::StoreHeader;
 
+use crate::error::{Error, Result};
 use crate::files;
 use crate::model::{PoolSummary, PuddleSummary, QuarantineNote};
 
@@ -53,12 +54,23 @@ impl Contents {
         Contents(State::new(identity))
     }
 
+    /// The record of a puddle.
+    ///
+    /// # Errors
+    /// `PuddleUnknown`.
+    pub(crate) fn puddle(&self, store: &Path, uuid: Uuid) -> Result<&PuddleRecord> {
+        let unknown = || Error::PuddleUnknown {
+            store: store.to_owned(),
+            uuid: uuid.to_string(),
+        };
+        self.puddles.get(&uuid).ok_or_else(unknown)
+    }
+
     /// The pool of that name.
     pub(crate) fn pool_named(&self, name: &str) -> Option<(Uuid, &PoolRecord)> {
-        self.pools
-            .iter()
-            .find(|(_, record)| record.name == name)
-            .map(|(uuid, record)| (*uuid, record))
+        let mut pools = self.pools.iter();
+        let (uuid, record) = pools.find(|(_, record)| record.name == name)?;
+        Some((*uuid, record))
     }
 
     /// The puddles of a pool or client, in order of address.
@@ -118,10 +130,8 @@ impl Contents {
     /// Why a pool must not be opened.
     pub(crate) fn quarantine_of(&self, pool: Uuid) -> Option<QuarantineNote> {
         let client = self.marks_of(pool).next()?;
-        let (puddle, log) = self
-            .quarantine
-            .iter()
-            .find(|(_, log)| log.client == client)?;
+        let mut logs = self.quarantine.iter();
+        let (puddle, log) = logs.find(|(_, log)| log.client == client)?;
         Some(QuarantineNote {
             log: PathBuf::from(files::relative_path(*puddle, true)),
             reason: log.reason.clone(),
@@ -135,12 +145,9 @@ impl Contents {
         let mut freed = Vec::new();
         for client in self.marks_of(pool) {
             changes.push(Change::RemoveMark(pool, client));
-            let is_last = self
-                .marks
-                .iter()
-                .all(|(other, of)| *other == pool || *of != client);
-            if !is_last {
-                continue;
+            let mut marks = self.marks.iter();
+            if marks.any(|(other, of)| *other != pool && *of == client) {
+                continue; // It is not the last one.
             }
             if self.kept.contains_key(&client) && !self.clients.contains(&client) {
                 changes.push(Change::RemoveKept(client));

@@ -286,10 +286,5 @@ impl Registry {
 }
 
 fn refusal(store: &Path, place: &Place, source: FormatError) -> Error {
-    Error::Format {
-        file: store.join(place.name),
-        base: 0,
-        source: Box::new(source),
-        cure: CURE.into(),
-    }
+    Error::format(&store.join(place.name), 0, source, CURE)
 }

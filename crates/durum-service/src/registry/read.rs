@@ -190,9 +190,7 @@ fn compare(
 /// it before the snapshot was checked.
 pub(super) fn read_file(store: &Path, place: &Place) -> Result<Image> {
     let file = reading::open(store, place.name, place.role, false)?;
-    let length = file
-        .len()
-        .map_err(|error| Error::io("finding its length", file.path(), error))?;
+    let length = reading::length(&file)?;
     let refused = |source| refusal(store, place, source);
     let head = reading::bytes(&file, 0, length.min(BEGINNING_BYTES))?;
     let snapshot_end = Room::of(&head).map_err(refused)?.snapshot_end;

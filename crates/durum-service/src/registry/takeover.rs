@@ -8,14 +8,12 @@
 //! catalog was written. So a client is taken for ended if none of its files is there.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 
-use durum_format::catalog::{self as format, Catalog, FILE_NAME as CATALOG_FILE};
+use durum_format::catalog::{self as format, Catalog, FILE_NAME as CATALOG_FILE, Grant};
 use durum_format::store::StoreHeader;
 use durum_format::{EngineKind, FormatError, Uuid};
 use durum_persist::Site;
-use durum_persist::file;
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -48,22 +46,12 @@ pub(crate) fn remove(store: &Path) -> Result<()> {
         return Ok(());
     }
     for name in FILES {
-        let path = store.join(name);
-        match file::remove(&path, TAKEN_OVER) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(
-                    "removing a file of the form before",
-                    &path,
-                    error,
-                ));
-            }
-            _ => {}
-        }
+        let operation = "removing a file of the form before";
+        files::remove_if_there(&store.join(name), TAKEN_OVER, operation)?;
     }
     // ORDER: they are gone before the registry has its first commit; else a crash shows an older durum a store that it
     // opens without that commit.
-    file::sync_dir(store, TAKEN_OVER)
-        .map_err(|error| Error::io("syncing the directory", store, error))
+    files::sync_dir(store, TAKEN_OVER)
 }
 
 /// What the registry of such a store says. Writes nothing.
@@ -81,13 +69,11 @@ pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Contents> {
     let catalog = Catalog::parse(&bytes).map_err(|source| refusal(store, source))?;
     if (catalog.store, catalog.base, catalog.size) != (identity.uuid, identity.base, identity.size)
     {
-        return Err(damaged(
-            store,
-            format!(
-                "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
-                catalog.store, catalog.base, identity.uuid, identity.base
-            ),
-        ));
+        let problem = format!(
+            "it belongs to the store {} at {:#x}, durum.store says {} at {:#x}",
+            catalog.store, catalog.base, identity.uuid, identity.base
+        );
+        return Err(damaged(store, problem));
     }
     let mut contents = to_contents(store, identity, &catalog)?;
     forget_ended(store, &mut contents);
@@ -98,12 +84,7 @@ pub(crate) fn read(store: &Path, identity: &StoreHeader) -> Result<Contents> {
 }
 
 fn refusal(store: &Path, source: FormatError) -> Error {
-    Error::Format {
-        file: store.join(CATALOG_FILE),
-        base: 0,
-        source: Box::new(source),
-        cure: CURE.into(),
-    }
+    Error::format(&store.join(CATALOG_FILE), 0, source, CURE)
 }
 
 fn damaged(store: &Path, problem: String) -> Error {
@@ -139,75 +120,55 @@ fn to_contents(store: &Path, identity: &StoreHeader, catalog: &Catalog) -> Resul
     let mut roots = BTreeSet::new();
     for pool in &catalog.pools {
         let Some(engine) = EngineKind::from_name(&pool.engine) else {
-            return Err(damaged(
-                store,
-                format!(
-                    "pool {:?} has the engine {:?}, which this build does not know",
-                    pool.name, pool.engine
-                ),
-            ));
+            let problem = format!(
+                "pool {:?} has the engine {:?}, which this build does not know",
+                pool.name, pool.engine
+            );
+            return Err(damaged(store, problem));
         };
         roots.insert(pool.root);
-        contents.pools.insert(
-            pool.uuid,
-            PoolRecord {
-                name: pool.name.clone(),
-                engine,
-                root_puddle: pool.root,
-            },
-        );
+        let record = PoolRecord {
+            name: pool.name.clone(),
+            engine,
+            root_puddle: pool.root,
+        };
+        contents.pools.insert(pool.uuid, record);
     }
     for puddle in &catalog.puddles {
-        contents.puddles.insert(
-            puddle.uuid,
-            PuddleRecord {
-                owner: puddle.owner,
-                address: puddle.address,
-                size: puddle.size,
-                kind: puddle.kind,
-                is_root: roots.contains(&puddle.uuid),
-            },
-        );
+        let record = PuddleRecord {
+            owner: puddle.owner,
+            address: puddle.address,
+            size: puddle.size,
+            kind: puddle.kind,
+            is_root: roots.contains(&puddle.uuid),
+        };
+        contents.puddles.insert(puddle.uuid, record);
     }
     for log in &catalog.quarantine {
-        contents.quarantine.insert(
-            log.puddle,
-            QuarantinedLog {
-                log_id: log.log_id,
-                continuations: log.continuations.clone(),
-                client: log.client,
-                reason: log.reason.clone(),
-            },
-        );
+        let record = QuarantinedLog {
+            log_id: log.log_id,
+            continuations: log.continuations.clone(),
+            client: log.client,
+            reason: log.reason.clone(),
+        };
+        contents.quarantine.insert(log.puddle, record);
     }
     for client in &catalog.clients {
-        let pools: BTreeSet<Uuid> = client
-            .grants
-            .iter()
-            .filter_map(|grant| Some(contents.puddles.get(&grant.puddle)?.owner))
-            .collect();
-        if catalog
-            .quarantine
-            .iter()
-            .any(|log| log.client == client.uuid)
-        {
-            contents
-                .marks
-                .extend(pools.into_iter().map(|pool| (pool, client.uuid)));
+        let uuid = client.uuid;
+        let owner = |grant: &Grant| Some(contents.puddles.get(&grant.puddle)?.owner);
+        let pools: BTreeSet<Uuid> = client.grants.iter().filter_map(owner).collect();
+        let pools = pools.into_iter();
+        if catalog.quarantine.iter().any(|log| log.client == uuid) {
+            contents.marks.extend(pools.map(|pool| (pool, uuid)));
             continue;
         }
-        contents.clients.insert(client.uuid);
+        contents.clients.insert(uuid);
         if let Some(space) = client.log_space {
-            contents.log_spaces.insert(space, client.uuid);
+            contents.log_spaces.insert(space, uuid);
         }
-        contents
-            .grants
-            .extend(pools.into_iter().map(|pool| (client.uuid, pool)));
+        contents.grants.extend(pools.map(|pool| (uuid, pool)));
     }
-    contents.types = catalog
-        .types
-        .iter()
-        .map(|record| (record.id, record.text.clone()))
-        .collect();
+    let types = catalog.types.iter();
+    contents.types = types.map(|it| (it.id, it.text.clone())).collect();
     Ok(contents)
 }

@@ -167,13 +167,8 @@ impl PuddleHeap {
                         element_size: header.element_size(),
                     };
                     let address = puddle.address + extent.offset() as usize;
-                    let slab = Slab::new(
-                        address,
-                        class,
-                        header.geometry(),
-                        extent.slab_bitmap(),
-                        true,
-                    );
+                    let (geometry, bitmap) = (header.geometry(), extent.slab_bitmap());
+                    let slab = Slab::new(address, class, geometry, bitmap, true);
                     occupied += isize::from(!slab.is_empty());
                     enter(&pages, puddle, &slab, Arc::as_ptr(&slab).cast_mut());
                     if slab.has_room() {
@@ -271,12 +266,8 @@ impl PuddleHeap {
         data_offset: usize,
     ) -> Option<usize> {
         let mut inner = self.lock();
-        let position = self.take(
-            puddle,
-            &mut inner,
-            granules,
-            (data_offset / GRANULE_SIZE).max(1),
-        )?;
+        let align = (data_offset / GRANULE_SIZE).max(1);
+        let position = self.take(puddle, &mut inner, granules, align)?;
         let object = ObjectExtent::new(granules, data_offset);
         inner.objects.insert(position, object);
         self.occupied.fetch_add(1, Ordering::Relaxed);
@@ -332,19 +323,10 @@ impl PuddleHeap {
         let geometry = extent::slab_geometry(class.element_size);
         let granules = geometry.extent_size as usize / GRANULE_SIZE;
         let mut inner = self.lock();
-        let position = self.take(
-            puddle,
-            &mut inner,
-            granules,
-            SLAB_ALIGN as usize / GRANULE_SIZE,
-        )?;
-        let slab = Slab::new(
-            puddle.address + position * GRANULE_SIZE,
-            class,
-            geometry,
-            &[],
-            false,
-        );
+        let align = SLAB_ALIGN as usize / GRANULE_SIZE;
+        let position = self.take(puddle, &mut inner, granules, align)?;
+        let address = puddle.address + position * GRANULE_SIZE;
+        let slab = Slab::new(address, class, geometry, &[], false);
         enter(&self.pages, puddle, &slab, Arc::as_ptr(&slab).cast_mut());
         slab.owned.store(true, Ordering::SeqCst);
         let (index, _) = slab.reserve(false)?;
@@ -470,12 +452,9 @@ impl PuddleHeap {
         // The header is in the granule of the object, or in an earlier one where the alignment is large.
         let granule = offset / GRANULE_SIZE;
         let (position, object) = (0..=12)
-            .map(|order| {
-                if order == 0 {
-                    granule
-                } else {
-                    granule.saturating_sub(1 << (order - 1))
-                }
+            .map(|order| match order {
+                0 => granule,
+                _ => granule.saturating_sub(1 << (order - 1)),
             })
             .find_map(|position| {
                 let object = inner.objects.get(position)?;

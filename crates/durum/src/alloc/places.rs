@@ -46,7 +46,7 @@ impl Places {
 
     /// The extent that starts at `position`.
     pub(super) fn extent(puddle: NonNull<Puddle>, position: usize) -> Self {
-        // SAFETY: as in `Places::puddle`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let granule = position - first_position(unsafe { puddle.as_ref() });
         Self {
             puddle,

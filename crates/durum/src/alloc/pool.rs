@@ -158,13 +158,8 @@ pub(crate) trait Allocate: Grow {
 
     /// Loads one more puddle that was not looked at yet: it may hold slabs with room of this class.
     fn load_one_more(&self) -> Result<()> {
-        let unloaded = {
-            let puddles = self.heap().puddles();
-            puddles
-                .iter()
-                .find(|puddle| puddle.heap.get().is_none())
-                .cloned()
-        };
+        let is_unloaded = |puddle: &&Arc<Puddle>| puddle.heap.get().is_none();
+        let unloaded = self.heap().puddles().iter().find(is_unloaded).cloned();
         if let Some(puddle) = unloaded {
             self.heap_of(&puddle)?;
         }

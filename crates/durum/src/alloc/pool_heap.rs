@@ -13,7 +13,7 @@ use crate::steps;
 /// What the threads of a pool share to allocate.
 #[derive(Debug, Default)]
 pub(crate) struct PoolHeap {
-    pub(crate) puddles: RwLock<Vec<Arc<Puddle>>>,
+    puddles: RwLock<Vec<Arc<Puddle>>>,
     /// Bytes by which the pool grows at most, unless one object needs more.
     pub(super) growth_max: u64,
     /// Bytes of unused puddles that are kept.
@@ -40,11 +40,12 @@ impl PoolHeap {
             ..Self::default()
         }
     }
+
     pub(crate) fn puddles(&self) -> RwLockReadGuard<'_, Vec<Arc<Puddle>>> {
         self.puddles.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn puddles_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Puddle>>> {
+    pub(crate) fn puddles_mut(&self) -> RwLockWriteGuard<'_, Vec<Arc<Puddle>>> {
         self.puddles.write().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -107,7 +107,7 @@ impl NewSlab {
 
 /// The extent of a slab.
 fn slab_extent(puddle: NonNull<Puddle>, slab: &Slab) -> Places {
-    // SAFETY: as in `Places::puddle`.
+    // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
     let start = unsafe { puddle.as_ref() }.address;
     Places::extent(puddle, (slab.address - start) / GRANULE_SIZE)
 }

@@ -45,10 +45,7 @@ impl Pending<'_> {
             }
         }
         for set in self.sets.iter().filter(|set| inside(set.target)) {
-            for (at, byte) in self.set_bytes[set.from..set.from + set.len]
-                .iter()
-                .enumerate()
-            {
+            for (at, byte) in set.bytes(self.set_bytes).iter().enumerate() {
                 let address = set.target + at;
                 let word = words
                     .entry(address & !7)
@@ -104,10 +101,8 @@ impl HeapBytes for View<'_> {
         let end = start + buf.len();
         for (word, value) in self.words.range(start.saturating_sub(7)..end) {
             for (at, byte) in value.to_le_bytes().into_iter().enumerate() {
-                if let Some(place) = (word + at)
-                    .checked_sub(start)
-                    .and_then(|at| buf.get_mut(at))
-                {
+                let at = (word + at).checked_sub(start);
+                if let Some(place) = at.and_then(|at| buf.get_mut(at)) {
                     *place = byte;
                 }
             }

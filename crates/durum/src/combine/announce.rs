@@ -66,7 +66,7 @@ impl<J> Announcement<J> {
         self.state.load(Ordering::Acquire) == DONE
     }
 
-    fn turn(announcement: NonNull<Self>, state: u32) {
+    fn tell(announcement: NonNull<Self>, state: u32) {
         // SAFETY: not done yet, so it is there.
         let announcement = unsafe { announcement.as_ref() };
         // When the state has changed the announcement may be gone.
@@ -82,7 +82,7 @@ impl<J> Announcement<J> {
     /// # Safety
     /// It was taken from the list by this leader, and not done yet.
     pub(crate) unsafe fn finish(announcement: NonNull<Self>) {
-        Self::turn(announcement, DONE);
+        Self::tell(announcement, DONE);
     }
 
     /// Waits for a leader. Whether the thread leads now; if not, its job has run.
@@ -145,7 +145,7 @@ impl<J> Chain<J> {
         match self.is_empty() {
             true => *self = other,
             false => {
-                // SAFETY: as in `pop`.
+                // SAFETY: it is not done, so its thread waits and keeps it.
                 unsafe { &*self.last }.next.set(other.first);
                 self.last = other.last;
             }
@@ -271,7 +271,7 @@ impl<J> Announcements<J> {
             if let Some(next) = chain.first() {
                 // SAFETY: only the leader uses it, and the next one is not told yet.
                 self.rest.with_mut(|rest| unsafe { rest.write(chain) });
-                Announcement::turn(next, LEADS);
+                Announcement::tell(next, LEADS);
                 return;
             }
         }

@@ -108,7 +108,7 @@ impl Readers {
             let counters = self.blocks[block].load(Ordering::SeqCst);
             counters.is_null()
                 || (0..Self::len(block)).all(|at| {
-                    // SAFETY: as in `of`.
+                    // SAFETY: a block has `len` counters, `at` is less, and blocks stay until `drop`.
                     unsafe { &*counters.add(at) }.load(Ordering::SeqCst) == 0
                 })
         })
@@ -140,7 +140,7 @@ pub(crate) struct ReadersWriter {
     /// Readers that have waited in vain. Changed under `sleepers` only.
     impatient: AtomicUsize,
     sleepers: Mutex<()>,
-    turned: Condvar,
+    changed: Condvar,
 }
 
 impl ReadersWriter {
@@ -150,7 +150,7 @@ impl ReadersWriter {
             readers: Readers::new(),
             impatient: AtomicUsize::new(0),
             sleepers: Mutex::new(()),
-            turned: Condvar::new(),
+            changed: Condvar::new(),
         }
     }
 
@@ -198,11 +198,11 @@ impl ReadersWriter {
             if self.writing.load(Ordering::SeqCst) == 0 && self.try_enter(counter) {
                 break;
             }
-            sleepers = waited(&self.turned, sleepers);
+            sleepers = waited(&self.changed, sleepers);
         }
         self.impatient.fetch_sub(1, Ordering::SeqCst);
         drop(sleepers);
-        self.turned.notify_all();
+        self.changed.notify_all();
     }
 
     /// Leaves as a reader.
@@ -221,7 +221,7 @@ impl ReadersWriter {
     fn wake(&self) {
         // Whoever is between looking and sleeping holds the mutex.
         drop(locked(&self.sleepers));
-        self.turned.notify_all();
+        self.changed.notify_all();
     }
 
     /// Enters as the writer, when all readers have left.
@@ -241,7 +241,7 @@ impl ReadersWriter {
     fn let_impatient_in(&self) {
         let mut sleepers = locked(&self.sleepers);
         while self.impatient.load(Ordering::SeqCst) > 0 {
-            sleepers = waited(&self.turned, sleepers);
+            sleepers = waited(&self.changed, sleepers);
         }
     }
 
@@ -259,7 +259,7 @@ impl ReadersWriter {
             if self.readers.is_empty() {
                 return;
             }
-            sleepers = waited(&self.turned, sleepers);
+            sleepers = waited(&self.changed, sleepers);
         }
     }
 

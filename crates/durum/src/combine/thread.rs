@@ -1,7 +1,9 @@
 //! What a thread knows of itself: its number among the readers, and the pools that it is inside of.
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use crate::primitive::locked;
 
 /// How a thread is inside a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +22,14 @@ struct Number(usize);
 
 impl Drop for Number {
     fn drop(&mut self) {
-        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = locked(&NUMBERS);
         numbers.0.push(self.0);
     }
 }
 
 thread_local! {
     static LEASE: Number = Number({
-        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = locked(&NUMBERS);
         numbers.0.pop().unwrap_or_else(|| {
             numbers.1 += 1;
             numbers.1 - 1

@@ -36,7 +36,10 @@ impl Engine for Direct {
         let is_private = tx.pools[0].store.private;
         match is_private {
             false => write_back_announced(&tx.announced, COMMIT_WRITE),
-            true => write_files(tx)?,
+            true => tx.announced.try_for_each(false, |address, len| {
+                // ORDER: durable with the fence below.
+                write_file(&mut tx.barrier, address, len, COMMIT_WRITE)
+            })?,
         }
         guarded(|| apply(tx, COMMIT_WRITE))?;
         // ORDER: durable when the commit returns; nothing is said of a crash before.
@@ -64,19 +67,4 @@ impl Engine for Direct {
         tx.barrier.fence(pool.store.private, PERSIST_FENCE)?;
         check_failed(ranges)
     }
-}
-
-/// Writes what was announced to its files.
-fn write_files(tx: &mut TxState) -> Result<()> {
-    let TxState {
-        announced, barrier, ..
-    } = tx;
-    let mut result = Ok(());
-    announced.for_each(false, |address, len| {
-        if result.is_ok() {
-            // ORDER: durable with the caller's fence.
-            result = write_file(barrier, address, len, COMMIT_WRITE);
-        }
-    });
-    result
 }

@@ -33,55 +33,33 @@ use crate::fault::guarded;
 use crate::log::{LogWriter, MoreLog};
 use crate::media::Barrier;
 use crate::opened::{self, Announce, ByThread, Engine, Facts, PoolInner, StoreInner, TxState};
+use crate::sites::sites;
 
 pub(super) use private::SITES as PRIVATE_SITES;
 
-const ADD_WRITE: Site = Site("hybrid.add: write back the undo entry");
-const ADD_FENCE: Site = Site("hybrid.add: fence after the undo entry");
-const DATA_WRITE: Site = Site("hybrid.commit: write back announced ranges");
-const DATA_FENCE: Site = Site("hybrid.commit: fence after announced ranges");
-const REDO_WRITE: Site = Site("hybrid.commit: write back redo entries");
-const SEAL_WRITE: Site = Site("hybrid.commit: write back the seal");
-const SEAL_FENCE: Site = Site("hybrid.commit: fence after the seal");
-const HOME_WRITE: Site = Site("hybrid.commit: write back home places of redo entries");
-const HOME_FENCE: Site = Site("hybrid.commit: fence after home places");
-const WORD_DATA_WRITE: Site = Site("hybrid.word: write back fresh ranges");
-const WORD_DATA_FENCE: Site = Site("hybrid.word: fence after fresh ranges");
-const WORD_WRITE: Site = Site("hybrid.word: write back the word");
-const WORD_FENCE: Site = Site("hybrid.word: fence after the word");
-const RETIRE_WRITE: Site = Site("hybrid.commit: write back the range word");
-const RETIRE_FENCE: Site = Site("hybrid.commit: fence after the range word");
-const ABORT_WRITE: Site = Site("hybrid.abort: write back restored ranges");
-const ABORT_FENCE: Site = Site("hybrid.abort: fence after restored ranges");
-const ABORT_RETIRE_WRITE: Site = Site("hybrid.abort: write back the range word");
-const ABORT_RETIRE_FENCE: Site = Site("hybrid.abort: fence after the range word");
-const PERSIST_WRITE: Site = Site("persist: write back");
-const PERSIST_FENCE: Site = Site("persist: fence");
-
-/// The sites of this engine.
-pub(crate) const SITES: &[Site] = &[
-    ADD_WRITE,
-    ADD_FENCE,
-    DATA_WRITE,
-    DATA_FENCE,
-    REDO_WRITE,
-    SEAL_WRITE,
-    SEAL_FENCE,
-    HOME_WRITE,
-    HOME_FENCE,
-    WORD_DATA_WRITE,
-    WORD_DATA_FENCE,
-    WORD_WRITE,
-    WORD_FENCE,
-    RETIRE_WRITE,
-    RETIRE_FENCE,
-    ABORT_WRITE,
-    ABORT_FENCE,
-    ABORT_RETIRE_WRITE,
-    ABORT_RETIRE_FENCE,
-    PERSIST_WRITE,
-    PERSIST_FENCE,
-];
+sites! {
+    ADD_WRITE = "hybrid.add: write back the undo entry";
+    ADD_FENCE = "hybrid.add: fence after the undo entry";
+    DATA_WRITE = "hybrid.commit: write back announced ranges";
+    DATA_FENCE = "hybrid.commit: fence after announced ranges";
+    REDO_WRITE = "hybrid.commit: write back redo entries";
+    SEAL_WRITE = "hybrid.commit: write back the seal";
+    SEAL_FENCE = "hybrid.commit: fence after the seal";
+    HOME_WRITE = "hybrid.commit: write back home places of redo entries";
+    HOME_FENCE = "hybrid.commit: fence after home places";
+    WORD_DATA_WRITE = "hybrid.word: write back fresh ranges";
+    WORD_DATA_FENCE = "hybrid.word: fence after fresh ranges";
+    WORD_WRITE = "hybrid.word: write back the word";
+    WORD_FENCE = "hybrid.word: fence after the word";
+    RETIRE_WRITE = "hybrid.commit: write back the range word";
+    RETIRE_FENCE = "hybrid.commit: fence after the range word";
+    ABORT_WRITE = "hybrid.abort: write back restored ranges";
+    ABORT_FENCE = "hybrid.abort: fence after restored ranges";
+    ABORT_RETIRE_WRITE = "hybrid.abort: write back the range word";
+    ABORT_RETIRE_FENCE = "hybrid.abort: fence after the range word";
+    PERSIST_WRITE = "persist: write back";
+    PERSIST_FENCE = "persist: fence";
+}
 
 /// What the engine keeps of a thread.
 #[derive(Debug, Default)]
@@ -175,25 +153,18 @@ impl Engine for Hybrid {
             return Ok(());
         }
         take_log(tx)?;
-        let TxState {
-            pools,
-            kept,
-            barrier,
-            announced,
-            ..
-        } = tx;
-        let Some(log) = log_of(kept) else {
+        let Some(log) = log_of(&mut tx.kept) else {
             return Err(Error::NoTransaction.into());
         };
-        let more = &*pools[0].store;
+        let (more, barrier) = (&*tx.pools[0].store, &mut tx.barrier);
         // SAFETY: the range lies in a mapped puddle, and the caller of `add` promised that nobody changes it.
         guarded(|| unsafe { log.append_undo(address, len, more, barrier) })?;
         // ORDER: the old bytes are durable before the program stores new ones, which may reach the media at any
         // time; a crash in between would find new bytes and nothing to undo them with.
         log.make_durable(barrier, ADD_WRITE, ADD_FENCE)?;
         // A page of the log may have failed as well as one of the range.
-        check_media(pools)?;
-        announced.insert(address, len);
+        check_media(&tx.pools)?;
+        tx.announced.insert(address, len);
         Ok(())
     }
 
@@ -239,11 +210,8 @@ impl Engine for Hybrid {
             // pools are closed to everybody.
             tracing::error!(%error, "a transaction could not be rolled back");
             for pool in &tx.pools {
-                pool.poison.set(
-                    &pool.store.info.path,
-                    0,
-                    "a transaction could not be rolled back",
-                );
+                pool.store
+                    .set_poison("a transaction could not be rolled back");
             }
         }
     }
@@ -318,18 +286,11 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
     // Before the seal, because nothing may fail after it.
     check_media(&tx.pools)?;
     append_changes(tx)?;
-    let TxState {
-        pools,
-        kept,
-        barrier,
-        announced,
-        ..
-    } = &mut *tx;
-    let Some(log) = log_of(kept) else {
+    let Some(log) = log_of(&mut tx.kept) else {
         return Err(Error::NoTransaction);
     };
-    let more: &dyn MoreLog = &*pools[0].store;
-    match announced.few().filter(|_| coverable) {
+    let (more, barrier): (&dyn MoreLog, _) = (&*tx.pools[0].store, &mut tx.barrier);
+    match tx.announced.few().filter(|_| coverable) {
         Some(ranges) => {
             let mut contents = log.salt().crc();
             for &(address, len) in ranges {
@@ -358,61 +319,44 @@ fn commit_redo(tx: &mut TxState) -> Result<()> {
 
 /// Appends the entries for what changes at the commit only: allocation bits and `set`s.
 fn append_changes(tx: &mut TxState) -> Result<()> {
-    let TxState {
-        pools,
-        kept,
-        barrier,
-        bitmaps,
-        bits,
-        sets,
-        set_bytes,
-        ..
-    } = tx;
-    let Some(log) = log_of(kept) else {
+    let Some(log) = log_of(&mut tx.kept) else {
         return Err(Error::NoTransaction);
     };
-    let more: &dyn MoreLog = &*pools[0].store;
-    for bitmap in bitmaps.iter() {
+    let (more, barrier): (&dyn MoreLog, _) = (&*tx.pools[0].store, &mut tx.barrier);
+    for bitmap in &tx.bitmaps {
         let mut bytes = [0; 64];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(bitmap.words) {
             *place = word.to_le_bytes();
         }
         log.append_redo(bitmap.address, &bytes[..bitmap.len * 8], more, barrier)?;
     }
-    for bits in bits.iter() {
+    for bits in &tx.bits {
         log.append_bits(bits.set, bits.word, bits.mask, more, barrier)?;
     }
-    for set in sets.iter() {
-        log.append_redo(set.target, set.bytes(set_bytes), more, barrier)?;
+    for set in &tx.sets {
+        log.append_redo(set.target, set.bytes(&tx.set_bytes), more, barrier)?;
     }
     Ok(())
 }
 
 fn retire(tx: &mut TxState, write: Site, fence: Site) -> Result<()> {
-    let TxState { kept, barrier, .. } = tx;
-    let Some(log) = log_of(kept) else {
+    let Some(log) = log_of(&mut tx.kept) else {
         return Ok(());
     };
-    log.retire(barrier, write)?;
+    log.retire(&mut tx.barrier, write)?;
     // ORDER: the entries are out of effect before the commit returns: from then on others may change the same places,
     // and an old entry replayed over them would undo that.
-    barrier.fence(log.private(), fence)
+    tx.barrier.fence(log.private(), fence)
 }
 
 fn roll_back(tx: &mut TxState) -> Result<()> {
-    let TxState {
-        pools,
-        kept,
-        barrier,
-        ..
-    } = tx;
-    let Some(log) = log_of(kept) else {
+    let Some(log) = log_of(&mut tx.kept) else {
         return Ok(());
     };
     if log.entries() == 0 {
         return Ok(());
     }
-    if pools.iter().any(|pool| pool.poison.check().is_err()) {
+    if tx.pools.iter().any(|pool| pool.poison.check().is_err()) {
         // The log may hold a seal, and pages may be gone: the next opener decides, from what is on the media.
         return Ok(());
     }
@@ -427,15 +371,17 @@ fn roll_back(tx: &mut TxState) -> Result<()> {
                 // SAFETY: puddles live while their store is open.
                 let puddle = unsafe { puddle.as_ref() };
                 // ORDER: durable with the fence below, before the entry that holds these bytes is retired.
-                result = barrier.write_back(puddle, target, saved.len(), ABORT_WRITE);
+                result = tx
+                    .barrier
+                    .write_back(puddle, target, saved.len(), ABORT_WRITE);
             }
         });
     });
     result?;
-    check_media(pools)?;
+    check_media(&tx.pools)?;
     if log.has_undo() {
         // ORDER: the old contents are durable before the entries that hold them lose their effect.
-        barrier.fence(false, ABORT_FENCE)?;
+        tx.barrier.fence(false, ABORT_FENCE)?;
     }
     retire(tx, ABORT_RETIRE_WRITE, ABORT_RETIRE_FENCE)
 }

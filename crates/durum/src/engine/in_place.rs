@@ -4,6 +4,7 @@ use durum_persist::{Site, line};
 
 use crate::alloc::puddle_at;
 use crate::announced::Announced;
+use crate::deferred::Set;
 use crate::error::Result;
 use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
@@ -14,15 +15,8 @@ use crate::opened::{PoolRef, TxState};
 /// # Errors
 /// Those of writing to a file (`file` domain).
 pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
-    let TxState {
-        bitmaps,
-        bits,
-        sets,
-        set_bytes,
-        barrier,
-        ..
-    } = tx;
-    for bitmap in bitmaps.iter() {
+    let barrier = &mut tx.barrier;
+    for bitmap in &tx.bitmaps {
         let len = bitmap.len * 8;
         // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
         let puddle = unsafe {
@@ -33,7 +27,7 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
         // retired.
         barrier.write_back(puddle, bitmap.address, len, site)?;
     }
-    for (at, change) in bits.iter().enumerate() {
+    for (at, change) in tx.bits.iter().enumerate() {
         let word = change.word as *mut u64;
         // SAFETY: a bitmap word in a puddle of this transaction; all threads change such words by atomic operations.
         unsafe {
@@ -44,17 +38,16 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
             }
         }
         // Words of one line come one after the other; the last one takes the line along.
-        let same_line = bits
-            .get(at + 1)
-            .is_some_and(|next| next.word / 64 == change.word / 64);
-        // SAFETY: as above.
+        let same_line =
+            (tx.bits.get(at + 1)).is_some_and(|next| next.word / 64 == change.word / 64);
+        // SAFETY: a puddle of this transaction, which keeps it.
         let puddle = unsafe { change.puddle.as_ref() };
         if !same_line || puddle.private {
             barrier.write_back_word(puddle, change.word, site)?;
         }
     }
-    for (at, set) in sets.iter().enumerate() {
-        let source = set.bytes(set_bytes);
+    for (at, set) in tx.sets.iter().enumerate() {
+        let source = set.bytes(&tx.set_bytes);
         // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
         let puddle = unsafe {
             match source.first_chunk::<8>() {
@@ -66,11 +59,9 @@ pub(super) fn apply(tx: &mut TxState, site: Site) -> Result<()> {
             }
             set.puddle.as_ref()
         };
-        let one_line =
-            |set: &crate::deferred::Set| set.target / 64 == (set.target + set.len - 1) / 64;
+        let one_line = |set: &Set| set.target / 64 == (set.target + set.len - 1) / 64;
         let same_line = one_line(set)
-            && sets
-                .get(at + 1)
+            && (tx.sets.get(at + 1))
                 .is_some_and(|next| one_line(next) && next.target / 64 == set.target / 64);
         if !same_line || puddle.private {
             // ORDER: as for the bitmaps above.

@@ -27,6 +27,7 @@ pub(crate) const SITES: &[&[durum_persist::Site]] = &[
     hybrid::PRIVATE_SITES,
     shadow::SITES,
     twin::SITES,
+    twin::COPIES_SITES,
 ];
 
 /// The error of a page that failed in one of the puddles, if any.

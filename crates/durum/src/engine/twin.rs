@@ -29,7 +29,7 @@ mod turn;
 mod view;
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use durum_persist::{Site, line};
 
@@ -42,42 +42,27 @@ use crate::fault::{guarded, media_failed};
 use crate::media::Barrier;
 use crate::opened::{self, Engine, Facts, OfPool, PoolInner, SecondMapping, StoreInner, TxState};
 use crate::options::{PoolOptions, TwinMode};
+use crate::sites::sites;
 
 use copies::Copies;
+pub(super) use copies::SITES as COPIES_SITES;
 use staged::Staged;
 use turn::Turn;
 pub use view::{LrRef, View};
 
-const MAIN_WRITE: Site = Site("twin.commit: write back main");
-const SEAL_WRITE: Site = Site("twin.commit: write back the seal");
-const SEAL_FENCE: Site = Site("twin.commit: fence after main and seal");
-const MAIN_FENCE: Site = Site("twin.commit: fence after main");
-const BACK_WRITE: Site = Site("twin.commit: write back the back copy");
-const BACK_FENCE: Site = Site("twin.commit: fence after the back copy");
-const ABORT_WRITE: Site = Site("twin.abort: write back what is restored");
-const ABORT_FENCE: Site = Site("twin.abort: fence after what is restored");
-const PERSIST_WRITE: Site = Site("twin.persist: write back main");
-const PERSIST_BACK_WRITE: Site = Site("twin.persist: write back the back copy");
-const PERSIST_FENCE: Site = Site("twin.persist: fence after both copies");
-
-/// The sites of this engine.
-pub(crate) const SITES: &[Site] = &[
-    MAIN_WRITE,
-    SEAL_WRITE,
-    SEAL_FENCE,
-    MAIN_FENCE,
-    BACK_WRITE,
-    BACK_FENCE,
-    ABORT_WRITE,
-    ABORT_FENCE,
-    PERSIST_WRITE,
-    PERSIST_BACK_WRITE,
-    PERSIST_FENCE,
-    copies::STATE_WRITE,
-    copies::CHANGING_FENCE,
-    copies::COPYING_FENCE,
-    copies::SETTLED_FENCE,
-];
+sites! {
+    MAIN_WRITE = "twin.commit: write back main";
+    SEAL_WRITE = "twin.commit: write back the seal";
+    SEAL_FENCE = "twin.commit: fence after main and seal";
+    MAIN_FENCE = "twin.commit: fence after main";
+    BACK_WRITE = "twin.commit: write back the back copy";
+    BACK_FENCE = "twin.commit: fence after the back copy";
+    ABORT_WRITE = "twin.abort: write back what is restored";
+    ABORT_FENCE = "twin.abort: fence after what is restored";
+    PERSIST_WRITE = "twin.persist: write back main";
+    PERSIST_BACK_WRITE = "twin.persist: write back the back copy";
+    PERSIST_FENCE = "twin.persist: fence after both copies";
+}
 
 /// What the engine keeps of a thread.
 #[derive(Debug, Default)]
@@ -121,13 +106,12 @@ impl Engine for Twin {
     }
 
     fn before_store(&self, tx: &mut TxState) -> Step {
-        let TxState { pools, barrier, .. } = tx;
-        let pool = pools.first().ok_or(Error::NoTransaction)?;
+        let pool = tx.pools.first().ok_or(Error::NoTransaction)?;
         let copies = Copies::of(pool);
         copies.send_readers_to_back(pool)?;
         // On `file` the media change when the transaction commits.
         if !pool.store.private {
-            copies.begin(pool, barrier)?;
+            copies.begin(pool, &mut tx.barrier)?;
         }
         Ok(())
     }
@@ -138,26 +122,16 @@ impl Engine for Twin {
             return Ok(());
         }
         check_media(tx)?;
-        {
-            let TxState { pools, barrier, .. } = &mut *tx;
-            let pool = pools.first().ok_or(Error::NoTransaction)?;
-            let copies = Copies::of(pool);
-            copies.send_readers_to_back(pool)?;
-            copies.begin(pool, barrier)?;
-        }
+        let first = *tx.pools.first().ok_or(Error::NoTransaction)?;
+        let pool = &*first;
+        let copies = Copies::of(pool);
+        copies.send_readers_to_back(pool)?;
+        copies.begin(pool, &mut tx.barrier)?;
         if is_deferred {
             make_deferred(tx);
         }
-        let TxState {
-            pools,
-            announced,
-            barrier,
-            kept,
-            ..
-        } = &mut *tx;
-        let OfThread { staged, .. } = kept.current().ok_or(Error::NoTransaction)?;
-        let pool = pools.first().ok_or(Error::NoTransaction)?;
-        let copies = Copies::of(pool);
+        let OfThread { staged, .. } = tx.kept.current().ok_or(Error::NoTransaction)?;
+        let (announced, barrier) = (&tx.announced, &mut tx.barrier);
         let private = pool.store.private;
         // Both read main, which is in the cache until it is written back.
         let is_sealed = copies.seal(pool, announced, barrier)?;
@@ -189,8 +163,7 @@ impl Engine for Twin {
         }
         if copied.is_err() {
             // What the caller is told of the outcome is that nobody knows it. The next opener finds main whole.
-            let (file, reason) = (&pool.store.info.path, "a copy could not be completed");
-            pool.poison.set(file, 0, reason);
+            pool.store.set_poison("a copy could not be completed");
         }
         copied?;
         copies.go_on(pool, barrier, is_sealed)?;
@@ -208,15 +181,10 @@ impl Engine for Twin {
             put_back(&tx.backups, |_| {});
             tx.announced.lines().for_each(|line| line.restore());
         });
-        let TxState {
-            pools,
-            announced,
-            barrier,
-            ..
-        } = tx;
-        let Some(pool) = pools.first() else {
+        let Some(pool) = tx.pools.first() else {
             return;
         };
+        let (announced, barrier) = (&tx.announced, &mut tx.barrier);
         let private = pool.store.private;
         let is_changing = Copies::of(pool).is_changing();
         let has_leaked = is_changing && !private && !announced.is_empty();
@@ -229,11 +197,8 @@ impl Engine for Twin {
         let restored = write_back_main(announced, barrier, private, ABORT_WRITE)
             .and_then(|()| barrier.fence(private, ABORT_FENCE));
         if restored.is_err() {
-            let (file, reason) = (
-                &pool.store.info.path,
-                "a transaction could not be rolled back",
-            );
-            pool.poison.set(file, 0, reason);
+            pool.store
+                .set_poison("a transaction could not be rolled back");
         }
     }
 
@@ -323,29 +288,20 @@ fn check_media(tx: &TxState) -> Step {
 /// Makes the stores that were to happen at the commit, announced like all others: what fails later is taken back with
 /// them.
 fn make_deferred(tx: &mut TxState) {
-    let TxState {
-        announced,
-        bitmaps,
-        bits,
-        sets,
-        set_bytes,
-        backups,
-        ..
-    } = tx;
     let mut announce = |address: usize, len: usize| {
         match len < crate::announced::LARGE {
             // SAFETY: a range in a mapped puddle that nobody else changes: this thread has the pool's turn, and the
             // caller of `set` promised it.
-            true => unsafe { announced.insert_saving(address, len) },
+            true => unsafe { tx.announced.insert_saving(address, len) },
             false => {
-                // SAFETY: as above.
-                unsafe { backups.save(address, len) };
-                announced.insert(address, len);
+                // SAFETY: a range in a mapped puddle that nobody else changes.
+                unsafe { tx.backups.save(address, len) };
+                tx.announced.insert(address, len);
             }
         }
     };
     guarded(|| {
-        for bitmap in bitmaps.iter() {
+        for bitmap in &tx.bitmaps {
             announce(bitmap.address, bitmap.len * 8);
             // SAFETY: the bitmap of a slab that only this thread knows, in a puddle that its transaction keeps.
             unsafe {
@@ -353,37 +309,26 @@ fn make_deferred(tx: &mut TxState) {
                 line::copy(bitmap.address as *mut u8, words, bitmap.len * 8);
             }
         }
-        for change in bits.iter() {
+        for change in &tx.bits {
             announce(change.word, 8);
             let word = change.word as *mut u64;
             // SAFETY: a bitmap word in a puddle of this transaction; only the thread whose turn it is changes such
             // words.
             unsafe {
                 let old = word.read();
-                line::store_u64(
-                    word,
-                    match change.set {
-                        true => old | change.mask,
-                        false => old & !change.mask,
-                    },
-                );
+                let new = match change.set {
+                    true => old | change.mask,
+                    false => old & !change.mask,
+                };
+                line::store_u64(word, new);
             }
         }
-        for set in sets.iter() {
+        for set in &tx.sets {
             announce(set.target, set.len);
-            let source = set.bytes(set_bytes);
+            let source = set.bytes(&tx.set_bytes);
             // SAFETY: `set` checked the range; the caller of `set` promised that only this thread changes it.
             unsafe { line::copy(set.target as *mut u8, source.as_ptr(), set.len) };
         }
-    });
-}
-
-/// The lines of main that hold announced bytes, each once, as ranges of whole lines.
-fn for_each_line_range(announced: &Announced, mut visit: impl FnMut(usize, usize)) {
-    announced.for_each(true, |address, len| {
-        let start = address / line::LINE * line::LINE;
-        let end = (address + len).next_multiple_of(line::LINE);
-        visit(start, end - start);
     });
 }
 
@@ -397,14 +342,15 @@ fn write_back_main(
 ) -> Result<()> {
     let mut result = Ok(());
     guarded(|| {
-        for_each_line_range(announced, |address, len| match private {
-            // SAFETY: whole lines around announced ranges, inside mapped puddles.
-            // ORDER: durable with the caller's fence; the caller says why.
-            false => unsafe { line::write_back(address as *const u8, len, site) },
-            true => {
-                if result.is_ok() {
-                    result = write_file(barrier, address, len, site);
-                }
+        announced.for_each(true, |address, len| {
+            let start = address / line::LINE * line::LINE;
+            let len = (address + len).next_multiple_of(line::LINE) - start;
+            match private {
+                // SAFETY: whole lines around announced ranges, inside mapped puddles.
+                // ORDER: durable with the caller's fence; the caller says why.
+                false => unsafe { line::write_back(start as *const u8, len, site) },
+                true if result.is_ok() => result = write_file(barrier, start, len, site),
+                true => {}
             }
         });
     });
@@ -427,23 +373,12 @@ impl Copier<'_> {
             let mut large = announced.large().iter();
             return large.try_for_each(|range| self.copy(range.start, range.len()));
         }
-        let mut result = Ok(());
-        for_each_line_range(announced, |address, len| {
-            if result.is_ok() {
-                result = self.copy(address, len);
-            }
-        });
-        result
+        announced.try_for_each(true, |address, len| self.copy(address, len))
     }
 
     /// All that is in use.
     fn copy_used(&mut self, pool: &PoolInner) -> Result<()> {
-        let puddles = pool
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let puddles = pool.heap.puddles().clone();
         for puddle in puddles {
             for range in PuddleHeap::used(&puddle)? {
                 self.copy(range.start, range.len())?;

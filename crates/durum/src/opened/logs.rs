@@ -13,18 +13,19 @@ use super::store::{StoreInner, random_bytes};
 use crate::alloc::Puddle;
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, MoreLog};
-use crate::logs::{LogSpace, SPARES, State};
+use crate::logs::{LogSpace, LogsState, SPARES};
 use crate::mapping::Owner;
 use crate::media::Barrier;
+use crate::sites::sites;
 
-const SPACE_WRITE: Site = Site("log space: write back the header");
-const SPACE_FENCE: Site = Site("log space: fence after the header");
-const NAME_WRITE: Site = Site("log space: write back the entry that names a log");
-const NAME_FENCE: Site = Site("log space: fence after the entry that names a log");
+sites! {
+    SPACE_WRITE = "log space: write back the header";
+    SPACE_FENCE = "log space: fence after the header";
+    NAME_WRITE = "log space: write back the entry that names a log";
+    NAME_FENCE = "log space: fence after the entry that names a log";
+}
+/// Of no use to a crash test: nothing depends on it.
 const ZERO_SYNC: Site = Site("log: sync the zeros of a new log puddle (file domain)");
-
-/// The sites of this module.
-pub(crate) const SITES: &[Site] = &[SPACE_WRITE, SPACE_FENCE, NAME_WRITE, NAME_FENCE];
 
 impl StoreInner {
     /// A fresh puddle of this client, mapped.
@@ -96,11 +97,11 @@ impl StoreInner {
                 }
             });
         drop(logs);
-        made.inspect_err(|_| self.abandon(puddle))
+        made.inspect_err(|_| self.abandon(&puddle))
     }
 
     /// A fresh puddle for a log of entries; on a full disk a spare one.
-    fn entry_puddle(&self, logs: &mut State) -> Result<Arc<Puddle>> {
+    fn entry_puddle(&self, logs: &mut LogsState) -> Result<Arc<Puddle>> {
         match self.log_puddle(PuddleKind::Log) {
             Err(full @ Error::Store(durum_service::Error::StorageFull { .. })) => {
                 let spare = logs.spares.pop().ok_or(full)?;
@@ -137,13 +138,9 @@ impl StoreInner {
 
     fn create_log_space(&self, barrier: &mut Barrier) -> Result<LogSpace> {
         let puddle = self.log_puddle(PuddleKind::LogSpace)?;
-        match self.register_log_space(&puddle, barrier) {
-            Ok(()) => Ok(LogSpace { puddle, next: 0 }),
-            Err(error) => {
-                self.abandon(puddle);
-                Err(error)
-            }
-        }
+        self.register_log_space(&puddle, barrier)
+            .inspect_err(|_| self.abandon(&puddle))?;
+        Ok(LogSpace { puddle, next: 0 })
     }
 
     fn register_log_space(&self, puddle: &Puddle, barrier: &mut Barrier) -> Result<()> {
@@ -171,7 +168,7 @@ impl StoreInner {
     }
 
     /// Removes a log puddle that nothing names any more.
-    pub(crate) fn remove_log_puddle(&self, puddle: Arc<Puddle>) {
+    pub(crate) fn remove_log_puddle(&self, puddle: &Puddle) {
         puddle.unmap();
         if let Err(error) = self.service.remove_puddle(puddle.uuid) {
             // It goes with the client, when the store is closed.
@@ -180,7 +177,7 @@ impl StoreInner {
     }
 
     /// Takes a log puddle back that nothing names, because what was to name it failed.
-    fn abandon(&self, puddle: Arc<Puddle>) {
+    fn abandon(&self, puddle: &Puddle) {
         // After a failed write or sync nobody knows what names it: the next opener looks.
         if self.poison.check().is_ok() {
             self.remove_log_puddle(puddle);
@@ -224,18 +221,10 @@ impl MoreLog for StoreInner {
             full @ Error::Store(durum_service::Error::StorageFull { .. }) => self.log_full(full),
             other => other,
         })?;
-        match LogWriter::create_continuation(
-            &puddle,
-            log_id,
-            self.info.client,
-            &mut Barrier::default(),
-        ) {
-            Ok(()) => Ok(puddle),
-            Err(error) => {
-                self.abandon(puddle);
-                Err(error)
-            }
-        }
+        let (client, mut barrier) = (self.info.client, Barrier::default());
+        LogWriter::create_continuation(&puddle, log_id, client, &mut barrier)
+            .inspect_err(|_| self.abandon(&puddle))?;
+        Ok(puddle)
     }
 
     fn give_back(&self, puddle: Arc<Puddle>) {
@@ -248,7 +237,7 @@ impl MoreLog for StoreInner {
                 return;
             }
         }
-        self.remove_log_puddle(puddle);
+        self.remove_log_puddle(&puddle);
     }
 
     fn lacks_spares(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use durum_service::{PuddleGrant, PuddleOwner};
 
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::fault::media_failed;
 use crate::mapping::Owner;
 use crate::poison::Poison;
+use crate::primitive::locked;
 use crate::reading::is_reading;
 
 impl PoolInner {
@@ -134,8 +135,8 @@ impl PoolInner {
         self.drain().inspect_err(|error| {
             // The next opener replays the records, which are all there.
             tracing::warn!(pool = %self.name, %error, "records could not be brought home");
-            let reason = "committed records could not be brought home";
-            self.poison.set(&self.store.info.path, 0, reason);
+            self.store
+                .set_poison("committed records could not be brought home");
             self.store.kept.stop();
         })
     }
@@ -157,7 +158,7 @@ impl PoolInner {
         let Some(checker) = &self.checker else {
             return Ok(());
         };
-        let checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+        let checker = locked(checker);
         let puddles = self.heap.puddles().clone();
         let info = &self.store.info;
         let subject = Subject {
@@ -174,7 +175,7 @@ impl PoolInner {
     #[inline]
     pub(crate) fn after_persist(&self, ranges: &[(&Puddle, Range<usize>)]) {
         if let Some(checker) = &self.checker {
-            let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut checker = locked(checker);
             for (puddle, range) in ranges {
                 checker.remember_range(puddle, range);
             }
@@ -183,9 +184,7 @@ impl PoolInner {
 
     pub(crate) fn after_commit(&self) {
         if let Some(checker) = &self.checker {
-            let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-            let puddles = self.heap.puddles.read();
-            checker.remember(&puddles.unwrap_or_else(PoisonError::into_inner));
+            locked(checker).remember(&self.heap.puddles());
         }
     }
 }
@@ -233,11 +232,7 @@ impl Ground for PoolInner {
         puddle.unmap();
         let uuid = puddle.uuid;
         // Freed objects may still be looked up by late callers: the struct stays until the store closes.
-        self.store
-            .retired
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(puddle);
+        locked(&self.store.retired).push(puddle);
         if let Err(error) = self.store.service.remove_puddle(uuid) {
             // The puddle stays in the registry, empty; the next opener finds it and uses it.
             tracing::warn!(puddle = %uuid, %error, "an empty puddle could not be given back");
@@ -273,21 +268,12 @@ impl Drop for PoolInner {
         if self.poison.check().is_ok() {
             self.engine.close(self);
         }
-        let puddles = std::mem::take(
-            self.heap
-                .puddles
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let puddles = std::mem::take(&mut *self.heap.puddles_mut());
         for puddle in &puddles {
             puddle.unmap();
         }
         // A late lookup may still hold one: the structs stay until the store closes.
-        self.store
-            .retired
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(puddles);
+        locked(&self.store.retired).extend(puddles);
         // After a failure the grant stays: only so may the next opener replay the logs that name this pool.
         if self.poison.check().is_ok()
             && let Err(error) = self.store.service.close_pool(self.uuid)

@@ -21,6 +21,7 @@ use crate::gate::Gate;
 use crate::logs::Logs;
 use crate::options::StoreOptions;
 use crate::poison::Poison;
+use crate::primitive::{locked, waited};
 use crate::space::Space;
 use crate::stats::Meter;
 use crate::upkeep::Upkeep;
@@ -121,7 +122,7 @@ impl StoreInner {
     }
 
     pub(crate) fn open_pools(&self) -> MutexGuard<'_, HashMap<String, OpenPool>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.pools)
     }
 
     /// The pool has been closed: whoever waits to open it again may.
@@ -140,12 +141,7 @@ impl StoreInner {
             match pools.get(name).map(|open| open.pool.upgrade()) {
                 None => return None,
                 Some(Some(pool)) => return Some(pool),
-                Some(None) => {
-                    pools = self
-                        .pool_closed
-                        .wait(pools)
-                        .unwrap_or_else(PoisonError::into_inner)
-                }
+                Some(None) => pools = waited(&self.pool_closed, pools),
             }
         }
     }
@@ -196,6 +192,12 @@ impl StoreInner {
         Ok(())
     }
 
+    /// From here on nothing may be written: what the media hold is not known, or not what it should be.
+    #[cold]
+    pub(crate) fn set_poison(&self, reason: &'static str) {
+        self.poison.set(&self.info.path, 0, reason);
+    }
+
     pub(crate) fn type_name(&self, id: u64) -> String {
         if id == 0 {
             return "untyped bytes".into();
@@ -242,12 +244,12 @@ impl Closed {
         if let Err(error) = &result {
             tracing::warn!(%error, "a store could not be closed in order; the next opener recovers it");
         }
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *locked(&self.result) = Some(result);
         self.changed.notify_all();
     }
 
     pub(crate) fn wait(&self, timeout: Duration) -> Option<Result<()>> {
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = locked(&self.result);
         let (mut result, _) = self
             .changed
             .wait_timeout_while(result, timeout, |result| result.is_none())
@@ -292,7 +294,7 @@ pub(crate) struct ByStore(Mutex<Vec<Arc<dyn OfStore>>>);
 impl ByStore {
     /// What an engine keeps; made now if there is nothing yet.
     pub(crate) fn find_or_make<T: OfStore>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         let is_it = |kept: &Arc<dyn OfStore>| -> Option<Arc<T>> {
             let kept: Arc<dyn Any + Send + Sync> = kept.clone();
             kept.downcast().ok()
@@ -305,7 +307,7 @@ impl ByStore {
     }
 
     fn all(&self) -> Vec<Arc<dyn OfStore>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = locked(&self.0);
         all.clone()
     }
 

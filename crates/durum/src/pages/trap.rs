@@ -1,9 +1,8 @@
 //! A handler notes which pages were written: the puddle is read-only, and the first store to a page sends SIGSEGV.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use rustix::mm::MprotectFlags;
 
@@ -12,6 +11,8 @@ use super::protect::{is_repeated, protect};
 use crate::error::{Error, Result};
 use crate::fault::forward;
 use crate::mapping::{Mapping, PAGE, mapping_at};
+use crate::primitive::locked;
+use crate::signals;
 use crate::tracking::{Tracking, Trap};
 
 pub(super) fn start(puddle: &Mapping, heap: Range<usize>) -> Result<()> {
@@ -95,26 +96,14 @@ static INSTALLED: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None)
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
 
 fn set_action(new: Option<&libc::sigaction>) -> Result<libc::sigaction> {
-    let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
-    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: null, or a valid action whose handler may run at any time; zeroed memory is a valid `sigaction`.
-    let (result, old) = unsafe {
-        let result = libc::sigaction(libc::SIGSEGV, new, old.as_mut_ptr());
-        (result, old.assume_init())
-    };
-    match result {
-        0 => Ok(old),
-        _ => Err(Error::system(
-            "handling SIGSEGV",
-            std::io::Error::last_os_error(),
-        )),
-    }
+    signals::set_action(libc::SIGSEGV, new)
+        .map_err(|error| Error::system("handling SIGSEGV", error))
 }
 
 /// Installs the handler, if no other puddle's tracking has. Only while it is needed, until [`stay_installed`]: so one
 /// that the program installs meanwhile, or has installed, keeps its place.
 fn install() -> Result<()> {
-    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut installed = locked(&INSTALLED);
     if installed.0 == 0 {
         let present = set_action(None)?;
         // SAFETY: null, or a leaked box.
@@ -125,11 +114,7 @@ fn install() -> Result<()> {
             // Remembered before the handler can run.
             PREVIOUS.store(Box::into_raw(Box::new(present)), Ordering::Release);
         }
-        // SAFETY: zeroed memory is a valid `sigaction`.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-        set_action(Some(&action))?;
+        set_action(Some(&signals::action_of(handler)))?;
         installed.1 = Some(present);
     }
     installed.0 += 1;
@@ -138,7 +123,7 @@ fn install() -> Result<()> {
 
 /// The counterpart of `install`.
 fn uninstall() {
-    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut installed = locked(&INSTALLED);
     installed.0 -= 1;
     if installed.0 == 0
         && let Some(previous) = installed.1.take()

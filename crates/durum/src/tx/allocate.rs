@@ -177,7 +177,7 @@ impl Tx {
         let state = &mut *state;
         let puddle = state.touch(self, address, 1)?;
         self.touched.set(true);
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let key = unsafe { puddle.as_ref() }.pool_key;
         let first = state.pools.first().copied().filter(|pool| pool.key == key);
         let Some(pool) = first.or_else(|| TxState::pool_of(&state.pools, key)) else {
@@ -203,7 +203,7 @@ impl TxState {
         {
             let inside = pages.start - object..pages.end - object;
             let mut parts = clipped(parts, inside.clone());
-            // SAFETY: as in `touch`.
+            // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
             let puddle = unsafe { puddle.as_ref() };
             if pool.engine.write_now(self, pages, &mut parts, puddle) {
                 written = inside;

@@ -133,7 +133,7 @@ impl Tx {
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         let Some(pool) = state.pools.first().copied() else {
             return Err(Error::NoTransaction.into());
@@ -184,7 +184,7 @@ impl Tx {
         }
         let puddle = state.touch(self, address, len)?;
         self.touched.set(true);
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         let Some(pool) = TxState::pool_of(&state.pools, puddle.pool_key) else {
             return Err(Error::NoTransaction);
@@ -278,19 +278,19 @@ impl TxState {
     /// Whether the address lies in a puddle where the short way of `add` is possible; it is remembered then.
     #[inline(always)]
     fn is_known(&mut self, address: usize) -> bool {
-        self.recent.contains(&address) || self.turn_to(address)
+        self.recent.contains(&address) || self.remember_puddle_at(address)
     }
 
     /// Remembers the puddle at `address` instead, if it is another one of the pool that the transaction began on.
     #[inline(always)]
-    fn turn_to(&mut self, address: usize) -> bool {
+    fn remember_puddle_at(&mut self, address: usize) -> bool {
         if self.recent.is_empty() {
             return false;
         }
         let (Some(puddle), Some(pool)) = (puddle_near_at(address), self.pools.first()) else {
             return false;
         };
-        // SAFETY: as in `touch`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { puddle.as_ref() };
         if puddle.pool_key != pool.key || !puddle.holds(address, 1) {
             return false;

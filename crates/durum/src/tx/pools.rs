@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Tx;
 use crate::alloc::{Puddle, puddle_at};
 use crate::error::{Error, Result, Step};
-use crate::fault::forked;
+use crate::fault::{check_forked, forked};
 use crate::opened::{PoolInner, PoolRef, TxState};
 
 impl Tx {
@@ -38,9 +38,7 @@ impl Tx {
 
     #[cold]
     fn enter_other_pool(&self, state: &mut TxState, pool: &Arc<PoolInner>) -> Result<()> {
-        if forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         if self.depth.get() == 0 {
             return Err(Error::NoTransaction);
         }
@@ -71,7 +69,7 @@ impl TxState {
         }
         match self.pools.first() {
             Some(pool) if pool.key == puddle.pool_key => {}
-            // SAFETY: as in `origin`.
+            // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
             None if let Some(origin) = unsafe { tx.origin.get().as_ref() }
                 && origin.key == puddle.pool_key =>
             {
@@ -90,7 +88,7 @@ impl TxState {
         if self.pools.iter().any(|pool| pool.key == puddle.pool_key) {
             return Ok(());
         }
-        // SAFETY: as in `origin`.
+        // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
         if let Some(origin) = unsafe { tx.origin.get().as_ref() }
             && origin.key == puddle.pool_key
         {
@@ -119,7 +117,7 @@ impl TxState {
             Some(first) if first.commits_with(pool) => {}
             Some(first) => return Err(first.mixed_with(pool)),
         }
-        // SAFETY: as in `origin`.
+        // SAFETY: null, or set by the outermost `begin`, which borrows the pool until its level ends.
         if unsafe { tx.origin.get().as_ref() }.is_none_or(|origin| origin.key != pool.key) {
             self.held.push(pool.clone());
         }

@@ -51,7 +51,7 @@ impl TxState {
                 .engine
                 .announce(self, puddle, set.target, set.len, Announce::Backup);
         }
-        // SAFETY: as in `settle_sets`.
+        // SAFETY: the range was checked by `set`, whose caller promised that only this thread changes it.
         unsafe { self.save_in_lines(set.target, set.len) };
         puddle.check_failed()?;
         Ok(())
@@ -99,7 +99,7 @@ impl TxState {
     }
 
     /// Bytes that its commit visits, roughly.
-    fn weight(&self) -> usize {
+    fn commit_bytes(&self) -> usize {
         let large = self.announced.large().bytes();
         self.announced.lines().len() * line::LINE + large + self.set_bytes.len()
     }
@@ -131,8 +131,8 @@ impl Tx {
     }
 
     /// Bytes that the commit of the running transaction visits, roughly.
-    pub(crate) fn weight(&self) -> usize {
-        self.state.borrow().weight()
+    pub(crate) fn commit_bytes(&self) -> usize {
+        self.state.borrow().commit_bytes()
     }
 
     /// Ends the levels that a part left open, and forgets that it was aborted. Whether it can be kept: neither

@@ -34,7 +34,7 @@ impl<'p> Transaction<'p> {
         pool.inner.check_usable()?;
         pool.inner.check_turn_may_come()?;
         let tx = Tx::beside(&pool.inner)?;
-        // SAFETY: as in `deref`.
+        // SAFETY: kept alive by `THREAD` of this thread.
         if unsafe { tx.as_ref() }.depth.get() > 0 {
             return Err(Error::TypedInside {
                 pool: pool.inner.name.clone(),
@@ -45,7 +45,7 @@ impl<'p> Transaction<'p> {
 
     #[inline(always)]
     fn begin_as(pointer: NonNull<Tx>, pool: &'p Pool, durability: Durability) -> Self {
-        // SAFETY: as in `deref`.
+        // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { pointer.as_ref() };
         match tx.depth.get() {
             0 => {
@@ -194,14 +194,14 @@ impl Tx {
         // SAFETY: kept alive by `THREAD` of this thread.
         let tx = unsafe { tx.as_ref() };
         let pass = (tx.depth.get() == 0).then(|| tx.gate.pass());
-        let is_alone = pass.is_some();
+        let is_outside = pass.is_some();
         let result = {
             let mut state = tx.state.borrow_mut();
             pool.engine.persist(&mut state, pool, ranges)
         };
         pool.after_persist(ranges);
         drop(pass);
-        if is_alone && tx.upkeep.is_due() {
+        if is_outside && tx.upkeep.is_due() {
             pool.store.kept.upkeep(&pool.store);
         }
         result

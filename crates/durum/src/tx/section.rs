@@ -6,7 +6,7 @@ use durum_persist::record as recorder;
 
 use super::{Transaction, Tx};
 use crate::error::{Error, Result};
-use crate::fault::forked;
+use crate::fault::check_forked;
 use crate::opened::{Durability, Pool};
 
 impl Pool {
@@ -57,9 +57,7 @@ impl Pool {
     /// As for [`Pool::section`].
     pub unsafe fn begin_section(&self) -> Result<Transaction<'_>> {
         recorder::api("section");
-        if forked() {
-            return Err(Error::Forked);
-        }
+        check_forked()?;
         self.inner.check_usable()?;
         self.inner.engine.check_sections(&self.inner)?;
         let pointer = Tx::of(&self.inner)?;

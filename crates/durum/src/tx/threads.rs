@@ -44,7 +44,7 @@ impl Tx {
     #[inline]
     pub(crate) fn beside(pool: &PoolInner) -> Result<NonNull<Tx>> {
         let current = CURRENT.with(Cell::get);
-        // SAFETY: as above.
+        // SAFETY: null, or kept alive by `THREAD` of this thread.
         match unsafe { current.as_ref() } {
             Some(tx) if tx.store_key == pool.store.key => Ok(NonNull::from(tx)),
             Some(tx) if tx.depth.get() > 0 => {

@@ -3,7 +3,7 @@
 //! How a transaction knows that the pool is open, and keeps it so, is told in [`revocable`](super::revocable).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::deferred_drops::DeferredDrops;
 use super::pool_id::PoolId;
@@ -11,6 +11,7 @@ use super::revocable::Revocable;
 use super::volatile_words::{VolatileWords, WordsMapping};
 use crate::error::{Error, Result};
 use crate::opened::{Pool, Store};
+use crate::primitive::locked;
 
 /// An open pool, as the threads share it.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ static IDENTITIES: Mutex<Vec<PoolId>> = Mutex::new(Vec::new());
 
 impl Identity {
     fn take(id: PoolId, binding: &Binding) -> Result<Self> {
-        let mut taken = IDENTITIES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&IDENTITIES);
         if taken.contains(&id) {
             return Err(binding.in_use());
         }
@@ -50,7 +51,7 @@ impl Identity {
 
 impl Drop for Identity {
     fn drop(&mut self) {
-        let mut taken = IDENTITIES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&IDENTITIES);
         taken.retain(|id| *id != self.0);
     }
 }

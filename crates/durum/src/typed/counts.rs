@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) is_shared: bool,
     /// Allocated in this transaction.
     pub(super) is_fresh: bool,
-    pub(super) state: State,
+    pub(super) state: ObjectState,
     /// What of its word is this transaction's.
     pub(super) held: Held,
     /// In `Counts::pending`.
@@ -53,7 +53,7 @@ pub(super) struct Entry {
 
 /// What the transaction has made of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ObjectState {
     /// As it was.
     Kept,
     /// The value was dropped.
@@ -135,7 +135,7 @@ impl Counts {
             weak: 0,
             is_shared,
             is_fresh: false,
-            state: State::Kept,
+            state: ObjectState::Kept,
             held: Held::default(),
             is_pending: false,
         });
@@ -157,7 +157,8 @@ impl Counts {
         is_shared: bool,
     ) -> bool {
         let entry = &mut self.entries[at];
-        let is_touched = entry.is_fresh || !entry.held.is_nothing() || entry.state != State::Kept;
+        let is_touched =
+            entry.is_fresh || !entry.held.is_nothing() || entry.state != ObjectState::Kept;
         if entry.strong != 0 || entry.weak != 0 || is_touched {
             return false;
         }
@@ -201,12 +202,10 @@ impl Counts {
     /// Locks the objects whose counts change, in the order of their addresses: who waits for one has none that is
     /// before it, so nobody waits in a circle.
     pub(super) fn lock_pending(&mut self, words: &VolatileWords) {
-        let Self {
-            entries, pending, ..
-        } = self;
-        pending.sort_unstable_by_key(|at| entries[*at as usize].address);
-        for at in pending {
-            let entry = &mut entries[*at as usize];
+        let address = |at: &u32| self.entries[*at as usize].address;
+        self.pending.sort_unstable_by_key(address);
+        for at in &self.pending {
+            let entry = &mut self.entries[*at as usize];
             let changes = entry.strong != 0 || entry.weak != 0 || entry.is_fresh;
             if !entry.is_shared || !changes {
                 continue;
@@ -224,8 +223,8 @@ impl Counts {
     /// The transaction is about to be rolled back: nobody may find what it has allocated.
     fn before_rollback(&mut self, words: &VolatileWords) {
         for entry in &mut self.entries {
-            if let State::Freed { word } = entry.state {
-                entry.state = State::Dropped;
+            if let ObjectState::Freed { word } = entry.state {
+                entry.state = ObjectState::Dropped;
                 // SAFETY: an object of the open pool.
                 unsafe { words.at::<CountWord>(entry.address) }.put_back(word);
             }
@@ -248,13 +247,12 @@ impl Counts {
         if !committed {
             self.before_rollback(words);
         }
-        let held = if self.has_shared {
-            &self.entries[..]
-        } else {
-            &[]
+        let held = match self.has_shared {
+            true => &self.entries[..],
+            false => &[],
         };
         for entry in held {
-            let is_freed = matches!(entry.state, State::Freed { .. });
+            let is_freed = matches!(entry.state, ObjectState::Freed { .. });
             if !entry.held.is_nothing() && !is_freed {
                 // SAFETY: an object of the open pool.
                 unsafe { words.at::<CountWord>(entry.address) }.release(entry.held);
@@ -291,15 +289,16 @@ mod tests {
     use crate::described::Described;
     use crate::typed::binding::Binding;
 
+    static BINDING: Binding = Binding::new("P");
+    static GLUE: DropGlue = DropGlue {
+        binding: || &BINDING,
+        describe: u64::description,
+        drop_value: |_| (),
+        value: (16, 8),
+    };
+
     #[test]
     fn a_walk_along_counted_pointers_needs_two_entries() {
-        static BINDING: Binding = Binding::new("P");
-        static GLUE: DropGlue = DropGlue {
-            binding: || &BINDING,
-            describe: u64::description,
-            drop_value: |_| (),
-            value: (16, 8),
-        };
         // As few objects as are looked through one by one, and more.
         for changed in [1, FEW + 3] {
             let mut counts = Counts::default();
@@ -329,17 +328,10 @@ mod tests {
 
     #[test]
     fn objects_are_locked_in_order_and_none_is_given_back_to_wait_for_another() {
-        static BINDING: Binding = Binding::new("P");
         const BASE: usize = 0x2000_0000_0000;
         let mapping = BINDING.words.reserve(BASE, 1 << 20, Path::new("store"));
         let beside = mapping.as_ref().unwrap().beside();
         beside.need(BASE, 1 << 20).unwrap();
-        static GLUE: DropGlue = DropGlue {
-            binding: || &BINDING,
-            describe: u64::description,
-            drop_value: |_| (),
-            value: (16, 8),
-        };
         // SAFETY: words of the space that was reserved.
         let word = |at: usize| unsafe { BINDING.words.at::<CountWord>(BASE + 64 * at) };
         let is_locked = |at: usize| word(at).is_held_by_others(Held::default());

@@ -114,11 +114,8 @@ impl<'a, T: PSafe> Later<'a, T> {
     /// The same right, lent for a while.
     #[inline(always)]
     pub fn reborrow(&mut self) -> Later<'_, T> {
-        Later {
-            place: self.place,
-            tx: self.tx,
-            _place: PhantomData,
-        }
+        // SAFETY: the same place, lent.
+        unsafe { Later::of_place(self.place, self.tx) }
     }
 
     /// Exchanges it for those to the fields.
@@ -138,16 +135,14 @@ impl<'a, T: PSafe> Later<'a, T> {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn part<U: PSafe>(whole: &Self, part: &U) -> Later<'a, U> {
-        Later {
-            // The reference tells where, and not more: it was made to read. No `&mut` to the whole is made, not even to
-            // find the part.
-            place: whole
-                .place
-                .cast::<U>()
-                .with_addr(ptr::from_ref(part).addr()),
-            tx: whole.tx,
-            _place: PhantomData,
-        }
+        // The reference tells where, and not more: it was made to read. No `&mut` to the whole is made, not even to
+        // find the part.
+        let place = whole
+            .place
+            .cast::<U>()
+            .with_addr(ptr::from_ref(part).addr());
+        // SAFETY: as good as a field of the place, as the caller promises.
+        unsafe { Later::of_place(place, whole.tx) }
     }
 }
 
@@ -155,12 +150,10 @@ impl<'a, T: PSafe, P: PoolType> Later<'a, Pbox<T, P>> {
     /// Exchanges it for that to the object.
     #[inline]
     pub fn object(self) -> Later<'a, T> {
-        Later {
-            place: self.as_ptr().cast_mut(),
-            // Looked up, not taken over: the pointer may be a volatile variable's, and its object is in the pool.
-            tx: Some(current_tx::<P>()),
-            _place: PhantomData,
-        }
+        // Looked up, not taken over: the pointer may be a volatile variable's, and its object is in the pool.
+        let tx = Some(current_tx::<P>());
+        // SAFETY: the object is nobody else's than the pointer's, and `self` goes.
+        unsafe { Later::of_place(self.as_ptr().cast_mut(), tx) }
     }
 }
 
@@ -197,11 +190,8 @@ impl<'a, T: PSafe> From<&'a mut T> for Later<'a, T> {
     /// reference was made.
     #[inline(always)]
     fn from(value: &'a mut T) -> Self {
-        Self {
-            place: value,
-            tx: None,
-            _place: PhantomData,
-        }
+        // SAFETY: borrowed as long, and announced when the reference was made.
+        unsafe { Self::of_place(value, None) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 
 use crate::Engine;
-use crate::options::{PoolOptions, StoreOptions};
+use crate::options::{PoolOptions, StoreOptions, setters};
 
 /// How a pool is opened, as flags (Corundum §3.2). Two are combined by `|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,41 +73,15 @@ impl OpenOptions {
     pub fn new() -> Self {
         Self::default()
     }
+}
 
-    /// Sets [`OpenOptions::create`].
-    #[must_use]
-    pub fn create(mut self, create: bool) -> Self {
-        self.create = create;
-        self
-    }
-
-    /// Sets [`OpenOptions::store`].
-    #[must_use]
-    pub fn store(mut self, options: StoreOptions) -> Self {
-        self.store = options;
-        self
-    }
-
-    /// Sets [`OpenOptions::pool`].
-    #[must_use]
-    pub fn pool(mut self, options: PoolOptions) -> Self {
-        self.pool = options;
-        self
-    }
-
-    /// Sets [`OpenOptions::engine`].
-    #[must_use]
-    pub fn engine(mut self, engine: Engine) -> Self {
-        self.engine = Some(engine);
-        self
-    }
-
-    /// Sets [`OpenOptions::find_deadlocks`].
-    #[must_use]
-    pub fn find_deadlocks(mut self, find: bool) -> Self {
-        self.find_deadlocks = find;
-        self
-    }
+setters! {
+    OpenOptions:
+    create(create: bool);
+    store(options: StoreOptions);
+    pool(options: PoolOptions);
+    engine(engine: Engine);
+    find_deadlocks(find: bool);
 }
 
 impl From<Flags> for OpenOptions {

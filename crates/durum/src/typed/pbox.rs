@@ -102,7 +102,7 @@ impl<T: PSafe, P: PoolType> DerefMut for Pbox<T, P> {
     fn deref_mut(&mut self) -> &mut T {
         let value = ptr::with_exposed_provenance_mut(self.address.get());
         current_tx::<P>().open_to_changes(value);
-        // SAFETY: as in `deref`; a `&mut` to the pointer exists in a transaction only, and there is no other.
+        // SAFETY: the object lives as long as its only pointer, to which there is one `&mut`, in a transaction only.
         unsafe { &mut *value }
     }
 }

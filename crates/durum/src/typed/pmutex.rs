@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use super::as_target::as_target;
 use super::cell_impls::cell;
@@ -20,6 +20,7 @@ use super::psafe::{PSafe, name_of};
 use super::typed_tx::TypedTx;
 use super::values::PClone;
 use super::waiting;
+use crate::primitive::locked;
 
 /// A guard lives.
 const GUARDED: u32 = 1;
@@ -117,7 +118,7 @@ impl Waiting {
     /// # Panics
     /// If the owner of the mutex waits for this thread, directly or through others.
     fn begin(word: &LockWord, number: u32, name: String) -> Self {
-        let mut known = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&WAITING);
         let waiting = known.get_or_insert_default();
         waiting.insert(
             number,
@@ -148,7 +149,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut known = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&WAITING);
         if let Some(waiting) = known.as_mut() {
             waiting.remove(&self.0);
         }
@@ -184,7 +185,7 @@ impl<T: PSafe> DerefMut for PMutexGuard<'_, T> {
             let address = self.value.get().addr();
             self.tx.reset_words::<T>(address, size_of::<T>());
         }
-        // SAFETY: as in `deref`, and announced.
+        // SAFETY: locked by this transaction, this is its only guard, and the value is announced.
         unsafe { &mut *self.value.get() }
     }
 }

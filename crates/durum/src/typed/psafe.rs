@@ -94,9 +94,9 @@ pub fn name_of<T: Described>() -> String {
 }
 
 macro_rules! plain {
-    ($($type:ty),* $(,)?) => { $(
+    ([$($generics:tt)*] $type:ty) => {
         // SAFETY: no pointers, no interior mutability, a fixed layout.
-        unsafe impl PSafe for $type {
+        unsafe impl<$($generics)*> PSafe for $type {
             type Threads = ();
             type Kind = Plain;
             const OWNERS: bool = false;
@@ -108,10 +108,12 @@ macro_rules! plain {
                 0
             }
         }
-    )* };
+    };
+    ($($type:ty),*) => { $( plain! { [] $type } )* };
 }
 
 plain! { u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, bool, char, () }
+plain! { [T: 'static + UnwindSafe + RefUnwindSafe] PhantomData<T> }
 
 // SAFETY: no bytes at all.
 unsafe impl Described for () {
@@ -121,20 +123,6 @@ unsafe impl Described for () {
 
     fn layout(_: &mut Walk) -> Type<String> {
         Type::Opaque { size: 0, align: 1 }
-    }
-}
-
-// SAFETY: no bytes at all.
-unsafe impl<T: 'static + UnwindSafe + RefUnwindSafe> PSafe for PhantomData<T> {
-    type Threads = ();
-    type Kind = Plain;
-    const OWNERS: bool = false;
-    const WORDS: bool = false;
-    const POOL: PoolId = PoolId::ANY;
-
-    #[inline(always)]
-    fn owners(&self) -> i64 {
-        0
     }
 }
 

@@ -54,8 +54,8 @@ impl<F: FnOnce(&Tx) -> Result<R, E>, R, E> Update<F, R, E> {
 enum Way {
     /// It is inside already: as a part of what it does.
     Joined,
-    /// Like everybody.
-    Alone,
+    /// It is not: as an update of its own.
+    Apart,
 }
 
 impl PoolInner {
@@ -85,7 +85,7 @@ impl PoolInner {
         }
         // Whoever leads may wait for this thread to leave its copy.
         self.check_turn_may_come()?;
-        Ok(Way::Alone)
+        Ok(Way::Apart)
     }
 }
 
@@ -146,7 +146,7 @@ impl Pool {
     {
         match self.inner.way_to_update()? {
             Way::Joined => self.transaction(body),
-            Way::Alone => self.combined(Update::new(body)),
+            Way::Apart => self.combined(Update::new(body)),
         }
     }
 
@@ -215,9 +215,9 @@ impl Pool {
             return Err(Error::Forked);
         }
         pool.check_usable()?;
-        let is_alone = pool.combine.concurrency == Concurrency::Combining
+        let enters = pool.combine.concurrency == Concurrency::Combining
             && thread::inside(pool.key).is_none();
-        if !is_alone {
+        if !enters {
             return Ok(Reading {
                 entered: None,
                 _one_thread: PhantomData,
@@ -245,7 +245,7 @@ impl Pool {
         self.inner.check_usable()?;
         let led = match self.inner.way_to_update()? {
             Way::Joined => None,
-            Way::Alone => {
+            Way::Apart => {
                 let lead = Lead::try_take(self).or_else(|| {
                     let announcement = Announcement::new(Job::lead());
                     Lead::announce(self, &announcement)

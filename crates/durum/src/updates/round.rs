@@ -20,7 +20,7 @@ use crate::tx::{Transaction, Tx};
 const UPDATES_MAX: usize = 64;
 /// A round takes no more updates when its commit has so many bytes to visit: what one transaction can hold is for the
 /// one that needs it.
-const WEIGHT_MAX: usize = 64 << 10;
+const BYTES_MAX: usize = 64 << 10;
 /// A leader runs so many rounds for others, then the one who has waited longest leads.
 const ROUNDS_MAX: usize = 8;
 
@@ -214,7 +214,7 @@ impl<'p, 'j> Round<'p, 'j> {
         }
         match &self.transaction {
             Some(transaction) if self.kept > 0 => {
-                transaction.weight() < WEIGHT_MAX && transaction.mark().is_ok()
+                transaction.commit_bytes() < BYTES_MAX && transaction.mark().is_ok()
             }
             _ => true,
         }

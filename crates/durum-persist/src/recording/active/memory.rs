@@ -114,42 +114,32 @@ impl Active {
         for (offset, run) in runs {
             let data = self.keep(&run);
             self.current[id.index()].write(offset, &run);
-            let file = id;
-            self.push(EventKind::Stored {
-                file,
-                offset,
-                data,
-                found: true,
-            });
+            self.push_stored(id, offset, data, true);
         }
+    }
+
+    fn push_stored(&mut self, file: FileId, offset: u64, data: Data, found: bool) {
+        self.push(EventKind::Stored {
+            file,
+            offset,
+            data,
+            found,
+        });
     }
 
     pub(in crate::recording) fn stored(&mut self, addr: usize, bytes: &[u8]) {
         self.in_regions(addr, bytes.len(), |active, file, offset, part| {
             let data = active.keep(&bytes[part.clone()]);
             active.current[file.index()].write(offset, &bytes[part]);
-            active.push(EventKind::Stored {
-                file,
-                offset,
-                data,
-                found: false,
-            });
+            active.push_stored(file, offset, data, false);
         });
     }
 
     pub(in crate::recording) fn zeroed(&mut self, addr: usize, len: usize) {
         self.in_regions(addr, len, |active, file, offset, part| {
             active.current[file.index()].zero(offset, part.len());
-            let data = Data {
-                at: None,
-                len: part.len(),
-            };
-            active.push(EventKind::Stored {
-                file,
-                offset,
-                data,
-                found: false,
-            });
+            let data = Data::zeros(part.len());
+            active.push_stored(file, offset, data, false);
         });
     }
 
@@ -166,13 +156,10 @@ impl Active {
         let (start, middle, _) = processor::split_at_lines(addr, bytes.len());
         for ends in [0..start, start + middle..bytes.len()] {
             self.stored(addr + ends.start, &bytes[ends.clone()]);
-            self.in_regions(
-                addr + ends.start,
-                ends.len(),
-                |active, file, offset, part| {
-                    active.push_write_back(file, offset, part.len(), site);
-                },
-            );
+            let (addr, len) = (addr + ends.start, ends.len());
+            self.in_regions(addr, len, |active, file, offset, part| {
+                active.push_write_back(file, offset, part.len(), site);
+            });
         }
         self.in_regions(addr + start, middle, |active, file, offset, part| {
             let data = active.keep(&bytes[start..][part.clone()]);
@@ -218,6 +205,6 @@ impl Active {
 /// `addr` is a mapped, readable word on an 8-byte boundary, and everybody else writes to it by word-sized stores.
 unsafe fn line_word(addr: usize) -> u64 {
     let word = std::ptr::with_exposed_provenance_mut::<u64>(addr);
-    // SAFETY: by contract.
+    // SAFETY: the word is mapped, readable and aligned, and others store to it by whole words.
     unsafe { std::sync::atomic::AtomicU64::from_ptr(word) }.load(Relaxed)
 }

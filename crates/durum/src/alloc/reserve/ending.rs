@@ -31,7 +31,7 @@ impl Allocation {
             self.give_cancelled_back(&pool_of);
         }
         for puddle in self.roots.drain(..) {
-            // SAFETY: as in `Places::puddle`.
+            // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
             if let Some(heap) = unsafe { puddle.as_ref() }.heap.get() {
                 heap.publish_root();
             }
@@ -129,7 +129,7 @@ fn shrink<P: Deref<Target: Allocate>>(
         if seen.replace(pointer) == Some(pointer) {
             continue;
         }
-        // SAFETY: as in `Places::puddle`.
+        // SAFETY: puddles live while their store is open, and a transaction keeps its store open.
         let puddle = unsafe { pointer.as_ref() };
         let is_unused = puddle.heap.get().is_some_and(PuddleHeap::is_unused);
         if is_unused

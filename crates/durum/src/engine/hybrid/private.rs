@@ -11,8 +11,6 @@
 //! A transaction whose commit changes one aligned word takes no log: one sync, and one before it for fresh objects.
 //! Otherwise large fresh objects do not go through the log: they are written home and synced before the seal.
 
-use durum_persist::Site;
-
 use super::{OfThread, append_changes, changes_one_word, log_of, retire, take_log};
 use crate::alloc::Puddle;
 use crate::engine::in_place::{apply, check_media, write_file};
@@ -20,35 +18,22 @@ use crate::error::{Error, Result};
 use crate::fault::guarded;
 use crate::log::MoreLog;
 use crate::opened::TxState;
+use crate::sites::sites;
 
-const FRESH_WRITE: Site = Site("hybrid.file: write large fresh ranges home");
-const FRESH_SYNC: Site = Site("hybrid.file: sync large fresh ranges");
-const LOG_WRITE: Site = Site("hybrid.file: write entries and seal");
-const LOG_SYNC: Site = Site("hybrid.file: sync entries and seal");
-const HOME_WRITE: Site = Site("hybrid.file: write home places");
-const HOME_SYNC: Site = Site("hybrid.file: sync home places");
-const RETIRE_WRITE: Site = Site("hybrid.file: write the range word");
-const RETIRE_SYNC: Site = Site("hybrid.file: sync the range word");
-const WORD_WRITE: Site = Site("hybrid.file, one word: write it home");
-const WORD_SYNC: Site = Site("hybrid.file, one word: sync it");
-const ABORT_WRITE: Site = Site("hybrid.file, abort: write the range word");
-const ABORT_SYNC: Site = Site("hybrid.file, abort: sync the range word");
-
-/// The sites of this module.
-pub(in crate::engine) const SITES: &[Site] = &[
-    FRESH_WRITE,
-    FRESH_SYNC,
-    LOG_WRITE,
-    LOG_SYNC,
-    HOME_WRITE,
-    HOME_SYNC,
-    RETIRE_WRITE,
-    RETIRE_SYNC,
-    WORD_WRITE,
-    WORD_SYNC,
-    ABORT_WRITE,
-    ABORT_SYNC,
-];
+sites! {
+    FRESH_WRITE = "hybrid.file: write large fresh ranges home";
+    FRESH_SYNC = "hybrid.file: sync large fresh ranges";
+    LOG_WRITE = "hybrid.file: write entries and seal";
+    LOG_SYNC = "hybrid.file: sync entries and seal";
+    HOME_WRITE = "hybrid.file: write home places";
+    HOME_SYNC = "hybrid.file: sync home places";
+    RETIRE_WRITE = "hybrid.file: write the range word";
+    RETIRE_SYNC = "hybrid.file: sync the range word";
+    WORD_WRITE = "hybrid.file, one word: write it home";
+    WORD_SYNC = "hybrid.file, one word: sync it";
+    ABORT_WRITE = "hybrid.file, abort: write the range word";
+    ABORT_SYNC = "hybrid.file, abort: sync the range word";
+}
 
 /// Up to this many announced bytes all go through the log, which saves a sync; above, fresh ones do not.
 const LOGGED_MAX: usize = 64 << 10;
@@ -76,16 +61,9 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     let own: &mut OfThread = tx.kept.current().ok_or(Error::NoTransaction)?;
     if own.backed.is_empty() && changes_one_word(tx) {
         if !tx.announced.is_empty() {
-            let TxState {
-                announced, barrier, ..
-            } = &mut *tx;
-            let mut result = Ok(());
-            announced.for_each(false, |address, len| {
-                if result.is_ok() {
-                    result = write_file(barrier, address, len, FRESH_WRITE);
-                }
-            });
-            result?;
+            tx.announced.try_for_each(false, |address, len| {
+                write_file(&mut tx.barrier, address, len, FRESH_WRITE)
+            })?;
             // ORDER: fresh objects are durable before the word that makes them exist.
             tx.barrier.fence(true, FRESH_SYNC)?;
         }
@@ -97,73 +75,42 @@ pub(super) fn commit(tx: &mut TxState) -> Result<()> {
     take_log(tx)?;
     let through_log_all = tx.announced.bytes() <= LOGGED_MAX;
     let mut fresh_home = false;
-    {
-        let TxState {
-            pools,
-            kept,
-            barrier,
-            announced,
-            ..
-        } = &mut *tx;
-        let Some(OfThread {
-            log: Some(log),
-            backed,
-        }) = kept.current()
-        else {
-            return Err(Error::NoTransaction);
-        };
-        let more: &dyn MoreLog = &*pools[0].store;
-        let mut result = Ok(());
-        announced.for_each(false, |address, len| {
-            if result.is_err() {
-                return;
-            }
-            if through_log_all || backed.overlaps(address, len) {
-                // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
-                let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
-                result = guarded(|| log.append_redo(address, bytes, more, barrier));
-            } else {
-                fresh_home = true;
-                result = write_file(barrier, address, len, FRESH_WRITE);
-            }
-        });
-        result?;
-    }
+    let Some(OfThread {
+        log: Some(log),
+        backed,
+    }) = tx.kept.current()
+    else {
+        return Err(Error::NoTransaction);
+    };
+    let (more, barrier): (&dyn MoreLog, _) = (&*tx.pools[0].store, &mut tx.barrier);
+    tx.announced.try_for_each(false, |address, len| {
+        if through_log_all || backed.overlaps(address, len) {
+            // SAFETY: announced ranges lie in mapped puddles, and only this thread changes them.
+            let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+            guarded(|| log.append_redo(address, bytes, more, barrier))
+        } else {
+            fresh_home = true;
+            write_file(barrier, address, len, FRESH_WRITE)
+        }
+    })?;
     append_changes(tx)?;
     check_media(&tx.pools)?;
     if fresh_home {
         // ORDER: fresh objects are durable before the seal that makes them exist.
         tx.barrier.fence(true, FRESH_SYNC)?;
     }
-    {
-        let TxState {
-            pools,
-            kept,
-            barrier,
-            ..
-        } = &mut *tx;
-        let Some(log) = log_of(kept) else {
-            return Err(Error::NoTransaction);
-        };
-        let contents = log.salt().crc().value();
-        log.append_seal(false, &[], contents, &*pools[0].store, barrier)?;
-        // ORDER: entries and seal are durable before any home place is written: from here on a crash rolls forward.
-        log.make_durable(barrier, LOG_WRITE, LOG_SYNC)?;
-    }
-    let mut result = Ok(());
-    let TxState {
-        announced,
-        kept,
-        barrier,
-        ..
-    } = &mut *tx;
-    let OfThread { backed, .. } = kept.current().ok_or(Error::NoTransaction)?;
-    announced.for_each(false, |address, len| {
-        if result.is_ok() && (through_log_all || backed.overlaps(address, len)) {
-            result = write_file(barrier, address, len, HOME_WRITE);
+    let log = log_of(&mut tx.kept).ok_or(Error::NoTransaction)?;
+    let (more, barrier) = (&*tx.pools[0].store, &mut tx.barrier);
+    log.append_seal(false, &[], log.salt().crc().value(), more, barrier)?;
+    // ORDER: entries and seal are durable before any home place is written: from here on a crash rolls forward.
+    log.make_durable(barrier, LOG_WRITE, LOG_SYNC)?;
+    let OfThread { backed, .. } = tx.kept.current().ok_or(Error::NoTransaction)?;
+    tx.announced.try_for_each(false, |address, len| {
+        match through_log_all || backed.overlaps(address, len) {
+            true => write_file(barrier, address, len, HOME_WRITE),
+            false => Ok(()),
         }
-    });
-    result?;
+    })?;
     apply(tx, HOME_WRITE)?;
     // ORDER: home places are durable before the entries that could write them again lose their effect.
     tx.barrier.fence(true, HOME_SYNC)?;
@@ -180,16 +127,10 @@ pub(super) fn roll_back(tx: &mut TxState) -> Result<()> {
         });
     });
     let usable = tx.pools.iter().all(|pool| pool.check_usable().is_ok());
-    let Some(log) = log_of(&mut tx.kept) else {
+    // What a failed write or sync left on the media nobody knows. The log stays as it is for the next opener.
+    let Some(log) = log_of(&mut tx.kept).filter(|log| log.entries() > 0 && usable) else {
         return Ok(());
     };
-    if log.entries() == 0 {
-        return Ok(());
-    }
-    if !usable {
-        // What a failed write or sync left on the media nobody knows. The log stays as it is for the next opener.
-        return Ok(());
-    }
     if !log.reached_media() {
         log.reset();
         return Ok(());

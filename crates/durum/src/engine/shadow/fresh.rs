@@ -143,7 +143,7 @@ pub(super) fn write_now(
     for part in parts {
         sum.update(part);
         // ORDER: durable with the record, by the commit's fence. One that a crash leaves without these bytes does not
-        // count. SAFETY: as in `write`; parts end where the range does.
+        // count. SAFETY: whole pages of a fresh object in its home mapping; parts end where the range does.
         guarded(|| unsafe {
             line::copy_streaming(home, part.as_ptr(), part.len(), HOME_WRITE);
             home = home.add(part.len());

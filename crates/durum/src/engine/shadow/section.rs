@@ -17,8 +17,8 @@
 //! no harm either, with one exception ([`Section::restore`]).
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use durum_format::record::{Operation, push_words};
 use durum_persist::line::LINE;
@@ -76,11 +76,7 @@ impl Section {
         let kept = OfPool::of(pool)?;
         // Before pages are protected: what is applied changes pages that nobody has written to.
         shared.apply_drawn(&pool.store)?;
-        let puddles = pool
-            .heap
-            .puddles
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let puddles = pool.heap.puddles();
         let mut section = Self {
             puddles: Vec::with_capacity(puddles.len()),
             found: None,

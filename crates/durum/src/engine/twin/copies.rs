@@ -8,7 +8,7 @@ use durum_format::twin::{
     SEAL_RANGE_MAX, SEAL_RANGES_MAX, SEAL_SIZE, STATE_OFFSET, Seal, SealRange, Stage, State,
     seal_offset,
 };
-use durum_persist::{Site, line};
+use durum_persist::line;
 
 use super::SEAL_WRITE;
 use super::fair_lock::FairLock;
@@ -21,11 +21,14 @@ use crate::media::Barrier;
 use crate::opened::{OfPool, PoolInner};
 use crate::options::TwinMode;
 use crate::reading::is_reading;
+use crate::sites::sites;
 
-pub(super) const STATE_WRITE: Site = Site("twin: write back the state");
-pub(super) const CHANGING_FENCE: Site = Site("twin: fence after the state, changing");
-pub(super) const COPYING_FENCE: Site = Site("twin: fence after the state, copying");
-pub(super) const SETTLED_FENCE: Site = Site("twin: fence after the state, settled");
+sites! {
+    STATE_WRITE = "twin: write back the state";
+    CHANGING_FENCE = "twin: fence after the state, changing";
+    COPYING_FENCE = "twin: fence after the state, copying";
+    SETTLED_FENCE = "twin: fence after the state, settled";
+}
 
 /// What the engine keeps of an open pool. But for the turn and readers, it belongs to the thread whose turn it is.
 #[derive(Debug)]
@@ -213,8 +216,8 @@ impl Copies {
         } else {
             // Whole lines past the cache: what was there need not be read.
             let used = used.next_multiple_of(line::LINE);
-            // SAFETY: as above.
-            // ORDER: as above.
+            // SAFETY: the place lies in the puddle's header, behind all that others write there, and has whole lines.
+            // ORDER: durable with the caller's fence, before the back copy changes.
             guarded(|| unsafe { line::copy_streaming(target, place.as_ptr(), used, SEAL_WRITE) });
         }
         Ok(true)

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use super::left_right::LeftRight;
 
 /// Two copies of two words that are always equal in a copy that is whole.
-struct Copies {
+struct TwoCopies {
     left_right: LeftRight,
     words: [UnsafeCell<[u64; 2]>; 2],
     reads: AtomicU64,
 }
 
 // SAFETY: what the tests are about.
-unsafe impl Sync for Copies {}
+unsafe impl Sync for TwoCopies {}
 
 #[test]
 fn readers_never_meet_the_writer() {
-    let copies = Copies {
+    let copies = TwoCopies {
         left_right: LeftRight::default(),
         words: Default::default(),
         reads: AtomicU64::new(0),

@@ -70,16 +70,6 @@ impl<K: PSafe, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         }
     }
 
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Drops all entries, and frees their room.
     pub fn clear(&mut self) {
         *self = Self::new();
@@ -197,51 +187,6 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         false
     }
 
-    /// The value of a key.
-    #[inline]
-    pub fn get<Q>(&self, key: &Q) -> Option<&V>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        let (_, value) = self.get_key_value(key)?;
-        Some(value)
-    }
-
-    /// The entry of a key.
-    #[inline]
-    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        let place = self.find(key)?;
-        // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { place.entry() })
-    }
-
-    /// The value of a key, to be changed: announced.
-    #[inline]
-    pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        let place = self.find(key)?;
-        // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { place.value_to_change(current_tx::<P>()) })
-    }
-
-    /// Whether there is an entry with this key.
-    #[inline]
-    pub fn contains_key<Q>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        self.find(key).is_some()
-    }
-
     /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
     pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
         let (tx, mut path) = (j.tx(), Path::new());
@@ -250,16 +195,6 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
         }
         self.put(&mut path, key, value, tx);
         None
-    }
-
-    /// Takes the value of a key out.
-    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        let (_, value) = self.remove_entry(key)?;
-        Some(value)
     }
 
     /// Takes the entry of a key out.
@@ -312,13 +247,6 @@ impl<K: PSafe + Ord, V: PSafe, P: PoolType> PBTreeMap<K, V, P> {
             Span::of_range(self, &range),
             current_tx_unless::<P>(self.len == 0),
         )
-    }
-
-    /// Inserts what an iterator gives.
-    pub fn extend(&mut self, entries: impl IntoIterator<Item = (K, V)>, j: &Journal<P>) {
-        for (key, value) in entries {
-            self.insert(key, value, j);
-        }
     }
 
     /// Moves all entries of another map here. A value that was here under the same key is replaced.

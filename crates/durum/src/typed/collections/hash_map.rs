@@ -28,7 +28,7 @@ use std::marker::PhantomData;
 
 use self::hasher::{fresh_seed, hash_of};
 use self::table::{Found, Table};
-use self::traits::Walk;
+use self::traits::EntryPlaces;
 pub use self::traits::{
     Entry, IntoIter, IntoKeys, IntoValues, Iter, IterMut, Keys, OccupiedEntry, VacantEntry, Values,
     ValuesMut,
@@ -73,16 +73,6 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         }
     }
 
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The number of entries that there is room for.
     pub fn capacity(&self) -> usize {
         self.table().capacity()
@@ -99,8 +89,8 @@ impl<K: PSafe, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         std::mem::take(self).into_iter()
     }
 
-    fn places(&self) -> Places<Walk<K, V>> {
-        Places::new(Walk(self.table().entries()), self.len)
+    fn places(&self) -> Places<EntryPlaces<K, V>> {
+        Places::new(EntryPlaces(self.table().entries()), self.len)
     }
 
     fn table(&self) -> Table<K, V> {
@@ -196,13 +186,13 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
     }
 
     #[inline]
-    fn find<Q>(&self, key: &Q) -> Option<At<K, V>>
+    fn find<Q>(&self, key: &Q) -> Option<Place<K, V>>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let (hash, found) = self.search(key);
-        Some((hash, found?))
+        let (_, found) = self.search(key);
+        Some(found?.place())
     }
 
     fn place_of((_, found): &At<K, V>) -> Place<K, V> {
@@ -227,51 +217,6 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         entry
     }
 
-    /// The value of a key.
-    #[inline]
-    pub fn get<Q>(&self, key: &Q) -> Option<&V>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let (_, value) = self.get_key_value(key)?;
-        Some(value)
-    }
-
-    /// The entry of a key.
-    #[inline]
-    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let (_, found) = self.find(key)?;
-        // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { found.place().entry() })
-    }
-
-    /// The value of a key, to be changed: announced.
-    #[inline]
-    pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let (_, found) = self.find(key)?;
-        // SAFETY: an entry, borrowed as the map is.
-        Some(unsafe { found.place().value_to_change(current_tx::<P>()) })
-    }
-
-    /// Whether there is an entry with this key.
-    #[inline]
-    pub fn contains_key<Q>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        self.find(key).is_some()
-    }
-
     /// Inserts an entry. If there is one with this key, its value is replaced and given, and its key stays.
     #[inline]
     pub fn insert(&mut self, key: K, value: V, j: &Journal<P>) -> Option<V> {
@@ -285,24 +230,14 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
         }
     }
 
-    /// Takes the value of a key out.
-    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        let (_, value) = self.remove_entry(key)?;
-        Some(value)
-    }
-
     /// Takes the entry of a key out.
     pub fn remove_entry<Q>(&mut self, key: &Q) -> Option<(K, V)>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let mut at = self.find(key)?;
-        Some(self.take(&mut at, current_tx::<P>()))
+        let (hash, found) = self.search(key);
+        Some(self.take(&mut (hash, found?), current_tx::<P>()))
     }
 
     /// Where the entry of a key is or would be.
@@ -326,13 +261,6 @@ impl<K: PSafe + Eq + Hash, V: PSafe, P: PoolType> PHashMap<K, V, P> {
                 let hash = hash_of(self.seed, key);
                 drop(self.take(&mut (hash, found), tx));
             }
-        }
-    }
-
-    /// Inserts what an iterator gives.
-    pub fn extend(&mut self, entries: impl IntoIterator<Item = (K, V)>, j: &Journal<P>) {
-        for (key, value) in entries {
-            self.insert(key, value, j);
         }
     }
 }

@@ -2,5 +2,6 @@
 
 pub(super) mod entry;
 pub(super) mod iter;
+pub(super) mod methods;
 pub(super) mod slot;
 pub(super) mod traits;

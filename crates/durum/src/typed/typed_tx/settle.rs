@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::TypedTx;
 use crate::error::Result;
 use crate::typed::count_word::CountWord;
-use crate::typed::counts::{State, Tally, tally};
+use crate::typed::counts::{ObjectState, Tally, tally};
 
 impl TypedTx {
     /// Drops what was put off, and applies the sums. The transaction has the objects locked until its end.
@@ -46,7 +46,7 @@ impl TypedTx {
         let entry = &mut guard.entries[at];
         let (strong, weak) = (entry.strong, entry.weak);
         (entry.strong, entry.weak, entry.is_pending) = (0, 0, false);
-        if strong == 0 && weak == 0 && (!entry.is_fresh || entry.state != State::Kept) {
+        if strong == 0 && weak == 0 && (!entry.is_fresh || entry.state != ObjectState::Kept) {
             return Ok(());
         }
         let (address, glue, is_fresh) = (entry.address, entry.glue, entry.is_fresh);
@@ -69,7 +69,7 @@ impl TypedTx {
             strong: old.strong.wrapping_add_signed(strong),
             weak: old.weak.wrapping_add_signed(weak),
         };
-        let was_alive = (old.strong > 0 || entry.is_fresh) && entry.state == State::Kept;
+        let was_alive = (old.strong > 0 || entry.is_fresh) && entry.state == ObjectState::Kept;
         let is_pinned = entry.is_shared && word.is_pinned_by_others(entry.held);
         let mut dies = new.strong == 0 && was_alive;
         // Pinned, the last references stay until a later transaction.
@@ -80,11 +80,11 @@ impl TypedTx {
             (new.weak, keeps_weak) = (1, 1);
         }
         if dies {
-            entry.state = State::Dropped;
+            entry.state = ObjectState::Dropped;
         }
         let is_free = new.strong == 0 && new.weak == 0;
         if is_free {
-            entry.state = State::Freed { word: word.take() };
+            entry.state = ObjectState::Freed { word: word.take() };
         }
         drop(guard);
         if dies {

@@ -147,7 +147,8 @@ impl Mapped {
     /// The same by whole lines. Not where somebody records stores.
     #[inline(always)]
     pub(super) fn apply_wide(&mut self, record: &[u64], wide: Wide) {
-        // SAFETY: as in `apply`; aligned words are stored at once.
+        // SAFETY: words and bytes of a changed line in the home mapping, which stays until all its records are home.
+        // Only the holder of the checkpoint's lock writes there; aligned words are stored at once.
         self.apply_by(
             record,
             |home, mask, words| unsafe { wide.store_words(home, mask, words) },
@@ -175,7 +176,7 @@ impl Mapped {
             if let Some((operation, address, bits)) = entries.next_bits() {
                 self.before_change(address as usize);
                 let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: as in `apply`.
+                // SAFETY: a word of the home mapping, where only the holder of the checkpoint's lock writes.
                 unsafe { line::store_u64(home, operation.apply(home.read(), bits)) };
                 self.batch.insert(address as usize / line::LINE);
                 continue;
@@ -206,7 +207,7 @@ impl Mapped {
             } => {
                 self.before_change(address as usize);
                 let home = (address as usize + self.offset) as *mut u64;
-                // SAFETY: as for the words in `apply`.
+                // SAFETY: words of the home mapping, where only the holder of the checkpoint's lock writes.
                 unsafe { change_words(home, operation, mask, words) };
                 self.batch.insert(address as usize / line::LINE);
             }
@@ -252,10 +253,12 @@ impl Mapped {
             note_range(target..target + data.len());
             self.streamed += 1;
             // ORDER: durable with the next fence of this thread, before these records count as home.
-            // SAFETY: as for the words in `apply`; the record does not overlap data.
+            // SAFETY: bytes of the home mapping, where only the holder of the checkpoint's lock writes. The record lies
+            // elsewhere.
             return unsafe { line::copy_streaming(home, data.as_ptr(), data.len(), HOME_WRITE) };
         }
-        // SAFETY: as above.
+        // SAFETY: bytes of the home mapping, where only the holder of the checkpoint's lock writes. The record lies
+        // elsewhere.
         unsafe { line::copy(home, data.as_ptr(), data.len()) };
         for number in target / line::LINE..(target + data.len()).div_ceil(line::LINE) {
             self.batch.insert(number);

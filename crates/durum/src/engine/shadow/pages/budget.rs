@@ -6,11 +6,12 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use crate::alloc::Puddle;
 use crate::mapping::{LARGE_PAGE, PAGE};
+use crate::primitive::locked;
 use crate::upkeep::Upkeep;
 
 /// Pages that one word of a table tells about.
@@ -91,14 +92,14 @@ impl Budget {
     }
 
     pub(crate) fn enter(&self, puddle: &Arc<Puddle>) {
-        let mut puddles = self.puddles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut puddles = locked(&self.puddles);
         puddles.retain(|puddle| puddle.strong_count() > 0);
         puddles.push(Arc::downgrade(puddle));
     }
 
     /// The puddles, in the order of their addresses. Some may be unmapped.
     pub(crate) fn puddles(&self) -> Vec<Arc<Puddle>> {
-        let puddles = self.puddles.lock().unwrap_or_else(PoisonError::into_inner);
+        let puddles = locked(&self.puddles);
         let mut found: Vec<_> = puddles.iter().filter_map(Weak::upgrade).collect();
         found.sort_by_key(|puddle| puddle.address);
         found

@@ -40,6 +40,7 @@ use crate::fault::guarded;
 use crate::mapping::{LARGE_PAGE, PAGE, PRIVATE};
 use crate::opened::StoreInner;
 use crate::pages::{Held, was_remapped};
+use crate::primitive::locked;
 
 /// Steps that a test leaves out, to show that it would notice.
 const GATE: Site = Site("shadow.memory: close the gate");
@@ -134,9 +135,7 @@ pub(crate) fn give_pages_back(shared: &Shared, store: &StoreInner) {
 
 /// Gives every page back that can be. `None`: a transaction is open.
 pub(crate) fn give_all_pages_back(shared: &Shared, store: &StoreInner) -> Result<Option<usize>> {
-    let mut progress = (shared.budget.progress)
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut progress = locked(&shared.budget.progress);
     let mut given_back = 0;
     progress.cursor = 0;
     loop {

@@ -1,14 +1,16 @@
 //! A thread that works for a store in the background, and lets it close.
 
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use durum_persist::count;
+use libc::{SIG_BLOCK, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
 
 use crate::opened::StoreInner;
+use crate::signals::Blocked;
 
 /// What a step of the work asks for.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +40,10 @@ impl Background {
         let stopped = Arc::new(AtomicBool::new(false));
         let (store, told) = (Arc::downgrade(store), stopped.clone());
         let thread = thread::Builder::new().name(name.into());
-        // It inherits the mask: the program's handlers run in the program's threads.
-        let blocked = BlockedSignals::block();
+        // It inherits the mask: the program's handlers run in the program's threads. Signals that are raised by what
+        // the thread does have to come.
+        let raised = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS];
+        let blocked = Blocked::all_but(&raised, SIG_BLOCK);
         let thread = thread.spawn(move || run(&store, &told, first, &mut step));
         drop(blocked);
         let thread = thread
@@ -64,42 +68,6 @@ impl Background {
         self.wake();
         // A panic in it has poisoned the store, if anything was at stake.
         let _ = ManuallyDrop::into_inner(self.thread).join();
-    }
-}
-
-/// Signals that are sent to a process, not raised by what a thread does, wait until this is dropped.
-struct BlockedSignals(libc::sigset_t);
-
-impl BlockedSignals {
-    fn block() -> Self {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` makes a set of `all`, and `pthread_sigmask` one of `before`; neither fails with valid
-        // arguments.
-        unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            for raised in [
-                libc::SIGSEGV,
-                libc::SIGBUS,
-                libc::SIGILL,
-                libc::SIGFPE,
-                libc::SIGTRAP,
-                libc::SIGSYS,
-            ] {
-                libc::sigdelset(all.as_mut_ptr(), raised);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            Self(before.assume_init())
-        }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: a mask that this thread had.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
-        };
     }
 }
 

@@ -4,10 +4,11 @@
 //! little each.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::background::{Background, Next};
 use crate::opened::StoreInner;
+use crate::primitive::locked;
 
 /// Bytes of records that make a batch: it costs a sync of each file that it changes.
 pub(super) const FILE_BATCH_BYTES: usize = 2 << 20;
@@ -51,7 +52,7 @@ impl Checkpointer {
     }
 
     fn wake(&self, store: &Arc<StoreInner>, step: fn(&StoreInner) -> Next) -> bool {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = locked(&self.thread);
         if thread.is_none() {
             *thread = Background::start("durum-checkpointer", store, Next::WhenWoken, step);
         }
@@ -73,11 +74,7 @@ impl Checkpointer {
 
     /// Ends the thread; the next batch starts another one.
     pub(crate) fn stop(&self) {
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = locked(&self.thread).take();
         if let Some(thread) = thread {
             thread.stop();
         }

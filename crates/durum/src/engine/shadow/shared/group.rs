@@ -185,9 +185,7 @@ impl Group {
         let mut state = self.lock();
         if synced.is_err() {
             // It is poisoned already where a write or a sync has failed.
-            store
-                .poison
-                .set(&store.info.path, 0, "a log could not be written");
+            store.set_poison("a log could not be written");
             failed = (first..=last)
                 .filter_map(|ticket| Some((ticket, store.poison.check().err()?)))
                 .collect();
@@ -210,8 +208,8 @@ struct Leading<'g> {
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        let reason = "a panic kept a group of commits from being written";
-        self.store.poison.set(&self.store.info.path, 0, reason);
+        self.store
+            .set_poison("a panic kept a group of commits from being written");
         let mut state = self.group.lock();
         let undecided = self.group.done.load(Ordering::Relaxed) + 1..=state.came;
         let failed: Vec<_> = undecided

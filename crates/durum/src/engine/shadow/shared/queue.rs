@@ -22,7 +22,7 @@
 //! waits for nobody who does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -36,6 +36,7 @@ use crate::contention;
 use crate::error::{Result, Step};
 use crate::fault::media_failed;
 use crate::opened::StoreInner;
+use crate::primitive::{locked, waited};
 
 /// Steps that keep the order without being a write-back or a fence. A crash test leaves each out.
 pub(crate) const TAKE: Site = Site("shadow.buffered: a durable commit takes the queue");
@@ -181,10 +182,7 @@ impl Queue {
         }
         while state.is_taken {
             state.sleeping += 1;
-            state = self
-                .written
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = waited(&self.written, state);
             state.sleeping -= 1;
         }
         state
@@ -314,7 +312,7 @@ impl Queue {
 
     /// The log that the queue goes to when no durable commit takes it. Locked while one waits for the queue.
     pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.writer)
     }
 
     /// How long the oldest entry has waited at `now`, if one waits. Where none has for some time, the flusher is told
@@ -352,8 +350,8 @@ struct PoisonOnPanic<'q> {
 
 impl Drop for PoisonOnPanic<'_> {
     fn drop(&mut self) {
-        let reason = "a panic kept buffered transactions from being written";
-        self.store.poison.set(&self.store.info.path, 0, reason);
+        self.store
+            .set_poison("a panic kept buffered transactions from being written");
         self.queue.is_decided(true);
     }
 }

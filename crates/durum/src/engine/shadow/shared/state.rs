@@ -337,7 +337,7 @@ impl Shared {
         let watermark = self.stamps.watermark();
         let unneeded = self.lock_segments().trim(watermark, self.kept_bytes());
         for puddle in unneeded {
-            store.remove_log_puddle(puddle);
+            store.remove_log_puddle(&puddle);
         }
     }
 

@@ -8,7 +8,7 @@ use std::ptr;
 use durum_format::types::{Count, Field, Type};
 
 use crate::described::{Described, Walk};
-use crate::typed::collections::map::slot::{Place, Slot, map_name};
+use crate::typed::collections::map::slot::{Place, Slot, copies, map_name};
 use crate::typed::layout::WORD;
 use crate::typed::psafe::PSafe;
 use crate::typed::typed_tx::{QueuedDrop, TypedTx};
@@ -79,13 +79,7 @@ pub(super) struct Node<K, V> {
     _entries: PhantomData<(*mut K, *mut V)>,
 }
 
-impl<K, V> Clone for Node<K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V> Copy for Node<K, V> {}
+copies! { Node }
 
 impl<K: PSafe, V: PSafe> Node<K, V> {
     pub(super) fn at(address: usize, height: usize) -> Self {

@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 
 use super::node::Node;
-use crate::typed::collections::map::slot::Place;
+use crate::typed::collections::map::slot::{Place, copies};
 use crate::typed::psafe::PSafe;
 
 /// More levels than fit in the memory there is, even if every node has six children.
@@ -22,13 +22,7 @@ pub(super) struct Step<K, V> {
 /// Room for the longest one, of which only what is used is ever touched: most have a few steps.
 pub(super) struct Path<K, V>(ArrayVec<Step<K, V>, LEVELS_MAX>);
 
-impl<K, V> Clone for Step<K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V> Copy for Step<K, V> {}
+copies! { Step }
 
 impl<K, V> Clone for Path<K, V> {
     fn clone(&self) -> Self {

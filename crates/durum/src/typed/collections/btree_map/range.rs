@@ -2,12 +2,12 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use super::path::Path;
 use super::{PBTreeMap, search};
+use crate::typed::collections::map::iter::iterator;
 use crate::typed::collections::map::slot::Place;
 use crate::typed::pool_type::PoolType;
 use crate::typed::psafe::PSafe;
@@ -147,50 +147,19 @@ impl<'a, K: PSafe, V: PSafe> RangeMut<'a, K, V> {
             _map: PhantomData,
         }
     }
+}
 
-    fn entry(&self, place: Place<K, V>) -> Option<(&'a K, &'a mut V)> {
-        let tx = self.tx?;
+iterator! { [both]
+    ['a, K: PSafe, V: PSafe] Range<'a, K, V> of span gives (&'a K, &'a V), |_this, place| {
+        // SAFETY: an entry, borrowed as the map is.
+        Some(unsafe { place.entry() })
+    };
+    ['a, K: PSafe, V: PSafe] RangeMut<'a, K, V> of span gives (&'a K, &'a mut V), |this, place| {
+        let tx = this.tx?;
         // SAFETY: an entry, borrowed as the map is; no other item is of the same one.
         Some(unsafe { (&*place.key(), place.value_to_change(tx)) })
-    }
+    };
 }
-
-impl<'a, K: PSafe, V: PSafe> Iterator for Range<'a, K, V> {
-    type Item = (&'a K, &'a V);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: an entry, borrowed as the map is.
-        self.span.next().map(|place| unsafe { place.entry() })
-    }
-}
-
-impl<K: PSafe, V: PSafe> DoubleEndedIterator for Range<'_, K, V> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        // SAFETY: an entry, borrowed as the map is.
-        self.span.next_back().map(|place| unsafe { place.entry() })
-    }
-}
-
-impl<'a, K: PSafe, V: PSafe> Iterator for RangeMut<'a, K, V> {
-    type Item = (&'a K, &'a mut V);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let place = self.span.next()?;
-        self.entry(place)
-    }
-}
-
-impl<K: PSafe, V: PSafe> DoubleEndedIterator for RangeMut<'_, K, V> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let place = self.span.next_back()?;
-        self.entry(place)
-    }
-}
-
-impl<K: PSafe, V: PSafe> FusedIterator for Range<'_, K, V> {}
-impl<K: PSafe, V: PSafe> FusedIterator for RangeMut<'_, K, V> {}
 
 impl<K: PSafe, V: PSafe> Clone for Range<'_, K, V> {
     fn clone(&self) -> Self {

@@ -14,6 +14,7 @@ use crate::described::{Described, Walk};
 use crate::typed::collections::collection::collection;
 use crate::typed::collections::map::entry::entries;
 use crate::typed::collections::map::iter::iterators;
+use crate::typed::collections::map::methods::methods;
 use crate::typed::collections::map::slot::{Place, map_name};
 use crate::typed::collections::map::traits::traits;
 use crate::typed::journal::Journal;
@@ -46,6 +47,8 @@ collection! {
         drop: drop_node::<K, V>,
     }
 }
+
+methods! { PBTreeMap, Ord }
 
 traits! { PBTreeMap, Ord, |_, _| Self::new() }
 

@@ -9,7 +9,7 @@ use std::ptr;
 use durum_format::types::{Count, Field, Type};
 
 use crate::described::{Described, Walk};
-use crate::typed::collections::map::slot::{Place, Slot, map_name};
+use crate::typed::collections::map::slot::{Place, Slot, copies, map_name};
 use crate::typed::layout::WORD;
 use crate::typed::psafe::PSafe;
 use crate::typed::typed_tx::TypedTx;
@@ -93,18 +93,6 @@ struct GroupAt<K, V> {
 pub(super) struct Found<K, V> {
     group: GroupAt<K, V>,
     slot: usize,
-}
-
-macro_rules! copies {
-    ($($name:ident)*) => { $(
-        impl<K, V> Clone for $name<K, V> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<K, V> Copy for $name<K, V> {}
-    )* };
 }
 
 copies! { Table GroupAt Found }

@@ -7,10 +7,11 @@ use durum_format::types::Type;
 
 use super::table::{Entries, TableType, drop_table};
 use super::{At, PHashMap};
-use crate::described::{Described, Walk as TypeWalk};
+use crate::described::{Described, Walk};
 use crate::typed::collections::collection::collection;
 use crate::typed::collections::map::entry::entries;
 use crate::typed::collections::map::iter::iterators;
+use crate::typed::collections::map::methods::methods;
 use crate::typed::collections::map::slot::{Place, map_name};
 use crate::typed::collections::map::traits::traits;
 use crate::typed::journal::{Journal, current_tx};
@@ -25,7 +26,7 @@ unsafe impl<K: PSafe, V: PSafe, P: PoolType> Described for PHashMap<K, V, P> {
         Some(Cow::Owned(map_name::<K, V>("PHashMap")))
     }
 
-    fn layout(walk: &mut TypeWalk) -> Type<String> {
+    fn layout(walk: &mut Walk) -> Type<String> {
         structure!(map_name::<K, V>("PHashMap"), {
             table: walk.pointer_to::<TableType<K, V>>(),
             groups: WORD,
@@ -45,20 +46,22 @@ collection! {
     }
 }
 
+methods! { PHashMap, Eq Hash }
+
 traits! { PHashMap, Eq Hash, PHashMap::with_capacity }
 
 entries! { PHashMap, K: [+ Eq + Hash], At<K, V>, u64 }
 
 /// The places of the entries in a table.
-pub(super) struct Walk<K, V>(pub(super) Entries<K, V>);
+pub(super) struct EntryPlaces<K, V>(pub(super) Entries<K, V>);
 
-impl<K, V> Clone for Walk<K, V> {
+impl<K, V> Clone for EntryPlaces<K, V> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<K: PSafe, V: PSafe> Iterator for Walk<K, V> {
+impl<K: PSafe, V: PSafe> Iterator for EntryPlaces<K, V> {
     type Item = Place<K, V>;
 
     #[inline]
@@ -67,7 +70,7 @@ impl<K: PSafe, V: PSafe> Iterator for Walk<K, V> {
     }
 }
 
-iterators! { PHashMap, Walk, entries ", in no order", values ", in no order", ends [one] }
+iterators! { PHashMap, EntryPlaces, entries ", in no order", values ", in no order", ends [one] }
 
 /// The entries of a [`PHashMap`], taken out one by one. The others are dropped with it.
 pub struct IntoIter<K: PSafe, V: PSafe, P: PoolType> {

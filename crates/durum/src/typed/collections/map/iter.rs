@@ -60,17 +60,23 @@ macro_rules! iterator {
             }
         }
 
-        impl<$($generics)*> ExactSizeIterator for $name<$($argument),*> {}
         impl<$($generics)*> ::std::iter::FusedIterator for $name<$($argument),*> {}
+
+        $crate::typed::collections::map::iter::last_end! {
+            $ends [$($generics)*] $name<$($argument),*> of $of gives $item, |$this, $given| $made
+        }
+    )* };
+}
+
+/// Iterators that know how many items are left.
+macro_rules! counted {
+    ($([$($generics:tt)*] $name:ident<$($argument:tt),*>;)*) => { $(
+        impl<$($generics)*> ExactSizeIterator for $name<$($argument),*> {}
 
         impl<$($generics)*> ::std::fmt::Debug for $name<$($argument),*> {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 write!(f, concat!(stringify!($name), "({} left)"), self.len())
             }
-        }
-
-        $crate::typed::collections::map::iter::last_end! {
-            $ends [$($generics)*] $name<$($argument),*> of $of gives $item, |$this, $given| $made
         }
     )* };
 }
@@ -183,13 +189,17 @@ macro_rules! iterators {
             [K: PSafe, V: PSafe, P: PoolType] IntoValues<K, V, P> of 0 gives V, |_this, entry| Some(entry.1);
         }
 
-        impl<K: PSafe, V: PSafe, P: PoolType> ExactSizeIterator for IntoIter<K, V, P> {}
         impl<K: PSafe, V: PSafe, P: PoolType> ::std::iter::FusedIterator for IntoIter<K, V, P> {}
 
-        impl<K: PSafe, V: PSafe, P: PoolType> ::std::fmt::Debug for IntoIter<K, V, P> {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                write!(f, "IntoIter({} left)", self.len())
-            }
+        $crate::typed::collections::map::iter::counted! {
+            ['a, K: PSafe, V: PSafe] Iter<'a, K, V>;
+            ['a, K: PSafe, V: PSafe] IterMut<'a, K, V>;
+            ['a, K: PSafe, V: PSafe] Keys<'a, K, V>;
+            ['a, K: PSafe, V: PSafe] Values<'a, K, V>;
+            ['a, K: PSafe, V: PSafe] ValuesMut<'a, K, V>;
+            [K: PSafe, V: PSafe, P: PoolType] IntoIter<K, V, P>;
+            [K: PSafe, V: PSafe, P: PoolType] IntoKeys<K, V, P>;
+            [K: PSafe, V: PSafe, P: PoolType] IntoValues<K, V, P>;
         }
 
         impl<K: PSafe, V: PSafe> Clone for Iter<'_, K, V> {
@@ -233,4 +243,4 @@ macro_rules! iterators {
     };
 }
 
-pub(in crate::typed::collections) use {iterator, iterators, last_end};
+pub(in crate::typed::collections) use {counted, iterator, iterators, last_end};

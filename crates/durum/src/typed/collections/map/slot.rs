@@ -48,13 +48,22 @@ pub(in crate::typed::collections) struct Place<K, V> {
     _entry: PhantomData<(*mut K, *mut V)>,
 }
 
-impl<K, V> Clone for Place<K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
+/// Copies of places, whatever lies there: a derive would ask keys and values for theirs.
+macro_rules! copies {
+    ($($name:ident)*) => { $(
+        impl<K, V> Clone for $name<K, V> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<K, V> Copy for $name<K, V> {}
+    )* };
 }
 
-impl<K, V> Copy for Place<K, V> {}
+pub(in crate::typed::collections) use copies;
+
+copies! { Place }
 
 impl<K: PSafe, V: PSafe> Place<K, V> {
     pub(in crate::typed::collections) const HAS_POINTERS: bool = K::POINTERS || V::POINTERS;

@@ -42,8 +42,8 @@ pub(crate) struct Root {
 describe!(Root as "word_counts" { checksum, piece_count, last_piece, map });
 
 /// The opened pool of a demo.
-pub(crate) struct State {
-    pub(crate) pool: Pool,
+pub(crate) struct DemoPool {
+    pub(crate) inner: Pool,
     root: *mut Root,
 }
 
@@ -53,10 +53,10 @@ pub(crate) struct PieceRef(*mut Piece);
 
 // SAFETY: the pool stays open while threads have pieces, and `PieceRef::set_counted` tells who may change one.
 unsafe impl Send for PieceRef {}
-// SAFETY: as above.
+// SAFETY: a shared reference changes nothing but by `PieceRef::set_counted`, which tells who may.
 unsafe impl Sync for PieceRef {}
 
-impl State {
+impl DemoPool {
     /// Opens the store and its pool, or makes them. The text is not yet stored in a new one.
     pub(crate) fn open(path: &Path, engine: Option<Engine>) -> Result<(Store, Self), Failure> {
         let store = Store::open_or_create(path, StoreOptions::new())?;
@@ -66,7 +66,7 @@ impl State {
         }
         let pool = store.open_or_create_pool(POOL, options)?;
         let root = pool.root::<Root>()?;
-        Ok((store, Self { pool, root }))
+        Ok((store, Self { inner: pool, root }))
     }
 
     /// Opens what is there; `None` if the store has no such pool yet.
@@ -77,7 +77,7 @@ impl State {
             pool => pool?,
         };
         let root = pool.root::<Root>()?;
-        Ok(Some((store, Self { pool, root })))
+        Ok(Some((store, Self { inner: pool, root })))
     }
 
     /// The map of counts.
@@ -88,7 +88,8 @@ impl State {
 
     /// The checksum of the text; `None` if it is not stored completely.
     pub(crate) fn checksum(&self) -> Option<u64> {
-        // SAFETY: as above; it changes in `store_text` only, which needs `&mut self`.
+        // SAFETY: the root is mapped as long as the pool is open; the field changes in `store_text` only, which needs
+        // `&mut self`.
         let checksum = unsafe { (*self.root).checksum };
         (checksum != 0).then_some(checksum)
     }
@@ -99,7 +100,7 @@ impl State {
         // SAFETY: the root is mapped, and this is the only thread.
         let stored = unsafe { (*root).piece_count } as usize;
         for piece in text::pieces(whole, PIECE_BYTES).skip(stored) {
-            self.pool.transaction(|tx| {
+            self.inner.transaction(|tx| {
                 let new = tx.alloc_zeroed::<Piece>()?;
                 // SAFETY: `new` is fresh, the root is mapped, and this is the only thread. The root changes when the
                 // transaction commits.
@@ -116,8 +117,8 @@ impl State {
         if text::checksum(&self.text()) != text::checksum(whole) {
             return Err(text::other());
         }
-        Ok(self.pool.transaction(|tx| {
-            // SAFETY: as above.
+        Ok(self.inner.transaction(|tx| {
+            // SAFETY: the root is mapped, and this is the only thread.
             unsafe { tx.set(&raw mut (*root).checksum, text::checksum(whole)) }
         })?)
     }

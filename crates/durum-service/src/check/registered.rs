@@ -13,25 +13,25 @@ use crate::registry::takeover;
 use crate::registry::{self, Remains};
 
 /// What a store says about itself.
-pub(super) struct Records {
+pub(super) struct Registered {
     pub(super) contents: Option<Contents>,
     /// Whether the registry itself was read: only then it is known what belongs to the store.
     pub(super) is_complete: bool,
 }
 
-impl Records {
+impl Registered {
     pub(super) fn read(
         path: &Path,
         identity: &StoreHeader,
         report: &mut CheckReport,
-    ) -> Result<Records> {
+    ) -> Result<Registered> {
         let registry_path = path.join(registry::NAMES[0]);
         let copy_path = path.join(registry::NAMES[1]);
         let found = registry::read(path, identity);
         let Some(found) = keep(found, &registry_path, report)? else {
             let contents = Remains::read(path).salvage(Some(identity));
             report.can_repair |= contents.is_some();
-            return Ok(Records {
+            return Ok(Registered {
                 contents,
                 is_complete: false,
             });
@@ -48,7 +48,7 @@ impl Records {
             let text = "a crash left it behind the registry; the next opener makes it anew";
             report.add(Severity::Note, &copy_path, None, text);
         }
-        Ok(Records {
+        Ok(Registered {
             contents: Some(found.contents),
             is_complete: true,
         })
