@@ -2,6 +2,7 @@
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_persist::file::MediaFile;
 
 use crate::check::{Garbage, GarbageOptions};
 use crate::error::Result;
@@ -69,6 +70,12 @@ pub trait Service: Send + Sync {
     /// `AddressesExhausted`, `StorageFull`; nothing is left behind.
     fn create_puddle(&self, owner: PuddleOwner, kind: PuddleKind, size: u64)
     -> Result<PuddleGrant>;
+
+    /// Opens the file of a puddle again that this client may write: of one whose descriptor it has not kept.
+    ///
+    /// # Errors
+    /// `PuddleUnknown`, `PuddleRefused`; `Damaged`, `FileMissing` where it is not what the registry says.
+    fn reopen_puddle(&self, uuid: Uuid) -> Result<MediaFile>;
 
     /// Gives a puddle back: one of an open pool (never its root puddle), or one of this client.
     ///

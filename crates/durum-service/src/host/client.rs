@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use durum_format::Uuid;
 use durum_format::puddle::PuddleKind;
+use durum_persist::file::MediaFile;
 
 use super::commit::{Away, Commit};
 use super::puddles::{NewPuddle, Registered, Removal, grant};
@@ -253,6 +254,14 @@ impl Service for Embedded {
         };
         self.host
             .make_puddle(&new, may_own, |open, _| self.enter(open))
+    }
+
+    fn reopen_puddle(&self, uuid: Uuid) -> Result<MediaFile> {
+        // Waits for nobody's commit: transactions may be waiting for the caller.
+        let mut state = self.host.state();
+        let record = self.own_puddle(state.open(&self.host.path)?, uuid)?;
+        drop(state);
+        files::open(&self.host.path, uuid, &record, true)
     }
 
     fn remove_puddle(&self, uuid: Uuid) -> Result<()> {

@@ -19,13 +19,13 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::path::Path;
 use std::ptr::with_exposed_provenance_mut as pointer;
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
 use durum_persist::file::MediaFile;
 use durum_persist::{Site, record as recorder};
+use durum_service::Service;
 use rustix::mm::{Advice, MremapFlags, ProtFlags};
 
 use super::super::commit::flush;
@@ -193,6 +193,7 @@ impl Progress {
         }
         let mut look = Look {
             checkpoint: &checkpoint,
+            service: &*store.service,
             pending: checkpoint.home().pending_pages(),
             buffer: &mut self.buffer,
             held: &held,
@@ -227,6 +228,7 @@ fn gate_wait(shared: &Shared) -> Duration {
 
 /// Looks for pages to give back. The gate is closed, records are applied, and stay so.
 struct Look<'t> {
+    service: &'t dyn Service,
     checkpoint: &'t Checkpoint,
     /// Pages with records whose home is not durable, in order (`file` domain).
     pending: Vec<usize>,
@@ -342,7 +344,12 @@ impl Look<'_> {
         self.buffer.resize(LARGE_PAGE, 0);
         let home = (self.checkpoint.home()).bytes(puddle, range.clone(), self.buffer)?;
         let failed = |error| Error::system("mapping pages of a puddle again", error);
-        let fresh = Fresh::map(puddle, unit * LARGE_PAGE).map_err(failed)?;
+        // No descriptor is kept of a file that is only mapped.
+        let file = match puddle.file() {
+            Some(file) => file,
+            None => self.service.reopen_puddle(puddle.uuid)?,
+        };
+        let fresh = Fresh::map(puddle, &file, unit * LARGE_PAGE).map_err(failed)?;
         let pending = &self.pending;
         let look = || {
             let mut differing = [0u64; LARGE_WORDS];
@@ -405,14 +412,6 @@ fn is_hole(page: usize) -> bool {
     result != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOMEM)
 }
 
-/// What has the name of a puddle's file now.
-fn reopen(path: &Path) -> std::io::Result<MediaFile> {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(std::io::ErrorKind::NotFound.into());
-    };
-    MediaFile::open(directory, name, false)
-}
-
 /// 2 MiB of a puddle's file, mapped somewhere until they take their place.
 struct Fresh {
     address: usize,
@@ -420,13 +419,9 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn map(puddle: &Puddle, offset: usize) -> std::io::Result<Self> {
-        // No descriptor is kept of a file that is only mapped. What has its name now has to be the same file.
-        let file = match puddle.file() {
-            Some(file) => file,
-            None => reopen(&puddle.path)?,
-        };
-        let stat = rustix::fs::fstat(&file)?;
+    fn map(puddle: &Puddle, file: &MediaFile, offset: usize) -> std::io::Result<Self> {
+        // What has its name now has to be the same file.
+        let stat = rustix::fs::fstat(file)?;
         if (stat.st_dev, stat.st_ino) != puddle.file_id {
             return Err(std::io::Error::other(format!(
                 "{} is not the puddle's file any more",
@@ -441,7 +436,7 @@ impl Fresh {
                 LARGE_PAGE,
                 protection,
                 PRIVATE,
-                &file,
+                file,
                 offset as u64,
             )
         }?;
